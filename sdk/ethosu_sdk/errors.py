@@ -1,0 +1,58 @@
+"""The error classes of the SDK: one exit code per class.
+
+Only :mod:`ethosu_sdk.cli` prints an error or ends the process. Everything else raises.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SdkError(Exception):
+    """What failed (`message`) and what the user can do about it (`hint`)."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(SdkError):
+    """The command line itself is wrong: an unknown name, an impossible combination."""
+
+    exit_code = 2
+
+
+class InputError(SdkError):
+    """A model, `.pte`, `.npz`, record or configuration that was given is damaged or does not fit."""
+
+    exit_code = 3
+
+
+class ToolError(SdkError):
+    """A tool that the command needs is missing or has the wrong version."""
+
+    exit_code = 4
+
+
+class BuildError(SdkError):
+    """Compilation, CMake or the link failed, or the model does not fit the board."""
+
+    exit_code = 5
+
+
+class SimulationError(SdkError):
+    """The simulated run crashed, hung, timed out or broke the firmware protocol."""
+
+    exit_code = 6
+
+
+class VerdictError(SdkError):
+    """Everything ran, but the result is not what was demanded."""
+
+    exit_code = 7
+
+
+INTERRUPTED_EXIT_CODE = 130

@@ -1,0 +1,131 @@
+"""The firmware↔host protocol, declared once: records on the UART and the input image in DDR.
+
+Records. One line each, beside human log lines::
+
+    ~ethosu <sequence> <type> <payload> <length> <crc32>
+
+`payload` is one JSON object without line breaks, `length` its size in bytes, `crc32` (IEEE 802.3, eight
+hexadecimal digits) covers ``<sequence> <type> <payload>``. Sequence numbers start at 0 and have no gaps.
+
+Input image. The host lays it at the firmware's `input_image` symbol before the run; all words are
+little-endian uint32::
+
+    0   magic "EUI1"      4   version          8   total bytes      12  crc32 of everything behind this word
+    16  inferences        20  inputs each      24  event count      28  eight PMU event numbers
+    60  reserved, 0       64  table: one (offset, bytes) pair per inference and input; offsets from the
+                              image's start, aligned to 16
+
+`firmware/app/protocol.hpp` states the same names; a contract test compares the two both ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PROTOCOL_VERSION = 1
+RECORD_PREFIX = "~ethosu"
+DATA_CHUNK_BYTES = 768  # output bytes in one `data` record
+
+INPUT_IMAGE_MAGIC = 0x31495545  # "EUI1"
+INPUT_IMAGE_VERSION = 1
+INPUT_IMAGE_HEADER_BYTES = 64
+INPUT_IMAGE_ALIGNMENT = 16
+INPUT_IMAGE_MAX_EVENTS = 8
+INPUT_IMAGE_SYMBOL = "input_image"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One member of a record's payload: its JSON name and the Python type of its value."""
+
+    name: str
+    kind: type
+
+
+@dataclass(frozen=True)
+class RecordType:
+    """One kind of record, its fields, and how often a complete run prints it."""
+
+    name: str
+    fields: tuple[Field, ...]
+    purpose: str
+
+
+def _record(name: str, purpose: str, **fields: type) -> RecordType:
+    return RecordType(name, tuple(Field(key, kind) for key, kind in fields.items()), purpose)
+
+
+RECORD_TYPES: dict[str, RecordType] = {
+    row.name: row
+    for row in (
+        _record(
+            "boot",
+            "first of all: who runs, and the SHA-256 of the embedded model as the firmware computed it",
+            protocol=int,
+            firmware=str,
+            board=str,
+            model_bytes=int,
+            model_sha256=str,
+        ),
+        _record("npu", "the NPU's ID and CONFIG registers as read", id=int, config=int),
+        _record("method", "the loaded method", name=str, inputs=int, outputs=int, delegates=int),
+        _record("memory", "use of one memory pool", name=str, used_bytes=int, size_bytes=int),
+        _record("input", "an input as it arrived", inference=int, index=int, bytes=int, crc32=str),
+        _record(
+            "operator",
+            "one executed instruction of the first inference",
+            inference=int,
+            instruction=int,
+            kind=str,
+            name=str,
+        ),
+        _record(
+            "pmu",
+            "counters around one delegate call; `counters` holds [event number, value] pairs",
+            inference=int,
+            instruction=int,
+            cycles=int,
+            overflow=int,
+            counters=list,
+        ),
+        _record("inference", "one inference is done", inference=int, delegate_calls=int),
+        _record(
+            "output",
+            "an output tensor; its bytes follow in `data` records",
+            inference=int,
+            index=int,
+            dtype=str,
+            shape=list,
+            bytes=int,
+            crc32=str,
+        ),
+        _record(
+            "data",
+            "a piece of an output, base64",
+            inference=int,
+            index=int,
+            offset=int,
+            base64=str,
+        ),
+        _record("error", "the firmware refused or failed", stage=str, code=str, detail=str),
+        _record(
+            "fault",
+            "a processor exception ended the run",
+            cause=str,
+            pc=int,
+            lr=int,
+            sp=int,
+            xpsr=int,
+            cfsr=int,
+            hfsr=int,
+            address=int,
+        ),
+        _record(
+            "end",
+            "the last record: `records` counts all, this one included",
+            status=str,
+            inferences=int,
+            records=int,
+        ),
+    )
+}
