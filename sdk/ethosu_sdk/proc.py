@@ -135,7 +135,9 @@ def run(
         except subprocess.TimeoutExpired as expired:
             kill_group(process)
             text = (expired.output or b"").decode(errors="replace")
-            raise error(f"{argv[0]} did not end within {timeout_s:g} s\n{tail(text)}", quoted(argv)) from expired
+            raise error(
+                f"{argv[0]} did not end within {timeout_s:g} s\n{tail(text)}", quoted(argv)
+            ) from expired
     result = ProcResult(
         tuple(argv), process.returncode, raw.decode(errors="replace"), time.monotonic() - start
     )

@@ -51,7 +51,7 @@ class RecordType:
     purpose: str
 
 
-def _record(name: str, purpose: str, **fields: type) -> RecordType:
+def _record(name: str, purpose: str, /, **fields: type) -> RecordType:
     return RecordType(name, tuple(Field(key, kind) for key, kind in fields.items()), purpose)
 
 

@@ -1,0 +1,79 @@
+"""Who made a record, and from what: the `tool` and `provenance` parts that every record carries."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+
+from ethosu_sdk import __version__, proc, records, resources
+from ethosu_sdk.errors import SdkError, ToolError
+from ethosu_sdk.records import Record
+
+_GIT_TIMEOUT_S = 10.0
+
+
+@functools.cache
+def git_revision() -> str | None:
+    """The SDK's commit, with ``-dirty`` when files differ from it; None outside a checkout or without git."""
+    root = resources.repository()
+    if root is None:
+        return None
+    try:
+        argv = [
+            proc.find_tool("git", hint=""),
+            "-C",
+            str(root),
+            "describe",
+            "--always",
+            "--dirty",
+            "--abbrev=12",
+        ]
+        return proc.run(argv, timeout_s=_GIT_TIMEOUT_S, error=ToolError).output.strip() or None
+    except SdkError:
+        return None
+
+
+def tool() -> Record:
+    """The `tool` object of a record."""
+    revision = git_revision()
+    return {"name": "ethosu-sdk", "version": __version__, **({"git": revision} if revision else {})}
+
+
+def package_version(name: str) -> str | None:
+    """The installed version of the Python distribution `name`, read from its metadata; None when absent."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def file_entry(role: str, path: Path, sha256: str | None = None) -> Record:
+    """One row of `provenance.inputs`: a file that shaped the result."""
+    return {
+        "role": role,
+        "file": path.name,
+        "bytes": path.stat().st_size,
+        "sha256": sha256 or records.sha256_file(path),
+    }
+
+
+def tool_entry(name: str, version: str, program: Path | None = None) -> Record:
+    """One row of `provenance.tools`: a program or package that shaped the result."""
+    return {
+        "name": name,
+        "version": version,
+        **({"sha256": records.sha256_file(program)} if program is not None else {}),
+    }
+
+
+def header(schema: str, status: str, inputs: Sequence[Record], tools: Sequence[Record]) -> Record:
+    """The members that open every record."""
+    return {
+        "schema": schema,
+        "status": status,
+        "created": records.timestamp(),
+        "tool": tool(),
+        "provenance": {"inputs": list(inputs), "tools": list(tools)},
+    }

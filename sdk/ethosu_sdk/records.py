@@ -1,0 +1,127 @@
+"""Writing and reading files that others trust: atomic, hashed, never half-written."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.errors import BuildError, InputError
+
+Record = dict[str, Any]
+
+# What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
+VOLATILE_KEYS = ("created", "wall_time_s", "host")
+_MAX_RECORD_BYTES = 64 << 20
+
+
+def sha256_bytes(data: bytes | bytearray | memoryview) -> str:
+    """SHA-256 of `data` in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file's content in hexadecimal. InputError when it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def timestamp() -> str:
+    """Now, in UTC, as RFC 3339 with seconds."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def make_directory(path: Path) -> Path:
+    """Create `path` with its parents; BuildError that names the reason when that fails."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(
+            f"cannot create the folder {path}: {error.strerror}", "choose another with -o"
+        ) from error
+    return path
+
+
+def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, then give it the final name.
+
+    A reader sees the old content or the whole new one. Raises BuildError when the disk refuses.
+    """
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        write(temporary)
+        temporary.chmod(0o644)
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        hint = "free some space or choose another folder with -o" if error.errno == errno.ENOSPC else ""
+        raise BuildError(f"cannot write {path}: {error.strerror}", hint) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write `data` atomically."""
+    write_atomic(path, lambda temporary: _fill(temporary, data))
+
+
+def _fill(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    """Write `record` atomically as indented JSON."""
+    write_bytes(path, dumps(record).encode())
+
+
+def dumps(record: Mapping[str, Any]) -> str:
+    """`record` as JSON text, with a newline at its end. NaN and infinity are refused."""
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+
+
+def read_json(path: Path) -> Record:
+    """The JSON object in `path`. InputError when it is missing, too large, or not an object."""
+    try:
+        if path.stat().st_size > _MAX_RECORD_BYTES:
+            raise InputError(f"{path} is too large for a record ({path.stat().st_size} bytes)")
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path} does not hold a JSON object")
+    return value
+
+
+def comparable(record: Mapping[str, Any]) -> Record:
+    """The part of a record that must repeat bit for bit between two runs of the same thing."""
+    return {key: value for key, value in record.items() if key not in VOLATILE_KEYS}
+
+
+@contextlib.contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep `directory` for this process while the block runs; others wait for it."""
+    make_directory(directory)
+    with (directory / ".lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(stream, fcntl.LOCK_UN)

@@ -1,0 +1,23 @@
+"""Where the files that are not Python live: beside the package in a checkout, inside it in a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ethosu_sdk.errors import ToolError
+
+PACKAGE_ROOT = Path(__file__).resolve().parent
+
+
+def directory(name: str) -> Path:
+    """The folder `name` (``firmware`` or ``schemas``). ToolError when the installation lacks it."""
+    for candidate in (PACKAGE_ROOT.parents[1] / name, PACKAGE_ROOT / "_data" / name):
+        if candidate.is_dir():
+            return candidate
+    raise ToolError(f"this installation of ethosu-sdk lacks its '{name}' folder", "install it again")
+
+
+def repository() -> Path | None:
+    """The checkout that this package runs from, or None for an installed wheel."""
+    root = PACKAGE_ROOT.parents[1]
+    return root if (root / ".git").exists() else None
