@@ -1,0 +1,109 @@
+"""The programs and packages that the SDK uses (tools.toml): finding them, and what to do when they lack."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ethosu_sdk import proc, provenance
+from ethosu_sdk.errors import SdkError, ToolError
+
+Status = Literal["found", "missing", "too old", "broken"]
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One row of tools.toml."""
+
+    name: str
+    is_package: bool
+    arguments: tuple[str, ...]
+    wanted: str  # minimum version of a program, exact version of a package; empty when any will do
+    needed_for: str
+    optional: bool
+    fix: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is installed of a tool."""
+
+    tool: Tool
+    status: Status
+    version: str = ""
+    path: Path | None = None
+    detail: str = ""
+
+
+@functools.cache
+def table() -> dict[str, Tool]:
+    """All rows of tools.toml by name."""
+    data = tomllib.loads((Path(__file__).parent / "tools.toml").read_text(encoding="utf-8"))
+    return {
+        name: Tool(
+            name=name,
+            is_package=kind == "packages",
+            arguments=tuple(row.get("arguments", ())),
+            wanted=row.get("exact", row.get("minimum", "")),
+            needed_for=row["needed_for"],
+            optional=row.get("optional", False),
+            fix=row["fix"],
+        )
+        for kind in ("programs", "packages")
+        for name, row in data[kind].items()
+    }
+
+
+def _as_tuple(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+@functools.cache
+def probe(name: str) -> Found:
+    """What is installed of the tool called `name`; programs are really started to ask their version."""
+    tool = table()[name]
+    return _probe_package(tool) if tool.is_package else _probe_program(tool)
+
+
+def _probe_package(tool: Tool) -> Found:
+    version = provenance.package_version(tool.name)
+    if version is None:
+        return Found(tool, "missing")
+    same = version.split("+")[0] == tool.wanted
+    detail = "" if same else f"{tool.wanted} is pinned: other versions may give other results"
+    return Found(tool, "found" if same else "broken", version, detail=detail)
+
+
+def _probe_program(tool: Tool) -> Found:
+    where = shutil.which(tool.name)
+    if where is None:
+        return Found(tool, "missing")
+    path = Path(where)
+    try:
+        output = proc.run([where, *tool.arguments], timeout_s=_TIMEOUT_S, error=ToolError).output
+    except SdkError as error:
+        return Found(tool, "broken", path=path, detail=error.message.splitlines()[0])
+    match = _VERSION.search(output)
+    if match is None:
+        return Found(tool, "broken", path=path, detail="it prints no version")
+    version = match.group()
+    old = bool(tool.wanted) and _as_tuple(version) < _as_tuple(tool.wanted)
+    return Found(tool, "too old" if old else "found", version, path)
+
+
+def require(name: str) -> Found:
+    """The tool called `name`, fit for use. ToolError, with the fix, when it is missing, too old or broken."""
+    found = probe(name)
+    if found.status != "found":
+        version = f" ({found.version}, {found.tool.wanted} is wanted)" if found.version else ""
+        raise ToolError(
+            f"'{name}', needed for {found.tool.needed_for}, is {found.status}{version}", found.tool.fix
+        )
+    return found

@@ -1,0 +1,13 @@
+"""Unit tests start no processes: what needs one is an integration test."""
+
+import subprocess
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_options: object) -> None:
+        raise AssertionError("a unit test tried to start a process")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
