@@ -49,7 +49,10 @@ SystemConfig = Annotated[
 MemoryMode = Annotated[
     str | None, typer.Option(metavar="NAME", help="Vela memory mode.", show_default="the family's")
 ]
-Quantize = Annotated[str, typer.Option(metavar="int8|none", help="Post-training quantisation.")]
+Quantize = Annotated[
+    str | None,
+    typer.Option(metavar="int8|int16|none", help="Post-training quantisation.", show_default="int8"),
+]
 Calibration = Annotated[
     Path | None,
     typer.Option(metavar="F.npz", help="Samples to calibrate with.", show_default="example inputs"),
@@ -87,7 +90,7 @@ def compile_command(
     target: TargetName = "ethos-u55-128",
     system_config: SystemConfig = None,
     memory_mode: MemoryMode = None,
-    quantize: Quantize = "int8",
+    quantize: Quantize = None,
     calibration: Calibration = None,
     inputs: Inputs = None,
     io: Io = "float",
@@ -102,7 +105,7 @@ def compile_command(
     from ethosu_sdk.commands.reporter import Reporter
 
     options = command.CompileOptions(
-        target, system_config, memory_mode, quantize, io, not no_delegate, calibration, inputs
+        target, system_config, memory_mode, quantize, io, not no_delegate, tuple(calibration or ()), inputs
     )
     command.compile_model(model, options, output, Reporter(as_json=json, quiet=quiet))
 
@@ -143,7 +146,7 @@ def run_command(
     target: TargetName = "ethos-u55-128",
     system_config: SystemConfig = None,
     memory_mode: MemoryMode = None,
-    quantize: Quantize = "int8",
+    quantize: Quantize = None,
     calibration: Calibration = None,
     io: Io = "float",
     no_delegate: NoDelegate = False,
@@ -162,7 +165,7 @@ def run_command(
     from ethosu_sdk.commands.reporter import Reporter
 
     compile_options = CompileOptions(
-        target, system_config, memory_mode, quantize, io, not no_delegate, calibration, None
+        target, system_config, memory_mode, quantize, io, not no_delegate, tuple(calibration or ()), None
     )
     options = command.RunOptions(inputs, expect, atol, rtol, simulator, timeout, events, board)
     command.run(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))

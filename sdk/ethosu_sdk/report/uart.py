@@ -40,7 +40,7 @@ class UartLog:
 
 
 def parse(uart: bytes) -> UartLog:
-    """Part `uart` into records and log lines. Damaged records are listed in `problems`, never dropped silently."""
+    """Part `uart` into records and log lines. Damaged records are listed in `problems`, never dropped."""
     records: list[UartRecord] = []
     lines: list[str] = []
     problems: list[str] = []

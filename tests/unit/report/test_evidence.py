@@ -38,7 +38,9 @@ def test_a_complete_run_gives_its_outputs_and_counters() -> None:
 
 
 def recount(rows: Rows) -> Rows:
-    payload(rows, "end")["records"] = len(rows)
+    for name, row in rows:
+        if name == "end":
+            row["records"] = len(rows)
     return rows
 
 

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from ethosu_sdk.report.verdict import Tolerance, compare, compare_outputs
+
+EXACT = Tolerance()
+
+
+def test_equal_bits_pass() -> None:
+    value = np.array([1.0, np.nan, -0.0], np.float32)
+    assert compare("x", value, value.copy(), EXACT).passed
+
+
+@pytest.mark.parametrize(
+    ("got", "want"),
+    [
+        (np.array([0.0], np.float32), np.array([-0.0], np.float32)),
+        (np.array([1], np.int8), np.array([2], np.int8)),
+        (np.array([1], np.int8), np.array([1], np.int16)),
+        (np.array([1, 2], np.int8), np.array([[1, 2]], np.int8)),
+        (np.array([np.nan], np.float32), np.array([1.0], np.float32)),
+        (np.array([np.inf], np.float32), np.array([1.0], np.float32)),
+    ],
+)
+def test_different_bits_fail(got: np.ndarray, want: np.ndarray) -> None:
+    assert not compare("x", got, want, EXACT).passed
+
+
+def test_tolerance_is_absolute_plus_relative() -> None:
+    want = np.array([100.0, 0.0], np.float32)
+    got = np.array([101.0, 0.5], np.float32)
+    assert compare("x", got, want, Tolerance(atol=0.5, rtol=0.01)).passed
+    assert not compare("x", got, want, Tolerance(atol=0.4, rtol=0.01)).passed
+    assert not compare("x", got, want, Tolerance(atol=0.5, rtol=0.001)).passed
+
+
+def test_nan_passes_a_tolerance_only_against_nan() -> None:
+    nan = np.array([np.nan, 1.0], np.float32)
+    assert compare("x", nan, np.array([np.nan, 1.5], np.float32), Tolerance(atol=1)).passed
+    assert not compare("x", nan, np.array([1.0, 1.5], np.float32), Tolerance(atol=1)).passed
+
+
+def test_the_detail_names_count_size_and_place() -> None:
+    check = compare("x", np.array([[1, 2], [3, 9]], np.int8), np.array([[1, 2], [3, 4]], np.int8), EXACT)
+    assert check.detail == "1 of 4 elements differ, largest difference 5, first at [1, 1]: 9 instead of 4"
+
+
+def test_a_missing_output_fails() -> None:
+    value = np.zeros(1, np.int8)
+    assert [check.passed for check in compare_outputs([value], [value, value], EXACT)] == [False]

@@ -1,0 +1,72 @@
+import pytest
+
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.targets import Target, families, parse_target, target_names
+
+
+def test_the_eleven_targets() -> None:
+    assert target_names() == (
+        "ethos-u55-32",
+        "ethos-u55-64",
+        "ethos-u55-128",
+        "ethos-u55-256",
+        "ethos-u65-256",
+        "ethos-u65-512",
+        "ethos-u85-128",
+        "ethos-u85-256",
+        "ethos-u85-512",
+        "ethos-u85-1024",
+        "ethos-u85-2048",
+    )
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_defaults_belong_to_the_family(name: str) -> None:
+    target = parse_target(name)
+    assert target.name == name
+    assert target.memory_mode in target.family.system_configs[target.system_config]
+
+
+def test_executorch_defaults() -> None:
+    assert parse_target("ethos-u55-128") == Target(
+        "ethos-u55", 128, "Ethos_U55_High_End_Embedded", "Shared_Sram"
+    )
+    assert parse_target("ethos-u65-256").memory_mode == "Dedicated_Sram_384KB"
+    assert parse_target("ethos-u85-256").memory_mode == "Sram_Only"
+
+
+@pytest.mark.parametrize(
+    "name", ["ethos-u55-999", "Ethos-U55-128", "ethos-u85-64", "u55", "", "ethos-u65-128"]
+)
+def test_unknown_targets_are_refused_with_a_suggestion(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_target(name)
+    assert "ethos-u55-128" in caught.value.hint
+
+
+def test_a_near_miss_is_suggested_first() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_target("Ethos-U55-128")
+    assert caught.value.hint.startswith("did you mean 'ethos-u55-128'?")
+
+
+def test_another_familys_system_config_is_refused() -> None:
+    with pytest.raises(UsageError, match="does not belong to ethos-u55"):
+        parse_target("ethos-u55-128", "Ethos_U85_SYS_DRAM_Mid")
+
+
+def test_dedicated_sram_needs_dram() -> None:
+    with pytest.raises(UsageError, match="cannot be used with Ethos_U55_Deep_Embedded"):
+        parse_target("ethos-u55-128", "Ethos_U55_Deep_Embedded", "Dedicated_Sram")
+
+
+def test_a_default_mode_that_does_not_fit_the_chosen_config_is_replaced() -> None:
+    assert parse_target("ethos-u65-256", "Ethos_U65_Embedded").memory_mode == "Sram_Only"
+
+
+def test_every_family_names_its_board() -> None:
+    assert {family.name: family.board for family in families().values()} == {
+        "ethos-u55": "corstone-300",
+        "ethos-u65": "corstone-300",
+        "ethos-u85": "corstone-320",
+    }
