@@ -1,1 +1,34 @@
+"""Ahead-of-time compilation: a PyTorch model becomes a `.pte` for one Ethos-U target.
 
+Importing this package is cheap: torch, ExecuTorch and Vela are loaded by the child process that
+:func:`compile_model` starts, and by nothing else.
+"""
+
+from __future__ import annotations
+
+from ethosu_sdk.aot.api import (
+    IO_CHOICES,
+    QUANTIZE_CHOICES,
+    STAGES,
+    CompileOutput,
+    CompileRequest,
+    DelegateFacts,
+    OperatorCount,
+    TensorFacts,
+)
+from ethosu_sdk.aot.compiler import compile_model
+from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
+
+__all__ = [
+    "IO_CHOICES",
+    "QUANTIZE_CHOICES",
+    "STAGES",
+    "CompileOutput",
+    "CompileRequest",
+    "DelegateFacts",
+    "ModelSpec",
+    "OperatorCount",
+    "TensorFacts",
+    "compile_model",
+    "parse_model_spec",
+]

@@ -44,13 +44,13 @@ class CompileOptions:
     """The options of `compile` as given on the command line, not yet checked."""
 
     target: str
-    system_config: str | None
-    memory_mode: str | None
-    quantize: str | None
-    io: str
-    delegate: bool
-    calibration: tuple[Path, ...]
-    inputs: Path | None
+    system_config: str | None = None
+    memory_mode: str | None = None
+    quantize: str | None = None
+    io: str = "float"
+    delegate: bool = True
+    calibration: tuple[Path, ...] = ()
+    inputs: Path | None = None
 
     def checked_target(self) -> Target:
         """The target with its configurations; UsageError for a pairing that does not exist."""
@@ -135,10 +135,11 @@ def _is_current(pte: Path, key: str) -> bool:
 
 def _record(model: str, output: aot.CompileOutput, key: str, wall_time_s: float, delegated: bool) -> Record:
     versions = [provenance.tool_entry(name, version) for name, version in sorted(output.versions.items())]
-    source = {"role": "model source", "file": output.model_source, "bytes": 0, "sha256": output.model_sha256}
-    if Path(output.model_source).is_file():
-        path = Path(output.model_source)
-        source |= {"file": path.name, "bytes": path.stat().st_size}
+    source: Record = {
+        "role": "model source",
+        "file": Path(output.model_source).name,
+        "sha256": output.model_sha256,
+    }
     return {
         **provenance.header(_SCHEMA, "pass", [source], versions),
         "compile_key": key,

@@ -1,0 +1,18 @@
+"""With ETHOSU_SDK_NO_SKIPS (continuous integration) a skipped test is a failed one, but for Arm's licensed FVP."""
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    forbidden = os.environ.get("ETHOSU_SDK_NO_SKIPS") and item.get_closest_marker("fvp") is None
+    if report.skipped and forbidden:
+        report.outcome = "failed"
+        report.longrepr = f"skipped where nothing may be skipped: {report.longrepr}"
+    return report

@@ -1,0 +1,159 @@
+"""What a compilation is asked, and what it tells: frozen data that also crosses the process boundary as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.targets import Target
+
+QUANTIZE_CHOICES = ("int8", "int16", "none")
+IO_CHOICES = ("float", "int8")
+STAGES = ("import", "model", "export", "calibrate", "quantize", "lower", "write")
+
+DEFAULT_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """One compilation.
+
+    `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.aot.model_spec`).
+    `quantize` is one of QUANTIZE_CHOICES; None takes the zoo model's own choice, else ``int8``.
+    `io` is the type of a quantised program's inputs and outputs. `delegate` False keeps every operator on the
+    CPU. `inputs` is an `.npz` with the example inputs ``input0``…; each file of `calibration` holds
+    ``input0``… with samples stacked on a leading axis.
+    """
+
+    model: str
+    target: Target
+    out_dir: Path
+    quantize: str | None = None
+    io: str = "float"
+    delegate: bool = True
+    inputs: Path | None = None
+    calibration: tuple[Path, ...] = ()
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as JSON values; :meth:`from_json` is the way back."""
+        return {
+            **asdict(self),
+            "out_dir": str(self.out_dir),
+            "inputs": None if self.inputs is None else str(self.inputs),
+            "calibration": [str(path) for path in self.calibration],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> CompileRequest:
+        """The request that :meth:`to_json` wrote."""
+        return cls(
+            **{
+                **data,
+                "target": Target(**data["target"]),
+                "out_dir": Path(data["out_dir"]),
+                "inputs": None if data["inputs"] is None else Path(data["inputs"]),
+                "calibration": tuple(Path(path) for path in data["calibration"]),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class TensorFacts:
+    """One input or output of the program: NumPy dtype name, logical shape, and dim_order (the axes from the
+    outermost in memory to the innermost; ``0, 2, 3, 1`` is channels_last)."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    dim_order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OperatorCount:
+    """How often one operator is called on the CPU in one inference."""
+
+    name: str
+    calls: int
+
+
+@dataclass(frozen=True)
+class DelegateFacts:
+    """One delegate, at its index in the `.pte`.
+
+    `payload_sha256` and `payload_bytes` are of the Vela block chain as stored; `tosa_file` is the TOSA
+    flatbuffer that it was made from; the other files are Vela's (`summary_file`, `per_layer_file` CSV,
+    `debug_file` XML). `scratch_bytes` is the tensor arena; `scratch_fast_bytes` the staging buffer that
+    Dedicated_Sram memory modes need beside it (0 when none). `estimates` are the numbers of Vela's summary
+    CSV, under Vela's own column names and units (`*_memory_used` in KiB, `inference_time` in s).
+    """
+
+    index: int
+    payload_sha256: str
+    payload_bytes: int
+    tosa_file: str
+    tosa_sha256: str
+    summary_file: str
+    per_layer_file: str
+    debug_file: str
+    scratch_bytes: int
+    scratch_fast_bytes: int
+    estimates: dict[str, float]
+
+
+@dataclass(frozen=True)
+class CompileOutput:
+    """Everything that a compilation produced: files (absolute paths) and facts.
+
+    `calibration_source` is ``none``, ``file``, ``zoo`` or ``example``; `cpu_operators` are those of ``forward``
+    in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole sentences.
+    """
+
+    name: str
+    pte: Path
+    pte_sha256: str
+    pte_bytes: int
+    io: Path
+    log: Path
+    model_source: str
+    model_sha256: str
+    target: Target
+    quantize: str
+    io_type: str
+    calibration_source: str
+    calibration_samples: int
+    methods: tuple[str, ...]
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    cpu_operators: tuple[OperatorCount, ...]
+    delegates: tuple[DelegateFacts, ...]
+    versions: dict[str, str]
+    timings_s: dict[str, float]
+    warnings: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The output as JSON values; :meth:`from_json` is the way back."""
+        return {**asdict(self), "pte": str(self.pte), "io": str(self.io), "log": str(self.log)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> CompileOutput:
+        """The output that :meth:`to_json` wrote."""
+        return cls(
+            **{
+                **data,
+                "pte": Path(data["pte"]),
+                "io": Path(data["io"]),
+                "log": Path(data["log"]),
+                "target": Target(**data["target"]),
+                "methods": tuple(data["methods"]),
+                "inputs": _tensors(data["inputs"]),
+                "outputs": _tensors(data["outputs"]),
+                "cpu_operators": tuple(OperatorCount(**row) for row in data["cpu_operators"]),
+                "delegates": tuple(DelegateFacts(**row) for row in data["delegates"]),
+                "warnings": tuple(data["warnings"]),
+            }
+        )
+
+
+def _tensors(rows: list[dict[str, Any]]) -> tuple[TensorFacts, ...]:
+    return tuple(TensorFacts(row["dtype"], tuple(row["shape"]), tuple(row["dim_order"])) for row in rows)

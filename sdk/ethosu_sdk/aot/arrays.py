@@ -1,0 +1,105 @@
+"""Example inputs and calibration samples from `.npz` files, which are as hostile as any other input."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethosu_sdk.errors import InputError
+
+Array = NDArray[Any]
+_MAX_BYTES = 4 << 30
+
+
+def read_inputs(path: Path) -> tuple[Array, ...]:
+    """The arrays ``input0``, ``input1``, … of an `.npz`, in order.
+
+    InputError when the file cannot be read, holds other names, leaves a gap, or is larger than 4 GiB unpacked.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > _MAX_BYTES:
+            raise InputError(f"{path} unpacks to {size} bytes; the limit is {_MAX_BYTES}")
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file {path}") from error
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise InputError(f"{path} is not a readable .npz: {error}") from error
+    names = [f"input{index}" for index in range(len(arrays))]
+    if not arrays or set(names) != set(arrays):
+        raise InputError(
+            f"{path} holds {', '.join(sorted(arrays)) or 'nothing'}",
+            "it must hold input0, input1, … without a gap",
+        )
+    return tuple(arrays[name] for name in names)
+
+
+def check_inputs(arrays: Sequence[Array], examples: Sequence[Array], where: Path) -> None:
+    """InputError unless `arrays` have the number, dtypes and shapes of `examples`."""
+    _check_count(arrays, examples, where)
+    for index, (array, example) in enumerate(zip(arrays, examples, strict=True)):
+        _check_dtype(array, example, index, where)
+        if array.shape != example.shape:
+            raise InputError(
+                f"input{index} in {where} has shape {array.shape}, the model takes {example.shape}"
+            )
+
+
+def samples(arrays: Sequence[Array], examples: Sequence[Array], where: Path) -> list[tuple[Array, ...]]:
+    """Calibration samples, each shaped like `examples`, from arrays that stack them on a leading axis.
+
+    An array of the example's own shape is one sample. For an example of shape (1, ...) the leading axis may take
+    the place of that 1. InputError when an array fits neither way or the counts differ between inputs.
+    """
+    _check_count(arrays, examples, where)
+    columns = []
+    for index, (array, example) in enumerate(zip(arrays, examples, strict=True)):
+        _check_dtype(array, example, index, where)
+        columns.append(_unstack(array, example, index, where))
+    if len({len(column) for column in columns}) != 1:
+        counts = ", ".join(str(len(column)) for column in columns)
+        raise InputError(f"the inputs in {where} have different numbers of samples: {counts}")
+    if not columns[0]:
+        raise InputError(f"{where} holds no samples")
+    return list(zip(*columns, strict=True))
+
+
+def _unstack(array: Array, example: Array, index: int, where: Path) -> list[Array]:
+    if array.shape == example.shape:
+        return [array]
+    if array.shape[1:] == example.shape:
+        return list(array)
+    if example.shape[:1] == (1,) and array.ndim == example.ndim and array.shape[1:] == example.shape[1:]:
+        return [sample[None] for sample in array]
+    raise InputError(
+        f"input{index} in {where} has shape {array.shape}, which is not a stack of {example.shape}",
+        "stack the samples on a leading axis",
+    )
+
+
+def _check_count(arrays: Sequence[Array], examples: Sequence[Array], where: Path) -> None:
+    if len(arrays) != len(examples):
+        raise InputError(f"{where} holds {len(arrays)} inputs, the model takes {len(examples)}")
+
+
+def _check_dtype(array: Array, example: Array, index: int, where: Path) -> None:
+    if array.dtype != example.dtype:
+        raise InputError(
+            f"input{index} in {where} is {array.dtype}, the model takes {example.dtype}",
+            f"convert it with .astype('{example.dtype}')",
+        )
+
+
+def io_arrays(inputs: Sequence[Array], outputs: Sequence[Array]) -> Mapping[str, Array]:
+    """The content of ``NAME.io.npz``: ``input0``…, ``output0``…."""
+    return {
+        **{f"input{index}": np.ascontiguousarray(array) for index, array in enumerate(inputs)},
+        **{f"output{index}": np.ascontiguousarray(array) for index, array in enumerate(outputs)},
+    }

@@ -1,0 +1,146 @@
+"""The entry to compilation: checks the request, runs the worker process, passes on what it reports."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import selectors
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import proc, records
+from ethosu_sdk.aot.api import IO_CHOICES, QUANTIZE_CHOICES, CompileOutput, CompileRequest
+from ethosu_sdk.aot.artefacts import LOG_NAME
+from ethosu_sdk.aot.model_spec import parse_model_spec
+from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
+from ethosu_sdk.targets import parse_target, suggestion
+
+Progress = Callable[[str], None]
+
+_PACKAGES = ("torch", "torchao", "executorch")
+_ERRORS: dict[str, type[SdkError]] = {
+    kind.__name__: kind for kind in (UsageError, InputError, ToolError, BuildError)
+}
+
+
+def compile_model(request: CompileRequest, progress: Progress | None = None) -> CompileOutput:
+    """Compile a model for an Ethos-U target in a process of its own.
+
+    `progress` is called with each name of ``STAGES`` as that stage begins. Everything that the tools print goes
+    to ``compile.log`` in the output folder; nothing reaches this process's own output. Raises UsageError,
+    InputError, ToolError (a package is missing) or BuildError, also when the worker dies or takes longer than
+    ``request.timeout_s``.
+    """
+    _check(request)
+    request = replace(request, out_dir=records.make_directory(request.out_dir).resolve())
+    log = request.out_dir / LOG_NAME
+    messages = _Messages(progress or (lambda stage: None))
+    reader, writer = os.pipe()
+    try:
+        argv = [
+            sys.executable,
+            "-P",
+            "-m",
+            "ethosu_sdk.aot.worker",
+            json.dumps(request.to_json()),
+            str(writer),
+        ]
+        # A fixed hash seed: torch's passes walk sets, and the `.pte` must not depend on their order.
+        env = {**os.environ, "PYTHONHASHSEED": "0"}
+        with (
+            log.open("wb") as stream,
+            proc.spawn(argv, env=env, pass_fds=(writer,), stdout=stream) as process,
+        ):
+            os.close(writer)
+            writer = -1
+            messages.read(reader, time.monotonic() + request.timeout_s)
+            returncode = process.wait(_EXIT_GRACE_S)
+    except OSError as error:
+        raise BuildError(f"cannot write {log}: {error.strerror}") from error
+    finally:
+        os.close(reader)
+        if writer >= 0:
+            os.close(writer)
+    return messages.result(returncode, log)
+
+
+_EXIT_GRACE_S = 60.0
+
+
+def _check(request: CompileRequest) -> None:
+    """Everything that can be judged without torch. UsageError, InputError or ToolError."""
+    target = request.target
+    parse_target(target.name, target.system_config, target.memory_mode)
+    if request.quantize is not None and request.quantize not in QUANTIZE_CHOICES:
+        raise UsageError(
+            f"unknown quantisation '{request.quantize}'", suggestion(request.quantize, QUANTIZE_CHOICES)
+        )
+    if request.io not in IO_CHOICES:
+        raise UsageError(
+            f"unknown type of inputs and outputs '{request.io}'", suggestion(request.io, IO_CHOICES)
+        )
+    if request.io == "int8" and request.quantize not in (None, "int8"):
+        raise UsageError(
+            f"--io int8 does not go with --quantize {request.quantize}", "choose --quantize int8"
+        )
+    parse_model_spec(request.model)
+    for path in (request.inputs, *request.calibration):
+        if path is not None and not path.is_file():
+            raise InputError(f"there is no file {path}")
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ToolError(
+            f"compiling needs Python packages that are not installed: {', '.join(missing)}",
+            "pip install 'ethosu-sdk[compile]'",
+        )
+
+
+@dataclass
+class _Messages:
+    """The worker's JSON lines, as they come in."""
+
+    progress: Progress
+    output: CompileOutput | None = None
+    error: SdkError | None = None
+    timed_out: bool = False
+
+    def read(self, reader: int, deadline: float) -> None:
+        """Read until the worker closes the pipe or `deadline` (on time.monotonic) has passed."""
+        pending = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(reader, selectors.EVENT_READ)
+            while True:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    self.timed_out = True
+                    return
+                chunk = os.read(reader, 1 << 16)
+                if not chunk:
+                    return
+                *lines, pending = (pending + chunk).split(b"\n")
+                for line in lines:
+                    self._take(json.loads(line))
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "stage" in message:
+            self.progress(message["stage"])
+        elif "output" in message:
+            self.output = CompileOutput.from_json(message["output"])
+        else:
+            row = message["error"]
+            self.error = _ERRORS.get(row["class"], BuildError)(row["message"], row["hint"])
+
+    def result(self, returncode: int, log: Path) -> CompileOutput:
+        """The output, or the error that explains why there is none."""
+        if self.output is not None and returncode == 0:
+            return self.output
+        if self.error is not None:
+            raise self.error
+        tail = proc.tail(log.read_text(encoding="utf-8", errors="replace"))
+        raise BuildError(
+            f"the compiler process ended with status {returncode}\n{tail}", f"its output is in {log}"
+        )

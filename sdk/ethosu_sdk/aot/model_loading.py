@@ -1,0 +1,174 @@
+"""From a model specification to a module with example inputs: runs the user's Python file."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ethosu_sdk.aot import zoo
+from ethosu_sdk.aot.model_spec import ModelSpec
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.targets import suggestion
+
+_DEFAULT_ENTRIES = ("ModelUnderTest", "model", "Model", "get_model")
+_INPUT_NAMES = ("ModelInputs", "example_inputs")
+_INPUTS_HINT = "give them with --inputs FILE.npz, or define example_inputs beside the model"
+_MODULE_NAME = "ethosu_sdk_user_model"
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors,
+    or None when the model brings none), calibration samples, and the quantisation it is meant for."""
+
+    module: Any
+    example_inputs: tuple[Any, ...] | None
+    calibration: tuple[tuple[Any, ...], ...] = ()
+    calibration_source: str = "none"
+    quantize: str = "int8"
+
+
+def load(spec: ModelSpec) -> LoadedModel:
+    """Load what `spec` names. InputError when the file, the object or its inputs are not what they should be."""
+    if spec.kind == "zoo":
+        return _load_zoo(str(spec.entry))
+    if spec.path is None:
+        raise InputError("the model specification has no file")
+    return _load_python(spec.path, spec.entry) if spec.kind == "python" else _load_pt2(spec.path)
+
+
+def _load_zoo(name: str) -> LoadedModel:
+    model = zoo.load(name)
+    source = "zoo" if model.calibration else "none"
+    return LoadedModel(
+        model.module, model.example_inputs, model.calibration, source, quantize=zoo.entry(name).quantize
+    )
+
+
+def _load_pt2(path: Path) -> LoadedModel:
+    import torch
+
+    try:
+        program = torch.export.load(path)
+    except Exception as error:
+        raise InputError(f"{path} is not a program saved by torch.export: {first_line(error)}") from error
+    if program.example_inputs is None:
+        return LoadedModel(program, None)
+    arguments, keywords = program.example_inputs
+    if keywords:
+        raise InputError(
+            f"{path} takes keyword inputs, which a .pte cannot name", "export it with positional inputs"
+        )
+    return LoadedModel(program, as_inputs(arguments, f"the example inputs of {path}"))
+
+
+def _load_python(path: Path, entry: str | None) -> LoadedModel:
+    namespace = _execute(path)
+    name = entry or _default_entry(namespace, path)
+    if not hasattr(namespace, name):
+        public = [word for word in vars(namespace) if not word.startswith("_")]
+        raise InputError(f"{path} defines no '{name}'", suggestion(name, public))
+    module, inputs = _instantiate(getattr(namespace, name), f"{path}:{name}")
+    if inputs is None:
+        inputs = _find_inputs(namespace, module, path)
+    return LoadedModel(module.eval(), inputs)
+
+
+def _execute(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(_MODULE_NAME, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} cannot be read as a Python file")
+    module = importlib.util.module_from_spec(spec)
+    # As `python FILE.py` would: the file's own folder is searched first, and pickling finds its classes.
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[_MODULE_NAME] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{path} failed when it was loaded: {first_line(error)}") from error
+    return module
+
+
+def _default_entry(namespace: ModuleType, path: Path) -> str:
+    import torch
+
+    for name in _DEFAULT_ENTRIES:
+        if hasattr(namespace, name):
+            return name
+
+    def is_model(value: Any) -> bool:
+        if isinstance(value, torch.nn.Module):
+            return True
+        return (
+            inspect.isclass(value) and issubclass(value, torch.nn.Module) and value.__module__ == _MODULE_NAME
+        )
+
+    found = [name for name, value in vars(namespace).items() if is_model(value)]
+    if len(found) == 1:
+        return found[0]
+    what = f"defines {len(found)} models ({', '.join(found)})" if found else "defines no model"
+    raise InputError(
+        f"{path} {what}", f"name one: {path.name}:NAME, an nn.Module or a function that returns one"
+    )
+
+
+def _instantiate(value: Any, where: str) -> tuple[Any, tuple[Any, ...] | None]:
+    """The module behind a named object, and the example inputs when it brings them."""
+    import torch
+
+    inputs: tuple[Any, ...] | None = None
+    if not isinstance(value, torch.nn.Module) and callable(value):
+        try:
+            value = value()
+        except Exception as error:
+            raise InputError(f"{where}() failed: {first_line(error)}") from error
+        if isinstance(value, tuple) and len(value) == 2:
+            value, given = value
+            inputs = as_inputs(given, f"the example inputs that {where}() returns")
+    if not isinstance(value, torch.nn.Module):
+        raise InputError(
+            f"{where} is a {type(value).__name__}, not a model",
+            "name an nn.Module, a class of one, or a function that returns a module or (module, example_inputs)",
+        )
+    return value, inputs
+
+
+def _find_inputs(namespace: ModuleType, module: Any, path: Path) -> tuple[Any, ...] | None:
+    holders = [(namespace, name) for name in _INPUT_NAMES] + [(module, "example_inputs")]
+    for holder, name in holders:
+        value = getattr(holder, name, None)
+        if value is None:
+            continue
+        what = f"'{name}' of {path}"
+        try:
+            value = value() if callable(value) else value
+        except Exception as error:
+            raise InputError(f"{what} failed: {first_line(error)}") from error
+        return as_inputs(value, what)
+    return None
+
+
+def as_inputs(value: Any, what: str) -> tuple[Any, ...]:
+    """`value` as a tuple of tensors; InputError that starts with `what` when it is something else."""
+    import torch
+
+    values = (value,) if isinstance(value, torch.Tensor) else value
+    if not isinstance(values, (tuple, list)) or not values:
+        raise InputError(
+            f"{what} must be a tensor or a tuple of tensors, not {type(value).__name__}", _INPUTS_HINT
+        )
+    for index, item in enumerate(values):
+        if not isinstance(item, torch.Tensor):
+            raise InputError(f"{what}: number {index} is a {type(item).__name__}, not a tensor", _INPUTS_HINT)
+    return tuple(values)
+
+
+def first_line(error: BaseException) -> str:
+    """The error's type and the first line of its text."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

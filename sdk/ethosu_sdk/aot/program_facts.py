@@ -1,0 +1,92 @@
+"""Facts about a finished program, read from ExecuTorch's own in-memory schema objects (exir/schema.py)."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections import Counter
+from typing import Any
+
+from ethosu_sdk.aot.api import OperatorCount, TensorFacts
+from ethosu_sdk.errors import BuildError
+
+METHOD = "forward"
+_PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
+
+# ExecuTorch's ScalarType names, and NumPy's.
+_DTYPES = {
+    "BYTE": "uint8",
+    "CHAR": "int8",
+    "SHORT": "int16",
+    "INT": "int32",
+    "LONG": "int64",
+    "HALF": "float16",
+    "FLOAT": "float32",
+    "DOUBLE": "float64",
+    "BOOL": "bool",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+}
+
+
+def methods(manager: Any) -> tuple[str, ...]:
+    """The names of all methods; int8 inputs and outputs add constant ones that give their scales."""
+    return tuple(plan.name for plan in manager.executorch_program.execution_plan)
+
+
+def inputs(manager: Any) -> tuple[TensorFacts, ...]:
+    """The inputs of ``forward``."""
+    plan = _plan(manager)
+    return tuple(_tensor(plan, index) for index in plan.inputs)
+
+
+def outputs(manager: Any) -> tuple[TensorFacts, ...]:
+    """The outputs of ``forward``."""
+    plan = _plan(manager)
+    return tuple(_tensor(plan, index) for index in plan.outputs)
+
+
+def cpu_operators(manager: Any) -> tuple[OperatorCount, ...]:
+    """The operators that ``forward`` calls on the CPU, in order of first call."""
+    plan = _plan(manager)
+    calls: Counter[str] = Counter()
+    for chain in plan.chains:
+        for instruction in chain.instructions:
+            arguments = instruction.instr_args
+            if type(arguments).__name__ == "KernelCall":
+                operator = plan.operators[arguments.op_index]
+                calls[f"{operator.name}.{operator.overload}" if operator.overload else operator.name] += 1
+    return tuple(OperatorCount(name, count) for name, count in calls.items())
+
+
+def delegate_payloads(manager: Any) -> tuple[bytes, ...]:
+    """The payload of each delegate of ``forward``, in the plan's order. BuildError when one is not in line."""
+    program = manager.executorch_program
+    payloads = []
+    for delegate in _plan(manager).delegates:
+        if delegate.processed.location.name != "INLINE":
+            raise BuildError(f"the payload of a {delegate.id} delegate is not stored in the program itself")
+        payloads.append(bytes(program.backend_delegate_data[delegate.processed.index].data))
+    return tuple(payloads)
+
+
+def versions() -> dict[str, str]:
+    """Python and every package that shapes the `.pte`, with their installed versions."""
+    return {"python": platform.python_version()} | {
+        name: importlib.metadata.version(name) for name in _PACKAGES
+    }
+
+
+def _plan(manager: Any) -> Any:
+    return next(plan for plan in manager.executorch_program.execution_plan if plan.name == METHOD)
+
+
+def _tensor(plan: Any, index: int) -> TensorFacts:
+    value = plan.values[index].val
+    if type(value).__name__ != "Tensor":
+        raise BuildError(f"an input or output of the program is a {type(value).__name__}, not a tensor")
+    name = value.scalar_type.name
+    if name not in _DTYPES:
+        raise BuildError(f"an input or output of the program has the type {name}, which NumPy lacks")
+    return TensorFacts(_DTYPES[name], tuple(value.sizes), tuple(value.dim_order))

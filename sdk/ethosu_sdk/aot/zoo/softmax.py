@@ -1,0 +1,15 @@
+"""``zoo:softmax``: a float softmax, which the Ethos-U partitioner leaves to the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SEED = 2
+
+
+def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
+    """The module, its example input (float32 [4, 10]) and no calibration samples."""
+    import torch
+
+    generator = torch.Generator().manual_seed(_SEED)
+    return torch.nn.Softmax(dim=-1).eval(), (torch.randn(4, 10, generator=generator),), ()

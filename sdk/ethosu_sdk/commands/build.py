@@ -1,0 +1,137 @@
+"""`ethosu-sdk build`: a `.pte` → the bare-metal firmware that runs it, and build.json."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools
+from ethosu_sdk.commands import host_facts, locations
+from ethosu_sdk.commands.compile import target_part
+from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.firmware_build import FirmwareBuild
+from ethosu_sdk.records import Record
+from ethosu_sdk.targets import suggestion
+
+_SCHEMA = "build-result/1"
+RECORD_NAME = "build.json"
+ENTRY = "forward"
+NO_TARGET = "the program delegates nothing to an NPU"
+_PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A `.pte` that was read, and the firmware that embeds it."""
+
+    program: pte.Pte
+    firmware: FirmwareBuild
+    record: Record
+
+
+def build(path: Path, board: str | None, out_dir: Path | None, reporter: Reporter) -> None:
+    """Build the firmware for the `.pte` at `path` and write its record."""
+    program = pte.read(locations.require_pte(path))
+    folder = locations.for_pte(path, program.target(), out_dir)
+    with records.locked(folder):
+        built = build_in(path, program, board, folder, reporter)
+    reporter.show(summary(built.record, folder))
+    reporter.emit(built.record)
+
+
+def build_in(
+    path: Path, program: pte.Pte, board: str | None, folder: Path, reporter: Reporter, input_sets: int = 1
+) -> Built:
+    """Build in `folder`, which the caller has locked, with room for `input_sets` sets of inputs."""
+    start = time.monotonic()
+    _check_board(board)
+    for name in _PROGRAMS:
+        tools.require(name)
+    with reporter.stage(f"building the firmware for {escape(path.name)}"):
+        firmware = firmware_build.build(path, folder, board=board, inferences=input_sets)
+    record = _record(path, program, firmware, time.monotonic() - start)
+    schema.check(record, "the build result")
+    records.write_json(folder / RECORD_NAME, record)
+    return Built(program, firmware, record)
+
+
+def _check_board(board: str | None) -> None:
+    if board is not None and board not in firmware_build.BOARDS:
+        raise UsageError(f"unknown board '{board}'", suggestion(board, firmware_build.BOARDS))
+
+
+def model_part(path: Path, program: pte.Pte) -> Record:
+    """The `model` object of a record."""
+    return {"file": path.name, "sha256": program.sha256, "bytes": program.size, "entry": ENTRY}
+
+
+def tool_rows() -> list[Record]:
+    """The programs that shape a firmware, as rows of `provenance.tools`."""
+    return [provenance.tool_entry(name, tools.probe(name).version) for name in _PROGRAMS]
+
+
+def _record(path: Path, program: pte.Pte, firmware: FirmwareBuild, wall_time_s: float) -> Record:
+    target = program.target()
+    unavailable = [] if target is not None else [{"path": "/target", "reason": NO_TARGET}]
+    return {
+        **provenance.header(
+            _SCHEMA, "pass", [provenance.file_entry("model", path, program.sha256)], tool_rows()
+        ),
+        "model": model_part(path, program),
+        **({"target": target_part(target)} if target is not None else {}),
+        "board": firmware.board,
+        "build_key": firmware.build_key,
+        "elf": {
+            "file": firmware.elf.name,
+            "sha256": records.sha256_file(firmware.elf),
+            "bytes": firmware.elf.stat().st_size,
+        },
+        "map": {"file": firmware.map.name, "sha256": records.sha256_file(firmware.map)},
+        "kernels": [
+            {"operator": row.operator, "function": row.function, "source": row.source}
+            for row in firmware.kernels
+        ],
+        "memory": {
+            "regions": [use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions],
+            "pools": [use(row.name, row.used_bytes, row.size_bytes) for row in firmware.pools],
+        },
+        "sections": [
+            {"name": row.name, "address": row.address, "bytes": row.bytes} for row in firmware.sections
+        ],
+        "unavailable": unavailable,
+        "wall_time_s": round(wall_time_s, 3),
+        "host": host_facts.host(),
+    }
+
+
+def use(name: str, used_bytes: int, size_bytes: int) -> Record:
+    """One row of a record's memory tables."""
+    return {"name": name, "used_bytes": used_bytes, "size_bytes": size_bytes}
+
+
+def memory_table(rows: list[Record], title: str) -> Table:
+    """Use of memory for people: used, size, share."""
+    table = Table(title, "used", "of", "", box=None, pad_edge=False)
+    for row in rows:
+        share = row["used_bytes"] / row["size_bytes"] if row["size_bytes"] else 0.0
+        table.add_row(
+            escape(row["name"]), f"{row['used_bytes']:,}", f"{row['size_bytes']:,} bytes", f"{share:.0%}"
+        )
+    return table
+
+
+def summary(record: Record, folder: Path) -> Table:
+    """What was built, for people."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    elf = record["elf"]
+    table.add_row("firmware", f"{escape(elf['file'])}, {elf['bytes']:,} bytes, for {record['board']}")
+    kernels = ", ".join(row["operator"] for row in record["kernels"])
+    table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
+    table.add_row("memory", memory_table(record["memory"]["regions"], "region"))
+    table.add_row("files", escape(str(folder)))
+    return table
