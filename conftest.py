@@ -1,4 +1,4 @@
-"""With ETHOSU_SDK_NO_SKIPS (continuous integration) a skipped test is a failed one, but for Arm's licensed FVP."""
+"""With ETHOSU_SDK_NO_SKIPS (continuous integration) a skipped test fails, unless it needs the licensed FVP."""
 
 import os
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""The payload of one Ethos-U delegate: Vela's command stream, weights and I/O layout as ExecuTorch packs them.
+"""The payload of one Ethos-U delegate: command stream, weights and I/O layout as ExecuTorch packs them.
 
 A payload is a chain of blocks. Each block is a 32-byte header (16-byte name, u32 length, u8 external flag, 11
 reserved bytes) and its data, padded to 16 bytes; all numbers are little-endian (ExecuTorch 1.5.1,

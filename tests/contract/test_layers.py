@@ -19,7 +19,7 @@ WORKERS = {"aot", "firmware_build", "simulators", "report"}
 ALLOWED: dict[str, set[str]] = {
     "cli": {"commands", *FACTS, *BASE},
     "commands": {*WORKERS, "npu", *FACTS, *BASE},  # `inspect --commands` disassembles with npu's decoder
-    **{name: FACTS | BASE for name in WORKERS},
+    **dict.fromkeys(WORKERS, FACTS | BASE),
     "simulators": {"npu", *FACTS, *BASE},
     "npu": {"errors", "vela_blocks"},
     "proc": {"errors"},
@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "tools": {"proc", "provenance", *BASE},
     "npz": {"pte", *BASE},
     "pte": {"vela_blocks", "targets", "flatbuffer_reader", "pte_tables", *BASE},
-    **{name: BASE for name in ("schema", "targets", "vela_blocks", "records", "resources")},
+    **dict.fromkeys(("schema", "targets", "vela_blocks", "records", "resources"), BASE),
     "errors": set(),
 }
 # What the NPU model may import beside the package: NumPy and Vela's weight decoder.

@@ -1,4 +1,5 @@
-"""What a compilation is asked, and what it tells: frozen data that also crosses the process boundary as JSON."""
+"""What a compilation is asked, and what it tells: frozen data that also crosses the process boundary as
+JSON."""
 
 from __future__ import annotations
 
@@ -105,8 +106,9 @@ class DelegateFacts:
 class CompileOutput:
     """Everything that a compilation produced: files (absolute paths) and facts.
 
-    `calibration_source` is ``none``, ``file``, ``zoo`` or ``example``; `cpu_operators` are those of ``forward``
-    in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole sentences.
+    `calibration_source` is ``none``, ``file``, ``zoo`` or ``example``; `cpu_operators` are those of
+    ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
+    sentences.
     """
 
     name: str

@@ -19,7 +19,8 @@ _MAX_BYTES = 4 << 30
 def read_inputs(path: Path) -> tuple[Array, ...]:
     """The arrays ``input0``, ``input1``, … of an `.npz`, in order.
 
-    InputError when the file cannot be read, holds other names, leaves a gap, or is larger than 4 GiB unpacked.
+    InputError when the file cannot be read, holds other names, leaves a gap, or is larger than 4 GiB
+    unpacked.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -55,8 +56,8 @@ def check_inputs(arrays: Sequence[Array], examples: Sequence[Array], where: Path
 def samples(arrays: Sequence[Array], examples: Sequence[Array], where: Path) -> list[tuple[Array, ...]]:
     """Calibration samples, each shaped like `examples`, from arrays that stack them on a leading axis.
 
-    An array of the example's own shape is one sample. For an example of shape (1, ...) the leading axis may take
-    the place of that 1. InputError when an array fits neither way or the counts differ between inputs.
+    An array of the example's own shape is one sample. For an example of shape (1, ...) the leading axis may
+    take the place of that 1. InputError when an array fits neither way or the counts differ between inputs.
     """
     _check_count(arrays, examples, where)
     columns = []

@@ -28,8 +28,9 @@ _ARTEFACT = re.compile(r"delegate\d+(\.tosa|\.summary\.csv|\.per-layer\.csv|\.de
 def write_delegates(folder: Path, manager: Any, captures: Sequence[VelaCapture]) -> tuple[DelegateFacts, ...]:
     """Write each delegate's artefacts and return the facts in the program's order.
 
-    Vela may see the delegates in another order than the program has them, so they are joined by the SHA-256 of
-    the payload. Artefacts of an earlier compilation are removed. BuildError when a delegate has no Vela run.
+    Vela may see the delegates in another order than the program has them, so they are joined by the SHA-256
+    of the payload. Artefacts of an earlier compilation are removed. BuildError when a delegate has no Vela
+    run.
     """
     by_digest = {capture.payload_sha256: capture for capture in captures}
     facts = []

@@ -21,7 +21,8 @@ def compile_spec(target: Target) -> Any:
 
 
 def run_eager(module: Any, inputs: Tensors) -> Tensors:
-    """The outputs of `module` as a flat tuple of tensors. InputError when it fails or returns something else."""
+    """The outputs of `module` as a flat tuple of tensors. InputError when it fails or returns something
+    else."""
     import torch
     from torch.utils import _pytree
 

@@ -34,7 +34,8 @@ class LoadedModel:
 
 
 def load(spec: ModelSpec) -> LoadedModel:
-    """Load what `spec` names. InputError when the file, the object or its inputs are not what they should be."""
+    """Load what `spec` names. InputError when the file, the object or its inputs are not what they should
+    be."""
     if spec.kind == "zoo":
         return _load_zoo(str(spec.entry))
     if spec.path is None:
@@ -133,7 +134,7 @@ def _instantiate(value: Any, where: str) -> tuple[Any, tuple[Any, ...] | None]:
     if not isinstance(value, torch.nn.Module):
         raise InputError(
             f"{where} is a {type(value).__name__}, not a model",
-            "name an nn.Module, a class of one, or a function that returns a module or (module, example_inputs)",
+            "name an nn.Module, a class of one, or a function returning a module or (module, example_inputs)",
         )
     return value, inputs
 

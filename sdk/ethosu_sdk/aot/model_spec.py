@@ -32,8 +32,8 @@ _FORMS = "give zoo:NAME, FILE.py[:NAME] or FILE.pt2"
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A parsed MODEL. `kind` is ``zoo``, ``python`` or ``pt2``; `path` is None for the zoo; `entry` is the zoo
-    model's name, or the object's name in the Python file, or None."""
+    """A parsed MODEL. `kind` is ``zoo``, ``python`` or ``pt2``; `path` is None for the zoo; `entry` is the
+    zoo model's name, or the object's name in the Python file, or None."""
 
     kind: str
     path: Path | None

@@ -1,4 +1,5 @@
-"""One compilation from end to end, inside the worker process: the order of steps, their timing and the files."""
+"""One compilation from end to end, inside the worker process: the order of steps, their timing and the
+files."""
 
 from __future__ import annotations
 
@@ -142,7 +143,7 @@ def _example_inputs(request: CompileRequest, model: LoadedModel) -> Tensors:
         if examples is None:
             raise InputError(
                 f"{request.model} brings no example inputs",
-                "give them with --inputs FILE.npz (input0, input1, …), or define example_inputs beside the model",
+                "give them with --inputs FILE.npz (input0, …), or define example_inputs beside the model",
             )
         return examples
     given = arrays.read_inputs(request.inputs)

@@ -61,7 +61,8 @@ def cpu_operators(manager: Any) -> tuple[OperatorCount, ...]:
 
 
 def delegate_payloads(manager: Any) -> tuple[bytes, ...]:
-    """The payload of each delegate of ``forward``, in the plan's order. BuildError when one is not in line."""
+    """The payload of each delegate of ``forward``, in the plan's order. BuildError when one is not in
+    line."""
     program = manager.executorch_program
     payloads = []
     for delegate in _plan(manager).delegates:

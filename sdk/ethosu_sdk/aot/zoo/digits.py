@@ -1,7 +1,7 @@
 """``zoo:digits_cnn``: a small CNN trained in seconds on scikit-learn's handwritten digits (1797 images, 8x8).
 
-Training is deterministic for one machine and one set of versions: fixed seeds, one thread. The trained weights
-are kept in the SDK's cache, keyed by this recipe and the versions that shape them.
+Training is deterministic for one machine and one set of versions: fixed seeds, one thread. The trained
+weights are kept in the SDK's cache, keyed by this recipe and the versions that shape them.
 """
 
 from __future__ import annotations

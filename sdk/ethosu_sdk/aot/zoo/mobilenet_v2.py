@@ -1,7 +1,7 @@
 """``zoo:mobilenet_v2``: MobileNetV2, width 1.0, 224x224, 1000 classes, random weights from a fixed seed.
 
-The architecture is table 2 of Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks" (2018).
-The example input is contiguous, so the program takes NCHW bytes and the NPU transposes them first.
+The architecture is table 2 of Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks"
+(2018). The example input is contiguous, so the program takes NCHW bytes and the NPU transposes them first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _block(nn: Any, channels_in: int, channels_out: int, expansion: int, stride:
 
 
 def _network(nn: Any) -> Any:
-    class Residual(nn.Module):  # type: ignore[misc, name-defined]
+    class Residual(nn.Module):  # type: ignore[misc]
         def __init__(self, body: Any) -> None:
             super().__init__()
             self.body = body

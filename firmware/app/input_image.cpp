@@ -1,0 +1,98 @@
+#include "app/input_image.hpp"
+
+#include <cstring>
+
+#include "app/crc32.hpp"
+
+namespace ethosu_sdk::app {
+namespace {
+
+constexpr std::size_t version_at = 4;
+constexpr std::size_t bytes_at = 8;
+constexpr std::size_t crc_at = 12;
+constexpr std::size_t covered_at = 16;
+constexpr std::size_t inferences_at = 16;
+constexpr std::size_t inputs_at = 20;
+constexpr std::size_t event_count_at = 24;
+constexpr std::size_t events_at = 28;
+constexpr std::size_t reference_bytes = 8;  // offset and size
+constexpr std::uint32_t event_limit = 1U << 10;  // PMEVTYPER.EV_TYPE has ten bits
+
+constexpr const char* error_names[] = {"none",         "no_image",     "wrong_version", "wrong_size",
+                                       "wrong_crc",    "wrong_inputs", "wrong_events",  "wrong_reference"};
+
+}  // namespace
+
+const char* image_error_name(ImageError error) {
+  return error_names[static_cast<std::size_t>(error)];
+}
+
+ImageError InputImage::open(const std::uint8_t* data, std::size_t capacity, std::uint32_t method_inputs) {
+  data_ = data;
+  if (capacity < protocol::input_image_header_bytes || word(0) != protocol::input_image_magic) {
+    return ImageError::no_image;
+  }
+  if (word(version_at) != protocol::input_image_version) {
+    return ImageError::wrong_version;
+  }
+  bytes_ = word(bytes_at);
+  if (bytes_ < protocol::input_image_header_bytes || bytes_ > capacity) {
+    return ImageError::wrong_size;
+  }
+  if (word(crc_at) != crc32(data + covered_at, bytes_ - covered_at)) {
+    return ImageError::wrong_crc;
+  }
+  const ImageError error = read_header(method_inputs);
+  return error == ImageError::none ? check_references() : error;
+}
+
+ImageError InputImage::read_header(std::uint32_t method_inputs) {
+  inferences_ = word(inferences_at);
+  inputs_ = word(inputs_at);
+  event_count_ = word(event_count_at);
+  if (inputs_ != method_inputs) {
+    return ImageError::wrong_inputs;
+  }
+  if (event_count_ > protocol::input_image_max_events) {
+    return ImageError::wrong_events;
+  }
+  for (std::uint32_t i = 0; i < event_count_; ++i) {
+    const std::uint32_t event = word(events_at + 4 * std::size_t{i});
+    if (event >= event_limit) {
+      return ImageError::wrong_events;
+    }
+    events_[i] = static_cast<std::uint16_t>(event);
+  }
+  return ImageError::none;
+}
+
+ImageError InputImage::check_references() const {
+  const std::uint64_t references = std::uint64_t{inferences_} * inputs_;
+  const std::uint64_t room = bytes_ - protocol::input_image_header_bytes;
+  if (inferences_ == 0 || references > room / reference_bytes) {
+    return ImageError::wrong_size;
+  }
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(references); ++i) {
+    const std::size_t entry = protocol::input_image_header_bytes + reference_bytes * i;
+    const std::uint32_t offset = word(entry);
+    const std::uint32_t size = word(entry + 4);
+    if (offset % protocol::input_image_alignment != 0 || offset > bytes_ || size > bytes_ - offset) {
+      return ImageError::wrong_reference;
+    }
+  }
+  return ImageError::none;
+}
+
+Bytes InputImage::input(std::uint32_t inference, std::uint32_t index) const {
+  const std::size_t entry =
+      protocol::input_image_header_bytes + reference_bytes * (std::size_t{inference} * inputs_ + index);
+  return {data_ + word(entry), word(entry + 4)};
+}
+
+std::uint32_t InputImage::word(std::size_t offset) const {
+  std::uint32_t value;
+  std::memcpy(&value, data_ + offset, sizeof value);
+  return value;
+}
+
+}  // namespace ethosu_sdk::app

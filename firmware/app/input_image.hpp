@@ -1,0 +1,50 @@
+// The input image: how inputs reach the firmware without a rebuild. Laid out in report/protocol.py.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "app/bytes.hpp"
+#include "app/protocol.hpp"
+
+namespace ethosu_sdk::app {
+
+enum class ImageError : std::uint8_t {
+  none,
+  no_image,         // the magic is missing
+  wrong_version,
+  wrong_size,       // longer than the pool, or shorter than its own tables
+  wrong_crc,
+  wrong_inputs,     // not as many inputs as the method has
+  wrong_events,
+  wrong_reference,  // an input outside the image, or misaligned
+};
+
+const char* image_error_name(ImageError error);
+
+class InputImage {
+ public:
+  // `data` is the whole pool; the image says how much of it it uses. Everything is checked here, so that the
+  // accessors cannot fail.
+  ImageError open(const std::uint8_t* data, std::size_t capacity, std::uint32_t method_inputs);
+
+  std::uint32_t bytes() const { return bytes_; }
+  std::uint32_t inferences() const { return inferences_; }
+  std::uint32_t event_count() const { return event_count_; }
+  const std::uint16_t* events() const { return events_; }
+  Bytes input(std::uint32_t inference, std::uint32_t index) const;
+
+ private:
+  ImageError read_header(std::uint32_t method_inputs);
+  ImageError check_references() const;
+  std::uint32_t word(std::size_t offset) const;
+
+  const std::uint8_t* data_ = nullptr;
+  std::uint32_t bytes_ = 0;
+  std::uint32_t inferences_ = 0;
+  std::uint32_t inputs_ = 0;
+  std::uint32_t event_count_ = 0;
+  std::uint16_t events_[protocol::input_image_max_events] = {};
+};
+
+}  // namespace ethosu_sdk::app

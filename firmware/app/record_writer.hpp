@@ -1,0 +1,88 @@
+// Writes one record after the other to a sink, byte by byte: no record needs a buffer.
+//
+// The writer takes the fields in the order of protocol.hpp; type and order are checked at compile time where
+// the record's description is a constant.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "app/bytes.hpp"
+#include "app/crc32.hpp"
+#include "app/protocol.hpp"
+#include "app/text.hpp"
+
+namespace ethosu_sdk::app {
+
+struct NumberPair {
+  std::uint32_t first;
+  std::uint32_t second;
+};
+
+struct PairList {
+  const NumberPair* data;
+  std::size_t size;
+};
+
+struct SizeList {
+  const std::int32_t* data;
+  std::size_t size;
+};
+
+struct Crc32Digits {
+  std::uint32_t value;
+};
+
+struct Base64 {
+  Bytes bytes;
+};
+
+class RecordWriter {
+ public:
+  explicit RecordWriter(Sink& sink) : sink_(sink) {}
+
+  // One record: a value for each field, in their order.
+  template <std::size_t N, typename... Values>
+  void write(const protocol::Record<N>& record, const Values&... values) {
+    static_assert(sizeof...(Values) == N, "one value for each field");
+    begin(record.name);
+    const protocol::Field* field = record.fields;
+    (member(*field++, values), ...);
+    finish();
+  }
+
+  // Records written so far; the next one's sequence number.
+  std::uint32_t count() const { return count_; }
+
+ private:
+  void begin(const char* name);
+  void finish();
+  void key(const protocol::Field& field, protocol::Kind kind);
+  void member(const protocol::Field& field, std::uint32_t value);
+  void member(const protocol::Field& field, std::uint64_t value);
+  void member(const protocol::Field& field, const char* value);
+  void member(const protocol::Field& field, Crc32Digits value);
+  void member(const protocol::Field& field, const Base64& value);
+  void member(const protocol::Field& field, const PairList& value);
+  void member(const protocol::Field& field, const SizeList& value);
+
+  // A character under the CRC; one of the payload, whose length is counted too.
+  class Covered final : public Sink {
+   public:
+    explicit Covered(Sink& sink) : sink_(sink) {}
+    void put(char character) override;
+    Crc32 crc;
+    std::uint32_t characters = 0;
+
+   private:
+    Sink& sink_;
+  };
+
+  Sink& sink_;
+  Covered covered_{sink_};
+  std::uint32_t payload_start_ = 0;
+  std::uint32_t count_ = 0;
+  bool first_ = true;
+};
+
+}  // namespace ethosu_sdk::app

@@ -1,0 +1,45 @@
+// The ends of a run: EOT for a model started with shutdown_on_eot, then semihosting for everyone else.
+#include "board.hpp"
+#include "hal/board.hpp"
+#include "hal/uart.hpp"
+#include "memory_map.hpp"
+
+namespace ethosu_sdk {
+namespace {
+
+// Arm semihosting specification 3.0.
+constexpr std::uint32_t sys_exit = 0x18;
+constexpr std::uint32_t sys_exit_extended = 0x20;
+constexpr std::uint32_t application_exit = 0x20026;  // ADP_Stopped_ApplicationExit
+constexpr char end_of_transmission = 0x04;
+
+volatile bool is_ending = false;
+
+void semihosting(std::uint32_t operation, std::uintptr_t argument) {
+  register std::uint32_t r0 asm("r0") = operation;
+  register std::uintptr_t r1 asm("r1") = argument;
+  asm volatile("bkpt 0xAB" : "+r"(r0) : "r"(r1) : "memory");
+}
+
+}  // namespace
+
+bool board::ending() {
+  return is_ending;
+}
+
+const char* hal::board_name() {
+  return "corstone-300";
+}
+
+void hal::exit(int code) {
+  is_ending = true;
+  uart_write(end_of_transmission);
+  const std::uint32_t block[2] = {application_exit, static_cast<std::uint32_t>(code)};
+  semihosting(sys_exit_extended, reinterpret_cast<std::uintptr_t>(block));
+  semihosting(sys_exit, application_exit);
+  for (;;) {
+    asm volatile("wfi");
+  }
+}
+
+}  // namespace ethosu_sdk

@@ -1,0 +1,9 @@
+// The board's console. Writing waits until the transmitter has room.
+#pragma once
+
+namespace ethosu_sdk::hal {
+
+void uart_open();
+void uart_write(char character);
+
+}  // namespace ethosu_sdk::hal

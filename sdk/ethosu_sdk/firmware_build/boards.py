@@ -1,0 +1,67 @@
+"""The boards that firmware can be built for (boards.toml)."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.targets import suggestion
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One memory of a board; `origin` is the address that the firmware uses."""
+
+    name: str
+    origin: int
+    size_bytes: int
+
+    def holds(self, address: int) -> bool:
+        """Whether `address` lies in this memory."""
+        return self.origin <= address < self.origin + self.size_bytes
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board: its CMake preset, its memories and what each is for."""
+
+    name: str
+    preset: str
+    fast: Memory
+    bulk: Memory
+    tightly_coupled: Memory
+    memories: tuple[Memory, ...]
+
+
+@functools.cache
+def boards() -> dict[str, Board]:
+    """All boards by name, read once from boards.toml."""
+    table = tomllib.loads((Path(__file__).parent / "boards.toml").read_text(encoding="utf-8"))
+    return {name: _board(name, row) for name, row in table.items()}
+
+
+def _board(name: str, row: dict[str, object]) -> Board:
+    rows = row["memories"]
+    assert isinstance(rows, dict)
+    memories = {key: Memory(key, **value) for key, value in rows.items()}
+    return Board(
+        name=name,
+        preset=str(row["preset"]),
+        fast=memories[str(row["fast"])],
+        bulk=memories[str(row["bulk"])],
+        tightly_coupled=memories[str(row["tightly_coupled"])],
+        memories=tuple(memories.values()),
+    )
+
+
+BOARDS = tuple(boards())
+
+
+def board(name: str) -> Board:
+    """The board called `name`; UsageError with the known ones when there is none."""
+    if name not in boards():
+        raise UsageError(f"no firmware can be built for board '{name}'", suggestion(name, BOARDS))
+    return boards()[name]

@@ -1,0 +1,239 @@
+"""`.pte` → firmware: check, plan, generate, compile, publish."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk import __version__, pte, records, resources, vela_blocks
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.firmware_build import boards, cache, cmake, elf, generate, kernels, layout
+from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
+from ethosu_sdk.report.protocol import INPUT_IMAGE_SYMBOL
+from ethosu_sdk.targets import Target
+
+DEFAULT_METHOD = "forward"
+DEFAULT_NPU_TIMEOUT_MS = 10_000
+_ELF, _MAP, _WORK = "executor_runner.elf", "executor_runner.map", "firmware"
+_NPU_BACKEND = "EthosUBackend"
+_METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One memory pool of the firmware, at its final address; `used_bytes` is what the model is known to need."""
+
+    name: str
+    memory: str
+    address: int
+    used_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class FirmwareBuild:
+    """A firmware that is ready to run, and what is known of it."""
+
+    elf: Path
+    map: Path
+    elf_sha256: str
+    build_key: str
+    cached: bool  # nothing had to be compiled
+    board: str
+    method: str
+    model_sha256: str
+    model_bytes: int
+    target: Target | None  # None when nothing is delegated
+    regions: tuple[elf.RegionUse, ...]
+    pools: tuple[Pool, ...]
+    sections: tuple[elf.Section, ...]
+    symbols: dict[str, elf.Symbol]
+    kernels: tuple[kernels.Kernel, ...]  # exactly those that are linked
+    delegates: int
+    toolchain: dict[str, str]  # program → version
+    notes: tuple[str, ...]
+    wall_time_s: float
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """All that shapes the firmware."""
+
+    board: boards.Board
+    program: pte.Pte
+    data: bytes
+    method: str
+    target: Target | None
+    kernels: tuple[kernels.Kernel, ...]
+    delegates: int
+    layout: layout.Layout
+    files: dict[str, bytes]  # generated files by name, the model among them
+
+
+def build(
+    pte_path: Path,
+    out_dir: Path,
+    board: str | None = None,
+    *,
+    method: str | None = None,
+    inferences: int = 1,
+    npu_timeout_ms: int = DEFAULT_NPU_TIMEOUT_MS,
+) -> FirmwareBuild:
+    """Build the firmware of the program at `pte_path` and put ELF and map into `out_dir`.
+
+    `board` is the name of one of `BOARDS`, by default the first. `method` is the one to run: by default
+    ``forward``, or the only one. `inferences` is how many one run must be able to take (its inputs lie in
+    memory together). `npu_timeout_ms` bounds one NPU job in the board's own time.
+
+    Raises InputError for a damaged or unusable program, BuildError when an operator has no kernel, the model
+    does not fit or a tool fails, ToolError when one is missing.
+    """
+    start = time.monotonic()
+    recipe = _recipe(pte_path, boards.board(board or boards.BOARDS[0]), method, inferences, npu_timeout_ms)
+    toolchain = cmake.find_toolchain()
+    key = cache.build_key(
+        {
+            "files": {name: records.sha256_bytes(content) for name, content in recipe.files.items()},
+            "firmware": cache.tree_hash(resources.directory("firmware")),
+            "preset": recipe.board.preset,
+            "toolchain": toolchain.versions(),
+        }
+    )
+    products = {_ELF: out_dir / _ELF, _MAP: out_dir / _MAP}
+    with records.locked(out_dir / _WORK):
+        stamp = out_dir / _WORK / "current.json"
+        cached = cache.is_current(stamp, key, products)
+        if not cached:
+            _compile(recipe, out_dir / _WORK, toolchain, products)
+            cache.remember(stamp, key, products)
+    return _describe(recipe, products, key, cached, toolchain, time.monotonic() - start)
+
+
+def _recipe(
+    path: Path, board: boards.Board, method: str | None, inferences: int, npu_timeout_ms: int
+) -> _Recipe:
+    if inferences < 1:
+        raise InputError(f"a run of {inferences} inferences cannot be built", "one at least")
+    data = _read(path)
+    program = pte.parse(data)
+    name = method or _default_method(program)
+    plan = program.plan(name)
+    target = program.target()
+    known = kernels.manifest(resources.directory("firmware") / "kernels" / "kernels.toml")
+    selected = kernels.select((row.full_name for row in plan.operators), known)
+    memory = layout.plan(_requirements(data, plan, target), board, inferences)
+    configuration = generate.Configuration(
+        version=__version__,
+        method=name,
+        delegates=len(plan.delegates),
+        memory_mode=target.memory_mode if target else None,
+        planned_bytes=_planned(plan),
+        npu_timeout_ms=npu_timeout_ms,
+    )
+    files = {
+        "model_config.hpp": generate.model_config(configuration, memory).encode(),
+        "placement.ld": generate.placement_script(memory).encode(),
+        "selected_kernels.cpp": generate.selected_kernels(selected).encode(),
+        "model.pte": data,
+    }
+    return _Recipe(board, program, data, name, target, selected, len(plan.delegates), memory, files)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _default_method(program: pte.Pte) -> str:
+    names = [plan.name for plan in program.plans]
+    name = names[0] if len(names) == 1 else DEFAULT_METHOD
+    if not _METHOD_NAME.fullmatch(name):
+        raise InputError(f"the method name {name!r} is not an identifier")
+    return name
+
+
+def _planned(plan: pte.ExecutionPlan) -> tuple[int, ...]:
+    return tuple(plan.non_const_buffer_sizes[1:])  # ExecuTorch reserves the first
+
+
+def _requirements(data: bytes, plan: pte.ExecutionPlan, target: Target | None) -> layout.Requirements:
+    foreign = sorted({row.id for row in plan.delegates} - {_NPU_BACKEND})
+    if foreign:
+        raise InputError(
+            f"the program delegates to {', '.join(foreign)}, which no Ethos-U board has",
+            "compile it for an Ethos-U target",
+        )
+    scratch = (vela_blocks.parse(row.payload).scratch_bytes for row in plan.delegates)
+    return layout.Requirements(
+        model_bytes=len(data),
+        memory_mode=target.memory_mode if target else None,
+        scratch_bytes=max(scratch, default=0),
+        planned_bytes=_planned(plan),
+        method_pool_bytes=method_pool_bytes(plan),
+        input_bytes=tuple(_input_bytes(plan, index) for index in plan.inputs),
+    )
+
+
+def _compile(
+    recipe: _Recipe, work: Path, toolchain: cmake.Toolchain, products: dict[str, Path]
+) -> None:
+    generated = records.make_directory(work / "generated")
+    for name, content in recipe.files.items():
+        generate.write_if_changed(generated / name, content)
+    log = work / "build.log"
+    log.unlink(missing_ok=True)
+    fresh = cmake.build(
+        preset=recipe.board.preset, generated=generated, work=work / "build", toolchain=toolchain, log=log
+    )
+    for made, final in zip(fresh, products.values(), strict=True):
+        records.write_atomic(final, lambda temporary, made=made: shutil.copyfile(made, temporary))
+
+
+def _describe(
+    recipe: _Recipe,
+    products: dict[str, Path],
+    key: str,
+    cached: bool,
+    toolchain: cmake.Toolchain,
+    wall_time_s: float,
+) -> FirmwareBuild:
+    image = elf.read(products[_ELF])
+    image.symbol(INPUT_IMAGE_SYMBOL)  # without it no input would reach the firmware
+    return FirmwareBuild(
+        elf=products[_ELF],
+        map=products[_MAP],
+        elf_sha256=records.sha256_file(products[_ELF]),
+        build_key=key,
+        cached=cached,
+        board=recipe.board.name,
+        method=recipe.method,
+        model_sha256=recipe.program.sha256,
+        model_bytes=len(recipe.data),
+        target=recipe.target,
+        regions=elf.region_use(image, recipe.board),
+        pools=_pools(recipe, image),
+        sections=image.sections,
+        symbols=image.symbols,
+        kernels=recipe.kernels,
+        delegates=recipe.delegates,
+        toolchain=toolchain.versions(),
+        notes=recipe.layout.notes,
+        wall_time_s=wall_time_s,
+    )
+
+
+def _pools(recipe: _Recipe, image: elf.Image) -> tuple[Pool, ...]:
+    """The planned pools as the linker placed them; each has a section of its own, named after it."""
+    sections = {section.name: section for section in image.sections}
+    rows = []
+    for row in recipe.layout.placements:
+        section = sections.get(f".{row.name.lower()}")
+        if section is not None and row.size_bytes:
+            used = min(row.used_bytes, section.bytes)
+            rows.append(Pool(row.name.lower(), row.memory.name, section.address, used, section.bytes))
+    return tuple(rows)

@@ -1,0 +1,175 @@
+"""The `.pte` schema as data: tables, unions and enums of ExecuTorch 1.5.1 (schema/program.fbs, scalar_type.fbs).
+
+Types are spelled as in the schema language: ``[int]`` is a vector, a name is a table, union or enum. Fields
+stand in declaration order, which is the order of their vtable slots (a union takes two slots: its type and its
+value). Every default is zero. A test compares these tables with the schema files of the ExecuTorch package.
+"""
+
+from __future__ import annotations
+
+FILE_IDENTIFIER = b"ET12"
+
+TABLES: dict[str, dict[str, str]] = {
+    "ContainerMetadata": {"encoded_inp_str": "string", "encoded_out_str": "string"},
+    "Null": {},
+    "AllocationDetails": {"memory_id": "uint", "memory_offset_low": "uint", "memory_offset_high": "uint"},
+    "ExtraTensorInfo": {
+        "mutable_data_segments_idx": "uint64",
+        "fully_qualified_name": "string",
+        "location": "TensorDataLocation",
+        "device_type": "DeviceType",
+        "device_index": "byte",
+    },
+    "Tensor": {
+        "scalar_type": "ScalarType",
+        "storage_offset": "int",
+        "sizes": "[int]",
+        "dim_order": "[ubyte]",
+        "requires_grad": "bool",
+        "data_buffer_idx": "uint",
+        "allocation_info": "AllocationDetails",
+        "layout": "byte",
+        "shape_dynamism": "TensorShapeDynamism",
+        "extra_tensor_info": "ExtraTensorInfo",
+    },
+    "Int": {"int_val": "long"},
+    "Bool": {"bool_val": "bool"},
+    "Double": {"double_val": "double"},
+    "String": {"string_val": "string"},
+    "IntList": {"items": "[long]"},
+    "DoubleList": {"items": "[double]"},
+    "BoolList": {"items": "[bool]"},
+    "TensorList": {"items": "[int]"},
+    "OptionalTensorList": {"items": "[int]"},
+    "EValue": {"val": "KernelTypes"},
+    "Operator": {"name": "string", "overload": "string"},
+    "KernelCall": {"op_index": "int", "args": "[int]"},
+    "DelegateCall": {"delegate_index": "int", "args": "[int]"},
+    "MoveCall": {"move_from": "int", "move_to": "int"},
+    "JumpFalseCall": {"cond_value_index": "int", "destination_instruction": "int"},
+    "FreeCall": {"value_index": "int"},
+    "Instruction": {"instr_args": "InstructionArguments"},
+    "Frame": {"filename": "string", "lineno": "int", "name": "string", "context": "string"},
+    "FrameList": {"items": "[Frame]"},
+    "BackendDelegateDataReference": {"location": "DataLocation", "index": "uint"},
+    "CompileSpec": {"key": "string", "value": "[ubyte]"},
+    "BackendDelegate": {
+        "id": "string",
+        "processed": "BackendDelegateDataReference",
+        "compile_specs": "[CompileSpec]",
+    },
+    "Chain": {
+        "inputs": "[int]",
+        "outputs": "[int]",
+        "instructions": "[Instruction]",
+        "stacktrace": "[FrameList]",
+    },
+    "ExecutionPlan": {
+        "name": "string",
+        "container_meta_type": "ContainerMetadata",
+        "values": "[EValue]",
+        "inputs": "[int]",
+        "outputs": "[int]",
+        "chains": "[Chain]",
+        "operators": "[Operator]",
+        "delegates": "[BackendDelegate]",
+        "non_const_buffer_sizes": "[int64]",
+        "non_const_buffer_device": "[NonConstBufferDevice]",
+    },
+    "NonConstBufferDevice": {"buffer_idx": "int", "device_type": "DeviceType", "device_index": "byte"},
+    "Buffer": {"storage": "[ubyte]"},
+    "BackendDelegateInlineData": {"data": "[ubyte]"},
+    "DataSegment": {"offset": "uint64", "size": "uint64"},
+    "SubsegmentOffsets": {"segment_index": "uint", "offsets": "[uint64]"},
+    "NamedData": {"key": "string", "segment_index": "uint32"},
+    "Program": {
+        "version": "uint",
+        "execution_plan": "[ExecutionPlan]",
+        "constant_buffer": "[Buffer]",
+        "backend_delegate_data": "[BackendDelegateInlineData]",
+        "segments": "[DataSegment]",
+        "constant_segment": "SubsegmentOffsets",
+        "mutable_data_segments": "[SubsegmentOffsets]",
+        "named_data": "[NamedData]",
+    },
+}
+
+ROOT_TABLE = "Program"
+
+# Members in the order of their type numbers, which start at 1; 0 is "none".
+UNIONS: dict[str, tuple[str, ...]] = {
+    "KernelTypes": (
+        "Null",
+        "Int",
+        "Bool",
+        "Double",
+        "Tensor",
+        "String",
+        "IntList",
+        "DoubleList",
+        "BoolList",
+        "TensorList",
+        "OptionalTensorList",
+    ),
+    "InstructionArguments": ("KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"),
+}
+
+# All enums are stored as one signed byte.
+ENUMS: dict[str, dict[str, int]] = {
+    "TensorShapeDynamism": {"STATIC": 0, "DYNAMIC_BOUND": 1, "DYNAMIC_UNBOUND": 2},
+    "TensorDataLocation": {"SEGMENT": 0, "EXTERNAL": 1},
+    "DeviceType": {"CPU": 0, "CUDA": 1},
+    "DataLocation": {"INLINE": 0, "SEGMENT": 1},
+    "ScalarType": {
+        "BYTE": 0,
+        "CHAR": 1,
+        "SHORT": 2,
+        "INT": 3,
+        "LONG": 4,
+        "HALF": 5,
+        "FLOAT": 6,
+        "DOUBLE": 7,
+        "BOOL": 11,
+        "QINT8": 12,
+        "QUINT8": 13,
+        "QINT32": 14,
+        "BFLOAT16": 15,
+        "QUINT4X2": 16,
+        "QUINT2X4": 17,
+        "BITS16": 22,
+        "FLOAT8E5M2": 23,
+        "FLOAT8E4M3FN": 24,
+        "FLOAT8E5M2FNUZ": 25,
+        "FLOAT8E4M3FNUZ": 26,
+        "UINT16": 27,
+        "UINT32": 28,
+        "UINT64": 29,
+    },
+}
+
+# ScalarType → (name, bytes of an element). NumPy's name where NumPy has the type, else the schema's.
+SCALAR_TYPES: dict[str, tuple[str, int]] = {
+    "BYTE": ("uint8", 1),
+    "CHAR": ("int8", 1),
+    "SHORT": ("int16", 2),
+    "INT": ("int32", 4),
+    "LONG": ("int64", 8),
+    "HALF": ("float16", 2),
+    "FLOAT": ("float32", 4),
+    "DOUBLE": ("float64", 8),
+    "BOOL": ("bool", 1),
+    "QINT8": ("qint8", 1),
+    "QUINT8": ("quint8", 1),
+    "QINT32": ("qint32", 4),
+    "BFLOAT16": ("bfloat16", 2),
+    "QUINT4X2": ("quint4x2", 1),
+    "QUINT2X4": ("quint2x4", 1),
+    "BITS16": ("bits16", 2),
+    "FLOAT8E5M2": ("float8_e5m2", 1),
+    "FLOAT8E4M3FN": ("float8_e4m3fn", 1),
+    "FLOAT8E5M2FNUZ": ("float8_e5m2fnuz", 1),
+    "FLOAT8E4M3FNUZ": ("float8_e4m3fnuz", 1),
+    "UINT16": ("uint16", 2),
+    "UINT32": ("uint32", 4),
+    "UINT64": ("uint64", 8),
+}

@@ -1,0 +1,64 @@
+"""What every simulator takes and gives: the request, the result and the :class:`Simulator` protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class SimulationRequest:
+    """One run of one firmware.
+
+    `images` are (address, bytes) pairs that stand in the board's DDR before the first instruction. `npu` and
+    `macs` choose the NPU, such as ``"ethos-u55"`` and 128; without `with_npu` the firmware does not touch it.
+    `timeout_s` bounds the whole run by wall clock, `idle_timeout_s` the time in which the firmware neither
+    prints a byte nor accesses the NPU. `uart_log` is written while the firmware runs.
+    """
+
+    elf: Path
+    images: tuple[tuple[int, bytes], ...] = field(repr=False)
+    npu: str
+    macs: int
+    timeout_s: float
+    idle_timeout_s: float
+    uart_log: Path
+    with_npu: bool = True
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """A run that the firmware itself ended by semihosting. Whether it went well is for the caller to judge.
+
+    `uart` holds every byte that the firmware printed, `npu_jobs` what the NPU model kept of each job in turn.
+    """
+
+    uart: bytes = field(repr=False)
+    exit_code: int
+    wall_time_s: float
+    npu_accesses: int
+    npu_jobs: tuple[Any, ...]
+
+
+class Simulator(Protocol):
+    """A way to run a firmware.
+
+    `fidelity` says in one line what of a run is real, measured or modelled; it goes into the run's record.
+    """
+
+    name: str
+    fidelity: str
+
+    def version(self) -> str:
+        """The version of the simulator that is installed. ToolError when it is missing or too old."""
+        ...
+
+    def run(self, request: SimulationRequest) -> SimulationResult:
+        """Run the firmware to its own end.
+
+        Raises SimulationError when it crashes, locks up, hangs, overruns a time-out, or when the simulator
+        itself ends early; InputError when the request cannot be laid into the board's memories; ToolError
+        when the simulator cannot be started.
+        """
+        ...

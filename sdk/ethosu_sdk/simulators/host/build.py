@@ -1,0 +1,84 @@
+"""Building the runner against the C++ runtime that the executorch wheel ships, without CMake.
+
+The wheel's CMake package (1.5.1) defines targets for CMake 3.28 and later only; what it asks of a compiler
+are these definitions, one include folder, and its libraries. Those with kernels only register themselves when
+they are loaded, so the linker must be told to keep them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+
+from ethosu_sdk import proc, records
+from ethosu_sdk.errors import ToolError
+
+_SOURCE = Path(__file__).with_name("runner.cpp")
+_DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED", "-DET_USE_THREADPOOL")
+_KERNEL_LIBRARIES = ("executorch_threadpool", "executorch_kernels_optimized", "executorch_kernels_quantized")
+_TIMEOUT_S = 300.0
+_INSTALL = "pip install 'ethosu-sdk[compile]'"
+
+
+def executorch_root() -> Path:
+    """The folder of the installed executorch package, found without importing it. ToolError when it is absent
+    or lacks the C++ runtime."""
+    spec = importlib.util.find_spec("executorch")
+    locations = [] if spec is None else list(spec.submodule_search_locations or [])
+    if not locations:
+        raise ToolError("the Python package executorch is not installed", _INSTALL)
+    for root in map(Path, locations):
+        if (root / "lib" / "libexecutorch.so").is_file() and (root / "include").is_dir():
+            return root
+    raise ToolError("the installed executorch package has no C++ runtime", _INSTALL)
+
+
+def runner_argv(compiler: str, root: Path, output: Path) -> list[str]:
+    """The compiler's command line for the runner, against the executorch package at `root`."""
+    libraries = root / "lib"
+    kernels = [
+        word
+        for name in _KERNEL_LIBRARIES
+        for word in ("-Wl,--push-state,--no-as-needed", str(libraries / f"lib{name}.so"), "-Wl,--pop-state")
+    ]
+    return [
+        compiler,
+        "-std=c++17",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        *_DEFINITIONS,
+        "-isystem",
+        str(root / "include"),
+        # c10 and other headers are vendored below the runtime's own.
+        "-isystem",
+        str(root / "include" / "executorch" / "runtime" / "core" / "portable_type" / "c10"),
+        str(_SOURCE),
+        "-o",
+        str(output),
+        str(libraries / "libexecutorch.so"),
+        *kernels,
+        f"-Wl,-rpath,{libraries}",
+    ]
+
+
+def build_runner(folder: Path) -> Path:
+    """The runner program in `folder`, built (a few seconds) unless one from the same source, compiler and
+    executorch is there already. ToolError when the compiler or executorch is missing, or the build fails."""
+    root = executorch_root()
+    compiler = proc.find_tool("g++", hint="apt-get install g++")
+    key = hashlib.sha256(_SOURCE.read_bytes())
+    version = importlib.metadata.version("executorch")
+    key.update("\n".join([version, *runner_argv(compiler, root, Path("runner"))]).encode())
+    program = folder / f"host-runner-{key.hexdigest()[:16]}"
+    with records.locked(folder):
+        if not program.is_file():
+            records.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
+            program.chmod(0o755)
+    return program
+
+
+def _build(argv: list[str]) -> None:
+    proc.run(argv, timeout_s=_TIMEOUT_S, error=ToolError)

@@ -1,0 +1,188 @@
+"""A `.pte` on ExecuTorch's own C++ runtime, in a child process, with its delegates executed by the caller."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from ethosu_sdk import proc, vela_blocks
+from ethosu_sdk.errors import InputError, SimulationError
+from ethosu_sdk.simulators.host import wire
+from ethosu_sdk.simulators.host.wire import Array, Kind, TensorInfo
+
+DEFAULT_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class DelegateCall:
+    """One execution of an Ethos-U delegate.
+
+    `index` is the delegate's place in the program. `inputs` are in the payload's order; each is dense, and
+    its axes are in the order of memory (``TensorInfo.memory_shape``), so that its bytes are those that the
+    NPU would read. The callable returns one array per entry of `outputs`, with bytes in the same sense.
+    """
+
+    index: int
+    payload: bytes
+    payload_sha256: str
+    inputs: tuple[Array, ...]
+    outputs: tuple[TensorInfo, ...]
+
+
+Delegate = Callable[[DelegateCall], Sequence[Array]]
+
+
+class HostRuntime:
+    """A loaded method that can be run many times. Made by :func:`open_pte`."""
+
+    def __init__(self, connection: socket.socket, delegate: Delegate | None, log: IO[bytes]) -> None:
+        self._connection = connection
+        self._delegate = delegate
+        self._log = log
+        self._payloads: list[bytes] = []
+        self._input_counts: list[int] = []
+        self._digests: list[str] = []
+        self.inputs: tuple[TensorInfo, ...] = ()
+        self.outputs: tuple[TensorInfo, ...] = ()
+        self._load()
+
+    def _load(self) -> None:
+        """Answer the runner's questions until the method is loaded."""
+        blobs = self._converse(Kind.READY, "loading")
+        count = wire.parse_u32(blobs[0])
+        tensors = tuple(wire.parse_descriptor(blob) for blob in blobs[1:])
+        self.inputs, self.outputs = tensors[:count], tensors[count:]
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs for `inputs`, all with the logical shapes of ``self.inputs`` and ``self.outputs``.
+
+        InputError when number, dtype or shape of the inputs differ; SimulationError when the runtime fails.
+        What the delegate callable raises passes through, and the runtime is not usable after it.
+        """
+        if len(inputs) != len(self.inputs):
+            raise InputError(f"{len(inputs)} inputs given, the program takes {len(self.inputs)}")
+        for index, (array, info) in enumerate(zip(inputs, self.inputs, strict=True)):
+            if array.dtype != np.dtype(info.dtype) or array.shape != info.shape:
+                raise InputError(
+                    f"input {index} is {array.dtype} {array.shape}, "
+                    f"the program takes {info.dtype} {info.shape}"
+                )
+        data = [info.to_memory(array) for array, info in zip(inputs, self.inputs, strict=True)]
+        self._send(Kind.RUN, data)
+        blobs = self._converse(Kind.DONE, "execution")
+        return [
+            wire.parse_descriptor(description).from_memory(content)
+            for description, content in zip(blobs[::2], blobs[1::2], strict=True)
+        ]
+
+    def _converse(self, until: Kind, doing: str) -> list[bytes]:
+        """Serve delegates until the runner sends `until`; its blobs."""
+        while True:
+            kind, blobs = self._receive(doing)
+            if kind is until:
+                return blobs
+            if kind is Kind.ERROR:
+                raise SimulationError(
+                    f"ExecuTorch's host runtime failed: {blobs[0].decode(errors='replace')}",
+                    self._last_words(),
+                )
+            if kind is Kind.DELEGATE:
+                self._adopt(blobs[1])
+            elif kind is Kind.EXECUTE:
+                self._execute(blobs)
+            else:
+                raise SimulationError(f"the host runtime sent {kind.name} during {doing}")
+
+    def _adopt(self, payload: bytes) -> None:
+        inputs = len(vela_blocks.parse(payload).inputs)
+        self._payloads.append(payload)
+        self._digests.append(hashlib.sha256(payload).hexdigest())
+        self._input_counts.append(inputs)
+        self._send(Kind.DELEGATE, [wire.u32(inputs)])
+
+    def _execute(self, blobs: list[bytes]) -> None:
+        index = wire.parse_u32(blobs[0])
+        count = self._input_counts[index]
+        described, rest = blobs[1 : 1 + 2 * count], blobs[1 + 2 * count :]
+        outputs = tuple(wire.parse_descriptor(blob) for blob in rest)
+        if self._delegate is None:
+            raise SimulationError(f"the program calls delegate {index}, and nothing was given to execute it")
+        inputs = []
+        for description, content in zip(described[::2], described[1::2], strict=True):
+            info = wire.parse_descriptor(description)
+            inputs.append(np.frombuffer(content, info.dtype).reshape(info.memory_shape))
+        call = DelegateCall(index, self._payloads[index], self._digests[index], tuple(inputs), outputs)
+        results = [np.ascontiguousarray(array).tobytes() for array in self._delegate(call)]
+        expected, got = [info.nbytes for info in outputs], [len(data) for data in results]
+        if expected != got:
+            raise SimulationError(
+                f"delegate {index} returned outputs of {got} bytes, the program has {expected}"
+            )
+        self._send(Kind.EXECUTE, results)
+
+    def _send(self, kind: Kind, blobs: Sequence[bytes]) -> None:
+        try:
+            wire.send(self._connection, kind, blobs)
+        except OSError as error:
+            raise SimulationError(f"the host runtime ended early: {error}", self._last_words()) from error
+
+    def _receive(self, doing: str) -> tuple[Kind, list[bytes]]:
+        try:
+            return wire.receive(self._connection)
+        except TimeoutError as error:
+            limit = self._connection.gettimeout()
+            raise SimulationError(f"the host runtime was silent for {limit:g} s during {doing}") from error
+        except (EOFError, OSError) as error:
+            raise SimulationError(f"the host runtime ended during {doing}", self._last_words()) from error
+
+    def _last_words(self) -> str:
+        self._log.seek(0)
+        text = proc.tail(self._log.read().decode(errors="replace"))
+        return f"it printed:\n{text}" if text.strip() else ""
+
+
+@contextmanager
+def open_pte(
+    runner: Path,
+    path: Path,
+    delegate: Delegate | None = None,
+    *,
+    method: str = "forward",
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> Iterator[HostRuntime]:
+    """The method of the `.pte` at `path`, loaded, for the time of a `with` block.
+
+    `runner` comes from :func:`ethosu_sdk.simulators.host.build_runner`. `delegate` executes Ethos-U delegates
+    in this process; without it a program that calls one fails. The runner may be silent for `timeout_s`
+    between two messages. InputError when the file is missing; SimulationError when the runtime refuses it.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    ours, theirs = socket.socketpair()
+    with ours, theirs, tempfile.TemporaryFile() as log:
+        ours.settimeout(timeout_s)
+        argv = [str(runner), str(path), method, str(theirs.fileno())]
+        with proc.spawn(argv, pass_fds=(theirs.fileno(),), stdout=log):
+            theirs.close()
+            yield HostRuntime(ours, delegate, log)
+
+
+def run_pte(
+    runner: Path,
+    path: Path,
+    inputs: Sequence[Array],
+    delegate: Delegate | None = None,
+    *,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> list[Array]:
+    """The outputs of one inference: :func:`open_pte`, then :meth:`HostRuntime.run`."""
+    with open_pte(runner, path, delegate, timeout_s=timeout_s) as runtime:
+        return runtime.run(inputs)

@@ -1,0 +1,95 @@
+"""What the guest prints and what QEMU says, drained without ever blocking the guest."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import IO
+
+from ethosu_sdk.errors import SimulationError
+
+MAX_UART_BYTES = 256 << 20
+_MAX_MESSAGE_BYTES = 64 << 10
+_TAIL_LINES = 10
+_CHUNK_BYTES = 1 << 16
+
+
+class Console:
+    """The guest's UART and QEMU's own messages, read from two pipes.
+
+    :meth:`wait` is what the gdb client waits with: while the guest runs, its output is taken away as it
+    arrives and goes to the log, so that a full pipe holds nobody up.
+    """
+
+    def __init__(self, uart: int, messages: int, log: IO[bytes]) -> None:
+        self._uart = uart
+        self._messages = messages
+        self._log = log
+        self._poll = select.poll()
+        self._open = {uart, messages}
+        for descriptor in self._open:
+            self._poll.register(descriptor, select.POLLIN)
+        self._output = bytearray()
+        self._said = bytearray()
+        self._watched: int | None = None
+        self.last_byte_at = time.monotonic()
+
+    @property
+    def output(self) -> bytes:
+        """Every byte that the guest printed."""
+        return bytes(self._output)
+
+    @property
+    def messages(self) -> str:
+        """What QEMU wrote to its standard error, cut after 64 KiB."""
+        return self._said.decode(errors="replace").strip()
+
+    def last_lines(self) -> list[str]:
+        """The guest's last lines, with everything unprintable replaced: fit for a terminal."""
+        text = bytes(self._output[-_CHUNK_BYTES:]).decode("ascii", errors="replace")
+        lines = ["".join(c if c.isprintable() else "·" for c in line) for line in text.splitlines()]
+        return lines[-_TAIL_LINES:]
+
+    def wait(self, descriptor: int, timeout_s: float) -> bool:
+        """Take output until `descriptor` is readable (True) or the time is over (False)."""
+        if self._watched != descriptor:
+            self._poll.register(descriptor, select.POLLIN)
+            self._watched = descriptor
+        deadline = time.monotonic() + timeout_s
+        while True:
+            # Rounded up: a wait that ends before its deadline would be repeated without a pause.
+            remaining_ms = int(max(0.0, deadline - time.monotonic()) * 1000 + 0.999)
+            ready = [number for number, _ in self._poll.poll(remaining_ms)]
+            for number in ready:
+                if number != descriptor:
+                    self._take(number)
+            if descriptor in ready:
+                return True
+            if time.monotonic() >= deadline:
+                return False
+
+    def drain(self, timeout_s: float) -> None:
+        """Take what is left, to the end of both pipes; QEMU must have ended or be about to."""
+        if self._watched is not None:
+            self._poll.unregister(self._watched)
+            self._watched = None
+        deadline = time.monotonic() + timeout_s
+        while self._open and (remaining := deadline - time.monotonic()) > 0:
+            for number, _ in self._poll.poll(int(remaining * 1000) + 1):
+                self._take(number)
+
+    def _take(self, descriptor: int) -> None:
+        data = os.read(descriptor, _CHUNK_BYTES)
+        if not data:
+            self._poll.unregister(descriptor)
+            self._open.discard(descriptor)
+            return
+        if descriptor == self._messages:
+            self._said += data[: _MAX_MESSAGE_BYTES - len(self._said)]
+            return
+        self.last_byte_at = time.monotonic()
+        self._output += data
+        self._log.write(data)
+        if len(self._output) > MAX_UART_BYTES:
+            raise SimulationError(f"the firmware printed more than {MAX_UART_BYTES:,} bytes")

@@ -1,0 +1,110 @@
+"""The firmware's ELF file as the simulator needs it: what it loads, and which function an address is in."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.simulators.qemu.memory_map import DDR_BASE, DDR_BYTES, find_bank
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A range of guest memory that the ELF file fills: bytes from the file, then zeros."""
+
+    address: int
+    size_bytes: int
+
+    @property
+    def end(self) -> int:
+        """The address behind the last byte."""
+        return self.address + self.size_bytes
+
+
+def read_segments(path: Path) -> tuple[Segment, ...]:
+    """What QEMU loads from the ELF file at `path`.
+
+    Raises InputError when it is no little-endian 32-bit Arm executable, or reaches outside of the memories.
+    """
+    try:
+        with path.open("rb") as stream:
+            elf = ELFFile(stream)
+            if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
+                raise InputError(f"{path} is not a 32-bit little-endian Arm executable")
+            rows = [
+                (row["p_paddr"], row["p_filesz"], row["p_memsz"])
+                for row in elf.iter_segments()
+                if row["p_type"] == "PT_LOAD" and row["p_memsz"]
+            ]
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (ELFError, ValueError, KeyError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not an ELF file that can be read: {error}") from error
+    for address, _, memory_bytes in rows:
+        found = find_bank(address)
+        if found is None or found[1] + memory_bytes > found[0].size_bytes:
+            raise InputError(
+                f"{path}: the segment of {memory_bytes:,} bytes at {address:#010x} does not lie in one memory"
+                " of the board",
+                "link the firmware for corstone-300",
+            )
+    return tuple(Segment(address, file_bytes) for address, file_bytes, _ in rows if file_bytes)
+
+
+def check_images(images: Sequence[tuple[int, bytes]], loaded: Sequence[Segment]) -> None:
+    """InputError when an image lies outside of DDR, or over another image or loaded bytes of the firmware."""
+    taken = list(loaded)
+    for address, data in images:
+        image = Segment(address, len(data))
+        if address < DDR_BASE or image.end > DDR_BASE + DDR_BYTES:
+            raise InputError(
+                f"the image of {len(data):,} bytes at {address:#010x} does not lie in the board's DDR"
+            )
+        for other in taken:
+            if image.address < other.end and other.address < image.end:
+                raise InputError(
+                    f"the image of {len(data):,} bytes at {address:#010x} overlaps the {other.size_bytes:,}"
+                    f" bytes at {other.address:#010x}"
+                )
+        taken.append(image)
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The functions of a firmware, ordered by address."""
+
+    addresses: tuple[int, ...]
+    sizes: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def locate(self, address: int) -> str:
+        """``"name+0x12"`` for the function that holds `address`; empty when none does."""
+        index = bisect.bisect_right(self.addresses, address) - 1
+        if index < 0 or address >= self.addresses[index] + max(self.sizes[index], 4):
+            return ""
+        return f"{self.names[index]}+{address - self.addresses[index]:#x}"
+
+
+def read_symbols(path: Path) -> Symbols:
+    """The functions in the symbol table of the ELF file at `path`; none when it cannot be read."""
+    found: set[tuple[int, int, str]] = set()
+    try:
+        with path.open("rb") as stream:
+            for section in ELFFile(stream).iter_sections():
+                if isinstance(section, SymbolTableSection):
+                    found.update(
+                        (row["st_value"] & ~1, row["st_size"], row.name)  # bit 0 marks Thumb code
+                        for row in section.iter_symbols()
+                        if row["st_info"]["type"] == "STT_FUNC" and row["st_shndx"] != "SHN_UNDEF"
+                    )
+    except (OSError, ELFError, ValueError, KeyError):
+        found = set()  # symbols serve an error message: their lack must not hide the error itself
+    rows = sorted(found)
+    return Symbols(tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows))

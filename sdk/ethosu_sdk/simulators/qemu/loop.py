@@ -1,0 +1,173 @@
+"""The run loop: let the guest run, serve its NPU accesses, notice how it ends or that it does not."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk.errors import SdkError, SimulationError, ToolError
+from ethosu_sdk.simulators.qemu import failure
+from ethosu_sdk.simulators.qemu.failure import Place
+from ethosu_sdk.simulators.qemu.gdbremote import GdbClosedError, GdbError
+from ethosu_sdk.simulators.qemu.machine import Machine
+from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge
+from ethosu_sdk.simulators.qemu.qtest import QtestError
+
+_GDB_SIGNAL_QUIT = 3  # how the stub reports that the guest has reset or powered off the machine
+_DIAGNOSIS_S = 2.0
+_END_S = 5.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to give up, in seconds: the whole run, and the time without a UART byte or NPU access."""
+
+    timeout_s: float
+    idle_timeout_s: float
+
+
+class _StoppedError(Exception):
+    """The guest will not go on by itself; `running` when it must be stopped to see where it is."""
+
+    def __init__(self, reason: str, hint: str = "", *, running: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+        self.running = running
+
+
+class RunLoop:
+    """One run of the firmware `elf` in `machine`, with the NPU behind `bridge` or without one."""
+
+    def __init__(self, machine: Machine, bridge: NpuBridge | None, limits: Limits, elf: Path) -> None:
+        self._machine = machine
+        self._bridge = bridge
+        self._limits = limits
+        self._elf = elf
+        self._last_access_at = 0.0
+
+    def prepare(self) -> None:
+        """Greet the stub and set the watchpoints.
+
+        Raises ToolError when QEMU ended instead, SimulationError when something killed it.
+        """
+        try:
+            self._machine.gdb.handshake()
+            if self._bridge is not None:
+                self._bridge.attach()
+        except GdbClosedError as error:
+            returncode = self._wait_for_end()
+            if returncode is not None and returncode > 0:
+                raise ToolError(
+                    f"QEMU could not start the board: {self._machine.console.messages}",
+                    "`ethosu-sdk doctor` checks the installed QEMU",
+                ) from error
+            raise self._early_end(returncode) from error
+        except GdbError as error:
+            raise self._error(f"QEMU does not take part as expected: {error}", None) from error
+
+    def run(self) -> int:
+        """Run the firmware until it ends itself; its exit code.
+
+        Raises SimulationError, with reason, place and last UART lines, when it does not end in that way.
+        """
+        try:
+            self._machine.gdb.resume(())
+            return self._until_exit()
+        except _StoppedError as stopped:
+            place = self._find_place(interrupt=stopped.running)
+            raise self._error(stopped.reason, place, stopped.hint) from None
+        except GdbClosedError as error:
+            raise self._early_end(self._wait_for_end()) from error
+        except (GdbError, QtestError) as error:
+            if self._machine.process.poll() is not None:
+                raise self._early_end(self._wait_for_end()) from error
+            raise self._error(f"QEMU does not take part as expected: {error}", None) from error
+        except SdkError as error:
+            # From the NPU model or about an access: the guest stands at the instruction in question.
+            failure.add_context(error, self._context(self._find_place(interrupt=False)))
+            raise
+
+    def _until_exit(self) -> int:
+        started = self._last_access_at = time.monotonic()
+        while True:
+            deadline, expired = self._next_deadline(started)
+            packet = self._machine.gdb.receive(max(0.0, deadline - time.monotonic()))
+            if packet is None:
+                if self._next_deadline(started)[0] <= time.monotonic():
+                    raise expired
+            elif packet[:1] == b"W":
+                return self._exit_code(packet)
+            elif self._bridge is not None and b"watch:" in packet:
+                self._bridge.service()
+                self._last_access_at = time.monotonic()
+            else:
+                raise _StoppedError(_stop_reason(packet))
+
+    def _next_deadline(self, started: float) -> tuple[float, _StoppedError]:
+        limits = self._limits
+        whole = started + limits.timeout_s
+        idle = max(self._last_access_at, self._machine.console.last_byte_at, started) + limits.idle_timeout_s
+        if whole <= idle:
+            return whole, _StoppedError(
+                f"the firmware did not end within {limits.timeout_s:g} s",
+                "--timeout gives it more time",
+                running=True,
+            )
+        return idle, _StoppedError(
+            f"the firmware hangs: for {limits.idle_timeout_s:g} s it neither printed nor used the NPU",
+            running=True,
+        )
+
+    def _exit_code(self, packet: bytes) -> int:
+        """The exit code that the firmware chose; SimulationError when QEMU ended for another reason."""
+        returncode = self._wait_for_end()
+        if returncode != int(packet[1:3], 16) or "terminating on signal" in self._machine.console.messages:
+            raise self._early_end(returncode)
+        return returncode
+
+    def _wait_for_end(self) -> int | None:
+        """Take the last output and QEMU's exit status; None when it does not end."""
+        self._machine.console.drain(_END_S)
+        try:
+            return self._machine.process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _early_end(self, returncode: int | None) -> SimulationError:
+        messages = self._machine.console.messages
+        if returncode is None:
+            return self._error("QEMU closed its gdb connection but does not end", None)
+        return self._error(failure.how_qemu_ended(returncode, messages), failure.dumped_place(messages))
+
+    def _find_place(self, *, interrupt: bool) -> Place | None:
+        """Where the guest is; None when QEMU does not say."""
+        gdb = self._machine.gdb
+        try:
+            if interrupt:
+                gdb.interrupt()
+                if gdb.receive(_DIAGNOSIS_S) is None:
+                    return None
+            registers = gdb.registers()
+        except GdbError:
+            return None  # the place serves the message: its lack must not hide the reason
+        return Place(pc=registers[15], lr=registers[14], sp=registers[13])
+
+    def _context(self, place: Place | None) -> str:
+        return failure.context(place, self._elf, self._machine.console)
+
+    def _error(self, reason: str, place: Place | None, hint: str = "") -> SimulationError:
+        return SimulationError(f"{reason}\n{self._context(place)}", hint)
+
+
+def _stop_reason(packet: bytes) -> str:
+    if packet[:1] in (b"T", b"S"):
+        number = int(packet[1:3], 16)
+        if number == _GDB_SIGNAL_QUIT:
+            return "the firmware reset or powered off the board instead of ending the run"
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        return f"the processor stopped unexpectedly ({name})"
+    return f"QEMU reported {packet[:40]!r}"

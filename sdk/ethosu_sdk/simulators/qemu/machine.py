@@ -1,0 +1,132 @@
+"""The QEMU process: its command line, its sockets and its shared DDR, for the time of a `with` block."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from ethosu_sdk import proc
+from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.simulators.qemu.console import Console
+from ethosu_sdk.simulators.qemu.gdbremote import GdbRemote
+from ethosu_sdk.simulators.qemu.memory import Bytes
+from ethosu_sdk.simulators.qemu.memory_map import DDR_BYTES
+from ethosu_sdk.simulators.qemu.qtest import IrqLine
+
+
+@dataclass(frozen=True)
+class Channels:
+    """File descriptors that QEMU inherits: the gdb and qtest connections, and the memory that is DDR."""
+
+    gdb: int
+    qtest: int
+    ddr: int
+
+    def all(self) -> tuple[int, int, int]:
+        """The three of them, for the child to keep open."""
+        return self.gdb, self.qtest, self.ddr
+
+
+def qemu_argv(program: str, elf: Path, channels: Channels) -> tuple[str, ...]:
+    """The command line. QEMU starts stopped and waits for gdb; the UART is its standard output.
+
+    A guest that resets or powers off is paused (`-action`), not ended, so that an ended QEMU with an exit
+    packet means that the firmware asked for it by semihosting.
+    """
+    return (
+        program,
+        *("-M", "mps3-an547,memory-backend=ddr"),
+        *(
+            "-object",
+            f"memory-backend-file,id=ddr,size={DDR_BYTES},share=on,mem-path=/proc/self/fd/{channels.ddr}",
+        ),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"),
+        *("-nic", "user,restrict=on"),  # with no peer for its network chip the machine prints a warning
+        *("-action", "reboot=shutdown,shutdown=pause"),
+        *("-chardev", "stdio,id=uart0,signal=off", "-serial", "chardev:uart0"),
+        *("-semihosting-config", "enable=on,target=native"),
+        *("-S", "-chardev", f"socket,id=gdb,fd={channels.gdb}", "-gdb", "chardev:gdb"),
+        *("-chardev", f"socket,id=qtest,fd={channels.qtest}"),
+        *("-object", "qtest,id=qtest0,chardev=qtest,log=/dev/null"),
+        *("-kernel", str(elf)),
+    )
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A running QEMU and the ways to it. `ddr` is the guest's DDR itself."""
+
+    process: subprocess.Popen[bytes]
+    gdb: GdbRemote
+    irq: IrqLine
+    console: Console
+    ddr: Bytes
+
+
+@contextlib.contextmanager
+def start(program: str, elf: Path, uart_log: IO[bytes]) -> Iterator[Machine]:
+    """QEMU with the firmware `elf`, stopped before the first instruction; it is gone when the block ends.
+
+    Raises SimulationError when the host refuses the memory, ToolError when the program cannot be started.
+    """
+    with contextlib.ExitStack() as ours:
+        with contextlib.ExitStack() as theirs:  # closed here as soon as the child has them
+            ddr_file = theirs.enter_context(_memory_file())
+            ddr = _map(ddr_file)
+            gdb_end = _socket_pair(ours, theirs)
+            qtest_end = _socket_pair(ours, theirs)
+            channels = Channels(gdb_end[1].fileno(), qtest_end[1].fileno(), ddr_file)
+            process = ours.enter_context(
+                proc.spawn(
+                    qemu_argv(program, elf, channels),
+                    pass_fds=channels.all(),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
+            )
+        assert process.stdout is not None  # asked for as a pipe, like the other
+        assert process.stderr is not None
+        ours.enter_context(process.stderr)
+        console = Console(process.stdout.fileno(), process.stderr.fileno(), uart_log)
+        gdb = GdbRemote(gdb_end[0], console.wait)
+        yield Machine(process, gdb, IrqLine(qtest_end[0]), console, ddr)
+
+
+def _socket_pair(
+    ours: contextlib.ExitStack, theirs: contextlib.ExitStack
+) -> tuple[socket.socket, socket.socket]:
+    mine, other = socket.socketpair()
+    return ours.enter_context(mine), theirs.enter_context(other)
+
+
+@contextlib.contextmanager
+def _memory_file() -> Iterator[int]:
+    try:
+        descriptor = os.memfd_create("ethosu-sdk-ddr")
+    except OSError as error:
+        raise SimulationError(f"the host gives no memory for the board's DDR: {error.strerror}") from error
+    try:
+        os.ftruncate(descriptor, DDR_BYTES)  # sparse: only pages that are touched take memory
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _map(descriptor: int) -> Bytes:
+    # The mapping lives as long as the array and its views; closing it by hand would fail while one is left.
+    try:
+        return np.frombuffer(mmap.mmap(descriptor, DDR_BYTES), np.uint8)
+    except OSError as error:
+        raise SimulationError(
+            f"the host cannot map the board's DDR of {DDR_BYTES:,} bytes: {error.strerror}",
+            "is the address space limited (`ulimit -v`)?",
+        ) from error

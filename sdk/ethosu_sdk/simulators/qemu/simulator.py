@@ -1,0 +1,98 @@
+"""Firmware for Corstone-300 on QEMU, with the SDK's NPU model at the place of the Ethos-U."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from ethosu_sdk import tools
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.npu.device import Device, NpuConfig
+from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
+from ethosu_sdk.simulators.qemu import firmware_image
+from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
+from ethosu_sdk.simulators.qemu.machine import Machine, start
+from ethosu_sdk.simulators.qemu.memory import NpuMemory
+from ethosu_sdk.simulators.qemu.memory_map import DDR_BASE, NPU_WINDOW_BYTES
+from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge, NpuDevice
+
+_PROGRAM = "qemu-system-arm"
+
+DeviceFactory = Callable[[str, int, NpuMemory], NpuDevice]
+
+
+def open_npu_model(npu: str, macs: int, memory: NpuMemory) -> NpuDevice:
+    """The SDK's NPU model as a device that sees `memory`."""
+    return Device(NpuConfig.for_target(npu, macs), memory)
+
+
+class QemuSimulator:
+    """QEMU's ``mps3-an547`` and an NPU; implements :class:`ethosu_sdk.simulators.base.Simulator`.
+
+    Several may run at once, in threads or processes: a run shares nothing with another but its `uart_log`, if
+    the requests name the same. `open_device` makes the NPU of each run.
+    """
+
+    name = "qemu"
+    fidelity = "functional: instructions and NPU arithmetic are exact, NPU cycles modelled, CPU time is not"
+
+    def __init__(self, open_device: DeviceFactory = open_npu_model) -> None:
+        self._open_device = open_device
+
+    def version(self) -> str:
+        """The version of the QEMU that is installed. ToolError when it is missing or too old."""
+        return tools.require(_PROGRAM).version
+
+    def run(self, request: SimulationRequest) -> SimulationResult:
+        """Run the firmware to its own end; see :meth:`ethosu_sdk.simulators.base.Simulator.run`."""
+        begun = time.monotonic()
+        _check_request(request)
+        program = tools.require(_PROGRAM).path
+        segments = firmware_image.read_segments(request.elf)
+        firmware_image.check_images(request.images, segments)
+        with (
+            _open_log(request.uart_log) as log,
+            start(str(program), request.elf.absolute(), log) as machine,
+        ):
+            bridge = self._bridge(machine, request) if request.with_npu else None
+            limits = Limits(request.timeout_s, request.idle_timeout_s)
+            loop = RunLoop(machine, bridge, limits, request.elf)
+            loop.prepare()
+            # Only now: QEMU lays the firmware into its memories before it answers for the first time.
+            for address, data in request.images:
+                machine.ddr.data[address - DDR_BASE : address - DDR_BASE + len(data)] = data
+            exit_code = loop.run()
+            return SimulationResult(
+                uart=machine.console.output,
+                exit_code=exit_code,
+                wall_time_s=time.monotonic() - begun,
+                npu_accesses=bridge.accesses if bridge is not None else 0,
+                npu_jobs=bridge.jobs if bridge is not None else (),
+            )
+
+    def _bridge(self, machine: Machine, request: SimulationRequest) -> NpuBridge:
+        memory = NpuMemory(machine.ddr, machine.gdb)
+        device = self._open_device(request.npu, request.macs, memory)
+        return NpuBridge(machine, device, memory, NPU_WINDOW_BYTES[request.npu])
+
+
+def _check_request(request: SimulationRequest) -> None:
+    if request.with_npu and request.npu not in NPU_WINDOW_BYTES:
+        raise UsageError(f"unknown NPU '{request.npu}'", f"one of: {', '.join(NPU_WINDOW_BYTES)}")
+    for limit in (request.timeout_s, request.idle_timeout_s):
+        if not (math.isfinite(limit) and limit > 0):
+            raise UsageError(f"a time-out of {limit} s is not possible", "give a positive number of seconds")
+
+
+@contextlib.contextmanager
+def _open_log(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        log = path.open("wb", buffering=0)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    with log:
+        yield log

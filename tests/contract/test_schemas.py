@@ -1,0 +1,73 @@
+"""Every record type has valid examples, and invalid ones with the problem that must be named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk import schema
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+VALID = sorted((SCHEMAS / "examples" / "valid").glob("*.json"))
+INVALID = sorted((SCHEMAS / "examples" / "invalid").glob("*.json"))
+RECORD_TYPES = [name for name in schema.schema_names() if not name.startswith("common/")]
+
+
+def load(path: Path) -> dict[str, Any]:
+    value = json.loads(path.read_text(encoding="utf-8"))
+    assert isinstance(value, dict)
+    return value
+
+
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
+def test_valid_examples_are_valid(path: Path) -> None:
+    assert schema.problems(load(path)) == []
+
+
+@pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
+def test_invalid_examples_are_refused_for_the_stated_reason(path: Path) -> None:
+    wanted = path.with_suffix(".errors.txt").read_text(encoding="utf-8").split("\n")
+    found = schema.problems(load(path))
+    assert found
+    for line in filter(None, wanted):
+        assert any(line in problem for problem in found), f"{line!r} is not among {found}"
+
+
+def test_every_record_type_has_an_example_of_each_kind() -> None:
+    for folder in (VALID, INVALID):
+        assert {load(path)["schema"] for path in folder} >= set(RECORD_TYPES)
+
+
+def objects(node: Any, where: str = "") -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    if isinstance(node, dict):
+        if node.get("type") == "object":
+            found.append((where, node))
+        for key, value in node.items():
+            found += objects(value, f"{where}/{key}")
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            found += objects(value, f"{where}/{index}")
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.schema.json")), ids=lambda path: path.name)
+def test_no_object_takes_unknown_members(path: Path) -> None:
+    from jsonschema import Draft202012Validator
+
+    document = load(path)
+    Draft202012Validator.check_schema(document)
+    for where, node in objects(document):
+        assert node.get("additionalProperties") is False, f"{where} takes unknown members"
+        assert set(node["required"]) <= set(node["properties"]), where
+
+
+def test_ids_are_unique() -> None:
+    ids = [load(path)["$id"] for path in SCHEMAS.glob("*.schema.json")]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("value", [{}, {"schema": 1}, {"schema": "run-result/9"}, {"schema": "common/1"}])
+def test_an_unknown_record_type_is_named(value: dict[str, Any]) -> None:
+    assert "is not a known record type" in schema.problems(value)[0]

@@ -1,0 +1,81 @@
+"""The text of the generated files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ethosu_sdk.firmware_build import boards, generate, layout
+from ethosu_sdk.firmware_build.generate import Configuration
+from ethosu_sdk.firmware_build.kernels import Kernel
+
+NEEDS = layout.Requirements(
+    model_bytes=960,
+    memory_mode=None,
+    scratch_bytes=0,
+    planned_bytes=(320, 64),
+    method_pool_bytes=2048,
+    input_bytes=(160,),
+)
+LAYOUT = layout.plan(NEEDS, boards.board("corstone-300"))
+CONFIGURATION = Configuration("1.2.3", "forward", 0, None, (320, 64), 10_000)
+
+
+def test_model_config_states_every_size() -> None:
+    text = generate.model_config(CONFIGURATION, LAYOUT)
+    for line in (
+        'constexpr char firmware[] = "executor_runner 1.2.3";',
+        'constexpr char method[] = "forward";',
+        "constexpr std::size_t delegate_count = 0;",
+        "constexpr std::uint32_t npu_timeout_ms = 10000;",
+        "constexpr npu::MemoryMode memory_mode = npu::MemoryMode::shared_sram;",
+        "constexpr std::size_t method_pool_bytes = 2048;",
+        "constexpr std::size_t planned_pool_bytes = 384;",
+        "constexpr std::size_t input_image_bytes = 1048576;",
+        "constexpr std::size_t planned_count = 2;",
+        "constexpr std::size_t planned_bytes[] = {320, 64};",
+    ):
+        assert line in text.splitlines()
+
+
+def test_model_config_names_the_memory_mode_and_has_no_empty_array() -> None:
+    modes = {
+        "Sram_Only": "sram_only",
+        "Shared_Sram": "shared_sram",
+        "Dedicated_Sram": "dedicated_sram",
+        "Dedicated_Sram_512KB": "dedicated_sram",
+    }
+    for mode, name in modes.items():
+        text = generate.model_config(Configuration("1", "forward", 1, mode, (), 1), LAYOUT)
+        assert f"npu::MemoryMode::{name};" in text
+        assert "planned_count = 0;" in text
+        assert "planned_bytes[] = {0};" in text
+
+
+def test_placement_aliases_every_pool() -> None:
+    lines = generate.placement_script(LAYOUT).splitlines()
+    assert sorted(lines[1:]) == [
+        'REGION_ALIAS("FAST_SCRATCH", SRAM)',
+        'REGION_ALIAS("INPUT_IMAGE", DDR)',
+        'REGION_ALIAS("METHOD_POOL", DTCM)',
+        'REGION_ALIAS("MODEL", DDR)',
+        'REGION_ALIAS("PLANNED", DDR)',
+        'REGION_ALIAS("SCRATCH", SRAM)',
+    ]
+
+
+def test_selected_kernels_names_exactly_what_was_chosen() -> None:
+    text = generate.selected_kernels([Kernel("aten::_softmax.out", "softmax_out", "softmax.cpp")])
+    assert '{"aten::_softmax", "out", kernels::softmax_out}' in text
+    assert text.count("kernels::softmax_out") == 1
+    assert "return {table, 1};" in text
+    assert "return {table, 0};" in generate.selected_kernels([])
+
+
+def test_an_unchanged_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.hpp"
+    generate.write_if_changed(path, b"one")
+    inode = path.stat().st_ino
+    generate.write_if_changed(path, b"one")
+    assert path.stat().st_ino == inode
+    generate.write_if_changed(path, b"two")
+    assert path.read_bytes() == b"two"

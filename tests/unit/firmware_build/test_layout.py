@@ -1,0 +1,111 @@
+"""Memory placement and its arithmetic, against sums worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ethosu_sdk.errors import BuildError
+from ethosu_sdk.firmware_build import boards, layout
+from ethosu_sdk.firmware_build.layout import Layout, Requirements
+from ethosu_sdk.report import input_image
+
+BOARD = boards.board("corstone-300")
+MIB = 1 << 20
+SMALL = Requirements(
+    model_bytes=9000,
+    memory_mode="Shared_Sram",
+    scratch_bytes=1280,
+    planned_bytes=(400, 33),
+    method_pool_bytes=4096,
+    input_bytes=(256, 10),
+)
+
+
+def memory_of(result: Layout, name: str) -> str:
+    return next(row.memory.name for row in result.placements if row.name == name)
+
+
+def test_shared_sram_puts_the_scratch_beside_the_npu_and_the_model_in_ddr() -> None:
+    result = layout.plan(SMALL, BOARD)
+    assert memory_of(result, "SCRATCH") == "SRAM"
+    assert memory_of(result, "MODEL") == "DDR"
+    assert memory_of(result, "PLANNED") == "DDR"
+    assert memory_of(result, "METHOD_POOL") == "DTCM"
+    assert result.size_of("PLANNED") == 400 + 48
+    assert result.size_of("MODEL") == 9088  # 71 * 128
+    assert result.size_of("FAST_SCRATCH") == 0
+    assert result.notes == ()
+
+
+def test_sram_only_puts_both_into_sram_while_they_fit() -> None:
+    fits = replace(SMALL, memory_mode="Sram_Only", scratch_bytes=MIB, model_bytes=MIB)
+    assert memory_of(layout.plan(fits, BOARD), "MODEL") == "SRAM"
+    assert layout.plan(fits, BOARD).notes == ()
+    too_large = replace(fits, model_bytes=MIB + 1)
+    result = layout.plan(too_large, BOARD)
+    assert (memory_of(result, "MODEL"), memory_of(result, "SCRATCH")) == ("DDR", "SRAM")
+    assert len(result.notes) == 1
+    assert "not those of Sram_Only" in result.notes[0]
+
+
+def test_a_scratch_larger_than_sram_goes_to_ddr_and_is_noted() -> None:
+    result = layout.plan(replace(SMALL, scratch_bytes=2 * MIB + 1), BOARD)
+    assert memory_of(result, "SCRATCH") == "DDR"
+    assert "2,097,168" in result.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "fast_bytes"),
+    [
+        ("Dedicated_Sram_256KB", 262144),
+        ("Dedicated_Sram_384KB", 393216),
+        ("Dedicated_Sram_512KB", 524288),
+        ("Dedicated_Sram", 2 * MIB),
+    ],
+)
+def test_dedicated_sram_has_its_fast_scratch_there(mode: str, fast_bytes: int) -> None:
+    result = layout.plan(replace(SMALL, memory_mode=mode), BOARD)
+    assert memory_of(result, "SCRATCH") == "DDR"
+    assert memory_of(result, "FAST_SCRATCH") == "SRAM"
+    assert result.size_of("FAST_SCRATCH") == fast_bytes
+
+
+def test_a_large_method_pool_leaves_the_tightly_coupled_memory() -> None:
+    assert memory_of(layout.plan(replace(SMALL, method_pool_bytes=300_000), BOARD), "METHOD_POOL") == "DDR"
+
+
+@pytest.mark.parametrize("inputs", [(), (256,), (256, 10), (1, 1, 1)])
+@pytest.mark.parametrize("inferences", [1, 2, 65])
+def test_the_input_image_is_as_large_as_the_encoder_makes_it(inputs: tuple[int, ...], inferences: int) -> None:
+    image = input_image.encode([[bytes(size) for size in inputs]] * inferences, [130, 135])
+    assert layout.input_image_bytes(inputs, inferences) == len(image)
+
+
+def test_the_input_image_holds_64_inferences_by_default() -> None:
+    assert layout.plan(SMALL, BOARD).size_of("INPUT_IMAGE") == MIB
+    image = replace(SMALL, input_bytes=(602_112,))
+    assert layout.plan(image, BOARD).size_of("INPUT_IMAGE") == 64 + 64 * 8 + 64 * 602_112
+    assert layout.plan(image, BOARD, 100).size_of("INPUT_IMAGE") == layout.input_image_bytes((602_112,), 100)
+
+
+def test_the_input_image_shrinks_to_the_memory_that_is_left() -> None:
+    crowded = replace(SMALL, planned_bytes=(255 * MIB,), input_bytes=(100_000,))
+    size = layout.plan(crowded, BOARD).size_of("INPUT_IMAGE")
+    assert layout.input_image_bytes((100_000,), 1) <= size < MIB
+    assert size + 255 * MIB + 9088 <= 256 * MIB
+
+
+def test_what_does_not_fit_is_refused_with_its_arithmetic() -> None:
+    huge = replace(SMALL, planned_bytes=(300 * MIB,))
+    with pytest.raises(BuildError, match=r"does not fit DDR: .*planned 314,572,800") as caught:
+        layout.plan(huge, BOARD)
+    terms = caught.value.message.split(":")[1].split(" = ")
+    parts = [int(word.replace(",", "")) for word in terms[0].split() if word[0].isdigit()]
+    assert int(terms[1].split()[0].replace(",", "")) - sum(parts) < 128 * len(parts)  # rounding up only
+
+
+def test_more_inferences_than_the_memory_holds_are_refused() -> None:
+    with pytest.raises(BuildError, match="input_image"):
+        layout.plan(replace(SMALL, input_bytes=(MIB,)), BOARD, 257)
