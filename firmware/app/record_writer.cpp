@@ -72,11 +72,7 @@ void RecordWriter::key(const protocol::Field& field, protocol::Kind kind) {
   covered_.put(':');
 }
 
-void RecordWriter::member(const protocol::Field& field, std::uint32_t value) {
-  member(field, std::uint64_t{value});
-}
-
-void RecordWriter::member(const protocol::Field& field, std::uint64_t value) {
+void RecordWriter::number(const protocol::Field& field, std::uint64_t value) {
   key(field, protocol::Kind::number);
   app::write(covered_, value);
 }

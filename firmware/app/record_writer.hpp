@@ -1,11 +1,11 @@
 // Writes one record after the other to a sink, byte by byte: no record needs a buffer.
 //
-// The writer takes the fields in the order of protocol.hpp; type and order are checked at compile time where
-// the record's description is a constant.
+// The writer takes one value for each field, in the order of protocol.hpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "app/bytes.hpp"
 #include "app/crc32.hpp"
@@ -58,8 +58,11 @@ class RecordWriter {
   void begin(const char* name);
   void finish();
   void key(const protocol::Field& field, protocol::Kind kind);
-  void member(const protocol::Field& field, std::uint32_t value);
-  void member(const protocol::Field& field, std::uint64_t value);
+  void number(const protocol::Field& field, std::uint64_t value);
+  template <typename Unsigned, typename = std::enable_if_t<std::is_unsigned_v<Unsigned>>>
+  void member(const protocol::Field& field, Unsigned value) {
+    number(field, value);
+  }
   void member(const protocol::Field& field, const char* value);
   void member(const protocol::Field& field, Crc32Digits value);
   void member(const protocol::Field& field, const Base64& value);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,19 @@ from ethosu_sdk.errors import InputError
 
 Array = NDArray[Any]
 _MAX_BYTES = 4 << 30
+# What zipfile and numpy raise for damaged files; RuntimeError stands for an encrypted member, MemoryError for
+# a header with an absurd shape.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    EOFError,
+    RuntimeError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+)
 
 
 def read_inputs(path: Path) -> tuple[Array, ...]:
@@ -31,7 +46,7 @@ def read_inputs(path: Path) -> tuple[Array, ...]:
             arrays = {name: stored[name] for name in stored.files}
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}") from error
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+    except _UNREADABLE as error:
         raise InputError(f"{path} is not a readable .npz: {error}") from error
     names = [f"input{index}" for index in range(len(arrays))]
     if not arrays or set(names) != set(arrays):

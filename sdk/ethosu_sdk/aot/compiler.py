@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import selectors
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from ethosu_sdk.targets import parse_target, suggestion
 
 Progress = Callable[[str], None]
 
+_EXIT_GRACE_S = 60.0
 _PACKAGES = ("torch", "torchao", "executorch")
 _ERRORS: dict[str, type[SdkError]] = {
     kind.__name__: kind for kind in (UsageError, InputError, ToolError, BuildError)
@@ -58,8 +60,14 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
         ):
             os.close(writer)
             writer = -1
-            messages.read(reader, time.monotonic() + request.timeout_s)
+            if not messages.read(reader, time.monotonic() + request.timeout_s):
+                raise BuildError(
+                    f"the compiler process did not end within {request.timeout_s:g} s",
+                    f"its output is in {log}",
+                )
             returncode = process.wait(_EXIT_GRACE_S)
+    except subprocess.TimeoutExpired as error:
+        raise BuildError("the compiler process reported its end and did not end") from error
     except OSError as error:
         raise BuildError(f"cannot write {log}: {error.strerror}") from error
     finally:
@@ -67,9 +75,6 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
         if writer >= 0:
             os.close(writer)
     return messages.result(returncode, log)
-
-
-_EXIT_GRACE_S = 60.0
 
 
 def _check(request: CompileRequest) -> None:
@@ -107,20 +112,18 @@ class _Messages:
     progress: Progress
     output: CompileOutput | None = None
     error: SdkError | None = None
-    timed_out: bool = False
 
-    def read(self, reader: int, deadline: float) -> None:
-        """Read until the worker closes the pipe or `deadline` (on time.monotonic) has passed."""
+    def read(self, reader: int, deadline: float) -> bool:
+        """Read until the worker closes the pipe; False when `deadline` (on time.monotonic) passes before."""
         pending = b""
         with selectors.DefaultSelector() as selector:
             selector.register(reader, selectors.EVENT_READ)
             while True:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    self.timed_out = True
-                    return
+                    return False
                 chunk = os.read(reader, 1 << 16)
                 if not chunk:
-                    return
+                    return True
                 *lines, pending = (pending + chunk).split(b"\n")
                 for line in lines:
                     self._take(json.loads(line))

@@ -110,18 +110,13 @@ def to_executorch(edge: Any) -> Any:
 
 def quantized_io_values(edge: Any, kind: str, tensors: Sequence[Any]) -> Tensors:
     """Float `tensors` as the int8 values that the program takes (`kind` ``input``) or gives (``output``)."""
-    import executorch.exir
     import torch
 
-    del executorch.exir  # its import registers the operators of quantized_decomposed
     constants = edge._config_methods
     results = []
     for index, tensor in enumerate(tensors):
         scale, zero_point, low, high = (
-            constants[f"forward_{kind}{index}_{key}"]
-            if f"forward_{kind}{index}_{key}" in constants
-            else constants[f"{kind}{index}_{key}"]
-            for key in ("scale", "zp", "quant_min", "quant_max")
+            constants[f"{kind}{index}_{key}"] for key in ("scale", "zp", "quant_min", "quant_max")
         )
         quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
         results.append(quantize(tensor, scale, zero_point, low, high, torch.int8))

@@ -57,3 +57,6 @@ def _error(error: SdkError) -> dict[str, Any]:
 
 if __name__ == "__main__":
     main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # threads that the user's file started do not keep the process

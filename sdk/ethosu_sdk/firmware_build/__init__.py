@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ethosu_sdk.firmware_build.boards import BOARDS
-from ethosu_sdk.firmware_build.build import FirmwareBuild, Pool, build
+from ethosu_sdk.firmware_build.firmware import FirmwareBuild, Pool, build
 
 __all__ = ["BOARDS", "FirmwareBuild", "Pool", "build"]

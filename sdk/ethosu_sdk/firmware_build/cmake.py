@@ -1,4 +1,4 @@
-"""Driving CMake and Ninja: the compilers are found first, so that what lacks is named before anything runs."""
+"""Driving CMake and Ninja. All tools are found first, so that what lacks is named before anything runs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from ethosu_sdk.firmware_build.boards import Board, Memory
 
 _SHF_ALLOC = 0x2
 _SHT_NOBITS = "SHT_NOBITS"
-_SHF_EXECINSTR = 0x4
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,6 @@ class Section:
     load_address: int
     bytes: int
     in_file: bool
-    executable: bool
 
 
 @dataclass(frozen=True)
@@ -55,11 +53,6 @@ class Image:
     sections: tuple[Section, ...]
     symbols: dict[str, Symbol]
 
-    @property
-    def code_bytes(self) -> int:
-        """Size in bytes of all executable sections."""
-        return sum(section.bytes for section in self.sections if section.executable)
-
     def symbol(self, name: str) -> Symbol:
         """The symbol called `name`; BuildError when the firmware has none."""
         if name not in self.symbols:
@@ -67,7 +60,7 @@ class Image:
         return self.symbols[name]
 
 
-def read(path: Path) -> Image:
+def read_elf(path: Path) -> Image:
     """Sections and global symbols of the ELF at `path`. BuildError when it is none."""
     try:
         with path.open("rb") as stream:
@@ -92,7 +85,6 @@ def _sections(elf: ELFFile) -> tuple[Section, ...]:
                 load_address=address if home is None else address - home.p_vaddr + home.p_paddr,
                 bytes=section["sh_size"],
                 in_file=section["sh_type"] != _SHT_NOBITS,
-                executable=bool(section["sh_flags"] & _SHF_EXECINSTR),
             )
         )
     return tuple(rows)

@@ -1,12 +1,12 @@
-"""Reading FlatBuffers that nobody vouches for: every offset, size, string and enum is checked before it is used.
+"""Reading FlatBuffers that nobody vouches for: every offset, size, string and enum is checked before use.
 
 The rules are those of the FlatBuffers binary format ("FlatBuffers Internals"): forward offsets of 32 bits, a
 signed 32-bit offset back to each table's vtable, natural alignment, little-endian. Callers fetch the fields
 that they need by the names of a schema, and get an InputError with the path of the field when the file is
 damaged.
 
-Reading always ends: the schema has no recursion, and what is handed out may not take more than twice the bytes
-of the buffer, which stops files that refer to the same table over and over (strings may be shared).
+Reading always ends: the schema has no recursion, and what is handed out may not take more than twice the
+bytes of the buffer, which stops files that refer to the same table over and over (strings may be shared).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _SCALARS = {
 }
 _MAX_BYTES = 1 << 31  # offsets have 32 bits, those to vtables a sign
 _MAX_TABLES = 1 << 20
+_U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _I32 = struct.Struct("<i")
 
@@ -114,7 +115,7 @@ class FlatBuffer:
             raise table.error(f"comes after {_MAX_TABLES:,} other tables")
 
     def vtable(self, table: Table, position: int) -> tuple[int, tuple[int, ...]]:
-        """Size of `table` in bytes and the offset of each of its slots, from the vtable at `position`."""
+        """Where the fields of `table` end, and the offset of each slot, from the vtable at `position`."""
         key = (position, table.kind)
         if key not in self._vtables:
             self._vtables[key] = self._read_vtable(table, position)
@@ -123,25 +124,25 @@ class FlatBuffer:
     def _read_vtable(self, table: Table, position: int) -> tuple[int, tuple[int, ...]]:
         if position % 2 or not 0 <= position <= len(self.data) - 4:
             raise table.error(f"has its vtable at byte {position}")
-        vtable_bytes, table_bytes = _format(2, "H").unpack_from(self.data, position)
+        (vtable_bytes,) = _U16.unpack_from(self.data, position)
         if vtable_bytes < 4 or vtable_bytes % 2 or position + vtable_bytes > len(self.data):
             raise table.error(f"has a vtable of {vtable_bytes} bytes at byte {position}")
+        # The size of the table that stands next is of no use: ExecuTorch's writer shares vtables between
+        # tables whose fields have equal offsets but different sizes.
         count = (vtable_bytes - 4) // 2
         offsets = _format(count, "H").unpack_from(self.data, position + 4)
         slots = self.schema.slots[table.kind]
         if any(offsets[slots:]):
             raise table.error("has a field that is not known", _NEWER_HINT)
         offsets = (offsets + (0,) * slots)[:slots]
+        ends = [4]
         for name, field in self.schema.tables[table.kind].items():
-            _check_extent(table, name, offsets[field.slot], field.size, table_bytes)
-            if field.is_union:
-                _check_extent(table, name, offsets[field.slot + 1], 4, table_bytes)
-        return table_bytes, offsets
-
-
-def _check_extent(table: Table, name: str, offset: int, size: int, table_bytes: int) -> None:
-    if offset and (offset < 4 or offset + size > table_bytes):
-        raise table.error(f"lies at byte {offset} of a table of {table_bytes} bytes", field=name)
+            parts = ((field.slot, field.size), (field.slot + 1, 4))[: 1 + field.is_union]
+            for slot, size in parts:
+                if 0 < offsets[slot] < 4:
+                    raise table.error(f"lies at byte {offsets[slot]} of its table", field=name)
+                ends.append(offsets[slot] + size if offsets[slot] else 0)
+        return max(ends), offsets
 
 
 class Table:
@@ -153,7 +154,9 @@ class Table:
 
     __slots__ = ("_buffer", "_fields", "_label", "_offsets", "_parent", "kind", "position")
 
-    def __init__(self, buffer: FlatBuffer, kind: str, position: int, parent: Table | None, label: str) -> None:
+    def __init__(
+        self, buffer: FlatBuffer, kind: str, position: int, parent: Table | None, label: str
+    ) -> None:
         self._buffer = buffer
         self._parent = parent
         self._label = label
@@ -166,7 +169,7 @@ class Table:
         buffer.count_table(self)
         vtable = position - _I32.unpack_from(buffer.data, position)[0]
         table_bytes, self._offsets = buffer.vtable(self, vtable)
-        if table_bytes < 4 or table_bytes > size - position:
+        if table_bytes > size - position:
             raise self.error(f"has {table_bytes} bytes at byte {position} of a program of {size} bytes")
         buffer.claim(position, position + table_bytes, self)
 
@@ -276,7 +279,11 @@ class Table:
         except UnicodeDecodeError as error:
             raise self.error("is not UTF-8 text", field=name) from error
 
-    def bytes(self, name: str) -> memoryview:
+    def extent(self, name: str) -> tuple[int, int]:
+        """(position in the buffer, size) of the bytes of a ``[ubyte]`` field."""
+        return self._vector(name, 1)
+
+    def octets(self, name: str) -> memoryview:
         """The bytes of a ``[ubyte]`` field, shared with the buffer."""
         start, count = self._vector(name, 1)
         return self._buffer.data[start : start + count]

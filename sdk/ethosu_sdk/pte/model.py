@@ -74,7 +74,7 @@ class Scalar:
     """A value of kind Null, Int, Bool, Double or String."""
 
     kind: str
-    value: None | int | bool | float | str
+    value: int | bool | float | str | None
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,13 @@ class Operator:
 
 @dataclass(frozen=True)
 class Delegate:
-    """A part of the program that another backend runs. `vela` is the decoded payload of an Ethos-U delegate."""
+    """A part of the program that another backend runs. `vela` is the decoded payload of an Ethos-U delegate.
+
+    `payload_offset` is in bytes from the start of the file.
+    """
 
     id: str
+    payload_offset: int
     payload: memoryview = field(repr=False)
     compile_specs: Mapping[str, bytes]
     vela: VelaBlocks | None = field(repr=False)

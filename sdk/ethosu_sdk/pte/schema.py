@@ -1,8 +1,9 @@
-"""The `.pte` schema as data: tables, unions and enums of ExecuTorch 1.5.1 (schema/program.fbs, scalar_type.fbs).
+"""The `.pte` schema as data: tables, unions and enums of ExecuTorch 1.5.1 (program.fbs, scalar_type.fbs).
 
 Types are spelled as in the schema language: ``[int]`` is a vector, a name is a table, union or enum. Fields
-stand in declaration order, which is the order of their vtable slots (a union takes two slots: its type and its
-value). Every default is zero. A test compares these tables with the schema files of the ExecuTorch package.
+stand in declaration order, which is the order of their vtable slots (a union takes two slots: its type and
+its value). Every default is zero. A test compares these tables with the schema files of the ExecuTorch
+package.
 """
 
 from __future__ import annotations

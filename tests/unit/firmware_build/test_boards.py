@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -24,7 +25,7 @@ def test_memories_are_those_of_the_linker_script(name: str) -> None:
 @pytest.mark.parametrize("name", boards.BOARDS)
 def test_no_two_memories_overlap(name: str) -> None:
     rows = sorted(boards.board(name).memories, key=lambda row: row.origin)
-    for low, high in zip(rows, rows[1:], strict=False):
+    for low, high in itertools.pairwise(rows):
         assert low.origin + low.size_bytes <= high.origin
         assert not low.holds(high.origin)
 

@@ -78,7 +78,9 @@ def test_a_large_method_pool_leaves_the_tightly_coupled_memory() -> None:
 
 @pytest.mark.parametrize("inputs", [(), (256,), (256, 10), (1, 1, 1)])
 @pytest.mark.parametrize("inferences", [1, 2, 65])
-def test_the_input_image_is_as_large_as_the_encoder_makes_it(inputs: tuple[int, ...], inferences: int) -> None:
+def test_the_input_image_is_as_large_as_the_encoder_makes_it(
+    inputs: tuple[int, ...], inferences: int
+) -> None:
     image = input_image.encode([[bytes(size) for size in inputs]] * inferences, [130, 135])
     assert layout.input_image_bytes(inputs, inferences) == len(image)
 

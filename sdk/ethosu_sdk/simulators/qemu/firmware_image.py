@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
@@ -16,8 +18,8 @@ from ethosu_sdk.simulators.qemu.memory_map import DDR_BASE, DDR_BYTES, find_bank
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A range of guest memory that the ELF file fills: bytes from the file, then zeros."""
+class Range:
+    """A range of guest memory."""
 
     address: int
     size_bytes: int
@@ -28,8 +30,8 @@ class Segment:
         return self.address + self.size_bytes
 
 
-def read_segments(path: Path) -> tuple[Segment, ...]:
-    """What QEMU loads from the ELF file at `path`.
+def read_loaded(path: Path) -> tuple[Range, ...]:
+    """Where the contents of the ELF file at `path` come to stand in guest memory, section by section.
 
     Raises InputError when it is no little-endian 32-bit Arm executable, or reaches outside of the memories.
     """
@@ -38,31 +40,45 @@ def read_segments(path: Path) -> tuple[Segment, ...]:
             elf = ELFFile(stream)
             if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
                 raise InputError(f"{path} is not a 32-bit little-endian Arm executable")
-            rows = [
-                (row["p_paddr"], row["p_filesz"], row["p_memsz"])
-                for row in elf.iter_segments()
-                if row["p_type"] == "PT_LOAD" and row["p_memsz"]
-            ]
+            segments = [row for row in elf.iter_segments() if row["p_type"] == "PT_LOAD" and row["p_memsz"]]
+            _check_segments(path, segments)
+            return tuple(_loaded_sections(elf, segments))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (ELFError, ValueError, KeyError, UnicodeDecodeError) as error:
+    except (ELFError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is not an ELF file that can be read: {error}") from error
-    for address, _, memory_bytes in rows:
+
+
+def _check_segments(path: Path, segments: Sequence[Any]) -> None:
+    if not segments:
+        raise InputError(f"{path} holds nothing to load")
+    for row in segments:
+        address, size_bytes = row["p_paddr"], row["p_memsz"]
         found = find_bank(address)
-        if found is None or found[1] + memory_bytes > found[0].size_bytes:
+        if found is None or found[1] + size_bytes > found[0].size_bytes:
             raise InputError(
-                f"{path}: the segment of {memory_bytes:,} bytes at {address:#010x} does not lie in one memory"
+                f"{path}: the segment of {size_bytes:,} bytes at {address:#010x} does not lie in one memory"
                 " of the board",
                 "link the firmware for corstone-300",
             )
-    return tuple(Segment(address, file_bytes) for address, file_bytes, _ in rows if file_bytes)
 
 
-def check_images(images: Sequence[tuple[int, bytes]], loaded: Sequence[Segment]) -> None:
-    """InputError when an image lies outside of DDR, or over another image or loaded bytes of the firmware."""
+def _loaded_sections(elf: Any, segments: Sequence[Any]) -> Iterator[Range]:
+    """Sections and not segments: between two sections a segment may cover one that is not loaded."""
+    for section in elf.iter_sections():
+        if section["sh_type"] in ("SHT_NULL", "SHT_NOBITS") or not section["sh_flags"] & SH_FLAGS.SHF_ALLOC:
+            continue
+        for row in segments:
+            inside = section["sh_offset"] - row["p_offset"]
+            if section["sh_size"] and 0 <= inside < row["p_filesz"]:
+                yield Range(row["p_paddr"] + inside, section["sh_size"])
+
+
+def check_images(images: Sequence[tuple[int, bytes]], loaded: Sequence[Range]) -> None:
+    """InputError when an image lies outside of DDR, or over another image or contents of the firmware."""
     taken = list(loaded)
     for address, data in images:
-        image = Segment(address, len(data))
+        image = Range(address, len(data))
         if address < DDR_BASE or image.end > DDR_BASE + DDR_BYTES:
             raise InputError(
                 f"the image of {len(data):,} bytes at {address:#010x} does not lie in the board's DDR"

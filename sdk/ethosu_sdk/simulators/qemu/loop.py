@@ -19,6 +19,7 @@ from ethosu_sdk.simulators.qemu.qtest import QtestError
 _GDB_SIGNAL_QUIT = 3  # how the stub reports that the guest has reset or powered off the machine
 _DIAGNOSIS_S = 2.0
 _END_S = 5.0
+_GRACE_S = 0.5  # between a broken connection and the end of the process behind it
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class RunLoop:
         except GdbClosedError as error:
             raise self._early_end(self._wait_for_end()) from error
         except (GdbError, QtestError) as error:
-            if self._machine.process.poll() is not None:
+            if self._has_ended():
                 raise self._early_end(self._wait_for_end()) from error
             raise self._error(f"QEMU does not take part as expected: {error}", None) from error
         except SdkError as error:
@@ -136,6 +137,13 @@ class RunLoop:
             return self._machine.process.wait(_END_S)
         except subprocess.TimeoutExpired:
             return None
+
+    def _has_ended(self) -> bool:
+        try:
+            self._machine.process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def _early_end(self, returncode: int | None) -> SimulationError:
         messages = self._machine.console.messages

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk.npu.device import BusError
-from ethosu_sdk.simulators.qemu.gdbremote import GdbRemote
+from ethosu_sdk.simulators.qemu.bank_access import BankAccess
 from ethosu_sdk.simulators.qemu.memory_map import Bank, find_bank
 
 Bytes = npt.NDArray[np.uint8]
@@ -32,9 +32,9 @@ class NpuMemory:
     valid until the next :meth:`flush`, that is, during one register access.
     """
 
-    def __init__(self, ddr: Bytes, gdb: GdbRemote) -> None:
+    def __init__(self, ddr: Bytes, banks: BankAccess) -> None:
         self._ddr = ddr
-        self._gdb = gdb
+        self._banks = banks
         self._snapshots: dict[Bank, _Snapshot] = {}
 
     def window(self, address: int) -> Bytes:
@@ -50,7 +50,7 @@ class NpuMemory:
 
     def _snapshot(self, bank: Bank) -> _Snapshot:
         if bank not in self._snapshots:
-            before = np.frombuffer(self._gdb.read_memory(bank.bases[-1], bank.size_bytes), np.uint8)
+            before = np.frombuffer(self._banks.read(bank), np.uint8)
             self._snapshots[bank] = _Snapshot(before, before.copy())
         return self._snapshots[bank]
 
@@ -58,8 +58,7 @@ class NpuMemory:
         """Write what changed back to QEMU and forget all snapshots, for the guest runs on."""
         for bank, snapshot in self._snapshots.items():
             for start, end in changed_ranges(snapshot.before, snapshot.current):
-                data = snapshot.current[start:end]
-                self._gdb.write_memory(bank.bases[-1] + start, data.data)
+                self._banks.write(bank, start, snapshot.current[start:end].data)
         self._snapshots.clear()
 
 

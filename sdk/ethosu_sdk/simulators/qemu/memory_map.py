@@ -22,11 +22,15 @@ NPU_IRQ_INPUT = 24  # of the SSE-300's expansion interrupts, which begin at 32: 
 
 @dataclass(frozen=True)
 class Bank:
-    """One memory: its size and the addresses at which it appears."""
+    """One memory: its size and the addresses at which it appears.
+
+    QEMU keeps it as one or several blocks of `block_bytes` each, which are contiguous for the guest only.
+    """
 
     name: str
     bases: tuple[int, ...]
     size_bytes: int
+    block_bytes: int
     npu_visible: bool
 
     def offset(self, address: int) -> int | None:
@@ -37,16 +41,16 @@ class Bank:
         return None
 
 
-def _aliased(name: str, base: int, size_bytes: int, *, npu_visible: bool) -> Bank:
-    return Bank(name, (base, base + _SECURE_BIT), size_bytes, npu_visible)
+def _aliased(name: str, base: int, size_bytes: int, *, npu_visible: bool, blocks: int = 1) -> Bank:
+    return Bank(name, (base, base + _SECURE_BIT), size_bytes, size_bytes // blocks, npu_visible)
 
 
 BANKS = (
     _aliased("ITCM", 0x0000_0000, 512 << 10, npu_visible=False),
     _aliased("BRAM", 0x0100_0000, 2 << 20, npu_visible=True),
     _aliased("DTCM", 0x2000_0000, 512 << 10, npu_visible=False),
-    _aliased("SRAM", 0x2100_0000, 4 << 20, npu_visible=True),  # two banks of 2 MiB, contiguous
-    Bank("DDR", (DDR_BASE,), DDR_BYTES, npu_visible=True),
+    _aliased("SRAM", 0x2100_0000, 4 << 20, npu_visible=True, blocks=2),
+    Bank("DDR", (DDR_BASE,), DDR_BYTES, DDR_BYTES, npu_visible=True),
 )
 
 

@@ -14,6 +14,7 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu import firmware_image
+from ethosu_sdk.simulators.qemu.bank_access import BankAccess, open_bank_access
 from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
 from ethosu_sdk.simulators.qemu.machine import Machine, start
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
@@ -52,13 +53,13 @@ class QemuSimulator:
         begun = time.monotonic()
         _check_request(request)
         program = tools.require(_PROGRAM).path
-        segments = firmware_image.read_segments(request.elf)
-        firmware_image.check_images(request.images, segments)
+        firmware_image.check_images(request.images, firmware_image.read_loaded(request.elf))
         with (
             _open_log(request.uart_log) as log,
             start(str(program), request.elf.absolute(), log) as machine,
+            open_bank_access(machine.process.pid, machine.gdb) as banks,
         ):
-            bridge = self._bridge(machine, request) if request.with_npu else None
+            bridge = self._bridge(machine, banks, request) if request.with_npu else None
             limits = Limits(request.timeout_s, request.idle_timeout_s)
             loop = RunLoop(machine, bridge, limits, request.elf)
             loop.prepare()
@@ -74,8 +75,8 @@ class QemuSimulator:
                 npu_jobs=bridge.jobs if bridge is not None else (),
             )
 
-    def _bridge(self, machine: Machine, request: SimulationRequest) -> NpuBridge:
-        memory = NpuMemory(machine.ddr, machine.gdb)
+    def _bridge(self, machine: Machine, banks: BankAccess, request: SimulationRequest) -> NpuBridge:
+        memory = NpuMemory(machine.ddr, banks)
         device = self._open_device(request.npu, request.macs, memory)
         return NpuBridge(machine, device, memory, NPU_WINDOW_BYTES[request.npu])
 

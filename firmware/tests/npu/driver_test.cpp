@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "board/host/check.hpp"
+#include "tests/support/check.hpp"
 #include "board/host/doubles.hpp"
 
 namespace {

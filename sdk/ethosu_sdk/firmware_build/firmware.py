@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import __version__, pte, records, resources, vela_blocks
+from ethosu_sdk import __version__, pte, records, resources
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.firmware_build import boards, cache, cmake, elf, generate, kernels, layout
+from ethosu_sdk.firmware_build import boards, cache, cmake, generate, kernels, layout
+from ethosu_sdk.firmware_build.elf import Image, RegionUse, Section, Symbol, read_elf, region_use
 from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
-from ethosu_sdk.report.protocol import INPUT_IMAGE_SYMBOL
 from ethosu_sdk.targets import Target
 
 DEFAULT_METHOD = "forward"
 DEFAULT_NPU_TIMEOUT_MS = 10_000
+INPUT_IMAGE_SYMBOL = "input_image"  # app/pools.cpp
 _ELF, _MAP, _WORK = "executor_runner.elf", "executor_runner.map", "firmware"
-_NPU_BACKEND = "EthosUBackend"
 _METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 @dataclass(frozen=True)
 class Pool:
-    """One memory pool of the firmware, at its final address; `used_bytes` is what the model is known to need."""
+    """One memory pool at its final address; `used_bytes` is what the model is known to need of it."""
 
     name: str
     memory: str
@@ -47,10 +46,10 @@ class FirmwareBuild:
     model_sha256: str
     model_bytes: int
     target: Target | None  # None when nothing is delegated
-    regions: tuple[elf.RegionUse, ...]
+    regions: tuple[RegionUse, ...]
     pools: tuple[Pool, ...]
-    sections: tuple[elf.Section, ...]
-    symbols: dict[str, elf.Symbol]
+    sections: tuple[Section, ...]
+    symbols: dict[str, Symbol]
     kernels: tuple[kernels.Kernel, ...]  # exactly those that are linked
     delegates: int
     toolchain: dict[str, str]  # program → version
@@ -162,26 +161,24 @@ def _planned(plan: pte.ExecutionPlan) -> tuple[int, ...]:
 
 
 def _requirements(data: bytes, plan: pte.ExecutionPlan, target: Target | None) -> layout.Requirements:
-    foreign = sorted({row.id for row in plan.delegates} - {_NPU_BACKEND})
+    foreign = sorted({row.id for row in plan.delegates} - {pte.ETHOSU_BACKEND})
     if foreign:
         raise InputError(
             f"the program delegates to {', '.join(foreign)}, which no Ethos-U board has",
             "compile it for an Ethos-U target",
         )
-    scratch = (vela_blocks.parse(row.payload).scratch_bytes for row in plan.delegates)
+    scratch = (row.vela.scratch_bytes for row in plan.delegates if row.vela is not None)
     return layout.Requirements(
         model_bytes=len(data),
         memory_mode=target.memory_mode if target else None,
         scratch_bytes=max(scratch, default=0),
         planned_bytes=_planned(plan),
         method_pool_bytes=method_pool_bytes(plan),
-        input_bytes=tuple(_input_bytes(plan, index) for index in plan.inputs),
+        input_bytes=tuple(tensor.nbytes for tensor in plan.input_tensors()),
     )
 
 
-def _compile(
-    recipe: _Recipe, work: Path, toolchain: cmake.Toolchain, products: dict[str, Path]
-) -> None:
+def _compile(recipe: _Recipe, work: Path, toolchain: cmake.Toolchain, products: dict[str, Path]) -> None:
     generated = records.make_directory(work / "generated")
     for name, content in recipe.files.items():
         generate.write_if_changed(generated / name, content)
@@ -191,7 +188,7 @@ def _compile(
         preset=recipe.board.preset, generated=generated, work=work / "build", toolchain=toolchain, log=log
     )
     for made, final in zip(fresh, products.values(), strict=True):
-        records.write_atomic(final, lambda temporary, made=made: shutil.copyfile(made, temporary))
+        records.write_bytes(final, made.read_bytes())
 
 
 def _describe(
@@ -202,7 +199,7 @@ def _describe(
     toolchain: cmake.Toolchain,
     wall_time_s: float,
 ) -> FirmwareBuild:
-    image = elf.read(products[_ELF])
+    image = read_elf(products[_ELF])
     image.symbol(INPUT_IMAGE_SYMBOL)  # without it no input would reach the firmware
     return FirmwareBuild(
         elf=products[_ELF],
@@ -215,7 +212,7 @@ def _describe(
         model_sha256=recipe.program.sha256,
         model_bytes=len(recipe.data),
         target=recipe.target,
-        regions=elf.region_use(image, recipe.board),
+        regions=region_use(image, recipe.board),
         pools=_pools(recipe, image),
         sections=image.sections,
         symbols=image.symbols,
@@ -227,7 +224,7 @@ def _describe(
     )
 
 
-def _pools(recipe: _Recipe, image: elf.Image) -> tuple[Pool, ...]:
+def _pools(recipe: _Recipe, image: Image) -> tuple[Pool, ...]:
     """The planned pools as the linker placed them; each has a section of its own, named after it."""
     sections = {section.name: section for section in image.sections}
     rows = []

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "board/host/check.hpp"
+#include "tests/support/check.hpp"
 
 namespace {
 

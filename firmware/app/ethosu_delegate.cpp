@@ -1,0 +1,112 @@
+#include "app/ethosu_delegate.hpp"
+
+#include <cstring>
+
+namespace ethosu_sdk::app {
+
+template <typename... Pieces>
+Status EthosUDelegate::refuse(const char* code, const Pieces&... pieces) {
+  error_ = {};
+  error_.code = code;
+  write_all(error_.detail, pieces...);
+  return Status::delegate_failed;
+}
+
+Status EthosUDelegate::refuse(const npu::Result& result) {
+  const npu::ValueNames names = npu::value_names(result.code);
+  if (names.expected == nullptr) {
+    return refuse(npu::code_name(result.code), names.found, " ", Hex{result.found});
+  }
+  return refuse(npu::code_name(result.code), names.found, " ", Hex{result.found}, ", ", names.expected, " ",
+                Hex{result.expected});
+}
+
+Status EthosUDelegate::init(std::uint32_t index, Span<const std::uint8_t> bytes) {
+  if (index >= memory_.payloads.size()) {
+    return refuse("too_many_delegates", "delegate ", index, " of ", memory_.payloads.size());
+  }
+  npu::Payload& payload = memory_.payloads[index];
+  if (const npu::Result result = npu::parse_payload(bytes.data(), bytes.size(), payload); !result.ok()) {
+    return refuse(result);
+  }
+  if (const npu::Result result = driver_.check_stream(payload.config_word, payload.arch_word); !result.ok()) {
+    return refuse(result);
+  }
+  if (payload.scratch_bytes > memory_.scratch.size()) {
+    return refuse("scratch_too_small", "delegate ", index, " needs ", payload.scratch_bytes, " bytes, the pool has ",
+                  memory_.scratch.size());
+  }
+  if (payload.scratch_bytes > scratch_used_) {
+    scratch_used_ = payload.scratch_bytes;
+  }
+  return Status::ok;
+}
+
+Status EthosUDelegate::execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) {
+  if (index >= memory_.payloads.size()) {
+    return refuse("too_many_delegates", "delegate ", index, " of ", memory_.payloads.size());
+  }
+  const npu::Payload& payload = memory_.payloads[index];
+  if (const Status status = check_arguments(payload, arguments); status != Status::ok) {
+    return status;
+  }
+  std::uint8_t* const scratch = memory_.scratch.data();
+  for (std::uint32_t i = 0; i < payload.inputs.count; ++i) {
+    const npu::Slot slot = payload.inputs.at(i);
+    std::memcpy(scratch + slot.offset, arguments[i]->tensor->data, slot.bytes);
+  }
+  npu::Counters counters;
+  if (const npu::Result result = driver_.run(job_for(payload), timeout_ms_, counters); !result.ok()) {
+    return refuse(result);
+  }
+  for (std::uint32_t i = 0; i < payload.outputs.count; ++i) {
+    const npu::Slot slot = payload.outputs.at(i);
+    std::memcpy(arguments[payload.inputs.count + i]->tensor->data, scratch + slot.offset, slot.bytes);
+  }
+  observer_.on_job(instruction, counters);
+  return Status::ok;
+}
+
+// Every argument before anything is copied: a call runs whole or not at all.
+Status EthosUDelegate::check_arguments(const npu::Payload& payload, Span<Value* const> arguments) {
+  const std::size_t due = std::size_t{payload.inputs.count} + payload.outputs.count;
+  if (arguments.size() != due) {
+    return refuse("wrong_arguments", arguments.size(), " arguments, the command stream has ", payload.inputs.count,
+                  " inputs and ", payload.outputs.count, " outputs");
+  }
+  for (std::uint32_t i = 0; i < arguments.size(); ++i) {
+    const bool is_input = i < payload.inputs.count;
+    const npu::Slot slot = is_input ? payload.inputs.at(i) : payload.outputs.at(i - payload.inputs.count);
+    if (const Status status = check_slot(slot, *arguments[i], i); status != Status::ok) {
+      return status;
+    }
+  }
+  return Status::ok;
+}
+
+Status EthosUDelegate::check_slot(const npu::Slot& slot, const Value& value, std::size_t argument) {
+  const Tensor* const tensor = value.is(ValueKind::tensor) ? value.tensor : nullptr;
+  if (tensor == nullptr || tensor->data == nullptr) {
+    return refuse("wrong_arguments", "argument ", argument, " is not a tensor with memory");
+  }
+  if (tensor->byte_count() != slot.bytes) {
+    return refuse("wrong_size", "argument ", argument, " has ", tensor->byte_count(), " bytes, the command stream ",
+                  slot.bytes);
+  }
+  return Status::ok;
+}
+
+npu::Job EthosUDelegate::job_for(const npu::Payload& payload) const {
+  npu::Job job{};
+  job.command_stream = payload.command_stream;
+  job.command_bytes = payload.command_bytes;
+  job.config_word = payload.config_word;
+  job.arch_word = payload.arch_word;
+  job.bases[0] = payload.weights;
+  job.bases[1] = memory_.scratch.data();
+  job.bases[2] = memory_.fast_scratch.data();
+  job.region_count = memory_.fast_scratch.size() == 0 ? 2 : 3;
+  return job;
+}
+
+}  // namespace ethosu_sdk::app

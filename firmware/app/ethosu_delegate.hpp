@@ -1,0 +1,65 @@
+// The runtime's delegate calls → jobs on the Ethos-U: copies inputs into the scratch region, runs the command
+// stream, copies outputs out of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "app/text.hpp"
+#include "npu/driver.hpp"
+#include "npu/payload.hpp"
+#include "runtime/delegate.hpp"
+
+namespace ethosu_sdk::app {
+
+class JobObserver {
+ public:
+  // After a job that ended well; `instruction` is the DelegateCall's index.
+  virtual void on_job(std::uint32_t instruction, const npu::Counters& counters) = 0;
+
+ protected:
+  ~JobObserver() = default;
+};
+
+// Why a delegate refused or failed, for the `error` record.
+struct DelegateError {
+  const char* code = nullptr;  // nullptr: no error
+  Text<160> detail;
+};
+
+class EthosUDelegate final : public runtime::Delegate {
+ public:
+  struct Memory {
+    Span<std::uint8_t> scratch;       // region 1
+    Span<std::uint8_t> fast_scratch;  // region 2; empty unless the memory mode has one
+    Span<npu::Payload> payloads;      // one for each delegate of the method
+  };
+
+  EthosUDelegate(npu::Driver& driver, const Memory& memory, std::uint32_t timeout_ms, JobObserver& observer)
+      : driver_(driver), memory_(memory), timeout_ms_(timeout_ms), observer_(observer) {}
+
+  Status init(std::uint32_t index, Span<const std::uint8_t> payload) override;
+  Status execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) override;
+  const char* error_text() const override { return error_.detail.c_str(); }
+
+  // The largest scratch of the programs so far.
+  std::size_t scratch_used() const { return scratch_used_; }
+  const DelegateError& error() const { return error_; }
+
+ private:
+  template <typename... Pieces>
+  Status refuse(const char* code, const Pieces&... pieces);
+  Status refuse(const npu::Result& result);
+  Status check_arguments(const npu::Payload& payload, Span<Value* const> arguments);
+  Status check_slot(const npu::Slot& slot, const Value& value, std::size_t argument);
+  npu::Job job_for(const npu::Payload& payload) const;
+
+  npu::Driver& driver_;
+  Memory memory_;
+  std::uint32_t timeout_ms_;
+  JobObserver& observer_;
+  DelegateError error_;
+  std::size_t scratch_used_ = 0;
+};
+
+}  // namespace ethosu_sdk::app

@@ -1,0 +1,34 @@
+// The application of one model: wires its pools, its kernels and its constants into a run.
+#include "app/pools.hpp"
+#include "app/runner.hpp"
+#include "app/selected_kernels.hpp"
+#include "hal/entry.hpp"
+#include "model_config.hpp"
+
+namespace ethosu_sdk {
+namespace {
+
+npu::Payload payloads[model_config::delegate_count == 0 ? 1 : model_config::delegate_count];
+
+app::RunnerSetup setup() {
+  return {
+      model_config::firmware,
+      model_config::method,
+      model_config::memory_mode,
+      model_config::npu_timeout_ms,
+      app::embedded_model(),
+      app::memory_plan(),
+      {app::scratch_pool(), app::fast_scratch_pool(), {payloads, model_config::delegate_count}},
+      app::selected_kernels(),
+      app::input_image_pool(),
+  };
+}
+
+}  // namespace
+
+int hal::firmware_main() {
+  app::Runner runner(setup());
+  return runner.run();
+}
+
+}  // namespace ethosu_sdk

@@ -1,0 +1,68 @@
+#include "app/pools.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "model_config.hpp"
+
+// ".bss" makes the compiler reserve the pools without storing zeros; linker.ld takes each by its name.
+#define ETHOSU_POOL(name) __attribute__((section(".bss.pool." name))) alignas(16)
+
+namespace {
+
+namespace config = ethosu_sdk::model_config;
+
+constexpr std::size_t at_least_one(std::size_t size) {
+  return size == 0 ? 1 : size;  // C++ has no arrays of no elements
+}
+constexpr std::size_t aligned(std::size_t size) {
+  return (size + 15) / 16 * 16;
+}
+
+}  // namespace
+
+extern "C" {
+extern const std::uint8_t ethosu_model_begin[], ethosu_model_end[];  // model.S
+
+// The host finds this pool by its name and lays the input image there before the run.
+ETHOSU_POOL("input_image") std::uint8_t input_image[config::input_image_bytes];
+}
+
+namespace ethosu_sdk::app {
+namespace {
+
+ETHOSU_POOL("scratch") std::uint8_t scratch[at_least_one(config::scratch_bytes)];
+ETHOSU_POOL("fast_scratch") std::uint8_t fast_scratch[at_least_one(config::fast_scratch_bytes)];
+ETHOSU_POOL("planned") std::uint8_t planned[at_least_one(config::planned_pool_bytes)];
+ETHOSU_POOL("method") std::uint8_t method_pool[at_least_one(config::method_pool_bytes)];
+
+Span<std::uint8_t> planned_buffers[at_least_one(config::planned_count)];
+
+}  // namespace
+
+Span<const std::uint8_t> embedded_model() {
+  return {ethosu_model_begin, static_cast<std::size_t>(ethosu_model_end - ethosu_model_begin)};
+}
+
+Span<std::uint8_t> scratch_pool() {
+  return {scratch, config::scratch_bytes};
+}
+
+Span<std::uint8_t> fast_scratch_pool() {
+  return {fast_scratch, config::fast_scratch_bytes};
+}
+
+runtime::MemoryPlan memory_plan() {
+  std::uint8_t* next = planned;
+  for (std::size_t i = 0; i < config::planned_count; ++i) {
+    planned_buffers[i] = {next, config::planned_bytes[i]};
+    next += aligned(config::planned_bytes[i]);
+  }
+  return {{method_pool, config::method_pool_bytes}, {planned_buffers, config::planned_count}};
+}
+
+Span<std::uint8_t> input_image_pool() {
+  return {input_image, config::input_image_bytes};
+}
+
+}  // namespace ethosu_sdk::app

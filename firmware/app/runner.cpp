@@ -1,0 +1,215 @@
+#include "app/runner.hpp"
+
+#include <cstring>
+
+#include "app/crc32.hpp"
+#include "app/log.hpp"
+#include "app/sha256.hpp"
+#include "hal/board.hpp"
+#include "hal/clock.hpp"
+#include "hal/fault.hpp"
+#include "hal/memory.hpp"
+#include "hal/uart.hpp"
+
+namespace ethosu_sdk::app {
+namespace {
+
+RecordWriter* fault_records = nullptr;  // the run's writer: its sequence numbers go on
+
+void report_fault(const hal::Fault& fault) {
+  Console console;
+  console.put('\n');  // the fault may have cut a line
+  fault_records->write(protocol::fault, fault.cause, fault.pc, fault.lr, fault.sp, fault.xpsr, fault.cfsr, fault.hfsr,
+                       fault.address);
+}
+
+}  // namespace
+
+Runner::Runner(const RunnerSetup& setup)
+    : setup_(setup), delegate_(npu_, setup.npu_memory, setup.npu_timeout_ms, *this) {}
+
+int Runner::run() {
+  hal::uart_open();
+  hal::clock_open();
+  fault_records = &records_;
+  hal::set_fault_reporter(report_fault);
+  const bool passed = run_stages();
+  report_memory();
+  records_.write(protocol::end, passed ? protocol::status_ok : protocol::status_error, inferences_done_,
+                 records_.count() + 1);
+  ETHOSU_LOG_INFO("Program complete, exiting.");
+  return passed ? 0 : 1;
+}
+
+bool Runner::run_stages() {
+  announce();
+  if (!open_npu() || !load_method() || !open_inputs()) {
+    return false;
+  }
+  ETHOSU_LOG_INFO("Starting running ", image_.inferences(), " inferences...");
+  while (inferences_done_ < image_.inferences()) {
+    if (!infer(inferences_done_)) {
+      return false;
+    }
+    ++inferences_done_;
+  }
+  ETHOSU_LOG_INFO(inferences_done_, " inferences finished");
+  return true;
+}
+
+void Runner::announce() {
+  const auto bytes = static_cast<std::uint32_t>(setup_.model.size());
+  char digest[sha256_hex_size];
+  sha256_hex(setup_.model.data(), setup_.model.size(), digest);
+  const char* const hex = digest;
+  records_.write(protocol::boot, protocol::version, setup_.firmware, hal::board_name(), bytes, hex);
+  ETHOSU_LOG_INFO("PTE Model data loaded. Size: ", bytes, " bytes.");
+}
+
+bool Runner::open_npu() {
+  if (setup_.npu_memory.payloads.size() == 0) {
+    return true;
+  }
+  const npu::Result result = npu_.open(setup_.memory_mode);
+  if (!result.ok()) {
+    const npu::ValueNames names = npu::value_names(result.code);
+    return fail("npu", npu::code_name(result.code), names.found, " ", Hex{result.found});
+  }
+  records_.write(protocol::npu, npu_.identity().id, npu_.identity().config);
+  return true;
+}
+
+bool Runner::load_method() {
+  ETHOSU_LOG_INFO("Running method ", setup_.method);
+  const Status status = method_.load(setup_.model, setup_.method, setup_.memory, setup_.kernels, &delegate_);
+  if (status != Status::ok) {
+    return fail_method("load", status);
+  }
+  records_.write(protocol::method, setup_.method, method_.input_count(), method_.output_count(),
+                 method_.delegate_count());
+  ETHOSU_LOG_INFO("Method '", setup_.method, "' loaded.");
+  return true;
+}
+
+bool Runner::open_inputs() {
+  const ImageError error = image_.open(setup_.input_pool.data(), setup_.input_pool.size(), method_.input_count());
+  if (error != ImageError::none) {
+    return fail("inputs", image_error_name(error), "the input image at ",
+                Hex{static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(setup_.input_pool.data()))}, " of ",
+                setup_.input_pool.size(), " bytes, for ", method_.input_count(), " inputs");
+  }
+  if (setup_.npu_memory.payloads.size() == 0) {
+    return true;
+  }
+  const npu::Result result = npu_.select_events(image_.events(), image_.event_count());
+  return result.ok() || fail("inputs", npu::code_name(result.code), result.found, " PMU events, the NPU counts ",
+                             result.expected);
+}
+
+bool Runner::infer(std::uint32_t inference) {
+  inference_ = inference;
+  delegate_calls_ = 0;
+  // Before every inference: planned inputs share memory with what is computed later.
+  for (std::uint32_t index = 0; index < method_.input_count(); ++index) {
+    if (!set_input(inference, index)) {
+      return false;
+    }
+  }
+  const Status status = method_.execute(this);
+  if (status != Status::ok) {
+    return fail_method("execute", status);
+  }
+  records_.write(protocol::inference, inference, delegate_calls_);
+  for (std::uint32_t index = 0; index < method_.output_count(); ++index) {
+    if (!send_output(inference, index)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Runner::set_input(std::uint32_t inference, std::uint32_t index) {
+  const Bytes bytes = image_.input(inference, index);
+  Tensor* const tensor = method_.input(index);
+  if (tensor == nullptr) {
+    return fail("inputs", "not_a_tensor", "input ", index, " is not a tensor");
+  }
+  if (tensor->byte_count() != bytes.size) {
+    return fail("inputs", "wrong_size", "input ", index, " of inference ", inference, " has ", bytes.size,
+                " bytes, the method takes ", tensor->byte_count());
+  }
+  if (tensor->data == nullptr) {  // the program plans no memory for it: the image's is as good
+    const Status status = method_.bind(*tensor, {setup_.input_pool.data() + (bytes.data - setup_.input_pool.data()), bytes.size});
+    if (status != Status::ok) {
+      return fail_method("inputs", status);
+    }
+  }
+  std::memmove(tensor->data, bytes.data, bytes.size);
+  records_.write(protocol::input, inference, index, bytes.size, Crc32Digits{crc32(bytes.data, bytes.size)});
+  return true;
+}
+
+bool Runner::send_output(std::uint32_t inference, std::uint32_t index) {
+  const Tensor* const tensor = method_.output(index);
+  if (tensor == nullptr || tensor->data == nullptr) {
+    return fail("outputs", "not_a_tensor", "output ", index, " is not a tensor with planned memory");
+  }
+  const auto* const data = static_cast<const std::uint8_t*>(tensor->data);
+  const std::size_t size = tensor->byte_count();
+  records_.write(protocol::output, inference, index, scalar_type_name(tensor->dtype),
+                 SizeList{tensor->sizes, tensor->rank}, size, Crc32Digits{crc32(data, size)});
+  for (std::size_t offset = 0; offset < size; offset += protocol::data_chunk_bytes) {
+    const std::size_t left = size - offset;
+    const std::size_t chunk = left < protocol::data_chunk_bytes ? left : protocol::data_chunk_bytes;
+    records_.write(protocol::data, inference, index, offset, Base64{{data + offset, chunk}});
+  }
+  return true;
+}
+
+void Runner::report_memory() {
+  const auto use = [this](const char* name, std::size_t used, std::size_t size) {
+    if (size != 0) {
+      records_.write(protocol::memory, name, used, size);
+    }
+  };
+  use("stack", hal::stack_used(), hal::stack_size());
+  use("scratch", delegate_.scratch_used(), setup_.npu_memory.scratch.size());
+  use("method_pool", method_.pool_used(), setup_.memory.method_pool.size());
+  use("input_image", image_.bytes(), setup_.input_pool.size());
+}
+
+void Runner::on_instruction(std::uint32_t index, const char* kind, const char* name) {
+  if (inference_ == 0) {
+    records_.write(protocol::instruction, inference_, index, kind, name);
+  }
+}
+
+void Runner::on_job(std::uint32_t instruction, const npu::Counters& counters) {
+  NumberPair pairs[npu::max_event_counters];
+  for (std::uint32_t i = 0; i < counters.count; ++i) {
+    pairs[i] = {counters.events[i].event, counters.events[i].value};
+  }
+  records_.write(protocol::pmu, inference_, instruction, counters.cycles, counters.overflow,
+                 PairList{pairs, counters.count});
+  ++delegate_calls_;
+}
+
+template <typename... Pieces>
+bool Runner::fail(const char* stage, const char* code, const Pieces&... pieces) {
+  Text<200> detail;
+  write_all(detail, pieces...);
+  records_.write(protocol::error, stage, code, detail.c_str());
+  ETHOSU_LOG_ERROR(stage, ": ", code, ": ", detail.c_str());
+  return false;
+}
+
+// The delegate knows more of its own failures than the runtime does.
+bool Runner::fail_method(const char* stage, Status status) {
+  const DelegateError& error = delegate_.error();
+  if (error.code != nullptr) {
+    return fail(stage, error.code, error.detail.c_str());
+  }
+  return fail(stage, status_name(status), method_.error_text());
+}
+
+}  // namespace ethosu_sdk::app

@@ -1,0 +1,29 @@
+// What runs the delegated parts of a method.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kernel_api.hpp"
+
+namespace ethosu_sdk::runtime {
+
+class Delegate {
+ public:
+  // The backend that a program must have been lowered for.
+  virtual const char* backend_id() const { return "EthosUBackend"; }
+
+  // Called once for each delegate of the method, with indices 0, 1, …; `payload` outlives the method.
+  virtual Status init(std::uint32_t index, Span<const std::uint8_t> payload) = 0;
+
+  // `index` is a delegate that init() accepted, `instruction` the DelegateCall's index in its chain. Arguments
+  // are the delegate's inputs, then its outputs; each Tensor among them has memory.
+  virtual Status execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) = 0;
+
+  // Why the last call failed; nullptr: no words.
+  virtual const char* error_text() const { return nullptr; }
+
+ protected:
+  ~Delegate() = default;
+};
+
+}  // namespace ethosu_sdk::runtime

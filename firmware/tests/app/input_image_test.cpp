@@ -1,0 +1,109 @@
+// The input image's reader: a good image, then damage of every kind.
+#include "app/input_image.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "app/crc32.hpp"
+#include "tests/support/check.hpp"
+
+namespace {
+
+using namespace ethosu_sdk;
+using app::ImageError;
+
+struct Parts {
+  std::uint32_t magic = app::protocol::input_image_magic;
+  std::uint32_t version = 1;
+  std::uint32_t inferences = 2;
+  std::uint32_t inputs = 1;
+  std::uint32_t events = 2;
+  std::uint32_t event[8] = {130, 391};
+  std::vector<std::uint32_t> references = {80, 4, 96, 16};
+  std::uint32_t bytes = 112;
+};
+
+std::vector<std::uint8_t> image_of(const Parts& parts) {
+  std::vector<std::uint32_t> words(28);
+  words[0] = parts.magic;
+  words[1] = parts.version;
+  words[2] = parts.bytes;
+  words[4] = parts.inferences;
+  words[5] = parts.inputs;
+  words[6] = parts.events;
+  std::memcpy(&words[7], parts.event, sizeof parts.event);
+  std::memcpy(&words[16], parts.references.data(), parts.references.size() * 4);
+  words[20] = 0x44332211;
+  std::vector<std::uint8_t> image(words.size() * 4);
+  std::memcpy(image.data(), words.data(), image.size());
+  const std::uint32_t crc = app::crc32(image.data() + 16, image.size() - 16);
+  std::memcpy(image.data() + 12, &crc, sizeof crc);
+  return image;
+}
+
+ImageError open(const std::vector<std::uint8_t>& image, std::uint32_t inputs = 1) {
+  app::InputImage reader;
+  return reader.open(image.data(), image.size(), inputs);
+}
+
+void test_good() {
+  const std::vector<std::uint8_t> image = image_of({});
+  app::InputImage reader;
+  CHECK(reader.open(image.data(), image.size(), 1) == ImageError::none);
+  CHECK(reader.inferences() == 2 && reader.bytes() == 112);
+  CHECK(reader.event_count() == 2 && reader.events()[1] == 391);
+  const app::Bytes first = reader.input(0, 0);
+  CHECK(first.size == 4 && first.data[0] == 0x11 && first.data == image.data() + 80);
+  CHECK(reader.input(1, 0).size == 16);
+}
+
+void test_damage() {
+  const std::vector<std::uint8_t> image = image_of({});
+  for (std::size_t size = 0; size < image.size(); ++size) {
+    CHECK(open({image.begin(), image.begin() + static_cast<std::ptrdiff_t>(size)}) != ImageError::none);
+  }
+  for (std::size_t i = 0; i < image.size(); ++i) {
+    std::vector<std::uint8_t> flipped = image;
+    flipped[i] ^= 0x10;
+    CHECK(open(flipped) != ImageError::none);
+  }
+  CHECK(open(image, 2) == ImageError::wrong_inputs);
+  CHECK(open(std::vector<std::uint8_t>(112)) == ImageError::no_image);
+}
+
+// Damage under a matching CRC.
+void test_contradictions() {
+  Parts parts;
+  parts.version = 2;
+  CHECK(open(image_of(parts)) == ImageError::wrong_version);
+  parts = {};
+  parts.events = 9;
+  CHECK(open(image_of(parts)) == ImageError::wrong_events);
+  parts = {};
+  parts.event[0] = 1024;
+  CHECK(open(image_of(parts)) == ImageError::wrong_events);
+  parts = {};
+  parts.inferences = 0;
+  CHECK(open(image_of(parts)) == ImageError::wrong_size);
+  parts = {};
+  parts.inferences = 7;  // the table does not fit
+  CHECK(open(image_of(parts)) == ImageError::wrong_size);
+  parts = {};
+  parts.inferences = 0x20000001;  // 8 bytes each: wraps in 32 bits
+  CHECK(open(image_of(parts)) == ImageError::wrong_size);
+  constexpr std::uint32_t bad_references[][2] = {{81, 4}, {96, 17}, {112, 1}, {0xFFFFFFF0, 16}, {80, 0xFFFFFFFF}};
+  for (const auto& reference : bad_references) {
+    parts = {};
+    parts.references = {80, 4, reference[0], reference[1]};
+    CHECK(open(image_of(parts)) == ImageError::wrong_reference);
+  }
+}
+
+}  // namespace
+
+int main() {
+  test_good();
+  test_damage();
+  test_contradictions();
+  return host::failed_checks == 0 ? 0 : 1;
+}

@@ -1,0 +1,183 @@
+"""`ethosu-sdk inspect`: what a `.pte` holds, for people or as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ethosu_sdk import pte, records
+from ethosu_sdk.commands.pte_description import Description, describe, npu_share
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["describe", "inspect"]
+
+_Row = Mapping[str, Any]
+_NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
+_LIST_ITEMS_SHOWN = 8
+
+
+def inspect(path: Path, *, as_json: bool, commands: bool, console: Console) -> None:
+    """Show the program at `path`; with `commands`, its NPU command streams as well.
+
+    With `as_json`, stdout gets one JSON object and `console` nothing. Raises InputError for a damaged file.
+    """
+    program = pte.read(path)
+    description = describe(program)
+    description["file"] = {"name": path.name, **description["file"]}
+    if as_json:
+        sys.stdout.write(records.dumps(description))
+        return
+    _show(description, console)
+
+
+def _show(description: Description, console: Console) -> None:
+    console.print(_summary(description))
+    for method in description["methods"]:
+        on_npu, calls = npu_share(method)
+        console.print(f"\n[bold]method {_plain(method['name'])}[/bold]: {on_npu} of {calls} calls on the NPU")
+        for table in _method_tables(method):
+            if table.row_count:
+                console.print(table)
+
+
+def _plain(value: object) -> str:
+    """Text from a file, fit for a terminal: control characters as escapes, nothing read as markup."""
+    from rich.markup import escape
+
+    text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
+    return escape(text)
+
+
+def _table(title: str, *columns: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left", title_style="dim")
+    for column in columns:
+        justify: Literal["left", "right"] = "right" if column in _NUMERIC_COLUMNS else "left"
+        table.add_column(column, justify=justify, overflow="fold")
+    return table
+
+
+def _summary(description: Description) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    file = description["file"]
+    table.add_row("file", f"{_plain(file['name'])}, {file['bytes']:,} bytes")
+    table.add_row("sha256", file["sha256"])
+    target = description.get("target")
+    if target is None:
+        table.add_row("target", description["unavailable"][0]["reason"])
+    else:
+        name = f"{target['npu']}-{target['macs']}"
+        table.add_row("target", f"{name}, {target['system_config']}, {target['memory_mode']}")
+    for segment in description["segments"]:
+        if segment["size"]:
+            table.add_row("segment", f"{segment['size']:,} bytes at {segment['offset']:,}")
+    for blob in description["named_data"]:
+        table.add_row("named data", f"{_plain(blob['key'])}, {blob['bytes']:,} bytes")
+    return table
+
+
+def _method_tables(method: _Row) -> list[Table]:
+    return [
+        _instruction_table(method),
+        _delegate_table(method["delegates"]),
+        *(_vela_table(row) for row in method["delegates"] if "vela" in row),
+        _memory_table(method),
+        _tensor_table(method["values"]),
+    ]
+
+
+def _instruction_table(method: _Row) -> Table:
+    table = _table("instructions", "#", "runs on", "operator", "arguments")
+    values = method["values"]
+    for row in method["instructions"]:
+        arguments = ", ".join(_argument(values[index]) for index in row.get("args", ()))
+        if "args" not in row:
+            arguments = ", ".join(
+                f"{key} {value}" for key, value in row.items() if key not in ("index", "kind", "runs_on")
+            )
+        style = "green" if row["runs_on"] == "NPU" else "none"
+        operator = _plain(row.get("name", row["kind"]))
+        table.add_row(str(row["index"]), _plain(row["runs_on"]), operator, arguments, style=style)
+    return table
+
+
+def _argument(value: _Row) -> str:
+    """A value as an argument: a tensor by its number, a scalar as it is, a list by its items."""
+    if value["kind"] == "Tensor":
+        return f"%{value['index']}"
+    if "items" in value:
+        items = value["items"]
+        sign = "%" if value["kind"] in ("IntList", "TensorList", "OptionalTensorList") else ""
+        shown = [f"{sign}{item}" for item in items[:_LIST_ITEMS_SHOWN]]
+        more = ["…"] if len(items) > _LIST_ITEMS_SHOWN else []
+        return _plain("[" + " ".join(shown + more) + "]")
+    return _plain(value.get("value"))
+
+
+def _delegate_table(delegates: Sequence[_Row]) -> Table:
+    table = _table("delegates", "#", "backend", "calls", "bytes", "offset", "sha256")
+    for row in delegates:
+        table.add_row(
+            str(row["index"]),
+            _plain(row["id"]),
+            str(row["calls"]),
+            f"{row['payload_bytes']:,}",
+            f"{row['payload_offset']:,}",
+            row["sha256"][:16],
+        )
+    return table
+
+
+def _vela_table(delegate: _Row) -> Table:
+    vela = delegate["vela"]
+    table = _table(
+        f"Vela blocks of delegate {delegate['index']}, for {vela['accelerator']}", "part", "bytes", ""
+    )
+    config = f"CONFIG {vela['config_word']}, ID {vela['arch_word']}"
+    table.add_row("command stream", f"{vela['command_stream_bytes']:,}", config)
+    table.add_row("weights", f"{vela['weight_bytes']:,}", "region 0")
+    table.add_row("scratch", f"{vela['scratch_bytes']:,}", "region 1")
+    for kind in ("inputs", "outputs"):
+        for index, slot in enumerate(vela[kind]):
+            where = (
+                f"{slot['shape']} × {slot['element_bytes']}, region {slot['region']} at {slot['offset']:,}"
+            )
+            table.add_row(f"{kind[:-1]} {index}", f"{slot['bytes']:,}", _plain(where))
+    return table
+
+
+def _memory_table(method: _Row) -> Table:
+    table = _table("memory plan", "buffer", "bytes", "")
+    for row in method["memory_plan"]:
+        table.add_row(str(row["memory_id"]), f"{row['bytes']:,}", f"{row['tensors']} tensors")
+    if method["constant_bytes"]:
+        table.add_row("constants", f"{method['constant_bytes']:,}", "")
+    return table
+
+
+def _tensor_table(values: Sequence[_Row]) -> Table:
+    table = _table("tensors", "value", "role", "type", "shape", "bytes", "buffer", "offset", "name")
+    for row in values:
+        if row["kind"] != "Tensor":
+            continue
+        layout = "" if row["dim_order"] == sorted(row["dim_order"]) else f" order {row['dim_order']}"
+        dynamism = "" if row["dynamism"] == "STATIC" else f" {row['dynamism'].lower()}"
+        table.add_row(
+            f"%{row['index']}",
+            row["role"],
+            row["dtype"],
+            _plain(f"{row['shape']}{layout}{dynamism}"),
+            f"{row['bytes']:,}",
+            str(row.get("memory_id", "")),
+            f"{row['offset']:,}" if "offset" in row else "",
+            _plain(row.get("name", "")),
+        )
+    return table

@@ -1,0 +1,321 @@
+"""Inputs and outputs as `.npz` files: read with every size checked, nothing unpickled; written reproducibly.
+
+A `.npz` is a ZIP archive of `.npy` files (NumPy Enhancement Proposal 1). Arrays are called `input0`,
+`input1`, … and `output0`, … in the model's order. Several inferences are given as one extra leading axis on
+every array.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk import records
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.targets import suggestion
+
+Array = npt.NDArray[Any]
+_T = TypeVar("_T")
+
+_MAX_TOTAL_BYTES = 1 << 30
+_MAX_ENTRIES = 4096
+_MAX_HEADER_BYTES = 4096
+_MAX_DIMENSIONS = 32
+_DEFLATE_LIMIT = 1032  # no deflate stream expands more than that (zlib's technical notes)
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+_NPY_MAGIC = b"\x93NUMPY"
+_NPY_ALIGNMENT = 64
+# The header as NumPy writes it: a Python dictionary with these keys in this order.
+_NPY_HEADER = re.compile(
+    r"\{'descr': '(?P<descr>[<>|=]?[a-zA-Z?][0-9]{0,9})', 'fortran_order': (?P<fortran>True|False), "
+    r"'shape': \((?P<shape>(?:[0-9]{1,18}, ?)*(?:[0-9]{1,18},?)?)\),? ?\} *\n?"
+)
+_NUMBER_TYPES = re.compile(r"[<>|=]?(?:b1|\?|[iu][1248]|f[248])")
+_KEY = re.compile(r"(input|output)(0|[1-9][0-9]{0,5})")
+
+_FIXED_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date that ZIP can store
+_REGULAR_FILE = 0o100644 << 16
+_UNIX = 3
+
+# What zipfile and zlib raise for damaged archives, besides BadZipFile.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    UnicodeDecodeError,
+    ValueError,
+)
+
+
+class TensorType(Protocol):
+    """The part of a program's tensor that an array must fit: a NumPy type name and a shape."""
+
+    @property
+    def dtype(self) -> str:
+        """NumPy's name of the element type."""
+        ...
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape."""
+        ...
+
+
+@dataclass(frozen=True)
+class SampleSet:
+    """One tuple of arrays per inference, in the model's order and with the model's shapes.
+
+    `stacked` says that the file had a leading axis of inferences.
+    """
+
+    samples: tuple[tuple[Array, ...], ...]
+    stacked: bool
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An array in the archive, known by its header. `offset` is where its data starts in the `.npy` file."""
+
+    info: zipfile.ZipInfo
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran: bool
+    offset: int
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_samples(path: Path, prefix: str, tensors: Sequence[TensorType]) -> SampleSet:
+    """The arrays `<prefix>0`, `<prefix>1`, … of `path`, one for each of `tensors`.
+
+    `prefix` is "input" or "output"; arrays of the other kind are left alone. Types must be equal,
+    shapes equal or, for all arrays alike, with one more leading axis. Raises InputError that gives what was
+    expected.
+    """
+    with _Archive(path) as archive:
+        entries = _chosen(archive, prefix, len(tensors))
+        counts = [
+            _count(path, f"{prefix}{index}", entry, tensor)
+            for index, (entry, tensor) in enumerate(zip(entries, tensors, strict=True))
+        ]
+        if len(set(counts)) > 1:
+            listed = ", ".join(f"{prefix}{i}: {n or 'no such axis'}" for i, n in enumerate(counts))
+            raise InputError(
+                f"{path} mixes numbers of inferences ({listed})",
+                "give every array the same leading axis, or none of them",
+            )
+        arrays = [archive.load(entry) for entry in entries]
+    stacked = bool(counts) and counts[0] is not None
+    if not stacked:
+        return SampleSet((tuple(arrays),), False)
+    return SampleSet(tuple(zip(*arrays, strict=True)), True)
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """All arrays of `path` by name. Raises InputError for anything but plain arrays of numbers."""
+    with _Archive(path) as archive:
+        return {name: archive.load(entry) for name, entry in archive.entries.items()}
+
+
+def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write `arrays` under their names, atomically; equal arrays give equal bytes. Nothing is compressed."""
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"array '{name}' of type {array.dtype} cannot be stored: it holds no numbers")
+    records.write_atomic(path, lambda temporary: _write_archive(temporary, arrays))
+
+
+def _write_archive(path: Path, arrays: Mapping[str, Array]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            info = zipfile.ZipInfo(f"{name}.npy", _FIXED_DATE)
+            info.create_system = _UNIX
+            info.external_attr = _REGULAR_FILE
+            archive.writestr(info, _npy(array))
+
+
+def _npy(array: Array) -> bytes:
+    """`array` as a `.npy` file of version 1.0, little-endian, in C order, data on a multiple of 64 bytes."""
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    header = f"{{'descr': '{little.dtype.str}', 'fortran_order': False, 'shape': {array.shape}, }}"
+    head_bytes = len(_NPY_MAGIC) + 4
+    length = -(-(head_bytes + len(header) + 1) // _NPY_ALIGNMENT) * _NPY_ALIGNMENT - head_bytes
+    text = header.ljust(length - 1) + "\n"
+    head = _NPY_MAGIC + b"\x01\x00" + length.to_bytes(2, "little")
+    return head + text.encode("ascii") + little.tobytes("C")
+
+
+def _chosen(archive: _Archive, prefix: str, count: int) -> list[_Entry]:
+    """The entries `<prefix>0` … in order. InputError unless there are exactly `count` of them."""
+    path, names = archive.path, archive.entries
+    expected = [f"{prefix}{index}" for index in range(count)]
+    for name in names:
+        match = _KEY.fullmatch(name)
+        if match is None or (match.group(1) == prefix and name not in expected):
+            raise InputError(
+                f"{path} has an array '{name}'; the model's {prefix}s are {_listed(expected)}",
+                suggestion(name, expected) if expected else "",
+            )
+    missing = [name for name in expected if name not in names]
+    if missing:
+        raise InputError(
+            f"{path} has no array {_listed(missing)}; it has {_listed(list(names))}",
+            f"the model's {prefix}s are {_listed(expected)}",
+        )
+    return [names[name] for name in expected]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown or "none"
+
+
+def _count(path: Path, name: str, entry: _Entry, tensor: TensorType) -> int | None:
+    """Inferences in the leading axis of an array that fits `tensor`; None when there is no such axis."""
+    expected = f"expected {tensor.dtype} {list(tensor.sizes)}, got {entry.dtype.name} {list(entry.shape)}"
+    if entry.dtype.name != tensor.dtype:
+        raise InputError(
+            f"{path}: '{name}' has the wrong type: {expected}",
+            f"convert it with NumPy's .astype('{tensor.dtype}'); the SDK never converts values by itself",
+        )
+    if entry.shape == tensor.sizes:
+        return None
+    if entry.shape[1:] != tensor.sizes or not entry.shape:
+        raise InputError(
+            f"{path}: '{name}' has the wrong shape: {expected}",
+            f"several inferences need one more leading axis: [N, {', '.join(map(str, tensor.sizes))}]",
+        )
+    if entry.shape[0] == 0:
+        raise InputError(f"{path}: '{name}' holds no inference: {expected}")
+    return entry.shape[0]
+
+
+def _shaped(data: bytes, entry: _Entry) -> Array:
+    array = np.frombuffer(data, entry.dtype).reshape(entry.shape, order="F" if entry.fortran else "C")
+    return array.astype(entry.dtype.newbyteorder("="), order="C")
+
+
+class _Archive:
+    """An open `.npz` whose entries and headers were checked; data is read by :meth:`load` only."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries: dict[str, _Entry] = {}
+        if not self._guard(path.is_file):
+            raise InputError(f"there is no file {path}", "give a .npz file, as numpy.savez writes it")
+        self._zip = self._guard(lambda: zipfile.ZipFile(path))
+
+    def __enter__(self) -> _Archive:
+        try:
+            self._read_entries()
+        except BaseException:
+            self._zip.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def _guard(self, step: Callable[[], _T]) -> _T:
+        try:
+            return step()
+        except OSError as error:
+            raise InputError(f"cannot read {self.path}: {error.strerror or error}") from error
+        except _DAMAGE as error:
+            raise InputError(
+                f"{self.path} is no sound .npz file: {error or type(error).__name__}",
+                "write it with numpy.savez",
+            ) from error
+
+    def _read_entries(self) -> None:
+        infos = self._zip.infolist()
+        if len(infos) > _MAX_ENTRIES:
+            raise InputError(f"{self.path} has {len(infos)} arrays, at most {_MAX_ENTRIES} are read")
+        total = 0
+        for info in infos:
+            name = info.filename.removesuffix(".npy")
+            if name == info.filename or name in self.entries:
+                raise self._bad(info.filename, "is no .npy file or appears twice")
+            total += info.file_size
+            if total > _MAX_TOTAL_BYTES:
+                raise InputError(
+                    f"{self.path} holds more than {_MAX_TOTAL_BYTES >> 20} MiB of data",
+                    "run the inferences in several parts",
+                )
+            self.entries[name] = self._entry(info)
+
+    def _bad(self, name: str, reason: str) -> InputError:
+        return InputError(f"{self.path}: '{name}' {reason}", "write the file with numpy.savez")
+
+    def _entry(self, info: zipfile.ZipInfo) -> _Entry:
+        if info.compress_type not in _METHODS or info.flag_bits & 1:
+            raise self._bad(info.filename, "is encrypted or compressed in an unusual way")
+        if info.file_size > max(info.compress_size, 1) * _DEFLATE_LIMIT:
+            raise self._bad(info.filename, f"claims to expand to {info.file_size} bytes, which cannot be")
+        entry = self._guard(lambda: self._read_header(info))
+        if entry.offset + entry.nbytes != info.file_size:
+            raise self._bad(
+                info.filename,
+                f"has {info.file_size - entry.offset} bytes of data, its shape {list(entry.shape)} of "
+                f"{entry.dtype.name} needs {entry.nbytes}",
+            )
+        return entry
+
+    def _read_header(self, info: zipfile.ZipInfo) -> _Entry:
+        with self._zip.open(info) as stream:
+            text, offset = self._header_text(stream, info.filename)
+        match = _NPY_HEADER.fullmatch(text)
+        if match is None:
+            raise self._bad(info.filename, "has no header of a plain array")
+        descr = match["descr"]
+        if not _NUMBER_TYPES.fullmatch(descr):
+            raise self._bad(info.filename, f"has the type '{descr}', which is not one of numbers")
+        shape = tuple(int(size) for size in re.findall(r"[0-9]+", match["shape"]))
+        if len(shape) > _MAX_DIMENSIONS:
+            raise self._bad(info.filename, f"has {len(shape)} dimensions")
+        return _Entry(info, np.dtype(descr), shape, match["fortran"] == "True", offset)
+
+    def _header_text(self, stream: IO[bytes], name: str) -> tuple[str, int]:
+        """(the header's text, the offset at which data starts); format versions 1.0, 2.0 and 3.0."""
+        head = stream.read(8)
+        if len(head) < 8 or head[:6] != _NPY_MAGIC or head[6] not in (1, 2, 3) or head[7] != 0:
+            raise self._bad(name, "does not start like a .npy file")
+        width = 2 if head[6] == 1 else 4
+        length = int.from_bytes(stream.read(width), "little")
+        if length > _MAX_HEADER_BYTES:
+            raise self._bad(name, f"has a header of {length} bytes")
+        return stream.read(length).decode("latin-1"), 8 + width + length
+
+    def load(self, entry: _Entry) -> Array:
+        """The values of `entry`, in the machine's byte order and C order."""
+        data = self._guard(lambda: self._read_data(entry))
+        if len(data) != entry.nbytes:
+            raise self._bad(entry.info.filename, f"ends after {len(data)} of {entry.nbytes} bytes")
+        if entry.dtype.kind == "b" and data and max(data) > 1:
+            raise self._bad(entry.info.filename, "holds bytes other than 0 and 1 as bool")
+        return self._guard(lambda: _shaped(data, entry))
+
+    def _read_data(self, entry: _Entry) -> bytes:
+        with self._zip.open(entry.info) as stream:
+            stream.read(entry.offset)
+            data = stream.read(entry.nbytes)
+            if stream.read(1):  # reading to the end also compares the checksum
+                raise zipfile.BadZipFile(f"{entry.info.filename} is longer than its entry says")
+            return data

@@ -1,0 +1,189 @@
+"""Execution plans: values, operators, delegates and instructions, with every index checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ethosu_sdk.pte import schema
+from ethosu_sdk.pte.flatbuffer import Table
+from ethosu_sdk.pte.model import (
+    ETHOSU_BACKEND,
+    Chain,
+    Delegate,
+    DelegateCall,
+    ExecutionPlan,
+    FreeCall,
+    Instruction,
+    JumpFalseCall,
+    KernelCall,
+    MoveCall,
+    Operator,
+    Tensor,
+    Value,
+)
+from ethosu_sdk.pte.storage import Storage
+from ethosu_sdk.pte.values import read_values
+from ethosu_sdk.vela_blocks import VelaBlocks
+
+_CPU = schema.ENUMS["DeviceType"]["CPU"]
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """How many of everything an instruction may refer to there are."""
+
+    values: tuple[Value, ...]
+    operators: int
+    delegates: tuple[Delegate, ...]
+    instructions: int = 0
+
+
+def read_plan(table: Table, storage: Storage) -> ExecutionPlan:
+    """The plan in `table`."""
+    name = table.string("name")
+    if not name:
+        raise table.error("is empty", field="name")
+    buffer_sizes = _buffer_sizes(table)
+    values = read_values(table, storage, buffer_sizes)
+    operators = tuple(_operator(row) for row in table.tables("operators"))
+    delegates = tuple(_delegate(row, storage) for row in table.tables("delegates"))
+    chains = table.tables("chains")
+    if not chains:
+        raise table.error("is empty", field="chains")
+    counts = _Counts(values, len(operators), delegates)
+    return ExecutionPlan(
+        name=name,
+        values=values,
+        inputs=_value_indices(table, "inputs", values),
+        outputs=_value_indices(table, "outputs", values),
+        chains=tuple(_chain(row, counts) for row in chains),
+        operators=operators,
+        delegates=delegates,
+        non_const_buffer_sizes=buffer_sizes,
+    )
+
+
+def _buffer_sizes(table: Table) -> tuple[int, ...]:
+    sizes = table.integers("non_const_buffer_sizes")
+    if sizes and min(sizes) < 0:
+        raise table.error(f"is {list(sizes)}", field="non_const_buffer_sizes")
+    for row in table.tables("non_const_buffer_device"):
+        if not 0 <= row.integer("buffer_idx") < len(sizes):
+            raise row.error(f"is {row.integer('buffer_idx')}, there are {len(sizes)}", field="buffer_idx")
+        if row.integer("device_type") != _CPU:
+            raise row.error("plans memory on another device than the CPU", field="device_type")
+    return sizes
+
+
+def _value_indices(table: Table, field: str, values: Sequence[Value]) -> tuple[int, ...]:
+    indices = table.integers(field)
+    for index in indices:
+        _check_index(table, field, index, len(values), "values")
+    return indices
+
+
+def _check_index(table: Table, field: str, index: int, count: int, what: str) -> int:
+    if not 0 <= index < count:
+        raise table.error(f"refers to number {index} of {count} {what}", field=field)
+    return index
+
+
+def _operator(table: Table) -> Operator:
+    operator = Operator(table.string("name"), table.string("overload"))
+    if not operator.name:
+        raise table.error("is empty", field="name")
+    return operator
+
+
+def _delegate(table: Table, storage: Storage) -> Delegate:
+    identifier, reference = table.string("id"), table.table("processed")
+    if not identifier or reference is None:
+        raise table.error("is missing", field="processed" if identifier else "id")
+    piece = storage.delegate_payload(reference)
+    vela = storage.vela(piece, table) if identifier == ETHOSU_BACKEND else None
+    return Delegate(identifier, piece.offset, piece.data, _compile_specs(table), vela)
+
+
+def _compile_specs(table: Table) -> Mapping[str, bytes]:
+    specs: dict[str, bytes] = {}
+    for row in table.tables("compile_specs"):
+        key = row.string("key")
+        if key in specs:
+            raise row.error(f"is {key!r} for the second time", field="key")
+        specs[key] = bytes(row.octets("value"))
+    return specs
+
+
+def _chain(table: Table, counts: _Counts) -> Chain:
+    rows = table.tables("instructions")
+    counts = _Counts(counts.values, counts.operators, counts.delegates, len(rows))
+    return Chain(
+        inputs=_value_indices(table, "inputs", counts.values),
+        outputs=_value_indices(table, "outputs", counts.values),
+        instructions=tuple(_instruction(row, counts) for row in rows),
+    )
+
+
+def _instruction(row: Table, counts: _Counts) -> Instruction:
+    table = row.union("instr_args")
+    if table is None:
+        raise row.error("is missing", field="instr_args")
+    return _INSTRUCTIONS[table.kind](table, counts)
+
+
+def _value_index(table: Table, field: str, counts: _Counts) -> int:
+    return _check_index(table, field, table.integer(field), len(counts.values), "values")
+
+
+def _kernel_call(table: Table, counts: _Counts) -> KernelCall:
+    index = _check_index(table, "op_index", table.integer("op_index"), counts.operators, "operators")
+    return KernelCall(index, _value_indices(table, "args", counts.values))
+
+
+def _delegate_call(table: Table, counts: _Counts) -> DelegateCall:
+    index = table.integer("delegate_index")
+    _check_index(table, "delegate_index", index, len(counts.delegates), "delegates")
+    call = DelegateCall(index, _value_indices(table, "args", counts.values))
+    vela = counts.delegates[index].vela
+    if vela is not None:
+        _check_arguments(table, call, vela, counts.values)
+    return call
+
+
+def _check_arguments(table: Table, call: DelegateCall, vela: VelaBlocks, values: Sequence[Value]) -> None:
+    """An Ethos-U delegate is called with as many tensors as its payload lists, of the same sizes."""
+    slots = (*vela.inputs, *vela.outputs)
+    if len(call.args) != len(slots):
+        raise table.error(f"has {len(call.args)} values, the delegate takes {len(slots)}", field="args")
+    for position, (index, slot) in enumerate(zip(call.args, slots, strict=True)):
+        value = values[index]
+        if not isinstance(value, Tensor) or value.nbytes != slot.nbytes:
+            found = f"a tensor of {value.nbytes} bytes" if isinstance(value, Tensor) else f"a {value.kind}"
+            raise table.error(
+                f"gives {found} where the delegate has {slot.nbytes} bytes", field=f"args[{position}]"
+            )
+
+
+def _move_call(table: Table, counts: _Counts) -> MoveCall:
+    return MoveCall(_value_index(table, "move_from", counts), _value_index(table, "move_to", counts))
+
+
+def _jump(table: Table, counts: _Counts) -> JumpFalseCall:
+    destination = table.integer("destination_instruction")
+    # One past the last instruction is the end of the chain.
+    _check_index(table, "destination_instruction", destination, counts.instructions + 1, "instructions")
+    return JumpFalseCall(_value_index(table, "cond_value_index", counts), destination)
+
+
+def _free_call(table: Table, counts: _Counts) -> FreeCall:
+    return FreeCall(_value_index(table, "value_index", counts))
+
+
+_INSTRUCTIONS: dict[str, Callable[[Table, _Counts], Instruction]] = {
+    "KernelCall": _kernel_call,
+    "DelegateCall": _delegate_call,
+    "MoveCall": _move_call,
+    "JumpFalseCall": _jump,
+    "FreeCall": _free_call,
+}

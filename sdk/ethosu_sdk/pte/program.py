@@ -1,0 +1,157 @@
+"""A whole `.pte` file: header, segments, plans."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.pte import schema
+from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table, make_schema
+from ethosu_sdk.pte.model import Delegate, ExecutionPlan, Header, Segment
+from ethosu_sdk.pte.plans import read_plan
+from ethosu_sdk.pte.storage import Storage, read_named_data, read_storage
+from ethosu_sdk.pte.target import read_target
+from ethosu_sdk.targets import Target, suggestion
+
+_MAX_FILE_BYTES = 1 << 30
+_SCHEMA = make_schema(schema.TABLES, schema.UNIONS, schema.ENUMS)
+_NOT_A_PTE = "give a .pte file made by ExecuTorch 1.5; `ethosu-sdk compile` makes one"
+
+# The extended header follows the FlatBuffers root offset and file identifier (ExecuTorch 1.5.1,
+# schema/extended_header.h): magic, u32 length, u64 program size, u64 segment base, u64 segment size.
+_EXTENDED_MAGIC = b"eh00"
+_EXTENDED_OFFSET = 8
+_EXTENDED_MIN_BYTES = 24  # older files do not tell the size of the segments
+_EXTENDED_FULL_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Pte:
+    """A checked program. Views share memory with `data`, the whole file."""
+
+    sha256: str
+    size: int
+    header: Header
+    version: int
+    plans: tuple[ExecutionPlan, ...]
+    segments: tuple[Segment, ...]
+    named_data: Mapping[str, memoryview] = field(repr=False)
+    data: memoryview = field(repr=False)
+
+    def plan(self, name: str = "forward") -> ExecutionPlan:
+        """The method called `name`. InputError when there is none."""
+        for plan in self.plans:
+            if plan.name == name:
+                return plan
+        raise InputError(
+            f"the program has no method '{name}'", suggestion(name, [plan.name for plan in self.plans])
+        )
+
+    @property
+    def delegates(self) -> tuple[Delegate, ...]:
+        """The delegates of all methods."""
+        return tuple(delegate for plan in self.plans for delegate in plan.delegates)
+
+    def target(self) -> Target | None:
+        """The NPU and configuration that the program was compiled for; None when nothing is delegated to one.
+
+        Raises InputError when the file contradicts itself about that.
+        """
+        return read_target(self.delegates)
+
+
+def read(path: Path) -> Pte:
+    """Read and check the `.pte` at `path`. Raises InputError that says what is wrong and where."""
+    return parse(_file_bytes(path))
+
+
+def _file_bytes(path: Path) -> bytes:
+    try:
+        # O_NONBLOCK: opening a named pipe must not wait for a writer.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(f"{path} is not a file", _NOT_A_PTE)
+            if status.st_size > _MAX_FILE_BYTES:
+                raise InputError(
+                    f"{path} is too large for a .pte file ({status.st_size:,} bytes)", _NOT_A_PTE
+                )
+            return stream.read(_MAX_FILE_BYTES)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", _NOT_A_PTE) from error
+
+
+def parse(data: bytes | bytearray | memoryview) -> Pte:
+    """Check the content of a `.pte` file.
+
+    Raises InputError for anything that is malformed or contradicts itself, with the path of the field.
+    """
+    file = memoryview(data).toreadonly().cast("B")
+    header = _header(file)
+    root = FlatBuffer(file[: header.program_bytes], _SCHEMA).root(schema.ROOT_TABLE)
+    if root.integer("version") != 0:
+        raise root.error(f"is {root.integer('version')}, the SDK reads version 0", field="version")
+    storage, segments = read_storage(root, file, header)
+    return Pte(
+        sha256=hashlib.sha256(file).hexdigest(),
+        size=len(file),
+        header=header,
+        version=0,
+        plans=_plans(root, storage),
+        segments=segments,
+        named_data=read_named_data(root, storage),
+        data=file,
+    )
+
+
+def _plans(root: Table, storage: Storage) -> tuple[ExecutionPlan, ...]:
+    plans = tuple(read_plan(table, storage) for table in root.tables("execution_plan"))
+    if not plans:
+        raise root.error("is empty", field="execution_plan")
+    names = [plan.name for plan in plans]
+    if len(set(names)) != len(names):
+        raise root.error(f"has two methods of one name among {names}", field="execution_plan")
+    return plans
+
+
+def _header(file: memoryview) -> Header:
+    """The head of `file`, with sizes that lie within it."""
+    if bytes(file[4:8]) != schema.FILE_IDENTIFIER:
+        raise InputError(
+            f"not a .pte file: it has {bytes(file[4:8])!r} where {schema.FILE_IDENTIFIER!r} should stand",
+            _NOT_A_PTE,
+        )
+    if bytes(file[_EXTENDED_OFFSET : _EXTENDED_OFFSET + 4]) != _EXTENDED_MAGIC:
+        return Header(False, len(file), 0, 0)
+    length = _number(file, 12, 4)
+    if length < _EXTENDED_MIN_BYTES or _EXTENDED_OFFSET + length > len(file):
+        raise InputError(f"damaged .pte file: its header claims {length} bytes", _NOT_A_PTE)
+    header = Header(
+        extended=True,
+        program_bytes=_number(file, 16, 8),
+        segment_base=_number(file, 24, 8),
+        segment_bytes=_number(file, 32, 8) if length >= _EXTENDED_FULL_BYTES else 0,
+    )
+    if header.program_bytes > len(file):
+        raise InputError(
+            f"damaged .pte file: its program has {header.program_bytes:,} bytes, the file {len(file):,}",
+            "the file was cut off or is damaged",
+        )
+    if header.segment_base and header.segment_base < header.program_bytes:
+        raise InputError("damaged .pte file: its segments start inside of its program", _NOT_A_PTE)
+    if header.segment_base + header.segment_bytes > len(file):
+        raise InputError(
+            f"damaged .pte file: its segments end at byte {header.segment_base + header.segment_bytes:,}, "
+            f"the file at {len(file):,}",
+            "the file was cut off or is damaged",
+        )
+    return header
+
+
+def _number(file: memoryview, offset: int, size: int) -> int:
+    return int.from_bytes(file[offset : offset + size], "little")

@@ -1,0 +1,144 @@
+"""The data of a `.pte` outside of its tables: segments, constants, initial states and delegate payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ethosu_sdk import vela_blocks
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.pte.flatbuffer import Table
+from ethosu_sdk.pte.model import Header, Segment
+from ethosu_sdk.vela_blocks import VelaBlocks
+
+_SEGMENT = 1  # DataLocation.SEGMENT
+_PAYLOAD_ALIGNMENT = 16  # the NPU reads command stream and weights in place
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Bytes of the file and where they start in it."""
+
+    offset: int
+    data: memoryview
+
+
+@dataclass(frozen=True)
+class Subsegment:
+    """A segment and the offsets of the buffers in it, by buffer index."""
+
+    segment: Piece
+    offsets: tuple[int, ...]
+
+    def buffer(self, index: int, nbytes: int, alignment: int, tensor: Table) -> memoryview:
+        """The `nbytes` bytes of buffer number `index`, which `tensor` uses."""
+        if index >= len(self.offsets):
+            raise tensor.error(f"is {index}, there are {len(self.offsets)} buffers", field="data_buffer_idx")
+        offset = self.offsets[index]
+        if offset + nbytes > len(self.segment.data):
+            raise tensor.error(
+                f"needs bytes {offset} to {offset + nbytes} of a segment of {len(self.segment.data)} bytes"
+            )
+        if (self.segment.offset + offset) % alignment:
+            raise tensor.error(
+                f"has its data at byte {self.segment.offset + offset}, not on {alignment} bytes"
+            )
+        return self.segment.data[offset : offset + nbytes]
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Everything that plans refer to by index."""
+
+    segments: tuple[Piece, ...]
+    inline: tuple[Piece, ...]  # Program.backend_delegate_data
+    constants: Subsegment | None
+    mutable: tuple[Subsegment, ...]
+    decoded: dict[int, VelaBlocks] = field(default_factory=dict)  # by offset: delegates may share a payload
+
+    def vela(self, piece: Piece, delegate: Table) -> VelaBlocks:
+        """The Ethos-U payload in `piece`, which `delegate` refers to."""
+        if piece.offset not in self.decoded:
+            if piece.offset % _PAYLOAD_ALIGNMENT:
+                raise delegate.error(
+                    f"starts at byte {piece.offset}, not a multiple of 16", field="processed"
+                )
+            try:
+                self.decoded[piece.offset] = vela_blocks.parse(piece.data)
+            except InputError as error:
+                raise InputError(f"{delegate.where}: {error.message}", error.hint) from error
+        return self.decoded[piece.offset]
+
+    def delegate_payload(self, reference: Table) -> Piece:
+        """What a BackendDelegateDataReference refers to."""
+        pieces = self.segments if reference.integer("location") == _SEGMENT else self.inline
+        index = reference.integer("index")
+        if index >= len(pieces):
+            raise reference.error(f"is {index}, there are {len(pieces)} payloads", field="index")
+        return pieces[index]
+
+
+def read_storage(root: Table, file: memoryview, header: Header) -> tuple[Storage, tuple[Segment, ...]]:
+    """The storage of the program whose root table is `root`, and its segments."""
+    segments = tuple(_segment(table, header, len(file)) for table in root.tables("segments"))
+    pieces = tuple(Piece(row.offset, file[row.offset : row.offset + row.size]) for row in segments)
+    _check_no_constant_buffer(root)
+    constants = root.table("constant_segment")
+    storage = Storage(
+        segments=pieces,
+        inline=tuple(_inline(table, file) for table in root.tables("backend_delegate_data")),
+        constants=None if constants is None else _subsegment(constants, pieces),
+        mutable=tuple(_subsegment(table, pieces) for table in root.tables("mutable_data_segments")),
+    )
+    return storage, segments
+
+
+def _segment(table: Table, header: Header, file_bytes: int) -> Segment:
+    offset, size = table.integer("offset"), table.integer("size")
+    if size and not header.extended:
+        raise table.error("holds data, but the file has no header that tells where segments start")
+    end = header.segment_base + offset + size
+    if end > file_bytes or (header.segment_bytes and offset + size > header.segment_bytes):
+        raise table.error(f"ends at byte {end} of a file of {file_bytes} bytes")
+    return Segment(header.segment_base + offset, size)
+
+
+def _inline(table: Table, file: memoryview) -> Piece:
+    start, size = table.extent("data")
+    return Piece(start, file[start : start + size])
+
+
+def _subsegment(table: Table, segments: tuple[Piece, ...]) -> Subsegment:
+    offsets = table.integers("offsets")
+    index = table.integer("segment_index")
+    if index < len(segments):
+        return Subsegment(segments[index], offsets)
+    if any(offsets):
+        raise table.error(f"is {index}, there are {len(segments)} segments", field="segment_index")
+    return Subsegment(Piece(0, memoryview(b"")), offsets)
+
+
+def _check_no_constant_buffer(root: Table) -> None:
+    # Entry 0 stands for "no data" and may be there, empty.
+    buffers = root.tables("constant_buffer")
+    if len(buffers) > 1 or any(len(buffer.octets("storage")) for buffer in buffers):
+        raise root.error(
+            "holds constants within the program, a layout that ExecuTorch gave up in 2024",
+            "compile the model again with ExecuTorch 1.5",
+            field="constant_buffer",
+        )
+
+
+def read_named_data(root: Table, storage: Storage) -> Mapping[str, memoryview]:
+    """Program.named_data: blobs by their names."""
+    named: dict[str, memoryview] = {}
+    for table in root.tables("named_data"):
+        key, index = table.string("key"), table.integer("segment_index")
+        if not key or key in named:
+            raise table.error(f"is {key!r}, which is empty or not unique", field="key")
+        if index >= len(storage.segments):
+            raise table.error(
+                f"is {index}, there are {len(storage.segments)} segments", field="segment_index"
+            )
+        named[key] = storage.segments[index].data
+    return named

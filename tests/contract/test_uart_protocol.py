@@ -1,0 +1,106 @@
+"""The firmware-host protocol, declared twice: the firmware's literals against the host's tables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import firmware_build, proc, resources
+from ethosu_sdk.firmware_build import firmware
+from ethosu_sdk.report import protocol, uart
+
+FIRMWARE = resources.directory("firmware")
+HEADER = (FIRMWARE / "app" / "protocol.hpp").read_text(encoding="utf-8")
+KINDS = {"number": int, "text": str, "list": list}
+
+_RECORD = re.compile(r'constexpr Record<(\d+)> \w+\{\s*"(\w+)",\s*\{(.*?)\}\};', re.DOTALL)
+_FIELD = re.compile(r'\{"(\w+)", Kind::(\w+)\}')
+_CONSTANT = re.compile(r'constexpr [\w:]+ (\w+)(?:\[\])? = "?([^";]+)"?;')
+
+# Name in protocol.hpp → the host's value.
+CONSTANTS: dict[str, int | str] = {
+    "version": protocol.PROTOCOL_VERSION,
+    "record_prefix": protocol.RECORD_PREFIX,
+    "data_chunk_bytes": protocol.DATA_CHUNK_BYTES,
+    "input_image_magic": protocol.INPUT_IMAGE_MAGIC,
+    "input_image_version": protocol.INPUT_IMAGE_VERSION,
+    "input_image_header_bytes": protocol.INPUT_IMAGE_HEADER_BYTES,
+    "input_image_alignment": protocol.INPUT_IMAGE_ALIGNMENT,
+    "input_image_max_events": protocol.INPUT_IMAGE_MAX_EVENTS,
+    "status_ok": "ok",
+    "status_error": "error",
+}
+
+
+def firmware_records() -> dict[str, list[tuple[str, type]]]:
+    records = {}
+    for count, name, body in _RECORD.findall(HEADER):
+        fields = [(field, KINDS[kind]) for field, kind in _FIELD.findall(body)]
+        assert len(fields) == int(count), name
+        records[name] = fields
+    return records
+
+
+def test_both_sides_know_the_same_records_with_the_same_fields() -> None:
+    host = {
+        name: [(field.name, field.kind) for field in row.fields]
+        for name, row in protocol.RECORD_TYPES.items()
+    }
+    assert firmware_records() == host
+
+
+def test_both_sides_know_the_same_constants() -> None:
+    found = {
+        name: text if isinstance(CONSTANTS.get(name), str) else int(text, 0)
+        for name, text in _CONSTANT.findall(HEADER)
+    }
+    assert found == CONSTANTS
+
+
+def test_no_record_is_declared_outside_of_the_header() -> None:
+    for path in FIRMWARE.rglob("*.[ch]pp"):
+        if path.name != "protocol.hpp":
+            text = path.read_text(encoding="utf-8")
+            assert protocol.RECORD_PREFIX not in text, path
+            assert not re.search(r"constexpr\s+(protocol::)?Record<", text), path
+
+
+def test_the_image_is_found_by_the_same_name() -> None:
+    assert firmware.INPUT_IMAGE_SYMBOL == protocol.INPUT_IMAGE_SYMBOL
+    pools = (FIRMWARE / "app" / "pools.cpp").read_text(encoding="utf-8")
+    assert f"std::uint8_t {protocol.INPUT_IMAGE_SYMBOL}[" in pools
+    assert f'ETHOSU_POOL("{protocol.INPUT_IMAGE_SYMBOL}")' in pools
+
+
+@pytest.mark.parametrize("name", firmware_build.BOARDS)
+def test_boards_call_themselves_what_the_host_expects(name: str) -> None:
+    board = FIRMWARE / "board" / name
+    assert any(f'return "{name}";' in path.read_text(encoding="utf-8") for path in board.glob("*.cpp"))
+
+
+@pytest.mark.toolchain
+def test_the_host_reads_every_record_that_the_firmware_writes(tmp_path: Path) -> None:
+    sources = [
+        FIRMWARE / "tests" / "app" / "print_records.cpp",
+        FIRMWARE / "board" / "host" / "board.cpp",
+        *(FIRMWARE / "app" / f"{name}.cpp" for name in ("crc32", "record_writer", "text")),
+    ]
+    program = tmp_path / "print_records"
+    compiler = proc.find_tool("g++", hint="apt-get install g++")
+    proc.run([compiler, "-std=c++17", f"-I{FIRMWARE}", *map(str, sources), "-o", str(program)], timeout_s=120)
+    log = uart.parse(proc.run([str(program)], timeout_s=10).output.encode())
+    assert log.problems == ()
+    assert log.lines == ()
+    assert [record.type for record in log.records] == list(protocol.RECORD_TYPES)
+    assert log.of_type("boot")[0]["firmware"] == 'a "name" \\ with\n\u00c3\u00a9'
+    assert log.of_type("pmu")[0] == {
+        "inference": 0,
+        "instruction": 1,
+        "cycles": 1 << 47,
+        "overflow": 1 << 31,
+        "counters": [[130, (1 << 32) - 1], [32, 0]],
+    }
+    assert log.of_type("data")[0]["base64"] == "AP8Qgw=="
+    assert log.of_type("end")[0]["records"] == len(log.records)

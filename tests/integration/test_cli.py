@@ -1,0 +1,121 @@
+"""The command line: help, typos, exit codes, records on stdout, and no traceback ever."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import schema
+from tests.integration.cli import Outcome, sdk
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
+COMMANDS = ("compile", "build", "run", "inspect", "doctor", "validate")
+
+
+def assert_clear(outcome: Outcome, code: int, *words: str) -> None:
+    """The exit code, one message that says the words, and no traceback."""
+    assert outcome.code == code, outcome.err
+    assert "Traceback" not in outcome.err
+    assert "internal error" not in outcome.err
+    for word in words:
+        assert word in outcome.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, tmp_path: Path) -> None:
+    outcome = sdk(command, "--help", cwd=tmp_path)
+    assert outcome.code == 0
+    assert "Usage" in outcome.out
+
+
+def test_without_arguments_the_help_is_shown(tmp_path: Path) -> None:
+    outcome = sdk(cwd=tmp_path)
+    assert outcome.code == 2
+    assert all(name in outcome.out + outcome.err for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggested"),
+    [
+        (["rnu", "x.pte"], "run"),
+        (["run", "x.pte", "--tagret", "y"], "--target"),
+        (["compile", "zoo:digit_cnn"], "digits_cnn"),
+        (["compile", "zoo:add", "--target", "ethos-u55-182"], "ethos-u55-128"),
+        (["compile", "zoo:add", "--target", "Ethos-U55-128"], "ethos-u55-128"),
+        (
+            ["compile", "zoo:add", "--system-config", "Ethos_U55_High_End"],
+            "Ethos_U55_High_End_Embedded",
+        ),
+        (["compile", "zoo:add", "--memory-mode", "Shared"], "Shared_Sram"),
+        (["run", "zoo:add", "--simulator", "qmeu"], "qemu"),
+    ],
+)
+def test_a_typo_gets_a_suggestion(arguments: list[str], suggested: str, tmp_path: Path) -> None:
+    outcome = sdk(*arguments, cwd=tmp_path)
+    assert_clear(outcome, 2, suggested)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["build", "run", "inspect"])
+def test_a_missing_pte_is_bad_input(command: str, tmp_path: Path) -> None:
+    assert_clear(sdk(command, "missing.pte", cwd=tmp_path), 3, "missing.pte")
+
+
+@pytest.mark.parametrize("command", ["build", "run", "inspect"])
+def test_a_file_that_is_no_program_is_bad_input(command: str, tmp_path: Path) -> None:
+    (tmp_path / "text.pte").write_text("this is not a program")
+    assert_clear(sdk(command, "text.pte", cwd=tmp_path), 3, "text.pte")
+
+
+def test_an_error_is_a_record_with_json(tmp_path: Path) -> None:
+    outcome = sdk("inspect", "missing.pte", "--json", cwd=tmp_path)
+    record = json.loads(outcome.out)
+    assert schema.problems(record) == []
+    assert (record["schema"], record["error"]["exit_code"]) == ("error/1", 3)
+
+
+def test_doctor_says_all_is_here(tmp_path: Path) -> None:
+    outcome = sdk("doctor", "--json", cwd=tmp_path)
+    assert outcome.code == 0
+    record = json.loads(outcome.out)
+    assert schema.problems(record) == []
+    states = {row["name"]: row["status"] for row in record["checks"]}
+    assert states["qemu-system-arm"] == states["arm-none-eabi-g++"] == "found"
+
+
+def test_doctor_names_what_is_missing_and_the_fix(tmp_path: Path) -> None:
+    outcome = sdk("doctor", cwd=tmp_path, env={"PATH": str(tmp_path)})
+    assert_clear(outcome, 4, "arm-none-eabi-g++", "apt-get install gcc-arm-none-eabi")
+
+
+def test_doctor_recognises_an_old_tool(tmp_path: Path) -> None:
+    fake = tmp_path / "qemu-system-arm"  # a double of an old QEMU: it prints a version and nothing else
+    fake.write_text("#!/bin/sh\necho 'QEMU emulator version 6.1.0'\n")
+    fake.chmod(0o755)
+    outcome = sdk("doctor", "--json", cwd=tmp_path, env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert outcome.code == 4
+    row = next(
+        r for r in json.loads(outcome.out.split("\n}\n")[0] + "\n}")["checks"] if r["name"] == fake.name
+    )
+    assert (row["status"], row["version"], row["wanted"]) == ("too old", "6.1.0", "7.2")
+
+
+def test_a_missing_toolchain_is_named(tmp_path: Path) -> None:
+    outcome = sdk("build", GOLDEN / "softmax.pte", cwd=tmp_path, env={"PATH": str(tmp_path)})
+    assert_clear(outcome, 4, "arm-none-eabi-g++", "apt-get install")
+
+
+def test_validate_names_the_member(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"schema": "error/1", "status": "fine"}')
+    assert_clear(sdk("validate", "a.json", cwd=tmp_path), 3, "/status")
+
+
+def test_a_closed_reader_is_no_error(tmp_path: Path) -> None:
+    import subprocess
+
+    from tests.integration.cli import COMMAND
+
+    shell = f"'{COMMAND}' doctor --json | head -c 1"
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -1,0 +1,275 @@
+"""PyTorch → `.pte`, for real: the zoo, users' files, determinism, silence, and a compiler process that fails."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ethosu_sdk import vela_blocks
+from ethosu_sdk.aot import STAGES, CompileOutput, CompileRequest, compile_model, zoo
+from ethosu_sdk.errors import BuildError, InputError, UsageError
+from ethosu_sdk.targets import parse_target
+from tests.conftest import ZooPte
+
+pytestmark = pytest.mark.torch
+
+U55 = parse_target("ethos-u55-128")
+QUANTIZE = "quantized_decomposed::quantize_per_tensor.out"
+DEQUANTIZE = "quantized_decomposed::dequantize_per_tensor.out"
+
+# model → operators on the CPU, number of delegates: on Ethos-U55-128, with float inputs and outputs
+ZOO: dict[str, tuple[dict[str, int], int]] = {
+    "add": ({}, 1),
+    "softmax": ({"aten::_softmax.out": 1}, 0),
+    "digits_cnn": ({QUANTIZE: 1, DEQUANTIZE: 1}, 1),
+    "ds_cnn": ({QUANTIZE: 2, DEQUANTIZE: 2, "aten::avg_pool2d.out": 1}, 2),
+    "mobilenet_v2": ({QUANTIZE: 1, DEQUANTIZE: 1}, 1),
+}
+
+TWO_INPUTS = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.conv = torch.nn.Conv2d(3, 4, 3)
+    def forward(self, x, y):
+        return self.conv(x), x - 2 * y
+example_inputs = (torch.linspace(-1, 1, 48).view(1, 3, 4, 4), torch.linspace(2, -1, 48).view(1, 3, 4, 4))
+"""
+
+
+@pytest.fixture
+def two_inputs(tmp_path: Path) -> Path:
+    path = tmp_path / "two inputs.py"
+    path.write_text(TWO_INPUTS)
+    return path
+
+
+def stored(output: CompileOutput) -> dict[str, NDArray[Any]]:
+    with np.load(output.io) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_zoo_model(zoo_pte: ZooPte, name: str) -> None:
+    output = zoo_pte(name)
+    operators, delegates = ZOO[name]
+    assert {row.name: row.calls for row in output.cpu_operators} == operators
+    assert len(output.delegates) == delegates
+    assert output.methods == ("forward",)
+    assert output.pte.name == f"{name}.pte"
+    data = output.pte.read_bytes()
+    assert (output.pte_sha256, output.pte_bytes) == (hashlib.sha256(data).hexdigest(), len(data))
+    assert data[4:8] == b"ET12"
+    arrays = stored(output)
+    expected = [(f"input{i}", row) for i, row in enumerate(output.inputs)]
+    expected += [(f"output{i}", row) for i, row in enumerate(output.outputs)]
+    assert set(arrays) == {key for key, _ in expected}
+    for key, row in expected:
+        assert (str(arrays[key].dtype), arrays[key].shape) == (row.dtype, row.shape)
+    assert set(output.timings_s) <= set(STAGES)
+    assert bool(output.warnings) == (delegates == 0)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, delegates) in ZOO.items() if delegates])
+def test_delegate_artefacts(zoo_pte: ZooPte, name: str) -> None:
+    output = zoo_pte(name)
+    data = output.pte.read_bytes()
+    at = 0
+    for index, row in enumerate(output.delegates):
+        folder = output.pte.parent
+        assert (row.index, row.tosa_file) == (index, f"delegate{index}.tosa")
+        assert hashlib.sha256((folder / row.tosa_file).read_bytes()).hexdigest() == row.tosa_sha256
+        # The payload stands in the file, whole, and after that of the delegate before.
+        at = data.index(b"vela_bin_stream\0", at)
+        payload = data[at : at + row.payload_bytes]
+        assert hashlib.sha256(payload).hexdigest() == row.payload_sha256
+        assert vela_blocks.parse(payload).scratch_bytes == row.scratch_bytes
+        at += row.payload_bytes
+        assert row.estimates["cycles_total"] > 0
+        assert row.scratch_fast_bytes == 0  # Shared_Sram has no staging buffer
+        for report in (row.summary_file, row.per_layer_file, row.debug_file):
+            assert (folder / report).stat().st_size > 0
+
+
+def test_the_digits_model_has_learnt_its_task() -> None:
+    # In a child: torch stays out of the test process.
+    result = in_child(
+        """
+        from ethosu_sdk.aot import zoo
+        import torch
+        images, labels = zoo.digits.held_back()
+        model = zoo.load("digits_cnn").module
+        print(images.shape, images.dtype, labels.dtype, float(images.min()), float(images.max()))
+        print((model(torch.from_numpy(images)).argmax(1).numpy() == labels).mean())
+        """
+    )
+    shape, accuracy = result.stdout.splitlines()
+    assert shape == "(360, 1, 8, 8) float32 int64 0.0 1.0"
+    assert float(accuracy) > 0.97
+
+
+def in_child(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env={**os.environ, **environment},
+    )
+
+
+def test_listing_the_zoo_is_light() -> None:
+    result = in_child(
+        "import sys; from ethosu_sdk.aot import zoo; zoo.names(); zoo.entries()\n"
+        "print({'torch', 'executorch', 'sklearn'} & set(sys.modules))"
+    )
+    assert result.stdout == "set()\n"
+
+
+COMPILE = """
+import sys
+from pathlib import Path
+from ethosu_sdk import aot
+from ethosu_sdk.targets import parse_target
+request = aot.CompileRequest("zoo:digits_cnn", parse_target("ethos-u55-128"), Path(sys.argv[1]))
+aot.compile_model(request, lambda stage: print("stage", stage))
+"""
+
+
+def test_same_bytes_from_two_processes_and_nothing_printed(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "another folder" / "below"]
+    results = [in_child(COMPILE, str(folder), PYTHONHASHSEED=str(n)) for n, folder in enumerate(folders, 1)]
+    for result in results:
+        assert result.stdout == "".join(f"stage {name}\n" for name in STAGES)
+        assert result.stderr == ""
+    first, second = (
+        {
+            path.name: path.read_bytes()
+            for path in folder.iterdir()
+            if path.suffix in (".pte", ".npz", ".tosa")
+        }
+        for folder in folders
+    )
+    assert first.keys() == {"digits_cnn.pte", "digits_cnn.io.npz", "delegate0.tosa"}
+    assert first == second
+    # Vela prints its summary on file descriptor 1: it must be in the log for this test to mean anything.
+    assert "Network summary" in (folders[0] / "compile.log").read_text()
+    for folder in folders:
+        assert str(tmp_path).encode() not in (folder / "digits_cnn.pte").read_bytes()
+
+
+def test_int8_inputs_and_outputs(two_inputs: Path, tmp_path: Path) -> None:
+    output = compile_model(CompileRequest(f"{two_inputs}:Net", U55, tmp_path / "out", io="int8"))
+    assert output.name == "two_inputs"
+    assert output.cpu_operators == ()
+    assert [row.dtype for row in (*output.inputs, *output.outputs)] == ["int8"] * 4
+    arrays = stored(output)
+    assert arrays["input0"].dtype == np.int8
+    # The example spans the whole calibrated range, so quantised it spans int8.
+    assert (arrays["input0"].min(), arrays["input0"].max()) == (-128, 127)
+    assert "input1_scale" in output.methods
+    assert any("example inputs alone" in warning for warning in output.warnings)
+
+
+def test_calibration_and_inputs_from_files(two_inputs: Path, tmp_path: Path) -> None:
+    generator = np.random.default_rng(1)
+    stacks = {f"input{i}": generator.normal(size=(6, 3, 4, 4)).astype(np.float32) for i in range(2)}
+    np.savez(tmp_path / "calibration.npz", **stacks)
+    np.savez(tmp_path / "inputs.npz", **{name: stack[:1] for name, stack in stacks.items()})
+    output = compile_model(
+        CompileRequest(
+            str(two_inputs),
+            U55,
+            tmp_path / "out",
+            calibration=(tmp_path / "calibration.npz",) * 2,
+            inputs=tmp_path / "inputs.npz",
+        )
+    )
+    assert (output.calibration_source, output.calibration_samples) == ("file", 12)
+    assert output.warnings == ()
+    arrays = stored(output)
+    np.testing.assert_array_equal(arrays["input1"], stacks["input1"][:1])
+    # Calibration worked: the second output is close to what it approximates, but int8 is not exact.
+    exact = arrays["input0"] - 2 * arrays["input1"]
+    error = np.abs(arrays["output1"] - exact).max()
+    assert 0 < error < (exact.max() - exact.min()) / 50
+
+
+def test_nothing_delegated_on_request(two_inputs: Path, tmp_path: Path) -> None:
+    output = compile_model(CompileRequest(str(two_inputs), U55, tmp_path / "out", delegate=False))
+    assert output.delegates == ()
+    assert "aten::convolution.out" in {row.name for row in output.cpu_operators}
+    assert b"vela_bin_stream" not in output.pte.read_bytes()
+
+
+def test_exported_program(two_inputs: Path, tmp_path: Path) -> None:
+    in_child(
+        """
+        import runpy, sys, torch
+        user = runpy.run_path(sys.argv[1])
+        torch.export.save(torch.export.export(user["Net"]().eval(), user["example_inputs"]), sys.argv[2])
+        """,
+        str(two_inputs),
+        str(tmp_path / "saved.pt2"),
+    )
+    outputs = [
+        compile_model(CompileRequest(str(source), U55, tmp_path / source.stem))
+        for source in (tmp_path / "saved.pt2", two_inputs)
+    ]
+    saved, direct = (stored(output) for output in outputs)
+    assert saved.keys() == direct.keys()
+    for name, value in direct.items():
+        np.testing.assert_array_equal(saved[name], value)
+
+
+def test_wrong_inputs_are_refused_and_leave_nothing(two_inputs: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "wrong.npz", input0=np.zeros((1, 3, 4, 4)), input1=np.zeros((1, 3, 4, 4)))
+    request = CompileRequest(str(two_inputs), U55, tmp_path / "out", inputs=tmp_path / "wrong.npz")
+    with pytest.raises(InputError, match=r"input0 in .* is float64, the model takes float32"):
+        compile_model(request)
+    assert [path.name for path in request.out_dir.iterdir()] == ["compile.log"]
+
+
+def test_int8_io_of_an_unquantised_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--io int8 needs a quantised model"):
+        compile_model(CompileRequest("zoo:softmax", U55, tmp_path, io="int8"))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("import os; os._exit(41)", "status 41"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "status -11"),
+    ],
+)
+def test_compiler_process_that_dies(tmp_path: Path, body: str, words: str) -> None:
+    path = tmp_path / "dies.py"
+    path.write_text(f"print('last words', flush=True)\n{body}\n")
+    with pytest.raises(BuildError) as caught:
+        compile_model(CompileRequest(str(path), U55, tmp_path / "out"))
+    assert words in caught.value.message
+    assert "last words" in caught.value.message
+
+
+def test_compiler_process_that_hangs_is_killed(tmp_path: Path) -> None:
+    path, pid_file = tmp_path / "hangs.py", tmp_path / "pid"
+    path.write_text(
+        "import os, pathlib, time\n"
+        f"pathlib.Path({str(pid_file)!r}).write_text(str(os.getpid()))\n"
+        "time.sleep(600)\n"
+    )
+    with pytest.raises(BuildError, match="did not end within 25 s"):
+        compile_model(CompileRequest(str(path), U55, tmp_path / "out", timeout_s=25.0))
+    pid = int(pid_file.read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

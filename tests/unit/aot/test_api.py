@@ -1,0 +1,107 @@
+"""Requests and results: what is refused before torch is asked, and the way through JSON and back."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk.aot import (
+    CompileOutput,
+    CompileRequest,
+    DelegateFacts,
+    OperatorCount,
+    TensorFacts,
+    compile_model,
+    compiler,
+)
+from ethosu_sdk.aot.vela_capture import parse_summary
+from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
+from ethosu_sdk.targets import parse_target
+
+TARGET = parse_target("ethos-u55-128")
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> CompileRequest:
+    return CompileRequest("zoo:add", TARGET, tmp_path)
+
+
+def test_request_survives_json(request_: CompileRequest) -> None:
+    full = replace(
+        request_, quantize="int16", delegate=False, inputs=Path("i.npz"), calibration=(Path("a"), Path("b"))
+    )
+    for request in (request_, full):
+        assert CompileRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
+
+
+def test_output_survives_json(tmp_path: Path) -> None:
+    tensor = TensorFacts("int8", (1, 3, 2, 2), (0, 2, 3, 1))
+    delegate = DelegateFacts(
+        0, "ab", 4, "d.tosa", "cd", "d.csv", "p.csv", "d.xml", 64, 0, {"cycles_total": 7.0}
+    )
+    output = CompileOutput(
+        name="add",
+        pte=tmp_path / "add.pte",
+        pte_sha256="ef",
+        pte_bytes=5,
+        io=tmp_path / "add.io.npz",
+        log=tmp_path / "compile.log",
+        model_source="zoo:add",
+        model_sha256="01",
+        target=TARGET,
+        quantize="none",
+        io_type="float",
+        calibration_source="none",
+        calibration_samples=0,
+        methods=("forward",),
+        inputs=(tensor,),
+        outputs=(tensor, tensor),
+        cpu_operators=(OperatorCount("aten::_softmax.out", 2),),
+        delegates=(delegate,),
+        versions={"torch": "2"},
+        timings_s={"lower": 1.5},
+        warnings=("Beware.",),
+    )
+    assert CompileOutput.from_json(json.loads(json.dumps(output.to_json()))) == output
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"model": "zoo:nothing"}, UsageError, "zoo has no model"),
+        ({"model": "absent.py"}, InputError, "absent.py"),
+        ({"quantize": "int9"}, UsageError, "int9"),
+        ({"io": "int16"}, UsageError, "int16"),
+        ({"io": "int8", "quantize": "none"}, UsageError, "--io int8"),
+        ({"io": "int8", "quantize": "int16"}, UsageError, "--io int8"),
+        ({"inputs": Path("absent.npz")}, InputError, "absent.npz"),
+        ({"calibration": (Path("absent.npz"),)}, InputError, "absent.npz"),
+        ({"target": replace(TARGET, macs=99)}, UsageError, "ethos-u55-99"),
+        ({"target": replace(TARGET, system_config="Ethos_U85_SYS_DRAM_Mid")}, UsageError, "does not belong"),
+    ],
+)
+def test_wrong_requests_start_no_process(
+    request_: CompileRequest, change: dict[str, object], error: type[SdkError], words: str
+) -> None:
+    with pytest.raises(error) as caught:
+        compile_model(replace(request_, **change))  # type: ignore[arg-type]
+    assert words in caught.value.message
+
+
+def test_missing_packages_are_named(request_: CompileRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "_PACKAGES", ("json", "no_such_package"))
+    with pytest.raises(ToolError, match="no_such_package") as caught:
+        compile_model(request_)
+    assert "ethosu-sdk[compile]" in caught.value.hint
+
+
+def test_vela_summary() -> None:
+    text = "experiment,memory_mode,cycles_total,sram_memory_used,note\ndefault,Shared_Sram,105.0,1.25,\n"
+    assert parse_summary(text) == {"cycles_total": 105.0, "sram_memory_used": 1.25}
+
+
+@pytest.mark.parametrize("text", ["", "cycles_total\n", "cycles_total\n1\n2\n", "new_text_column\nword\n"])
+def test_vela_summary_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(BuildError):
+        parse_summary(text)
