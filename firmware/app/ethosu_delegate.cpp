@@ -33,8 +33,8 @@ Status EthosUDelegate::init(std::uint32_t index, Span<const std::uint8_t> bytes)
     return refuse(result);
   }
   if (payload.scratch_bytes > memory_.scratch.size()) {
-    return refuse("scratch_too_small", "delegate ", index, " needs ", payload.scratch_bytes, " bytes, the pool has ",
-                  memory_.scratch.size());
+    return refuse("scratch_too_small", "delegate ", index, " needs ", payload.scratch_bytes,
+                  " bytes, the pool has ", memory_.scratch.size());
   }
   if (payload.scratch_bytes > scratch_used_) {
     scratch_used_ = payload.scratch_bytes;
@@ -71,8 +71,8 @@ Status EthosUDelegate::execute(std::uint32_t index, std::uint32_t instruction, S
 Status EthosUDelegate::check_arguments(const npu::Payload& payload, Span<Value* const> arguments) {
   const std::size_t due = std::size_t{payload.inputs.count} + payload.outputs.count;
   if (arguments.size() != due) {
-    return refuse("wrong_arguments", arguments.size(), " arguments, the command stream has ", payload.inputs.count,
-                  " inputs and ", payload.outputs.count, " outputs");
+    return refuse("wrong_arguments", arguments.size(), " arguments, the command stream has ",
+                  payload.inputs.count, " inputs and ", payload.outputs.count, " outputs");
   }
   for (std::uint32_t i = 0; i < arguments.size(); ++i) {
     const bool is_input = i < payload.inputs.count;
@@ -90,8 +90,8 @@ Status EthosUDelegate::check_slot(const npu::Slot& slot, const Value& value, std
     return refuse("wrong_arguments", "argument ", argument, " is not a tensor with memory");
   }
   if (tensor->byte_count() != slot.bytes) {
-    return refuse("wrong_size", "argument ", argument, " has ", tensor->byte_count(), " bytes, the command stream ",
-                  slot.bytes);
+    return refuse("wrong_size", "argument ", argument, " has ", tensor->byte_count(),
+                  " bytes, the command stream ", slot.bytes);
   }
   return Status::ok;
 }

@@ -15,11 +15,11 @@ constexpr std::size_t inferences_at = 16;
 constexpr std::size_t inputs_at = 20;
 constexpr std::size_t event_count_at = 24;
 constexpr std::size_t events_at = 28;
-constexpr std::size_t reference_bytes = 8;  // offset and size
+constexpr std::size_t reference_bytes = 8;       // offset and size
 constexpr std::uint32_t event_limit = 1U << 10;  // PMEVTYPER.EV_TYPE has ten bits
 
-constexpr const char* error_names[] = {"none",         "no_image",     "wrong_version", "wrong_size",
-                                       "wrong_crc",    "wrong_inputs", "wrong_events",  "wrong_reference"};
+constexpr const char* error_names[] = {"none",      "no_image",     "wrong_version", "wrong_size",
+                                       "wrong_crc", "wrong_inputs", "wrong_events",  "wrong_reference"};
 
 }  // namespace
 

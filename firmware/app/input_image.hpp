@@ -11,11 +11,11 @@ namespace ethosu_sdk::app {
 
 enum class ImageError : std::uint8_t {
   none,
-  no_image,         // the magic is missing
+  no_image,  // the magic is missing
   wrong_version,
-  wrong_size,       // longer than the pool, or shorter than its own tables
+  wrong_size,  // longer than the pool, or shorter than its own tables
   wrong_crc,
-  wrong_inputs,     // not as many inputs as the method has
+  wrong_inputs,  // not as many inputs as the method has
   wrong_events,
   wrong_reference,  // an input outside the image, or misaligned
 };

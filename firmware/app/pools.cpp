@@ -44,12 +44,13 @@ Span<const std::uint8_t> embedded_model() {
   return {ethosu_model_begin, static_cast<std::size_t>(ethosu_model_end - ethosu_model_begin)};
 }
 
+// A pool of no bytes is not referenced, and so not linked.
 Span<std::uint8_t> scratch_pool() {
-  return {scratch, config::scratch_bytes};
+  return {config::scratch_bytes == 0 ? nullptr : scratch, config::scratch_bytes};
 }
 
 Span<std::uint8_t> fast_scratch_pool() {
-  return {fast_scratch, config::fast_scratch_bytes};
+  return {config::fast_scratch_bytes == 0 ? nullptr : fast_scratch, config::fast_scratch_bytes};
 }
 
 runtime::MemoryPlan memory_plan() {

@@ -90,7 +90,7 @@ constexpr Record<8> fault{"fault",
                            {"hfsr", Kind::number},
                            {"address", Kind::number}}};
 
-constexpr Record<3> end{
-    "end", {{"status", Kind::text}, {"inferences", Kind::number}, {"records", Kind::number}}};
+constexpr Record<3> end{"end",
+                        {{"status", Kind::text}, {"inferences", Kind::number}, {"records", Kind::number}}};
 
 }  // namespace ethosu_sdk::app::protocol

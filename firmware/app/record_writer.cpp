@@ -36,7 +36,8 @@ void write_base64(Sink& sink, Bytes bytes) {
 
 }  // namespace
 
-void RecordWriter::Covered::put(char character) {
+// Not inlined: the many places that write a character would each get a copy of the CRC.
+__attribute__((noinline)) void RecordWriter::Covered::put(char character) {
   crc.add(static_cast<std::uint8_t>(character));
   ++characters;
   sink_.put(character);

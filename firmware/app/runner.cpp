@@ -19,8 +19,8 @@ RecordWriter* fault_records = nullptr;  // the run's writer: its sequence number
 void report_fault(const hal::Fault& fault) {
   Console console;
   console.put('\n');  // the fault may have cut a line
-  fault_records->write(protocol::fault, fault.cause, fault.pc, fault.lr, fault.sp, fault.xpsr, fault.cfsr, fault.hfsr,
-                       fault.address);
+  fault_records->write(protocol::fault, fault.cause, fault.pc, fault.lr, fault.sp, fault.xpsr, fault.cfsr,
+                       fault.hfsr, fault.address);
 }
 
 }  // namespace
@@ -92,18 +92,19 @@ bool Runner::load_method() {
 }
 
 bool Runner::open_inputs() {
-  const ImageError error = image_.open(setup_.input_pool.data(), setup_.input_pool.size(), method_.input_count());
+  const ImageError error =
+      image_.open(setup_.input_pool.data(), setup_.input_pool.size(), method_.input_count());
   if (error != ImageError::none) {
     return fail("inputs", image_error_name(error), "the input image at ",
-                Hex{static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(setup_.input_pool.data()))}, " of ",
-                setup_.input_pool.size(), " bytes, for ", method_.input_count(), " inputs");
+                Hex{static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(setup_.input_pool.data()))},
+                " of ", setup_.input_pool.size(), " bytes, for ", method_.input_count(), " inputs");
   }
   if (setup_.npu_memory.payloads.size() == 0) {
     return true;
   }
   const npu::Result result = npu_.select_events(image_.events(), image_.event_count());
-  return result.ok() || fail("inputs", npu::code_name(result.code), result.found, " PMU events, the NPU counts ",
-                             result.expected);
+  return result.ok() || fail("inputs", npu::code_name(result.code), result.found,
+                             " PMU events, the NPU counts ", result.expected);
 }
 
 bool Runner::infer(std::uint32_t inference) {
@@ -131,15 +132,16 @@ bool Runner::infer(std::uint32_t inference) {
 bool Runner::set_input(std::uint32_t inference, std::uint32_t index) {
   const Bytes bytes = image_.input(inference, index);
   Tensor* const tensor = method_.input(index);
-  if (tensor == nullptr) {
-    return fail("inputs", "not_a_tensor", "input ", index, " is not a tensor");
+  if (tensor == nullptr || tensor->constant) {
+    return fail("inputs", "not_a_tensor", "input ", index, " is not a tensor that can be written");
   }
   if (tensor->byte_count() != bytes.size) {
     return fail("inputs", "wrong_size", "input ", index, " of inference ", inference, " has ", bytes.size,
                 " bytes, the method takes ", tensor->byte_count());
   }
   if (tensor->data == nullptr) {  // the program plans no memory for it: the image's is as good
-    const Status status = method_.bind(*tensor, {setup_.input_pool.data() + (bytes.data - setup_.input_pool.data()), bytes.size});
+    const Status status = method_.bind(
+        *tensor, {setup_.input_pool.data() + (bytes.data - setup_.input_pool.data()), bytes.size});
     if (status != Status::ok) {
       return fail_method("inputs", status);
     }

@@ -52,8 +52,8 @@ void compress(State& state, const std::uint8_t* block) {
   for (std::size_t i = 0; i < 64; ++i) {
     const std::uint32_t choice = (e & f) ^ (~e & g);
     const std::uint32_t majority = (a & b) ^ (a & c) ^ (b & c);
-    const std::uint32_t first =
-        h + (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25)) + choice + round_constants[i] + w[i];
+    const std::uint32_t first = h + (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25)) +
+                                choice + round_constants[i] + w[i];
     const std::uint32_t second = (rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22)) + majority;
     h = g;
     g = f;

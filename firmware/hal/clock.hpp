@@ -1,4 +1,5 @@
-// Coarse time, for bounds on waiting only. It is not a measurement: a functional simulator's time means nothing.
+// Coarse time, for bounds on waiting only. It is not a measurement: a functional simulator's time means
+// nothing.
 #pragma once
 
 #include <cstdint>

@@ -11,19 +11,19 @@ namespace ethosu_sdk {
 
 enum class Status : std::uint8_t {
   ok,
-  bad_program,            // not a .pte, or one that contradicts itself
-  unsupported_program,    // a valid .pte that uses what this runtime lacks
+  bad_program,          // not a .pte, or one that contradicts itself
+  unsupported_program,  // a valid .pte that uses what this runtime lacks
   method_not_found,
-  out_of_memory,          // a pool or planned buffer is too small
+  out_of_memory,  // a pool or planned buffer is too small
   missing_kernel,
-  missing_delegate,       // no delegate was given, or the program wants another backend
+  missing_delegate,  // no delegate was given, or the program wants another backend
   delegate_failed,
-  invalid_argument,       // wrong number, kind, dtype or value of arguments
+  invalid_argument,  // wrong number, kind, dtype or value of arguments
   shape_mismatch,
-  unsupported_argument,   // valid for the operator, not computed by this kernel
-  missing_data,           // a tensor has no memory: an input that was not bound
-  instruction_limit,      // the program jumps on and on
-  invalid_state,          // execute() without a loaded method
+  unsupported_argument,  // valid for the operator, not computed by this kernel
+  missing_data,          // a tensor has no memory: an input that was not bound
+  instruction_limit,     // the program jumps on and on
+  invalid_state,         // execute() without a loaded method
 };
 
 // The name above, such as "bad_program".
@@ -31,7 +31,7 @@ const char* status_name(Status status);
 
 // Values as in scalar_type.fbs (ExecuTorch 1.5.1), which are PyTorch's.
 enum class ScalarType : std::int8_t {
-  byte = 0,
+  uint8 = 0,
   int8 = 1,
   int16 = 2,
   int32 = 3,
@@ -49,7 +49,8 @@ enum class ScalarType : std::int8_t {
 // 0 for every type not listed above.
 std::size_t element_bytes(ScalarType type);
 
-// NumPy's name, such as "uint8" or "bool" ("bfloat16" by ml_dtypes); "unknown" for every type not listed above.
+// NumPy's name, such as "uint8" or "bool" ("bfloat16" by ml_dtypes); "unknown" for every type not listed
+// above.
 const char* scalar_type_name(ScalarType type);
 
 constexpr std::size_t max_rank = 16;  // ExecuTorch's kTensorDimensionLimit
@@ -101,8 +102,8 @@ struct Value {
     bool boolean;
     double real;
     Tensor* tensor;
-    const char* string;         // with NUL
-    const void* items;          // Value* const (integer, tensor lists), double or std::uint8_t
+    const char* string;  // with NUL
+    const void* items;   // Value* const (integer, tensor lists), double or std::uint8_t
   };
   std::uint32_t item_count = 0;
 
@@ -131,8 +132,8 @@ class KernelContext {
   ErrorText& text_;
 };
 
-// `arguments` are the operator's, in the schema's order, then the outputs; all Tensor arguments, also those in
-// lists, have memory. The runtime has checked nothing else.
+// `arguments` are the operator's, in the schema's order, then the outputs; all Tensor arguments, also those
+// in lists, have memory. The runtime has checked nothing else.
 using KernelFn = Status (*)(KernelContext& context, Span<Value* const> arguments);
 
 }  // namespace ethosu_sdk

@@ -45,8 +45,12 @@ constexpr std::uint16_t default_events_u55_u65[] = {
     event::NPU_IDLE,
 };
 constexpr std::uint16_t default_events_u85[] = {
-    event::AXI0_RD_DATA_BEAT_RECEIVED, event::AXI0_WR_DATA_BEAT_WRITTEN, event::AXI1_RD_DATA_BEAT_RECEIVED,
-    event::AXI1_WR_DATA_BEAT_WRITTEN,  event::NPU_IDLE,                  event::MAC_ACTIVE,
+    event::AXI0_RD_DATA_BEAT_RECEIVED,
+    event::AXI0_WR_DATA_BEAT_WRITTEN,
+    event::AXI1_RD_DATA_BEAT_RECEIVED,
+    event::AXI1_WR_DATA_BEAT_WRITTEN,
+    event::NPU_IDLE,
+    event::MAC_ACTIVE,
     event::WD_ACTIVE,
 };
 
@@ -55,10 +59,8 @@ struct StatusError {
   Code code;
 };
 constexpr StatusError status_errors[] = {
-    {status::bus_status, Code::bus_status},
-    {status::cmd_parse_error, Code::cmd_parse_error},
-    {status::wd_fault, Code::wd_fault},
-    {status::ecc_fault, Code::ecc_fault},
+    {status::bus_status, Code::bus_status},     {status::cmd_parse_error, Code::cmd_parse_error},
+    {status::wd_fault, Code::wd_fault},         {status::ecc_fault, Code::ecc_fault},
     {status::branch_fault, Code::branch_fault},
 };
 

@@ -20,7 +20,7 @@ constexpr std::uint32_t action_nop = 5;
 
 enum Block : std::uint8_t { command, weights, scratch, inputs, outputs, begin, end, block_count };
 // Names are cut to 15 characters by the writer, and NUL padded.
-constexpr const char* block_names[block_count] = {"cmd_data", "weight_data", "scratch_size",  "inputs",
+constexpr const char* block_names[block_count] = {"cmd_data", "weight_data",     "scratch_size",   "inputs",
                                                   "outputs",  "vela_bin_stream", "vela_end_stream"};
 constexpr std::uint32_t all_blocks = (1U << block_count) - 1;
 
@@ -117,7 +117,8 @@ Result parse_actions(View list, Payload& payload) {
       return {Code::payload_unknown_action, action, index};
     }
   }
-  return configured && payload.command_stream != nullptr ? Result{} : Result{Code::payload_bad_size, list.size, 4};
+  return configured && payload.command_stream != nullptr ? Result{}
+                                                         : Result{Code::payload_bad_size, list.size, 4};
 }
 
 Result parse_slots(View view, std::uint32_t scratch_bytes, SlotTable& table) {
@@ -181,7 +182,8 @@ Result parse_payload(const std::uint8_t* data, std::size_t size, Payload& payloa
   payload.scratch_bytes = word_at(views[Block::scratch].data);
   payload.weights = views[Block::weights].data;
   payload.weight_bytes = views[Block::weights].size;
-  if (const Result result = parse_slots(views[Block::inputs], payload.scratch_bytes, payload.inputs); !result.ok()) {
+  if (const Result result = parse_slots(views[Block::inputs], payload.scratch_bytes, payload.inputs);
+      !result.ok()) {
     return result;
   }
   if (const Result result = parse_slots(views[Block::outputs], payload.scratch_bytes, payload.outputs);

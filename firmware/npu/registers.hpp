@@ -119,8 +119,8 @@ constexpr std::uint16_t NPU_IDLE = 0x20;
 constexpr std::uint16_t NPU_ACTIVE = 0x23;
 constexpr std::uint16_t MAC_ACTIVE = 0x30;
 constexpr std::uint16_t WD_ACTIVE = 0x50;
-constexpr std::uint16_t AXI0_RD_DATA_BEAT_RECEIVED = 0x82;  // U85: SRAM_RD_DATA_BEAT_RECEIVED
-constexpr std::uint16_t AXI0_WR_DATA_BEAT_WRITTEN = 0x87;   // U85: SRAM_WR_DATA_BEAT_WRITTEN
+constexpr std::uint16_t AXI0_RD_DATA_BEAT_RECEIVED = 0x82;   // U85: SRAM_RD_DATA_BEAT_RECEIVED
+constexpr std::uint16_t AXI0_WR_DATA_BEAT_WRITTEN = 0x87;    // U85: SRAM_WR_DATA_BEAT_WRITTEN
 constexpr std::uint16_t AXI1_RD_DATA_BEAT_RECEIVED = 0x182;  // U85: EXT_RD_DATA_BEAT_RECEIVED
 constexpr std::uint16_t AXI1_WR_DATA_BEAT_WRITTEN = 0x187;   // U85: EXT_WR_DATA_BEAT_WRITTEN
 }  // namespace event

@@ -15,8 +15,8 @@ class Delegate {
   // Called once for each delegate of the method, with indices 0, 1, …; `payload` outlives the method.
   virtual Status init(std::uint32_t index, Span<const std::uint8_t> payload) = 0;
 
-  // `index` is a delegate that init() accepted, `instruction` the DelegateCall's index in its chain. Arguments
-  // are the delegate's inputs, then its outputs; each Tensor among them has memory.
+  // `index` is a delegate that init() accepted, `instruction` the DelegateCall's index in its chain.
+  // Arguments are the delegate's inputs, then its outputs; each Tensor among them has memory.
   virtual Status execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) = 0;
 
   // Why the last call failed; nullptr: no words.

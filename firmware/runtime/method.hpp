@@ -19,8 +19,8 @@ struct KernelEntry {
 
 // The caller's memory, all bases aligned to `memory_alignment`, all of it outliving the method.
 struct MemoryPlan {
-  Span<std::uint8_t> method_pool;                // the interpreter's own tables
-  Span<const Span<std::uint8_t>> planned = {};   // planned[i] is the arena with memory_id i + 1
+  Span<std::uint8_t> method_pool;               // the interpreter's own tables
+  Span<const Span<std::uint8_t>> planned = {};  // planned[i] is the arena with memory_id i + 1
 };
 
 constexpr std::size_t memory_alignment = 16;
@@ -36,11 +36,13 @@ class InstructionObserver {
   ~InstructionObserver() = default;
 };
 
+struct MethodState;  // lies in the method pool
+
 class Method {
  public:
-  // Loads the method `name`. `pte` starts at an address aligned to `memory_alignment` and outlives the method,
-  // as do `kernels` and `delegate`, which may be nullptr for programs that delegate nothing. Every index,
-  // offset and size in the file is checked here or before its use.
+  // Loads the method `name`. `pte` starts at an address aligned to `memory_alignment` and outlives the
+  // method, as do `kernels` and `delegate`, which may be nullptr for programs that delegate nothing. Every
+  // index, offset and size in the file is checked here or before its use.
   Status load(Span<const std::uint8_t> pte, const char* name, const MemoryPlan& memory,
               Span<const KernelEntry> kernels, Delegate* delegate);
 
@@ -68,9 +70,7 @@ class Method {
   const char* error_text() const { return error_.c_str(); }
 
  private:
-  struct State;
-
-  State* state_ = nullptr;
+  MethodState* state_ = nullptr;
   std::size_t pool_used_ = 0;
   ErrorText error_;
 };

@@ -54,7 +54,7 @@ Quantize = Annotated[
     typer.Option(metavar="int8|int16|none", help="Post-training quantisation.", show_default="int8"),
 ]
 Calibration = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(metavar="F.npz", help="Samples to calibrate with.", show_default="example inputs"),
 ]
 Inputs = Annotated[

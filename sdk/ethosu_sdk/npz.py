@@ -7,6 +7,7 @@ every array.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import struct
@@ -22,7 +23,6 @@ import numpy.typing as npt
 
 from ethosu_sdk import records
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.targets import suggestion
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
@@ -171,7 +171,7 @@ def _chosen(archive: _Archive, prefix: str, count: int) -> list[_Entry]:
         if match is None or (match.group(1) == prefix and name not in expected):
             raise InputError(
                 f"{path} has an array '{name}'; the model's {prefix}s are {_listed(expected)}",
-                suggestion(name, expected) if expected else "",
+                _nearest(name, expected),
             )
     missing = [name for name in expected if name not in names]
     if missing:
@@ -180,6 +180,11 @@ def _chosen(archive: _Archive, prefix: str, count: int) -> list[_Entry]:
             f"the model's {prefix}s are {_listed(expected)}",
         )
     return [names[name] for name in expected]
+
+
+def _nearest(name: str, expected: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name.lower(), expected, n=1, cutoff=0.5)
+    return f"did you mean '{near[0]}'?" if near else "leave the array out"
 
 
 def _listed(names: Sequence[str]) -> str:

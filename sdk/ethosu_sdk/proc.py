@@ -56,8 +56,9 @@ def tail(text: str, lines: int = _TAIL_LINES) -> str:
     return "\n".join(text.splitlines()[-lines:])
 
 
-def _die_with_parent(parent_pid: int) -> Callable[[], None]:
+def _die_with_parent(parent_pid: int, blocked_signals: Sequence[int]) -> Callable[[], None]:
     def before_exec() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked_signals)
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if os.getppid() != parent_pid:  # the parent died between fork and prctl
@@ -81,13 +82,14 @@ def spawn(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
+    blocked_signals: Sequence[int] = (),
     stdout: int | IO[Any] | None = subprocess.PIPE,
     stderr: int | IO[Any] | None = subprocess.STDOUT,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A running child for the time of a `with` block; its process group is killed at the end.
 
-    Start it from a thread that lives as long as the child: PR_SET_PDEATHSIG follows the thread.
-    Raises ToolError when the program cannot be started.
+    `blocked_signals` do not reach it, unless it unblocks them. Start it from a thread that lives as long
+    as the child: PR_SET_PDEATHSIG follows the thread. Raises ToolError when the program cannot be started.
     """
     try:
         process = subprocess.Popen(
@@ -99,7 +101,7 @@ def spawn(
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
-            preexec_fn=_die_with_parent(os.getpid()),  # noqa: PLW1509 - prctl needs the child's own context
+            preexec_fn=_die_with_parent(os.getpid(), blocked_signals),  # noqa: PLW1509 - prctl needs the child's own context
         )
     except OSError as error:
         raise ToolError(

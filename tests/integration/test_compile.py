@@ -1,4 +1,4 @@
-"""PyTorch → `.pte`, for real: the zoo, users' files, determinism, silence, and a compiler process that fails."""
+"""PyTorch → `.pte`, for real: the zoo, users' files, determinism, silence, a compiler process that fails."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import vela_blocks
+from ethosu_sdk import pte
 from ethosu_sdk.aot import STAGES, CompileOutput, CompileRequest, compile_model, zoo
 from ethosu_sdk.errors import BuildError, InputError, UsageError
 from ethosu_sdk.targets import parse_target
@@ -68,7 +68,13 @@ def test_zoo_model(zoo_pte: ZooPte, name: str) -> None:
     assert output.pte.name == f"{name}.pte"
     data = output.pte.read_bytes()
     assert (output.pte_sha256, output.pte_bytes) == (hashlib.sha256(data).hexdigest(), len(data))
-    assert data[4:8] == b"ET12"
+    program = pte.parse(data)
+    assert program.target() == (U55 if delegates else None)
+    plan = program.plan("forward")
+    for facts, tensors in ((output.inputs, plan.input_tensors()), (output.outputs, plan.output_tensors())):
+        assert [(row.dtype, row.shape, row.dim_order) for row in facts] == [
+            (tensor.dtype, tensor.sizes, tensor.dim_order) for tensor in tensors
+        ]
     arrays = stored(output)
     expected = [(f"input{i}", row) for i, row in enumerate(output.inputs)]
     expected += [(f"output{i}", row) for i, row in enumerate(output.outputs)]
@@ -82,18 +88,16 @@ def test_zoo_model(zoo_pte: ZooPte, name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, (_, delegates) in ZOO.items() if delegates])
 def test_delegate_artefacts(zoo_pte: ZooPte, name: str) -> None:
     output = zoo_pte(name)
-    data = output.pte.read_bytes()
-    at = 0
-    for index, row in enumerate(output.delegates):
-        folder = output.pte.parent
+    folder = output.pte.parent
+    delegates = pte.read(output.pte).plan("forward").delegates
+    assert len(delegates) == len(output.delegates)
+    for index, (row, delegate) in enumerate(zip(output.delegates, delegates, strict=True)):
         assert (row.index, row.tosa_file) == (index, f"delegate{index}.tosa")
         assert hashlib.sha256((folder / row.tosa_file).read_bytes()).hexdigest() == row.tosa_sha256
-        # The payload stands in the file, whole, and after that of the delegate before.
-        at = data.index(b"vela_bin_stream\0", at)
-        payload = data[at : at + row.payload_bytes]
-        assert hashlib.sha256(payload).hexdigest() == row.payload_sha256
-        assert vela_blocks.parse(payload).scratch_bytes == row.scratch_bytes
-        at += row.payload_bytes
+        assert hashlib.sha256(delegate.payload).hexdigest() == row.payload_sha256
+        assert len(delegate.payload) == row.payload_bytes
+        assert delegate.vela is not None
+        assert delegate.vela.scratch_bytes == row.scratch_bytes
         assert row.estimates["cycles_total"] > 0
         assert row.scratch_fast_bytes == 0  # Shared_Sram has no staging buffer
         for report in (row.summary_file, row.per_layer_file, row.debug_file):
@@ -261,15 +265,9 @@ def test_compiler_process_that_dies(tmp_path: Path, body: str, words: str) -> No
     assert "last words" in caught.value.message
 
 
-def test_compiler_process_that_hangs_is_killed(tmp_path: Path) -> None:
-    path, pid_file = tmp_path / "hangs.py", tmp_path / "pid"
-    path.write_text(
-        "import os, pathlib, time\n"
-        f"pathlib.Path({str(pid_file)!r}).write_text(str(os.getpid()))\n"
-        "time.sleep(600)\n"
-    )
-    with pytest.raises(BuildError, match="did not end within 25 s"):
-        compile_model(CompileRequest(str(path), U55, tmp_path / "out", timeout_s=25.0))
-    pid = int(pid_file.read_text())
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+def test_compiler_process_that_takes_too_long_is_killed(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match="did not end within 1 s"):
+        compile_model(CompileRequest("zoo:add", U55, tmp_path / "out", timeout_s=1.0))
+    # The request is on the worker's command line, and with it the folder of this test.
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [line for line in commands if str(tmp_path).encode() in line]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import pytest
 from ethosu_sdk.errors import InputError, SimulationError, ToolError, UsageError
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
-from ethosu_sdk.simulators.qemu import bank_access, console
+from ethosu_sdk.simulators.qemu import bank_access, console, firmware_image
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from tests.integration.qemu_firmware import traces
 from tests.integration.qemu_firmware.build import Scenario, compile_program, parameters
@@ -72,6 +74,7 @@ def nothing_is_left(scenarios: Path, tmp_path: Path) -> Iterator[None]:
     before = traces.open_resources()
     yield
     assert traces.qemu_processes(scenarios) == []
+    gc.collect()  # an exception that a test looked at is in a cycle with its frame, and that holds the board
     assert traces.open_resources() == before
     assert {path.name for path in tmp_path.iterdir()} <= {"uart.log", "other.log"}
 
@@ -163,7 +166,7 @@ def test_without_an_npu_its_registers_read_as_zero(request_for: Run, simulator: 
 def test_much_output_arrives_whole_and_is_logged(
     request_for: Run, simulator: QemuSimulator, tmp_path: Path
 ) -> None:
-    size = 3_000_000
+    size = 500_000
     result = simulator.run(request_for(Scenario.PRINT_MANY, size))
     expected = (b"abcdefghijklmnopqrstuvwxyz" * (size // 26 + 1))[:size]
     assert result.uart == expected
@@ -228,7 +231,7 @@ def test_a_silent_firmware_is_stopped_and_located(
 def test_a_talking_firmware_is_stopped_at_the_time_out(request_for: Run, simulator: QemuSimulator) -> None:
     with pytest.raises(SimulationError, match="did not end within 1 s") as caught:
         simulator.run(dataclasses.replace(request_for(Scenario.CHATTER), timeout_s=1.0, idle_timeout_s=0.5))
-    assert caught.value.message.count("still here") == 10
+    assert caught.value.message.count("still here") >= 9  # of the last ten lines, one may be unfinished
 
 
 def test_a_firmware_that_uses_the_npu_is_not_idle(request_for: Run, simulator: QemuSimulator) -> None:
@@ -241,8 +244,18 @@ def test_endless_output_ends_the_run(
     request_for: Run, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console, "MAX_UART_BYTES", 10_000)
-    with pytest.raises(SimulationError, match="printed more than 10,000 bytes"):
+    with pytest.raises(SimulationError, match="printed more than 10,000 bytes") as caught:
         simulator.run(request_for(Scenario.CHATTER))
+    assert "(main+0x" in caught.value.message
+
+
+@pytest.mark.parametrize("scenario", [Scenario.CHATTER, Scenario.PRINT_MANY])
+def test_a_log_that_cannot_be_written_ends_the_run(
+    request_for: Run, simulator: QemuSimulator, scenario: Scenario
+) -> None:
+    request = dataclasses.replace(request_for(scenario, 10), uart_log=Path("/dev/full"))
+    with pytest.raises(SimulationError, match="UART log cannot be written: No space left"):
+        simulator.run(request)
 
 
 def test_a_lockup_is_located(request_for: Run, simulator: QemuSimulator) -> None:
@@ -257,7 +270,7 @@ def test_a_board_reset_is_no_clean_end(request_for: Run, simulator: QemuSimulato
         simulator.run(request_for(Scenario.RESET_BOARD))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 @pytest.mark.parametrize("scenario", [Scenario.SPIN, Scenario.MANY_READS])
 def test_a_simulator_killed_from_outside_is_named(
     request_for: Run, simulator: QemuSimulator, scenarios: Path, number: signal.Signals, scenario: Scenario
@@ -273,6 +286,24 @@ def test_a_simulator_killed_from_outside_is_named(
     with pytest.raises(SimulationError, match=f"killed from outside by {number.name}"):
         simulator.run(request_for(scenario, 0xFFFF_FFFF))
     thread.join()
+
+
+def test_a_signal_that_asks_qemu_to_end_does_not_end_a_run_early(
+    request_for: Run, simulator: QemuSimulator, scenarios: Path
+) -> None:
+    # QEMU would report the same as for a firmware that exits with code 0.
+    def ask() -> None:
+        pid = traces.wait_for_qemu(scenarios)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            threading.Event().wait(0.1)
+            os.kill(pid, number)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    result = simulator.run(request_for(Scenario.MANY_READS, 3000))
+    thread.join()
+    assert result.exit_code == 0
+    assert result.npu_accesses == 3001
 
 
 def test_a_frozen_simulator_does_not_freeze_the_run(
@@ -399,6 +430,26 @@ def test_a_damaged_elf_is_bad_input(
         simulator.run(dataclasses.replace(request_for(Scenario.EXIT), elf=elf_folder / "absent.elf"))
 
 
+def test_an_elf_with_random_damage_is_read_or_refused(elf_folder: Path, scenarios: Path) -> None:
+    source = random.Random(11)
+    whole = scenarios.read_bytes()
+    sections = int.from_bytes(whole[32:36], "little")  # e_shoff
+    damaged = elf_folder / "random.elf"
+    refused = 0
+    for _ in range(200):
+        content = bytearray(whole)
+        for _ in range(source.choice((1, 2, 8))):
+            start, end = source.choice(((0, 52 + 160), (sections, len(whole))))
+            content[source.randrange(start, end)] = source.choice((0, 0x80, 0xFF, source.getrandbits(8)))
+        damaged.write_bytes(content)
+        try:
+            firmware_image.read_loaded(damaged)
+        except InputError:
+            refused += 1
+        firmware_image.read_symbols(damaged)
+    assert 20 < refused < 200
+
+
 def test_impossible_requests_are_refused(request_for: Run, simulator: QemuSimulator, tmp_path: Path) -> None:
     request = request_for(Scenario.EXIT)
     with pytest.raises(UsageError, match="unknown NPU 'ethos-u56'"):
@@ -413,11 +464,11 @@ def test_impossible_requests_are_refused(request_for: Run, simulator: QemuSimula
 def test_a_qemu_that_cannot_start_the_board_says_why(
     request_for: Run, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ethosu_sdk.simulators.qemu.machine as machine
+    from ethosu_sdk.simulators.qemu import machine
 
     argv = machine.qemu_argv
     monkeypatch.setattr(machine, "qemu_argv", lambda *args: (*argv(*args), "-global", "nonsense"))
-    with pytest.raises(ToolError, match="could not start the board: .*nonsense"):
+    with pytest.raises(ToolError, match=r"could not start the board: .*nonsense"):
         simulator.run(request_for(Scenario.EXIT))
 
 

@@ -52,8 +52,10 @@ constexpr Cause sfsr_causes[] = {
 
 // By exception number, for a fault whose status registers say no more.
 constexpr const char* exception_names[] = {
-    "thread mode", "reset",       "NMI",        "HardFault", "MemManage", "BusFault",
-    "UsageFault",  "SecureFault", "reserved 8", "reserved 9", "reserved 10", "SVCall without a handler",
+    "thread mode",  "reset",       "NMI",
+    "HardFault",    "MemManage",   "BusFault",
+    "UsageFault",   "SecureFault", "reserved 8",
+    "reserved 9",   "reserved 10", "SVCall without a handler",
     "DebugMonitor", "reserved 13", "PendSV without a handler",
 };
 
@@ -82,7 +84,7 @@ const char* cause_text(std::uint32_t exception, std::uint32_t cfsr, std::uint32_
     return text;
   }
   return exception < sizeof exception_names / sizeof *exception_names ? exception_names[exception]
-                                                                       : "interrupt without a handler";
+                                                                      : "interrupt without a handler";
 }
 
 std::uint32_t fault_address(std::uint32_t cfsr, std::uint32_t sfsr) {
@@ -135,7 +137,8 @@ void hal::set_fault_reporter(FaultReporter function) {
   reporter = function;
 }
 
-extern "C" [[noreturn]] __attribute__((used)) void board_fault(const StackedFrame* frame, std::uint32_t exception,
+extern "C" [[noreturn]] __attribute__((used)) void board_fault(const StackedFrame* frame,
+                                                               std::uint32_t exception,
                                                                std::uint32_t exc_return) {
   while (board::ending()) {  // the simulator did not take the exit: stay put for it to notice the EOT
     asm volatile("wfi");

@@ -58,11 +58,13 @@ __attribute__((section(".vectors"), used, aligned(1024))) constexpr VectorTable 
 void enable_processor_features() {
   using namespace ethosu_sdk::board;
   register_at(scb_vtor) = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(&vectors));
-  register_at(scb_cpacr) = register_at(scb_cpacr) | (0xFU << 20);            // CP10, CP11: FPU
-  register_at(scb_ccr) = register_at(scb_ccr) | (1U << 18) | (1U << 19);     // branch prediction, low-overhead loops
+  register_at(scb_cpacr) = register_at(scb_cpacr) | (0xFU << 20);  // CP10, CP11: FPU
+  register_at(scb_ccr) =
+      register_at(scb_ccr) | (1U << 18) | (1U << 19);  // branch prediction, low-overhead loops
   register_at(scb_shcsr) = register_at(scb_shcsr) | (7U << 16) | (1U << 19);  // all configurable faults
   asm volatile("dsb\n isb" ::: "memory");
-  // LTPSIZE = 4: no tail predication outside a low-overhead loop (Armv8.1-M Architecture Reference Manual, FPSCR).
+  // LTPSIZE = 4: no tail predication outside a low-overhead loop (Armv8.1-M Architecture Reference Manual,
+  // FPSCR).
   asm volatile("vmsr fpscr, %0" ::"r"(0x00040000U));
 }
 

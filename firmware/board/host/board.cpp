@@ -1,9 +1,11 @@
-// The hal on this machine: a UART that tests can read, a clock that moves by one tick per sleep, an NPU double.
+// The hal on this machine: a UART that tests can read, a clock that moves by one tick per sleep, an NPU
+// double.
+#include "hal/board.hpp"
+
 #include <cstdlib>
 #include <utility>
 
 #include "board/host/doubles.hpp"
-#include "hal/board.hpp"
 #include "hal/clock.hpp"
 #include "hal/fault.hpp"
 #include "hal/memory.hpp"

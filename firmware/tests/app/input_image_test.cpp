@@ -91,7 +91,8 @@ void test_contradictions() {
   parts = {};
   parts.inferences = 0x20000001;  // 8 bytes each: wraps in 32 bits
   CHECK(open(image_of(parts)) == ImageError::wrong_size);
-  constexpr std::uint32_t bad_references[][2] = {{81, 4}, {96, 17}, {112, 1}, {0xFFFFFFF0, 16}, {80, 0xFFFFFFFF}};
+  constexpr std::uint32_t bad_references[][2] = {
+      {81, 4}, {96, 17}, {112, 1}, {0xFFFFFFF0, 16}, {80, 0xFFFFFFFF}};
   for (const auto& reference : bad_references) {
     parts = {};
     parts.references = {80, 4, reference[0], reference[1]};

@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "tests/support/check.hpp"
 #include "board/host/doubles.hpp"
+#include "tests/support/check.hpp"
 
 namespace {
 
@@ -161,7 +161,8 @@ void test_stream_mismatch() {
   constexpr std::uint32_t other_configs[] = {0x00003008, 0x00001806, 0x10001807, 0x00001817};
   for (const std::uint32_t config : other_configs) {
     const npu::Result result = driver.check_stream(config, id_u55);
-    CHECK(result.code == Code::config_mismatch && result.found == config_u55_128 && result.expected == config);
+    CHECK(result.code == Code::config_mismatch && result.found == config_u55_128 &&
+          result.expected == config);
   }
   CHECK(driver.check_stream(config_u55_128, 0x20066001).code == Code::arch_mismatch);
   CHECK(driver.check_stream(config_u55_128, 0x10166001).code == Code::arch_mismatch);  // a newer minor
@@ -184,9 +185,9 @@ void test_failed_jobs() {
     Code code;
   };
   constexpr Case cases[] = {
-      {done_status | 0x4, Code::bus_status},   {0x2 | 0x10, Code::cmd_parse_error},
-      {done_status | 0x80, Code::wd_fault},    {done_status | 0x100, Code::ecc_fault},
-      {0x2 | 0x200, Code::branch_fault},       {0x2, Code::cmd_end_not_reached},
+      {done_status | 0x4, Code::bus_status}, {0x2 | 0x10, Code::cmd_parse_error},
+      {done_status | 0x80, Code::wd_fault},  {done_status | 0x100, Code::ecc_fault},
+      {0x2 | 0x200, Code::branch_fault},     {0x2, Code::cmd_end_not_reached},
   };
   for (const Case& row : cases) {
     Device device(id_u55, config_u55_128);

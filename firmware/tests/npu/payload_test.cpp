@@ -88,7 +88,8 @@ void test_blocks() {
   const std::string whole = payload_of({});
   CHECK(parse(block("vela_bin_stream", "") + whole, payload).code == Code::payload_block_repeated);
   CHECK(parse(whole.substr(32), payload).code == Code::payload_unknown_block);  // no start marker
-  CHECK(parse(block("vela_bin_stream", "") + block("surprise", ""), payload).code == Code::payload_unknown_block);
+  CHECK(parse(block("vela_bin_stream", "") + block("surprise", ""), payload).code ==
+        Code::payload_unknown_block);
   CHECK(parse(block("vela_bin_stream", "") + block("weight_data", "x", 1), payload).code ==
         Code::payload_external_block);
   CHECK(parse(block("vela_bin_stream", "") + block("vela_end_stream", ""), payload).code ==

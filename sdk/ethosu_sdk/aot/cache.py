@@ -1,31 +1,24 @@
-"""Where results that can be made again are kept, and how arrays get there."""
+"""Where results that can be made again are kept."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ethosu_sdk import records
+from ethosu_sdk.errors import BuildError
 
 CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 
 
 def directory(part: str) -> Path:
     """The cache folder for `part`, created: below $ETHOSU_SDK_CACHE, else the user's cache (XDG base
-    directory specification)."""
+    directory specification). BuildError when it cannot be made."""
     root = os.environ.get(CACHE_VARIABLE)
     if root is None:
         base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         root = str(Path(base) / "ethosu-sdk")
-    return records.make_directory(Path(root) / part)
-
-
-def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write `arrays` as an `.npz` under exactly the name `path` (numpy would append a suffix)."""
-    with path.open("wb") as stream:
-        np.savez(stream, **arrays)
+    try:
+        return records.make_directory(Path(root) / part)
+    except BuildError as error:
+        raise BuildError(error.message, f"set {CACHE_VARIABLE} to a folder that can be written") from error

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
-from ethosu_sdk.aot import arrays, artefacts, cache, lowering, model_loading, program_facts, vela_capture
+from ethosu_sdk import npz, records
+from ethosu_sdk.aot import arrays, artefacts, lowering, model_loading, program_facts, vela_capture
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
@@ -78,7 +78,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         content = arrays.io_arrays(
             [_numpy(item) for item in lowered.inputs], [_numpy(item) for item in lowered.outputs]
         )
-        records.write_atomic(io, lambda temporary: cache.save_arrays(temporary, content))
+        npz.write_npz(io, content)
         pte = request.out_dir / f"{spec.name}.pte"
         data = bytes(lowered.manager.buffer)
         records.write_bytes(pte, data)

@@ -27,7 +27,7 @@ def inspect(path: Path, *, as_json: bool, commands: bool, console: Console) -> N
     With `as_json`, stdout gets one JSON object and `console` nothing. Raises InputError for a damaged file.
     """
     program = pte.read(path)
-    description = describe(program)
+    description = describe(program, commands=commands)
     description["file"] = {"name": path.name, **description["file"]}
     if as_json:
         sys.stdout.write(records.dumps(description))
@@ -37,12 +37,36 @@ def inspect(path: Path, *, as_json: bool, commands: bool, console: Console) -> N
 
 def _show(description: Description, console: Console) -> None:
     console.print(_summary(description))
+    constants = _table("constant methods", "method", "value")
     for method in description["methods"]:
+        if not method["instructions"]:
+            values = (_argument(method["values"][index], method["values"]) for index in method["outputs"])
+            constants.add_row(_plain(method["name"]), ", ".join(values))
+            continue
         on_npu, calls = npu_share(method)
         console.print(f"\n[bold]method {_plain(method['name'])}[/bold]: {on_npu} of {calls} calls on the NPU")
-        for table in _method_tables(method):
-            if table.row_count:
-                console.print(table)
+        _print_tables(_method_tables(method), console)
+        for delegate in method["delegates"]:
+            _print_commands(delegate, console)
+    _print_tables([constants], console)
+
+
+def _print_commands(delegate: _Row, console: Console) -> None:
+    """The disassembly: one line for each command, operations stand out."""
+    commands = delegate.get("vela", {}).get("commands", ())
+    if commands:
+        console.print(f"[dim]command stream of delegate {delegate['index']}, {len(commands)} commands[/dim]")
+    for row in commands:
+        fields = " ".join(f"{name}={value:#x}" for name, value in row["fields"].items())
+        line = f"{row['offset']:#06x}  {row['name']:<28} {fields}".rstrip()
+        style = "bold" if row["name"].startswith("NPU_OP_") else None
+        console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _print_tables(tables: Sequence[Table], console: Console) -> None:
+    for table in tables:
+        if table.row_count:
+            console.print(table)
 
 
 def _plain(value: object) -> str:
@@ -98,7 +122,7 @@ def _instruction_table(method: _Row) -> Table:
     table = _table("instructions", "#", "runs on", "operator", "arguments")
     values = method["values"]
     for row in method["instructions"]:
-        arguments = ", ".join(_argument(values[index]) for index in row.get("args", ()))
+        arguments = ", ".join(_argument(values[index], values) for index in row.get("args", ()))
         if "args" not in row:
             arguments = ", ".join(
                 f"{key} {value}" for key, value in row.items() if key not in ("index", "kind", "runs_on")
@@ -109,17 +133,19 @@ def _instruction_table(method: _Row) -> Table:
     return table
 
 
-def _argument(value: _Row) -> str:
+def _argument(value: _Row, values: Sequence[_Row]) -> str:
     """A value as an argument: a tensor by its number, a scalar as it is, a list by its items."""
     if value["kind"] == "Tensor":
         return f"%{value['index']}"
-    if "items" in value:
-        items = value["items"]
-        sign = "%" if value["kind"] in ("IntList", "TensorList", "OptionalTensorList") else ""
-        shown = [f"{sign}{item}" for item in items[:_LIST_ITEMS_SHOWN]]
-        more = ["…"] if len(items) > _LIST_ITEMS_SHOWN else []
-        return _plain("[" + " ".join(shown + more) + "]")
-    return _plain(value.get("value"))
+    if "items" not in value:
+        return _plain(value.get("value"))
+    items = value["items"][:_LIST_ITEMS_SHOWN]
+    if value["kind"] in ("IntList", "TensorList", "OptionalTensorList"):
+        shown = ["None" if item < 0 else _argument(values[item], values) for item in items]
+    else:
+        shown = [_plain(item) for item in items]
+    more = ["…"] if len(value["items"]) > len(items) else []
+    return _plain("[") + " ".join(shown + more) + "]"
 
 
 def _delegate_table(delegates: Sequence[_Row]) -> Table:
@@ -148,7 +174,7 @@ def _vela_table(delegate: _Row) -> Table:
     for kind in ("inputs", "outputs"):
         for index, slot in enumerate(vela[kind]):
             where = (
-                f"{slot['shape']} × {slot['element_bytes']}, region {slot['region']} at {slot['offset']:,}"
+                f"{slot['shape']} x {slot['element_bytes']}, region {slot['region']} at {slot['offset']:,}"
             )
             table.add_row(f"{kind[:-1]} {index}", f"{slot['bytes']:,}", _plain(where))
     return table

@@ -17,11 +17,12 @@ Description = dict[str, Any]
 NOTHING_DELEGATED = "the program delegates nothing to an Ethos-U"
 
 
-def describe(program: pte.Pte) -> Description:
+def describe(program: pte.Pte, *, commands: bool = False) -> Description:
     """The content of `program`: target, methods, segments. Sizes and offsets are in bytes.
 
-    Values are referred to by their index in `methods[].values`. Raises InputError when the file contradicts
-    itself about its target.
+    Values are referred to by their index in `methods[].values`. With `commands`, each Ethos-U delegate gets
+    its disassembled command stream. Raises InputError when the file contradicts itself about its target, or
+    when a command does not exist.
     """
     target = program.target()
     return {
@@ -32,14 +33,14 @@ def describe(program: pte.Pte) -> Description:
             "extended_header": program.header.extended,
         },
         **({"target": asdict(target)} if target is not None else {}),
-        "methods": [_method(plan) for plan in program.plans],
+        "methods": [_method(plan, commands) for plan in program.plans],
         "segments": [asdict(segment) for segment in program.segments],
         "named_data": [{"key": key, "bytes": len(data)} for key, data in program.named_data.items()],
         "unavailable": [] if target is not None else [{"path": "/target", "reason": NOTHING_DELEGATED}],
     }
 
 
-def _method(plan: pte.ExecutionPlan) -> Description:
+def _method(plan: pte.ExecutionPlan, commands: bool) -> Description:
     instructions = [
         _instruction(index, row, plan)
         for chain in plan.chains
@@ -53,7 +54,7 @@ def _method(plan: pte.ExecutionPlan) -> Description:
             {"name": name, "runs_on": "CPU", "calls": calls}
             for name, calls in plan.called_operators().items()
         ],
-        "delegates": _delegates(plan),
+        "delegates": _delegates(plan, commands),
         "instructions": instructions,
         "memory_plan": _memory_plan(plan),
         "constant_bytes": _constant_bytes(plan),
@@ -78,14 +79,15 @@ def _instruction(index: int, row: pte.Instruction, plan: pte.ExecutionPlan) -> D
     return {**shared, "runs_on": "CPU", **asdict(row)}
 
 
-def _delegates(plan: pte.ExecutionPlan) -> list[Description]:
+def _delegates(plan: pte.ExecutionPlan, commands: bool) -> list[Description]:
     calls = Counter(row.delegate_index for row in plan.instructions if isinstance(row, pte.DelegateCall))
-    hashes: dict[int, str] = {}  # delegates may share a payload
-    for row in plan.delegates:
-        if row.payload_offset not in hashes:
-            hashes[row.payload_offset] = hashlib.sha256(row.payload).hexdigest()
+    pieces = {(row.payload_offset, len(row.payload)): row.payload for row in plan.delegates}  # may be shared
+    hashes = {key: hashlib.sha256(payload).hexdigest() for key, payload in pieces.items()}
     return [
-        _delegate(index, row, calls[index], hashes[row.payload_offset])
+        {
+            **_delegate(index, row, calls[index], hashes[row.payload_offset, len(row.payload)]),
+            **({"vela": _vela(row.vela, commands)} if row.vela is not None else {}),
+        }
         for index, row in enumerate(plan.delegates)
     ]
 
@@ -99,7 +101,6 @@ def _delegate(index: int, row: pte.Delegate, calls: int, sha256: str) -> Descrip
         "payload_bytes": len(row.payload),
         "sha256": sha256,
         "compile_specs": {key: _text(value) for key, value in row.compile_specs.items()},
-        **({"vela": _vela(row.vela)} if row.vela is not None else {}),
     }
 
 
@@ -111,7 +112,7 @@ def _text(value: bytes) -> str:
         return f"0x{value.hex()}"
 
 
-def _vela(vela: VelaBlocks) -> Description:
+def _vela(vela: VelaBlocks, commands: bool) -> Description:
     return {
         "accelerator": pte.accelerator(vela.config_word),
         "config_word": f"{vela.config_word:#010x}",
@@ -122,7 +123,25 @@ def _vela(vela: VelaBlocks) -> Description:
         "inputs": [_slot(slot) for slot in vela.inputs],
         "outputs": [_slot(slot) for slot in vela.outputs],
         "blocks": [asdict(block) for block in vela.blocks],
+        **({"commands": _commands(vela)} if commands else {}),
     }
+
+
+def _commands(vela: VelaBlocks) -> list[Description]:
+    """The command stream: byte offsets in it, names as in Arm's register headers, raw values of fields."""
+    from ethosu_sdk.npu import decode
+
+    generation: decode.Generation = (
+        "u85" if pte.accelerator(vela.config_word).startswith("ethos-u85") else "u55"
+    )
+    return [
+        {
+            "offset": row.offset,
+            "name": f"NPU_{row.type.name}",
+            "fields": {field.name: field.of(row.bits) for field in row.type.fields},
+        }
+        for row in decode.commands(vela.command_stream, generation)
+    ]
 
 
 def _slot(slot: TensorSlot) -> Description:

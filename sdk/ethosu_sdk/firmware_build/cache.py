@@ -1,26 +1,58 @@
-"""When a finished firmware may be used again: keys over content, never over times or paths."""
+"""When a finished firmware may be used again, and where what all models share is compiled.
+
+Keys are over content, never over times or paths.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from ethosu_sdk import records
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.errors import BuildError, InputError
 
 _NOT_FIRMWARE = ("tests",)  # folders that no firmware is built from
+_CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 
 
-def tree_hash(root: Path) -> str:
-    """SHA-256 over the names and contents of all source files below `root`."""
-    digest = hashlib.sha256()
+def work_directory(identity: Mapping[str, object]) -> Path | None:
+    """A folder for the objects that all models share. Each `identity` has its own; its user takes its lock.
+
+    Below $ETHOSU_SDK_CACHE, else the user's cache (XDG base directory specification); None where that cannot
+    be written.
+    """
+    root = os.environ.get(_CACHE_VARIABLE)
+    if root is None:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        root = os.path.join(base, "ethosu-sdk")
+    try:
+        folder = records.make_directory(Path(root).absolute() / "firmware" / build_key(identity)[:16])
+        return folder if os.access(folder, os.W_OK) else None
+    except BuildError:
+        return None
+
+
+def sources(root: Path) -> dict[str, bytes]:
+    """All files below `root` that a firmware is built from: name relative to it → content.
+
+    Raises InputError when one cannot be read.
+    """
+    found = {}
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root)
         if path.is_file() and not set(relative.parts) & set(_NOT_FIRMWARE):
-            digest.update(f"{relative.as_posix()}\0{records.sha256_file(path)}\n".encode())
-    return digest.hexdigest()
+            try:
+                found[relative.as_posix()] = path.read_bytes()
+            except OSError as error:
+                raise InputError(f"cannot read {path}: {error.strerror}") from error
+    return found
+
+
+def hashes(files: Mapping[str, bytes]) -> dict[str, str]:
+    """SHA-256 of each file by its name."""
+    return {name: records.sha256_bytes(content) for name, content in files.items()}
 
 
 def build_key(parts: Mapping[str, object]) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import proc, records, resources, tools
-from ethosu_sdk.errors import BuildError, ToolError
+from ethosu_sdk import proc, records, tools
+from ethosu_sdk.errors import BuildError, InputError, ToolError
 
 _CONFIGURE_TIMEOUT_S = 120.0
 _BUILD_TIMEOUT_S = 600.0
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 _SCHEMA_FILES = ("program.fbs", "scalar_type.fbs")
+_INCLUDE_ROOTS = ("/usr/include", "/usr/local/include")  # where firmware/runtime looks, too
 _CONFIGURED_FOR = "configured-for.json"
 
 
@@ -37,6 +39,10 @@ class Toolchain:
 
 def find_toolchain() -> Toolchain:
     """Everything a build needs. ToolError, with the package to install, for the first thing that lacks."""
+    if not any((Path(root) / "flatbuffers" / "flatbuffers.h").is_file() for root in _INCLUDE_ROOTS):
+        raise ToolError(
+            "the FlatBuffers headers, needed for build, are missing", "apt-get install libflatbuffers-dev"
+        )
     return Toolchain(tuple(tools.require(name) for name in _PROGRAMS), _schema_dir())
 
 
@@ -54,42 +60,92 @@ def _schema_dir() -> Path:
     )
 
 
-def build(*, preset: str, generated: Path, work: Path, toolchain: Toolchain, log: Path) -> tuple[Path, Path]:
-    """Compile and link in `work`; returns the ELF and the linker's map. BuildError when a step fails.
+@dataclass(frozen=True)
+class Configuration:
+    """What a CMake build tree is made for: another one needs another tree, or this one made anew."""
 
-    `work` is made anew when it was configured for another source tree or other tools.
+    sources: Mapping[str, bytes]  # the firmware tree: file name relative to it → content
+    preset: str
+    toolchain: Toolchain
+
+    def identity(self) -> records.Record:
+        """Everything that tells two build trees apart. Sources may change in one: Ninja sees that."""
+        return {
+            "preset": self.preset,
+            "schema": str(self.toolchain.schema_dir),
+            "programs": {row.tool.name: str(row.path) for row in self.toolchain.programs},
+            "versions": self.toolchain.versions(),
+        }
+
+
+def build(
+    configuration: Configuration, files: Mapping[str, bytes], work: Path, log: Path
+) -> tuple[Path, Path]:
+    """Write sources and generated `files`, compile and link in `work`; returns the ELF and the linker's map.
+
+    Ninja compares times, and sources that were replaced may be older than their objects: it sees a copy, in
+    which what changed is new. `work` is made anew when it was for another configuration. BuildError, with the
+    last lines of the output, when a step fails; `log` has all of it.
     """
-    source = resources.directory("firmware")
-    arguments = [
-        toolchain.path("cmake"),
-        "-S",
-        str(source),
-        "-B",
-        str(work),
-        "--preset",
-        preset,
-        f"-DETHOSU_GENERATED_DIR={generated}",
-        f"-DETHOSU_PTE_SCHEMA_DIR={toolchain.schema_dir}",
-        f"-DCMAKE_MAKE_PROGRAM={toolchain.path('ninja')}",
-    ]
-    identity = {"arguments": arguments, "tools": toolchain.versions()}
-    _discard_foreign(work, identity)
-    jobs = str(max(1, len(os.sched_getaffinity(0))))
+    source, generated = work / "source", work / "generated"
+    toolchain = configuration.toolchain
+    _discard_foreign(work, configuration.identity())
+    mirror(source, configuration.sources)
+    mirror(generated, files)
     if not (work / _CONFIGURED_FOR).is_file():
-        proc.run(arguments, timeout_s=_CONFIGURE_TIMEOUT_S, log=log)
-        records.write_json(work / _CONFIGURED_FOR, identity)
+        arguments = ["-S", str(source), "-B", str(work / "objects"), "--preset", configuration.preset]
+        variables = {
+            "ETHOSU_GENERATED_DIR": generated,
+            "ETHOSU_PTE_SCHEMA_DIR": toolchain.schema_dir,
+            "CMAKE_MAKE_PROGRAM": toolchain.path("ninja"),
+        }
+        argv = [
+            toolchain.path("cmake"),
+            *arguments,
+            *(f"-D{name}={value}" for name, value in variables.items()),
+        ]
+        proc.run(argv, timeout_s=_CONFIGURE_TIMEOUT_S, log=log)
+        records.write_json(work / _CONFIGURED_FOR, configuration.identity())
+    jobs = str(len(os.sched_getaffinity(0)))
     proc.run(
-        [toolchain.path("cmake"), "--build", str(work), "-j", jobs, "--target", "executor_runner"],
+        [
+            toolchain.path("cmake"),
+            "--build",
+            str(work / "objects"),
+            "-j",
+            jobs,
+            "--target",
+            "executor_runner",
+        ],
         timeout_s=_BUILD_TIMEOUT_S,
         log=log,
     )
-    return work / "executor_runner.elf", work / "executor_runner.map"
+    return work / "objects" / "executor_runner.elf", work / "objects" / "executor_runner.map"
+
+
+def mirror(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Give `folder` exactly these files; one that is unchanged keeps its time stamp, for Ninja's sake."""
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        if path.is_file() and path.relative_to(folder).as_posix() not in files:
+            path.unlink()
+    for name, content in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            records.make_directory(path.parent)
+            records.write_bytes(path, content)
 
 
 def _discard_foreign(work: Path, identity: records.Record) -> None:
-    stamp = work / _CONFIGURED_FOR
-    if work.is_dir() and not (stamp.is_file() and records.read_json(stamp) == identity):
-        try:
-            shutil.rmtree(work)
-        except OSError as error:
-            raise BuildError(f"cannot clear {work}: {error.strerror}") from error
+    if not work.is_dir() or _configured_for(work) == identity:
+        return
+    try:
+        shutil.rmtree(work)
+    except OSError as error:
+        raise BuildError(f"cannot clear {work}: {error.strerror}") from error
+
+
+def _configured_for(work: Path) -> records.Record | None:
+    try:
+        return records.read_json(work / _CONFIGURED_FOR)
+    except InputError:  # no note, or a damaged one
+        return None

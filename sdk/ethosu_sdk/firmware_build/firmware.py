@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from dataclasses import dataclass
@@ -93,11 +94,13 @@ def build(
     start = time.monotonic()
     recipe = _recipe(pte_path, boards.board(board or boards.BOARDS[0]), method, inferences, npu_timeout_ms)
     toolchain = cmake.find_toolchain()
+    source = resources.directory("firmware")
+    configuration = cmake.Configuration(cache.sources(source), recipe.board.preset, toolchain)
     key = cache.build_key(
         {
-            "files": {name: records.sha256_bytes(content) for name, content in recipe.files.items()},
-            "firmware": cache.tree_hash(resources.directory("firmware")),
-            "preset": recipe.board.preset,
+            "files": cache.hashes(recipe.files),
+            "sources": cache.hashes(configuration.sources),
+            "preset": configuration.preset,
             "toolchain": toolchain.versions(),
         }
     )
@@ -106,7 +109,8 @@ def build(
         stamp = out_dir / _WORK / "current.json"
         cached = cache.is_current(stamp, key, products)
         if not cached:
-            _compile(recipe, out_dir / _WORK, toolchain, products)
+            shared = cache.work_directory({"source": str(source), "preset": configuration.preset})
+            _compile(recipe, configuration, out_dir / _WORK, shared, products)
             cache.remember(stamp, key, products)
     return _describe(recipe, products, key, cached, toolchain, time.monotonic() - start)
 
@@ -118,7 +122,7 @@ def _recipe(
         raise InputError(f"a run of {inferences} inferences cannot be built", "one at least")
     data = _read(path)
     program = pte.parse(data)
-    name = method or _default_method(program)
+    name = _method_name(program, method)
     plan = program.plan(name)
     target = program.target()
     known = kernels.manifest(resources.directory("firmware") / "kernels" / "kernels.toml")
@@ -148,10 +152,10 @@ def _read(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _default_method(program: pte.Pte) -> str:
+def _method_name(program: pte.Pte, wish: str | None) -> str:
     names = [plan.name for plan in program.plans]
-    name = names[0] if len(names) == 1 else DEFAULT_METHOD
-    if not _METHOD_NAME.fullmatch(name):
+    name = wish or (names[0] if len(names) == 1 else DEFAULT_METHOD)
+    if not _METHOD_NAME.fullmatch(name):  # it becomes C++ source
         raise InputError(f"the method name {name!r} is not an identifier")
     return name
 
@@ -178,17 +182,20 @@ def _requirements(data: bytes, plan: pte.ExecutionPlan, target: Target | None) -
     )
 
 
-def _compile(recipe: _Recipe, work: Path, toolchain: cmake.Toolchain, products: dict[str, Path]) -> None:
-    generated = records.make_directory(work / "generated")
-    for name, content in recipe.files.items():
-        generate.write_if_changed(generated / name, content)
-    log = work / "build.log"
+def _compile(
+    recipe: _Recipe,
+    configuration: cmake.Configuration,
+    folder: Path,
+    shared: Path | None,
+    products: dict[str, Path],
+) -> None:
+    """Build in the tree that all models share, or else in `folder`, and copy what came of it."""
+    log = folder / "build.log"
     log.unlink(missing_ok=True)
-    fresh = cmake.build(
-        preset=recipe.board.preset, generated=generated, work=work / "build", toolchain=toolchain, log=log
-    )
-    for made, final in zip(fresh, products.values(), strict=True):
-        records.write_bytes(final, made.read_bytes())
+    with records.locked(shared) if shared else contextlib.nullcontext():  # the caller has locked `folder`
+        fresh = cmake.build(configuration, recipe.files, (shared or folder) / "build", log)
+        for made, final in zip(fresh, products.values(), strict=True):
+            records.write_bytes(final, made.read_bytes())
 
 
 def _describe(

@@ -1,15 +1,10 @@
-"""The generated files of one firmware: text from facts, written only when it changed.
-
-An unchanged file keeps its time stamp, so that Ninja compiles no more than it must.
-"""
+"""The generated files of one firmware: text from facts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.firmware_build.kernels import Kernel
 from ethosu_sdk.firmware_build.layout import Layout
 
@@ -77,17 +72,11 @@ def placement_script(layout: Layout) -> str:
 def selected_kernels(kernels: Sequence[Kernel]) -> str:
     """The text of selected_kernels.cpp: a table of exactly the kernels that the program calls."""
     rows = [f'    {{"{row.name}", "{row.overload}", kernels::{row.function}}},' for row in kernels]
-    declarations = [f"Status {row.function}(KernelContext&, Span<Value* const>);" for row in kernels]
     return "\n".join(
         [
             _NOTICE,
             '#include "app/selected_kernels.hpp"',
-            "",
-            "namespace ethosu_sdk::kernels {",
-            "",
-            *declarations,
-            "",
-            "}  // namespace ethosu_sdk::kernels",
+            '#include "kernels/kernels.hpp"',
             "",
             "namespace ethosu_sdk::app {",
             "namespace {",
@@ -106,9 +95,3 @@ def selected_kernels(kernels: Sequence[Kernel]) -> str:
             "",
         ]
     )
-
-
-def write_if_changed(path: Path, content: bytes) -> None:
-    """Give `path` this content, leaving the file alone when it has it already."""
-    if not path.is_file() or path.read_bytes() != content:
-        records.write_bytes(path, content)

@@ -7,32 +7,28 @@ from __future__ import annotations
 
 from ethosu_sdk import pte
 
-# Bytes for each thing, rounded up from sizeof on the 32-bit target: being generous costs no file space.
-_FIXED = 1024
-_PER_VALUE = 32
-_PER_TENSOR = 128
-_PER_LIST_ITEM = 16
-_PER_OPERATOR = 16
-_PER_INSTRUCTION = 16
-_PER_ARGUMENT = 8
-_PER_DELEGATE = 32
+# Sizes on the 32-bit target with room for alignment, and half as much again for what the runtime may grow to.
+_STATE = 512
+_VALUE = 36
+_TENSOR = 40
+_DIMENSION = 6
+_LIST_ITEM = 6
+_OPERATOR = 24
+_ARGUMENT = 6
 
 
 def method_pool_bytes(plan: pte.ExecutionPlan) -> int:
-    """Bytes of the method pool that always suffice for `plan`, a multiple of 16."""
-    tensors = sum(isinstance(value, pte.Tensor) for value in plan.values)
+    """Bytes of the method pool that suffice for `plan`, a multiple of 16."""
+    tensors = [value for value in plan.values if isinstance(value, pte.Tensor)]
     items = sum(len(value.items) for value in plan.values if isinstance(value, pte.List))
-    arguments = sum(
-        len(row.args) for row in plan.instructions if isinstance(row, pte.KernelCall | pte.DelegateCall)
-    )
+    calls = (row for row in plan.instructions if isinstance(row, pte.KernelCall | pte.DelegateCall))
     total = (
-        _FIXED
-        + _PER_VALUE * len(plan.values)
-        + _PER_TENSOR * tensors
-        + _PER_LIST_ITEM * items
-        + _PER_OPERATOR * len(plan.operators)
-        + _PER_INSTRUCTION * len(plan.instructions)
-        + _PER_ARGUMENT * arguments
-        + _PER_DELEGATE * len(plan.delegates)
+        _STATE
+        + _VALUE * len(plan.values)
+        + _TENSOR * len(tensors)
+        + _DIMENSION * sum(len(tensor.sizes) for tensor in tensors)
+        + _LIST_ITEM * items
+        + _OPERATOR * len(plan.operators)
+        + _ARGUMENT * max((len(row.args) for row in calls), default=0)
     )
     return -(-total // 16) * 16

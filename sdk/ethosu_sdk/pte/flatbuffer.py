@@ -35,7 +35,9 @@ _SCALARS = {
     "double": "d",
 }
 _MAX_BYTES = 1 << 31  # offsets have 32 bits, those to vtables a sign
+# Far more than any program has; they bound the memory that a hostile file can make the reader use.
 _MAX_TABLES = 1 << 20
+_MAX_ELEMENTS = 1 << 22
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _I32 = struct.Struct("<i")
@@ -96,6 +98,7 @@ class FlatBuffer:
         self.schema = schema
         self._left_bytes = 2 * len(data)
         self._left_tables = _MAX_TABLES
+        self._left_elements = _MAX_ELEMENTS
         self._vtables: dict[tuple[int, str], tuple[int, tuple[int, ...]]] = {}
 
     def root(self, kind: str) -> Table:
@@ -114,6 +117,12 @@ class FlatBuffer:
         if self._left_tables < 0:
             raise table.error(f"comes after {_MAX_TABLES:,} other tables")
 
+    def count_elements(self, count: int, table: Table) -> None:
+        """Account for the `count` numbers of a vector in `table`."""
+        self._left_elements -= count
+        if self._left_elements < 0:
+            raise table.error(f"holds a vector that takes the program to more than {_MAX_ELEMENTS:,} numbers")
+
     def vtable(self, table: Table, position: int) -> tuple[int, tuple[int, ...]]:
         """Where the fields of `table` end, and the offset of each slot, from the vtable at `position`."""
         key = (position, table.kind)
@@ -130,11 +139,10 @@ class FlatBuffer:
         # The size of the table that stands next is of no use: ExecuTorch's writer shares vtables between
         # tables whose fields have equal offsets but different sizes.
         count = (vtable_bytes - 4) // 2
-        offsets = _format(count, "H").unpack_from(self.data, position + 4)
         slots = self.schema.slots[table.kind]
-        if any(offsets[slots:]):
+        if count > slots:  # writers leave out the slots after the last field that is present
             raise table.error("has a field that is not known", _NEWER_HINT)
-        offsets = (offsets + (0,) * slots)[:slots]
+        offsets = _format(count, "H").unpack_from(self.data, position + 4) + (0,) * (slots - count)
         ends = [4]
         for name, field in self.schema.tables[table.kind].items():
             parts = ((field.slot, field.size), (field.slot + 1, 4))[: 1 + field.is_union]
@@ -306,6 +314,7 @@ class Table:
     def _elements(self, name: str) -> tuple[int, ...]:
         code = _SCALARS[self._fields[name].type.strip("[]")]
         start, count = self._vector(name, struct.calcsize(f"<{code}"))
+        self._buffer.count_elements(count, self)
         return struct.unpack_from(f"<{count}{code}", self._buffer.data, start) if count else ()
 
     def tables(self, name: str) -> list[Table]:

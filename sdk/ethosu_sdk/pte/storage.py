@@ -54,20 +54,21 @@ class Storage:
     inline: tuple[Piece, ...]  # Program.backend_delegate_data
     constants: Subsegment | None
     mutable: tuple[Subsegment, ...]
-    decoded: dict[int, VelaBlocks] = field(default_factory=dict)  # by offset: delegates may share a payload
+    decoded: dict[tuple[int, int], VelaBlocks] = field(default_factory=dict)  # delegates may share a payload
 
     def vela(self, piece: Piece, delegate: Table) -> VelaBlocks:
         """The Ethos-U payload in `piece`, which `delegate` refers to."""
-        if piece.offset not in self.decoded:
+        key = piece.offset, len(piece.data)
+        if key not in self.decoded:
             if piece.offset % _PAYLOAD_ALIGNMENT:
                 raise delegate.error(
                     f"starts at byte {piece.offset}, not a multiple of 16", field="processed"
                 )
             try:
-                self.decoded[piece.offset] = vela_blocks.parse(piece.data)
+                self.decoded[key] = vela_blocks.parse(piece.data)
             except InputError as error:
                 raise InputError(f"{delegate.where}: {error.message}", error.hint) from error
-        return self.decoded[piece.offset]
+        return self.decoded[key]
 
     def delegate_payload(self, reference: Table) -> Piece:
         """What a BackendDelegateDataReference refers to."""
@@ -80,7 +81,7 @@ class Storage:
 
 def read_storage(root: Table, file: memoryview, header: Header) -> tuple[Storage, tuple[Segment, ...]]:
     """The storage of the program whose root table is `root`, and its segments."""
-    segments = tuple(_segment(table, header, len(file)) for table in root.tables("segments"))
+    segments = _segments(root, header, len(file))
     pieces = tuple(Piece(row.offset, file[row.offset : row.offset + row.size]) for row in segments)
     _check_no_constant_buffer(root)
     constants = root.table("constant_segment")
@@ -91,6 +92,18 @@ def read_storage(root: Table, file: memoryview, header: Header) -> tuple[Storage
         mutable=tuple(_subsegment(table, pieces) for table in root.tables("mutable_data_segments")),
     )
     return storage, segments
+
+
+def _segments(root: Table, header: Header, file_bytes: int) -> tuple[Segment, ...]:
+    """All segments: in the order of their offsets and apart from each other, but for empty ones."""
+    tables = root.tables("segments")
+    segments = tuple(_segment(table, header, file_bytes) for table in tables)
+    end = header.segment_base
+    for table, segment in zip(tables, segments, strict=True):
+        if segment.size and segment.offset < end:
+            raise table.error(f"starts at byte {segment.offset}, before the one before it ends")
+        end = max(end, segment.offset + segment.size)
+    return segments
 
 
 def _segment(table: Table, header: Header, file_bytes: int) -> Segment:

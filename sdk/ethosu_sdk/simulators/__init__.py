@@ -1,5 +1,7 @@
 """Simulators: they run a firmware and hand back what it printed and how it ended."""
 
 from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult, Simulator
+from ethosu_sdk.simulators.create import create
+from ethosu_sdk.simulators.events import choose_events, events
 
-__all__ = ["SimulationRequest", "SimulationResult", "Simulator"]
+__all__ = ["SimulationRequest", "SimulationResult", "Simulator", "choose_events", "create", "events"]

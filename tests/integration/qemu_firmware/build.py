@@ -10,7 +10,7 @@ from pathlib import Path
 _FOLDER = Path(__file__).parent
 _SOURCES = {"scenarios": ("start.c", "scenarios.c"), "forms": ("start.c", "forms.c", "forms.S")}
 _COMMAND = (
-    *("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m55", "-mfloat-abi=hard", "-O2"),
+    *("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m55+nomve+nofp", "-mfloat-abi=soft", "-O2"),
     *("-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib"),
     *("-Wl,--fatal-warnings", "-Wl,--no-warn-rwx-segments"),
 )

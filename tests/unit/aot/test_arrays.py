@@ -1,7 +1,5 @@
 """Reading example inputs and calibration samples from `.npz` files."""
 
-import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -43,48 +41,10 @@ def test_wrong_content_is_refused(tmp_path: Path, content: dict[str, NDArray[Any
         arrays.read_inputs(path)
 
 
-def good_npz() -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, input0=np.arange(64, dtype=np.float32))
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize("length", [0, 1, 30, 100, 300])
-def test_truncated_file_is_refused(tmp_path: Path, length: int) -> None:
-    path = tmp_path / "cut.npz"
-    path.write_bytes(good_npz()[:length])
-    with pytest.raises(InputError, match=r"cut\.npz"):
-        arrays.read_inputs(path)
-
-
-@pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
-def test_every_damaged_byte_is_refused_or_harmless(tmp_path: Path, mask: int) -> None:
-    path = tmp_path / "flipped.npz"
-    good = good_npz()
-    refused = 0
-    for position in range(len(good)):
-        path.write_bytes(good[:position] + bytes([good[position] ^ mask]) + good[position + 1 :])
-        try:
-            (array,) = arrays.read_inputs(path)
-        except InputError:
-            refused += 1
-        else:
-            np.testing.assert_array_equal(array, np.arange(64, dtype=np.float32))
-    assert refused > 256  # at the least the tensor's own bytes, which the zip's CRC covers
-
-
-def test_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no file"):
-        arrays.read_inputs(tmp_path / "absent.npz")
-
-
-def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "_MAX_BYTES", 1000)
-    path = tmp_path / "bomb.npz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("input0.npy", b"\0" * 1001)
-    with pytest.raises(InputError, match="the limit is 1000"):
-        arrays.read_inputs(path)
+def test_what_a_compilation_wrote_can_be_given_as_inputs(tmp_path: Path) -> None:
+    path = tmp_path / "net.io.npz"
+    np.savez(path, input0=np.int32(4), output0=np.int32(5), output1=np.int32(6))
+    assert [int(array) for array in arrays.read_inputs(path)] == [4]
 
 
 def test_check_inputs() -> None:

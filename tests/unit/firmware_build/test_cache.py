@@ -17,20 +17,19 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def test_the_tree_hash_follows_names_and_contents(tree: Path) -> None:
-    seen = {cache.tree_hash(tree)}
-    (tree / "app" / "main.cpp").write_text("two")
-    seen.add(cache.tree_hash(tree))
-    (tree / "app" / "main.cpp").rename(tree / "app" / "other.cpp")
-    seen.add(cache.tree_hash(tree))
-    assert len(seen) == 3
-
-
-def test_tests_are_no_part_of_a_firmware(tree: Path) -> None:
-    before = cache.tree_hash(tree)
+def test_sources_are_all_files_but_tests(tree: Path) -> None:
     (tree / "app" / "tests").mkdir()
     (tree / "app" / "tests" / "x.cpp").write_text("x")
-    assert cache.tree_hash(tree) == before
+    assert cache.sources(tree) == {"app/main.cpp": b"one"}
+
+
+def test_hashes_follow_names_and_contents(tree: Path) -> None:
+    seen = [cache.hashes(cache.sources(tree))]
+    (tree / "app" / "main.cpp").write_text("two")
+    seen.append(cache.hashes(cache.sources(tree)))
+    (tree / "app" / "main.cpp").rename(tree / "app" / "other.cpp")
+    seen.append(cache.hashes(cache.sources(tree)))
+    assert len({cache.build_key(row) for row in seen}) == 3
 
 
 def test_a_stamp_holds_only_for_its_key_and_its_products(tmp_path: Path) -> None:
@@ -56,3 +55,27 @@ def test_the_key_follows_every_part() -> None:
     keys = {cache.build_key(parts) for parts in ({"a": 1}, {"a": 2}, {"b": 1}, {"a": 1, "b": 1})}
     assert len(keys) == 4
     assert cache.build_key({"a": 1, "b": 2}) == cache.build_key({"b": 2, "a": 1})
+
+
+def test_the_work_folder_is_one_for_each_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ETHOSU_SDK_CACHE", str(tmp_path / "cache"))
+    one = cache.work_directory({"source": "/a"})
+    assert one is not None
+    assert one == cache.work_directory({"source": "/a"})
+    assert one != cache.work_directory({"source": "/b"})
+    assert one.parent == tmp_path / "cache" / "firmware"
+
+
+def test_a_cache_that_cannot_be_written_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    monkeypatch.setenv("ETHOSU_SDK_CACHE", str(blocked))
+    assert cache.work_directory({"source": "/a"}) is None
+
+
+def test_the_user_cache_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ETHOSU_SDK_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = cache.work_directory({})
+    assert folder is not None
+    assert folder.is_relative_to(tmp_path / "ethosu-sdk" / "firmware")

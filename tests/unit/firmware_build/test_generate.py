@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ethosu_sdk.firmware_build import boards, generate, layout
 from ethosu_sdk.firmware_build.generate import Configuration
 from ethosu_sdk.firmware_build.kernels import Kernel
@@ -69,13 +67,3 @@ def test_selected_kernels_names_exactly_what_was_chosen() -> None:
     assert text.count("kernels::softmax_out") == 1
     assert "return {table, 1};" in text
     assert "return {table, 0};" in generate.selected_kernels([])
-
-
-def test_an_unchanged_file_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "x.hpp"
-    generate.write_if_changed(path, b"one")
-    inode = path.stat().st_ino
-    generate.write_if_changed(path, b"one")
-    assert path.stat().st_ino == inode
-    generate.write_if_changed(path, b"two")
-    assert path.read_bytes() == b"two"

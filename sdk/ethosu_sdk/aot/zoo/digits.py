@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import records
+from ethosu_sdk import npz, records
 from ethosu_sdk.aot import cache
 
 _SEED = 1
@@ -91,10 +91,8 @@ def _weights(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
     path = cache.directory("zoo") / f"digits_cnn-{_weights_key()}.npz"
     with records.locked(path.parent):
         if not path.is_file():
-            trained = _train(images, labels)
-            records.write_atomic(path, lambda temporary: cache.save_arrays(temporary, trained))
-    with np.load(path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+            npz.write_npz(path, _train(images, labels))
+    return npz.read_npz(path)
 
 
 def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:

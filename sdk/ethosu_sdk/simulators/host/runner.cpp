@@ -46,294 +46,295 @@ using executorch::runtime::MethodMeta;
 using executorch::runtime::Program;
 using executorch::runtime::Result;
 using executorch::runtime::Span;
-using executorch::runtime::Tag;
 
 using Blob = std::vector<std::uint8_t>;
 
 enum class Kind : std::uint32_t {
-    kDelegate = 1,  // to the parent: index, payload; back: number of inputs
-    kReady = 2,     // to the parent: number of inputs, then a descriptor for each input and each output
-    kExecute = 3,   // to the parent: index, descriptor and data of each input, descriptor of each output; back: outputs
-    kDone = 4,      // to the parent: descriptor and data of each output
-    kError = 5,     // to the parent: text
-    kRun = 6,       // from the parent: data of each input
-    kFail = 7,      // from the parent: it could not execute the delegate
+  kDelegate = 1,  // to the parent: index, payload; back: number of inputs
+  kReady = 2,     // to the parent: number of inputs, then a descriptor for each input and each output
+  kExecute = 3,   // to the parent: index, inputs as descriptor and data, output descriptors; back: outputs
+  kDone = 4,      // to the parent: descriptor and data of each output
+  kError = 5,     // to the parent: text
+  kRun = 6,       // from the parent: data of each input
 };
 
 // Planned buffers are aligned as the firmware's are; ExecuTorch plans tensors at multiples of 16.
 constexpr std::size_t kAlignment = 64;
 
-[[noreturn]] void parent_is_gone() { std::_Exit(1); }
+[[noreturn]] void parent_is_gone() {
+  std::_Exit(1);
+}
 
 class Socket {
-   public:
-    explicit Socket(int descriptor) : descriptor_(descriptor) {}
+ public:
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
 
-    void send(Kind kind, const std::vector<Blob>& blobs) const {
-        const std::uint32_t head[2] = {static_cast<std::uint32_t>(kind), static_cast<std::uint32_t>(blobs.size())};
-        write_all(head, sizeof head);
-        for (const Blob& blob : blobs) {
-            const std::uint64_t size = blob.size();
-            write_all(&size, sizeof size);
-            write_all(blob.data(), blob.size());
-        }
+  void send(Kind kind, const std::vector<Blob>& blobs) const {
+    const std::uint32_t head[2] = {static_cast<std::uint32_t>(kind),
+                                   static_cast<std::uint32_t>(blobs.size())};
+    write_all(head, sizeof head);
+    for (const Blob& blob : blobs) {
+      const std::uint64_t size = blob.size();
+      write_all(&size, sizeof size);
+      write_all(blob.data(), blob.size());
     }
+  }
 
-    Kind receive(std::vector<Blob>& blobs) const {
-        std::uint32_t head[2];
-        read_all(head, sizeof head);
-        blobs.resize(head[1]);
-        for (Blob& blob : blobs) {
-            std::uint64_t size = 0;
-            read_all(&size, sizeof size);
-            blob.resize(size);
-            read_all(blob.data(), blob.size());
-        }
-        return static_cast<Kind>(head[0]);
+  Kind receive(std::vector<Blob>& blobs) const {
+    std::uint32_t head[2];
+    read_all(head, sizeof head);
+    blobs.resize(head[1]);
+    for (Blob& blob : blobs) {
+      std::uint64_t size = 0;
+      read_all(&size, sizeof size);
+      blob.resize(size);
+      read_all(blob.data(), blob.size());
     }
+    return static_cast<Kind>(head[0]);
+  }
 
-   private:
-    void write_all(const void* data, std::size_t size) const {
-        const auto* at = static_cast<const std::uint8_t*>(data);
-        while (size > 0) {
-            const ssize_t count = ::write(descriptor_, at, size);
-            if (count <= 0) {
-                if (count < 0 && errno == EINTR) continue;
-                parent_is_gone();
-            }
-            at += count;
-            size -= static_cast<std::size_t>(count);
-        }
+ private:
+  void write_all(const void* data, std::size_t size) const {
+    const auto* at = static_cast<const std::uint8_t*>(data);
+    while (size > 0) {
+      const ssize_t count = ::write(descriptor_, at, size);
+      if (count <= 0) {
+        if (count < 0 && errno == EINTR) continue;
+        parent_is_gone();
+      }
+      at += count;
+      size -= static_cast<std::size_t>(count);
     }
+  }
 
-    void read_all(void* data, std::size_t size) const {
-        auto* at = static_cast<std::uint8_t*>(data);
-        while (size > 0) {
-            const ssize_t count = ::read(descriptor_, at, size);
-            if (count <= 0) {
-                if (count < 0 && errno == EINTR) continue;
-                parent_is_gone();
-            }
-            at += count;
-            size -= static_cast<std::size_t>(count);
-        }
+  void read_all(void* data, std::size_t size) const {
+    auto* at = static_cast<std::uint8_t*>(data);
+    while (size > 0) {
+      const ssize_t count = ::read(descriptor_, at, size);
+      if (count <= 0) {
+        if (count < 0 && errno == EINTR) continue;
+        parent_is_gone();
+      }
+      at += count;
+      size -= static_cast<std::size_t>(count);
     }
+  }
 
-    int descriptor_;
+  int descriptor_;
 };
 
 const Socket* g_socket = nullptr;
 
 void append(Blob& blob, std::uint32_t word) {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&word);
-    blob.insert(blob.end(), bytes, bytes + sizeof word);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&word);
+  blob.insert(blob.end(), bytes, bytes + sizeof word);
 }
 
 Blob number(std::uint32_t value) {
-    Blob blob;
-    append(blob, value);
-    return blob;
+  Blob blob;
+  append(blob, value);
+  return blob;
 }
 
 // ScalarType, rank, sizes, dim_order.
 template <typename Described>
 Blob descriptor(const Described& tensor) {
-    Blob blob;
-    append(blob, static_cast<std::uint32_t>(tensor.scalar_type()));
-    append(blob, static_cast<std::uint32_t>(tensor.sizes().size()));
-    for (const auto size : tensor.sizes()) append(blob, static_cast<std::uint32_t>(size));
-    for (const auto axis : tensor.dim_order()) append(blob, static_cast<std::uint32_t>(axis));
-    return blob;
+  Blob blob;
+  append(blob, static_cast<std::uint32_t>(tensor.scalar_type()));
+  append(blob, static_cast<std::uint32_t>(tensor.sizes().size()));
+  for (const auto size : tensor.sizes()) append(blob, static_cast<std::uint32_t>(size));
+  for (const auto axis : tensor.dim_order()) append(blob, static_cast<std::uint32_t>(axis));
+  return blob;
 }
 
 Blob content(const Tensor& tensor) {
-    const auto* data = static_cast<const std::uint8_t*>(tensor.const_data_ptr());
-    return Blob(data, data + tensor.nbytes());
+  const auto* data = static_cast<const std::uint8_t*>(tensor.const_data_ptr());
+  return Blob(data, data + tensor.nbytes());
 }
 
 struct Handle {
-    std::uint32_t index;
-    std::uint32_t inputs;
+  std::uint32_t index;
+  std::uint32_t inputs;
 };
 
 // Executes nothing itself: each call travels to the parent and back.
 class RemoteEthosU final : public BackendInterface {
-   public:
-    bool is_available() const override { return true; }
+ public:
+  bool is_available() const override { return true; }
 
-    Result<DelegateHandle*> init(BackendInitContext& context, FreeableBuffer* payload,
-                                 ArrayRef<CompileSpec>) const override {
-        auto* handle = context.get_runtime_allocator()->allocateInstance<Handle>();
-        if (handle == nullptr) return Error::MemoryAllocationFailed;
-        const auto* data = static_cast<const std::uint8_t*>(payload->data());
-        const std::uint32_t index = count_++;
-        g_socket->send(Kind::kDelegate, {number(index), Blob(data, data + payload->size())});
-        std::vector<Blob> reply;
-        if (g_socket->receive(reply) != Kind::kDelegate || reply.size() != 1 || reply[0].size() != 4) {
-            return Error::DelegateInvalidCompatibility;
-        }
-        std::uint32_t inputs = 0;
-        std::memcpy(&inputs, reply[0].data(), sizeof inputs);
-        new (handle) Handle{index, inputs};
-        payload->Free();
-        return handle;
+  Result<DelegateHandle*> init(BackendInitContext& context, FreeableBuffer* payload,
+                               ArrayRef<CompileSpec>) const override {
+    auto* handle = context.get_runtime_allocator()->allocateInstance<Handle>();
+    if (handle == nullptr) return Error::MemoryAllocationFailed;
+    const auto* data = static_cast<const std::uint8_t*>(payload->data());
+    const std::uint32_t index = count_++;
+    g_socket->send(Kind::kDelegate, {number(index), Blob(data, data + payload->size())});
+    std::vector<Blob> reply;
+    if (g_socket->receive(reply) != Kind::kDelegate || reply.size() != 1 || reply[0].size() != 4) {
+      return Error::DelegateInvalidCompatibility;
     }
+    std::uint32_t inputs = 0;
+    std::memcpy(&inputs, reply[0].data(), sizeof inputs);
+    new (handle) Handle{index, inputs};
+    payload->Free();
+    return handle;
+  }
 
-    Error execute(BackendExecutionContext&, DelegateHandle* opaque, Span<EValue*> arguments) const override {
-        const auto* handle = static_cast<const Handle*>(opaque);
-        if (arguments.size() < handle->inputs) return Error::InvalidArgument;
-        std::vector<Blob> request{number(handle->index)};
-        for (std::size_t i = 0; i < arguments.size(); ++i) {
-            if (!arguments[i]->isTensor()) return Error::InvalidArgument;
-            const Tensor& tensor = arguments[i]->toTensor();
-            request.push_back(descriptor(tensor));
-            if (i < handle->inputs) request.push_back(content(tensor));
-        }
-        g_socket->send(Kind::kExecute, request);
-        std::vector<Blob> results;
-        if (g_socket->receive(results) != Kind::kExecute || results.size() != arguments.size() - handle->inputs) {
-            return Error::DelegateInvalidHandle;
-        }
-        for (std::size_t i = 0; i < results.size(); ++i) {
-            Tensor& tensor = arguments[handle->inputs + i]->toTensor();
-            if (results[i].size() != tensor.nbytes()) return Error::InvalidArgument;
-            std::memcpy(tensor.mutable_data_ptr(), results[i].data(), results[i].size());
-        }
-        return Error::Ok;
+  Error execute(BackendExecutionContext&, DelegateHandle* opaque, Span<EValue*> arguments) const override {
+    const auto* handle = static_cast<const Handle*>(opaque);
+    if (arguments.size() < handle->inputs) return Error::InvalidArgument;
+    std::vector<Blob> request{number(handle->index)};
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i]->isTensor()) return Error::InvalidArgument;
+      const Tensor& tensor = arguments[i]->toTensor();
+      request.push_back(descriptor(tensor));
+      if (i < handle->inputs) request.push_back(content(tensor));
     }
+    g_socket->send(Kind::kExecute, request);
+    std::vector<Blob> results;
+    if (g_socket->receive(results) != Kind::kExecute || results.size() != arguments.size() - handle->inputs) {
+      return Error::DelegateInvalidHandle;
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      Tensor& tensor = arguments[handle->inputs + i]->toTensor();
+      if (results[i].size() != tensor.nbytes()) return Error::InvalidArgument;
+      std::memcpy(tensor.mutable_data_ptr(), results[i].data(), results[i].size());
+    }
+    return Error::Ok;
+  }
 
-   private:
-    mutable std::uint32_t count_ = 0;
+ private:
+  mutable std::uint32_t count_ = 0;
 };
 
 void fail(const std::string& what, Error error) {
-    char code[32];
-    std::snprintf(code, sizeof code, " (ExecuTorch error 0x%x)", static_cast<unsigned>(error));
-    const std::string text = what + code;
-    g_socket->send(Kind::kError, {Blob(text.begin(), text.end())});
+  char code[32];
+  std::snprintf(code, sizeof code, " (ExecuTorch error 0x%x)", static_cast<unsigned>(error));
+  const std::string text = what + code;
+  g_socket->send(Kind::kError, {Blob(text.begin(), text.end())});
 }
 
 // Owns the memory that the method's planned tensors live in.
 class PlannedMemory {
-   public:
-    explicit PlannedMemory(const MethodMeta& meta) {
-        for (std::size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
-            const std::size_t size = static_cast<std::size_t>(meta.memory_planned_buffer_size(i).get());
-            auto* data = static_cast<std::uint8_t*>(
-                ::operator new(size == 0 ? kAlignment : size, std::align_val_t{kAlignment}));
-            spans_.push_back({data, size});
-        }
+ public:
+  explicit PlannedMemory(const MethodMeta& meta) {
+    for (std::size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+      const std::size_t size = static_cast<std::size_t>(meta.memory_planned_buffer_size(i).get());
+      auto* data = static_cast<std::uint8_t*>(
+          ::operator new (size == 0 ? kAlignment : size, std::align_val_t{kAlignment}));
+      spans_.push_back({data, size});
     }
-    ~PlannedMemory() {
-        for (const auto& span : spans_) ::operator delete(span.data(), std::align_val_t{kAlignment});
-    }
-    PlannedMemory(const PlannedMemory&) = delete;
-    PlannedMemory& operator=(const PlannedMemory&) = delete;
+  }
+  ~PlannedMemory() {
+    for (const auto& span : spans_) ::operator delete (span.data(), std::align_val_t{kAlignment});
+  }
+  PlannedMemory(const PlannedMemory&) = delete;
+  PlannedMemory& operator=(const PlannedMemory&) = delete;
 
-    Span<Span<std::uint8_t>> spans() { return {spans_.data(), spans_.size()}; }
+  Span<Span<std::uint8_t>> spans() { return {spans_.data(), spans_.size()}; }
 
-   private:
-    std::vector<Span<std::uint8_t>> spans_;
+ private:
+  std::vector<Span<std::uint8_t>> spans_;
 };
 
 // Inputs are set before every execution: planned inputs share memory with later tensors.
 bool set_inputs(Method& method, const MethodMeta& meta, std::vector<Blob>& data) {
-    if (data.size() != meta.num_inputs()) {
-        fail("wrong number of inputs", Error::InvalidArgument);
-        return false;
+  if (data.size() != meta.num_inputs()) {
+    fail("wrong number of inputs", Error::InvalidArgument);
+    return false;
+  }
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    const auto tensor = meta.input_tensor_meta(i).get();
+    if (tensor.nbytes() != data[i].size()) {
+      fail("input " + std::to_string(i) + " has the wrong size", Error::InvalidArgument);
+      return false;
     }
-    for (std::size_t i = 0; i < data.size(); ++i) {
-        const auto tensor = meta.input_tensor_meta(i).get();
-        if (tensor.nbytes() != data[i].size()) {
-            fail("input " + std::to_string(i) + " has the wrong size", Error::InvalidArgument);
-            return false;
-        }
-        TensorImpl implementation(tensor.scalar_type(), static_cast<ssize_t>(tensor.sizes().size()),
-                                  const_cast<TensorImpl::SizesType*>(tensor.sizes().data()), data[i].data(),
-                                  const_cast<TensorImpl::DimOrderType*>(tensor.dim_order().data()));
-        const Error error = method.set_input(EValue(Tensor(&implementation)), i);
-        if (error != Error::Ok) {
-            fail("input " + std::to_string(i) + " was refused", error);
-            return false;
-        }
+    TensorImpl implementation(tensor.scalar_type(), static_cast<ssize_t>(tensor.sizes().size()),
+                              const_cast<TensorImpl::SizesType*>(tensor.sizes().data()), data[i].data(),
+                              const_cast<TensorImpl::DimOrderType*>(tensor.dim_order().data()));
+    const Error error = method.set_input(EValue(Tensor(&implementation)), i);
+    if (error != Error::Ok) {
+      fail("input " + std::to_string(i) + " was refused", error);
+      return false;
     }
-    return true;
+  }
+  return true;
 }
 
 bool describe(const MethodMeta& meta) {
-    std::vector<Blob> blobs{number(static_cast<std::uint32_t>(meta.num_inputs()))};
-    for (std::size_t i = 0; i < meta.num_inputs(); ++i) {
-        const auto tensor = meta.input_tensor_meta(i);
-        if (!tensor.ok()) {
-            fail("input " + std::to_string(i) + " is not a tensor", tensor.error());
-            return false;
-        }
-        blobs.push_back(descriptor(tensor.get()));
+  std::vector<Blob> blobs{number(static_cast<std::uint32_t>(meta.num_inputs()))};
+  for (std::size_t i = 0; i < meta.num_inputs(); ++i) {
+    const auto tensor = meta.input_tensor_meta(i);
+    if (!tensor.ok()) {
+      fail("input " + std::to_string(i) + " is not a tensor", tensor.error());
+      return false;
     }
-    for (std::size_t i = 0; i < meta.num_outputs(); ++i) {
-        const auto tensor = meta.output_tensor_meta(i);
-        if (!tensor.ok()) {
-            fail("output " + std::to_string(i) + " is not a tensor", tensor.error());
-            return false;
-        }
-        blobs.push_back(descriptor(tensor.get()));
+    blobs.push_back(descriptor(tensor.get()));
+  }
+  for (std::size_t i = 0; i < meta.num_outputs(); ++i) {
+    const auto tensor = meta.output_tensor_meta(i);
+    if (!tensor.ok()) {
+      fail("output " + std::to_string(i) + " is not a tensor", tensor.error());
+      return false;
     }
-    g_socket->send(Kind::kReady, blobs);
-    return true;
+    blobs.push_back(descriptor(tensor.get()));
+  }
+  g_socket->send(Kind::kReady, blobs);
+  return true;
 }
 
 bool run_once(Method& method, const MethodMeta& meta, std::vector<Blob>& inputs) {
-    if (!set_inputs(method, meta, inputs)) return false;
-    const Error error = method.execute();
-    if (error != Error::Ok) {
-        fail("execution failed", error);
-        return false;
-    }
-    std::vector<Blob> blobs;
-    for (std::size_t i = 0; i < method.outputs_size(); ++i) {
-        const Tensor& tensor = method.get_output(i).toTensor();
-        blobs.push_back(descriptor(tensor));
-        blobs.push_back(content(tensor));
-    }
-    g_socket->send(Kind::kDone, blobs);
-    return true;
+  if (!set_inputs(method, meta, inputs)) return false;
+  const Error error = method.execute();
+  if (error != Error::Ok) {
+    fail("execution failed", error);
+    return false;
+  }
+  std::vector<Blob> blobs;
+  for (std::size_t i = 0; i < method.outputs_size(); ++i) {
+    const Tensor& tensor = method.get_output(i).toTensor();
+    blobs.push_back(descriptor(tensor));
+    blobs.push_back(content(tensor));
+  }
+  g_socket->send(Kind::kDone, blobs);
+  return true;
 }
 
 int serve(const char* path, const char* name) {
-    std::ifstream stream(path, std::ios::binary);
-    const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
-    BufferDataLoader loader(file.data(), file.size());
-    Result<Program> program = Program::load(&loader, Program::Verification::InternalConsistency);
-    if (!program.ok()) return fail("the file is not a program", program.error()), 1;
-    const Result<MethodMeta> meta = program->method_meta(name);
-    if (!meta.ok()) return fail(std::string("the program has no method ") + name, meta.error()), 1;
-    MallocMemoryAllocator method_memory;
-    MallocMemoryAllocator temporary_memory;
-    PlannedMemory planned(*meta);
-    HierarchicalAllocator arenas(planned.spans());
-    MemoryManager memory(&method_memory, &arenas, &temporary_memory);
-    Result<Method> method = program->load_method(name, &memory);
-    if (!method.ok()) return fail("the method could not be loaded", method.error()), 1;
-    if (!describe(*meta)) return 1;
-    std::vector<Blob> request;
-    while (true) {
-        if (g_socket->receive(request) != Kind::kRun) return fail("unexpected message", Error::InvalidState), 1;
-        if (!run_once(*method, *meta, request)) return 1;
-    }
+  std::ifstream stream(path, std::ios::binary);
+  const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
+  BufferDataLoader loader(file.data(), file.size());
+  Result<Program> program = Program::load(&loader, Program::Verification::InternalConsistency);
+  if (!program.ok()) return fail("the file is not a program", program.error()), 1;
+  const Result<MethodMeta> meta = program->method_meta(name);
+  if (!meta.ok()) return fail(std::string("the program has no method ") + name, meta.error()), 1;
+  MallocMemoryAllocator method_memory;
+  MallocMemoryAllocator temporary_memory;
+  PlannedMemory planned(*meta);
+  HierarchicalAllocator arenas(planned.spans());
+  MemoryManager memory(&method_memory, &arenas, &temporary_memory);
+  Result<Method> method = program->load_method(name, &memory);
+  if (!method.ok()) return fail("the method could not be loaded", method.error()), 1;
+  if (!describe(*meta)) return 1;
+  std::vector<Blob> request;
+  while (true) {
+    if (g_socket->receive(request) != Kind::kRun) return fail("unexpected message", Error::InvalidState), 1;
+    if (!run_once(*method, *meta, request)) return 1;
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 4) {
-        std::fprintf(stderr, "usage: %s MODEL.pte METHOD FD\n", argv[0]);
-        return 2;
-    }
-    const Socket socket(std::atoi(argv[3]));
-    g_socket = &socket;
-    executorch::runtime::runtime_init();
-    static RemoteEthosU backend;
-    const Error error = executorch::runtime::register_backend(Backend{"EthosUBackend", &backend});
-    if (error != Error::Ok) return fail("EthosUBackend could not be registered", error), 1;
-    return serve(argv[1], argv[2]);
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: %s MODEL.pte METHOD FD\n", argv[0]);
+    return 2;
+  }
+  const Socket socket(std::atoi(argv[3]));
+  g_socket = &socket;
+  executorch::runtime::runtime_init();
+  static RemoteEthosU backend;
+  const Error error = executorch::runtime::register_backend(Backend{"EthosUBackend", &backend});
+  if (error != Error::Ok) return fail("EthosUBackend could not be registered", error), 1;
+  return serve(argv[1], argv[2]);
 }

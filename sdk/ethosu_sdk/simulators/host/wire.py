@@ -52,7 +52,6 @@ class Kind(enum.IntEnum):
     DONE = 4  # from the runner: descriptor and data of each output
     ERROR = 5  # from the runner: text
     RUN = 6  # to the runner: the data of each input
-    FAIL = 7  # to the runner: the delegate could not be executed
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,13 @@ class TensorInfo:
 
     def to_memory(self, array: Array) -> bytes:
         """The bytes of `array`, which has the logical shape, in the order of memory."""
-        return np.ascontiguousarray(array.transpose(self.dim_order)).tobytes()
+        return array.transpose(self.dim_order).tobytes()
 
     def from_memory(self, data: bytes) -> Array:
         """The array with the logical shape whose bytes in the order of memory are `data`."""
         stored = np.frombuffer(data, self.dtype).reshape(self.memory_shape)
-        return np.ascontiguousarray(stored.transpose(np.argsort(self.dim_order)))
+        axes = tuple(self.dim_order.index(axis) for axis in range(len(self.shape)))
+        return stored.transpose(axes).copy(order="C")
 
 
 def parse_descriptor(blob: bytes) -> TensorInfo:

@@ -3,7 +3,7 @@
 The gdb stub moves some 60 MB/s, which makes a 4 MiB SRAM cost more than everything else in an inference.
 Linux lets a parent read and write its child's memory through ``/proc/PID/mem`` (proc(5)) a hundred times
 faster, where ptrace(2) access is allowed. The place of a memory in QEMU is found by content and
-proved before use: tokens of 256 random bits are laid at both of its ends through the stub.
+proved before use: tokens of 256 random bits are laid at both of its ends through the stub, and one back.
 """
 
 from __future__ import annotations
@@ -116,10 +116,19 @@ class ProcessBankAccess:
                 for place in self._candidates(size_bytes)
                 if self._peek(place) == first and self._peek(place + to_last) == last
             ]
+            proved = len(matches) == 1 and self._writes_reach(address, matches[0], last)
         finally:
             for at, token in kept:
                 self._gdb.write_memory(at, token)
-        return matches[0] if len(matches) == 1 else None
+        return matches[0] if proved else None
+
+    def _writes_reach(self, address: int, place: int, token: bytes) -> bool:
+        """Whether the guest finds at `address` what is written at `place`."""
+        try:
+            os.pwrite(self._memory, token, place)
+        except OSError:
+            return False
+        return self._gdb.read_memory(address, _TOKEN_BYTES) == token
 
     def _candidates(self, size_bytes: int) -> Iterator[int]:
         """Every aligned address in QEMU at which a block could start: private writable memory, no file's."""

@@ -7,8 +7,6 @@ import select
 import time
 from typing import IO
 
-from ethosu_sdk.errors import SimulationError
-
 MAX_UART_BYTES = 256 << 20
 _MAX_MESSAGE_BYTES = 64 << 10
 _TAIL_LINES = 10
@@ -34,6 +32,7 @@ class Console:
         self._said = bytearray()
         self._watched: int | None = None
         self.last_byte_at = time.monotonic()
+        self.trouble = ""  # why the run cannot go on: the log cannot be written, or there is no end of output
 
     @property
     def output(self) -> bytes:
@@ -52,11 +51,15 @@ class Console:
         return lines[-_TAIL_LINES:]
 
     def wait(self, descriptor: int, timeout_s: float) -> bool:
-        """Take output until `descriptor` is readable (True) or the time is over (False)."""
+        """Take output until `descriptor` is readable (True) or the time is over (False).
+
+        False as well, at once, when `trouble` arises.
+        """
         if self._watched != descriptor:
             self._poll.register(descriptor, select.POLLIN)
             self._watched = descriptor
         deadline = time.monotonic() + timeout_s
+        trouble = self.trouble
         while True:
             # Rounded up: a wait that ends before its deadline would be repeated without a pause.
             remaining_ms = int(max(0.0, deadline - time.monotonic()) * 1000 + 0.999)
@@ -66,7 +69,7 @@ class Console:
                     self._take(number)
             if descriptor in ready:
                 return True
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or self.trouble != trouble:
                 return False
 
     def drain(self, timeout_s: float) -> None:
@@ -89,7 +92,13 @@ class Console:
             self._said += data[: _MAX_MESSAGE_BYTES - len(self._said)]
             return
         self.last_byte_at = time.monotonic()
+        if self.trouble:
+            return
         self._output += data
-        self._log.write(data)
+        try:
+            if self._log.write(data) != len(data):
+                self.trouble = "the UART log cannot be written: it takes no more"
+        except OSError as error:
+            self.trouble = f"the UART log cannot be written: {error.strerror}"
         if len(self._output) > MAX_UART_BYTES:
-            raise SimulationError(f"the firmware printed more than {MAX_UART_BYTES:,} bytes")
+            self.trouble = f"the firmware printed more than {MAX_UART_BYTES:,} bytes"

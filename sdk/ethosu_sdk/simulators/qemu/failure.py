@@ -12,7 +12,6 @@ from ethosu_sdk.simulators.qemu.console import Console
 from ethosu_sdk.simulators.qemu.firmware_image import Symbols, read_symbols
 
 _DUMPED_REGISTER = re.compile(r"\bR(\d\d)=([0-9a-f]{8})")
-_TERMINATED = re.compile(r"terminating on signal (\d+)")
 _LOCKUP = re.compile(r"Lockup: (.*)")
 
 
@@ -53,11 +52,9 @@ def add_context(error: SdkError, text: str) -> None:
 
 
 def how_qemu_ended(returncode: int, messages: str) -> str:
-    """What it means that QEMU ended with `returncode` (negative: by that signal) and no exit packet."""
+    """What it means that QEMU ended with `returncode`, negative for a signal, and nobody asked it to."""
     if lockup := _LOCKUP.search(messages):
         return f"the processor locked up: {lockup[1].strip()}"
-    if terminated := _TERMINATED.search(messages):
-        return f"QEMU was killed from outside by {_signal_name(int(terminated[1]))}"
     if returncode == -signal.SIGABRT:
         return "QEMU aborted"
     if returncode < 0:

@@ -20,7 +20,7 @@ REGISTER_XPSR = 25  # its number in packets `p` and `P`; in the answer to `g` it
 _GENERAL_REGISTERS = 17  # r0 to r12, sp, lr, pc, xPSR: the M-profile feature's order
 _READ_BYTES = 2032  # QEMU's packets end at 4096 bytes: this many in hexadecimal fit with room for the request
 _PIPELINE = 16  # requests under way: 64 KiB, so that neither side's socket buffer fills up
-_ANSWER_TIMEOUT_S = 10.0
+_ANSWER_TIMEOUT_S = 30.0
 
 
 class GdbError(Exception):

@@ -59,16 +59,16 @@ class RunLoop:
             self._machine.gdb.handshake()
             if self._bridge is not None:
                 self._bridge.attach()
-        except GdbClosedError as error:
-            returncode = self._wait_for_end()
-            if returncode is not None and returncode > 0:
+        except GdbError as error:
+            returncode = self._wait_for_end() if self._has_ended() else None
+            if returncode is None:
+                raise self._error(f"QEMU does not take part as expected: {error}", None) from error
+            if returncode > 0:
                 raise ToolError(
                     f"QEMU could not start the board: {self._machine.console.messages}",
                     "`ethosu-sdk doctor` checks the installed QEMU",
                 ) from error
             raise self._early_end(returncode) from error
-        except GdbError as error:
-            raise self._error(f"QEMU does not take part as expected: {error}", None) from error
 
     def run(self) -> int:
         """Run the firmware until it ends itself; its exit code.
@@ -77,7 +77,7 @@ class RunLoop:
         """
         try:
             self._machine.gdb.resume(())
-            return self._until_exit()
+            announced = self._until_exit()
         except _StoppedError as stopped:
             place = self._find_place(interrupt=stopped.running)
             raise self._error(stopped.reason, place, stopped.hint) from None
@@ -91,17 +91,26 @@ class RunLoop:
             # From the NPU model or about an access: the guest stands at the instruction in question.
             failure.add_context(error, self._context(self._find_place(interrupt=False)))
             raise
+        returncode = self._wait_for_end()
+        if returncode != announced:
+            raise self._early_end(returncode)
+        if self._machine.console.trouble:
+            raise self._error(self._machine.console.trouble, None)
+        return announced
 
     def _until_exit(self) -> int:
+        """The exit code that QEMU announces, which it does when the firmware exits by semihosting."""
         started = self._last_access_at = time.monotonic()
         while True:
             deadline, expired = self._next_deadline(started)
             packet = self._machine.gdb.receive(max(0.0, deadline - time.monotonic()))
             if packet is None:
+                if self._machine.console.trouble:
+                    raise _StoppedError(self._machine.console.trouble, running=True)
                 if self._next_deadline(started)[0] <= time.monotonic():
                     raise expired
             elif packet[:1] == b"W":
-                return self._exit_code(packet)
+                return int(packet[1:3], 16)
             elif self._bridge is not None and b"watch:" in packet:
                 self._bridge.service()
                 self._last_access_at = time.monotonic()
@@ -123,13 +132,6 @@ class RunLoop:
             running=True,
         )
 
-    def _exit_code(self, packet: bytes) -> int:
-        """The exit code that the firmware chose; SimulationError when QEMU ended for another reason."""
-        returncode = self._wait_for_end()
-        if returncode != int(packet[1:3], 16) or "terminating on signal" in self._machine.console.messages:
-            raise self._early_end(returncode)
-        return returncode
-
     def _wait_for_end(self) -> int | None:
         """Take the last output and QEMU's exit status; None when it does not end."""
         self._machine.console.drain(_END_S)
@@ -149,7 +151,8 @@ class RunLoop:
         messages = self._machine.console.messages
         if returncode is None:
             return self._error("QEMU closed its gdb connection but does not end", None)
-        return self._error(failure.how_qemu_ended(returncode, messages), failure.dumped_place(messages))
+        reason = failure.how_qemu_ended(returncode, messages)
+        return self._error(reason, failure.dumped_place(messages))
 
     def _find_place(self, *, interrupt: bool) -> Place | None:
         """Where the guest is; None when QEMU does not say."""

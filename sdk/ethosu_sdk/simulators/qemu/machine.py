@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ from ethosu_sdk.simulators.qemu.memory import Bytes
 from ethosu_sdk.simulators.qemu.memory_map import DDR_BYTES
 from ethosu_sdk.simulators.qemu.qtest import IrqLine
 
+# At one of these QEMU shuts down and tells gdb the same as when a firmware exits with code 0: packet W00,
+# exit status 0. So that a cut run cannot pass for a finished one, they do not reach it; SIGKILL ends it.
+_TIDY_ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
 
 @dataclass(frozen=True)
 class Channels:
@@ -31,16 +36,16 @@ class Channels:
     qtest: int
     ddr: int
 
-    def all(self) -> tuple[int, int, int]:
-        """The three of them, for the child to keep open."""
+    def all(self) -> tuple[int, ...]:
+        """All of them, for the child to keep open."""
         return self.gdb, self.qtest, self.ddr
 
 
 def qemu_argv(program: str, elf: Path, channels: Channels) -> tuple[str, ...]:
     """The command line. QEMU starts stopped and waits for gdb; the UART is its standard output.
 
-    A guest that resets or powers off is paused (`-action`), not ended, so that an ended QEMU with an exit
-    packet means that the firmware asked for it by semihosting.
+    A guest that resets or powers off is paused (`-action`), not ended, so that an exit packet means that the
+    firmware asked for the end by semihosting.
     """
     return (
         program,
@@ -81,7 +86,7 @@ def start(program: str, elf: Path, uart_log: IO[bytes]) -> Iterator[Machine]:
     with contextlib.ExitStack() as ours:
         with contextlib.ExitStack() as theirs:  # closed here as soon as the child has them
             ddr_file = theirs.enter_context(_memory_file())
-            ddr = _map(ddr_file)
+            ddr = ours.enter_context(_mapped(ddr_file))
             gdb_end = _socket_pair(ours, theirs)
             qtest_end = _socket_pair(ours, theirs)
             channels = Channels(gdb_end[1].fileno(), qtest_end[1].fileno(), ddr_file)
@@ -89,6 +94,7 @@ def start(program: str, elf: Path, uart_log: IO[bytes]) -> Iterator[Machine]:
                 proc.spawn(
                     qemu_argv(program, elf, channels),
                     pass_fds=channels.all(),
+                    blocked_signals=_TIDY_ENDS,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                 )
@@ -121,12 +127,18 @@ def _memory_file() -> Iterator[int]:
         os.close(descriptor)
 
 
-def _map(descriptor: int) -> Bytes:
-    # The mapping lives as long as the array and its views; closing it by hand would fail while one is left.
+@contextlib.contextmanager
+def _mapped(descriptor: int) -> Iterator[Bytes]:
     try:
-        return np.frombuffer(mmap.mmap(descriptor, DDR_BYTES), np.uint8)
+        mapping = mmap.mmap(descriptor, DDR_BYTES)
     except OSError as error:
         raise SimulationError(
             f"the host cannot map the board's DDR of {DDR_BYTES:,} bytes: {error.strerror}",
             "is the address space limited (`ulimit -v`)?",
         ) from error
+    try:
+        yield np.frombuffer(mapping, np.uint8)
+    finally:
+        # The mapping itself stays while a view of it is left, in an exception's traceback for example: it
+        # cannot be closed under it. The memory behind it can be given back at once; views then read zeros.
+        mapping.madvise(mmap.MADV_REMOVE)

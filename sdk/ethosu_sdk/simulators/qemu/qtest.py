@@ -10,7 +10,7 @@ import socket
 
 from ethosu_sdk.simulators.qemu.memory_map import NPU_IRQ_INPUT
 
-_ANSWER_TIMEOUT_S = 10.0
+_ANSWER_TIMEOUT_S = 30.0
 
 
 class QtestError(Exception):

@@ -1,0 +1,10 @@
+// The table of every kernel in kernels/kernels.toml.
+#pragma once
+
+#include "runtime/method.hpp"
+
+namespace ethosu_sdk::host {
+
+Span<const runtime::KernelEntry> all_kernels();
+
+}  // namespace ethosu_sdk::host

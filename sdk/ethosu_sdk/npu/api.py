@@ -1,0 +1,82 @@
+"""Running one delegate in one line: no firmware, no board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk import vela_blocks
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.execute import WeightCache
+from ethosu_sdk.npu.machine import Counters, Machine, OperationTrace
+from ethosu_sdk.npu.memory import FixedRegions
+
+Array = npt.NDArray[Any]
+_WEIGHTS, _SCRATCH, _FAST_SCRATCH = 0, 1, 2
+_DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A delegate that is ready to run. Decoded weights stay with it from run to run."""
+
+    blocks: vela_blocks.VelaBlocks
+    config: NpuConfig
+    cache: WeightCache = field(default_factory=WeightCache, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one run gave.
+
+    `outputs` are in the payload's order, of its six-dimensional shapes, signed integers of the element size.
+    `counters` and the cycles in `operations` are estimates of the model.
+    """
+
+    outputs: list[Array]
+    counters: Counters
+    operations: list[OperationTrace]
+
+
+def load(blob: bytes | memoryview) -> Program:
+    """A delegate's payload, as ExecuTorch stores it, made ready to run.
+
+    Raises InputError for a damaged payload, UsageError for an NPU that the model does not cover.
+    """
+    blocks = vela_blocks.parse(blob)
+    return Program(blocks, NpuConfig.from_word(blocks.config_word))
+
+
+def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) -> RunResult:
+    """Run a delegate on `inputs`, one array per input in the payload's order, each of the input's size in bytes.
+
+    Raises InputError for inputs that do not fit, CommandError or BusError for a command stream that hardware
+    would refuse, WeightStreamError for damaged weights, UnsupportedCommand for what the model cannot do.
+    """
+    program = blob_or_program if isinstance(blob_or_program, Program) else load(blob_or_program)
+    blocks = program.blocks
+    scratch = np.zeros(blocks.scratch_bytes, np.uint8)
+    if len(inputs) != len(blocks.inputs):
+        raise InputError(f"{len(inputs)} inputs where the delegate has {len(blocks.inputs)}")
+    for index, (slot, value) in enumerate(zip(blocks.inputs, inputs, strict=True)):
+        data = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        if data.size != slot.nbytes:
+            raise InputError(f"input {index} has {data.size} bytes where the delegate takes {slot.nbytes}")
+        scratch[slot.offset : slot.offset + slot.nbytes] = data
+    weights = np.frombuffer(blocks.weights, np.uint8)
+    regions = FixedRegions({_WEIGHTS: weights, _SCRATCH: scratch, _FAST_SCRATCH: scratch})
+    machine = Machine(program.config, regions, program.cache)
+    machine.run(bytes(blocks.command_stream))
+    outputs = [
+        scratch[slot.offset : slot.offset + slot.nbytes]
+        .view(_DTYPES[slot.element_bytes])
+        .reshape(slot.shape)
+        .copy()
+        for slot in blocks.outputs
+    ]
+    return RunResult(outputs, machine.counters, machine.trace)

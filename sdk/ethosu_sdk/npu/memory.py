@@ -1,0 +1,161 @@
+"""The NPU's view of memory: regions and shared RAM, with every access checked before it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk.npu.errors import BusError
+from ethosu_sdk.npu.operation import FeatureMap, Shape
+
+Bytes = npt.NDArray[np.uint8]
+Array = npt.NDArray[Any]
+BRICK = 16  # channels of one NHCWB16 brick
+_SHRAM_POISON = 0xA5  # what was never written shows
+_MAX_ELEMENTS = 1 << 28
+
+
+class Regions(Protocol):
+    """Region number → the bytes from the region's base on. BusError when there is no memory."""
+
+    def __getitem__(self, region: int) -> Bytes: ...
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes moved between the NPU and one region, counted once per element."""
+
+    region: int
+    is_write: bool
+    length: int
+
+
+class Memory:
+    """Regions plus the NPU's own shared RAM. `observer` is told of every transfer."""
+
+    def __init__(
+        self, regions: Regions, shram_bytes: int, observer: Callable[[Traffic], None] | None = None
+    ) -> None:
+        self._regions = regions
+        self.shram: Bytes = np.full(shram_bytes, _SHRAM_POISON, np.uint8)
+        self._observer = observer
+
+    def unobserved(self) -> Memory:
+        """The same regions, without an observer."""
+        return Memory(self._regions, 0)
+
+    def _note(self, region: int | None, is_write: bool, length: int) -> None:
+        if self._observer is not None and region is not None:
+            self._observer(Traffic(region, is_write, length))
+
+    def _store_of(self, region: int | None) -> Bytes:
+        return self.shram if region is None else self._regions[region]
+
+    def span(self, region: int | None, address: int, length: int, *, is_write: bool = False) -> Bytes:
+        """`length` bytes of a region (None: shared RAM), as a view. BusError unless all exist."""
+        store = self._store_of(region)
+        if address < 0 or length < 0 or address + length > store.size:
+            raise BusError(
+                f"bytes {address:#x} to {address + length:#x} of {_name(region)}, which has {store.size:#x}"
+            )
+        self._note(region, is_write, length)
+        return store[address : address + length]
+
+    def read(self, feature_map: FeatureMap, shape: Shape) -> Array:
+        """The feature map's elements as a new array of `shape`, in its own dtype."""
+        result = np.empty(shape, feature_map.dtype)
+        for part, view in self._parts(feature_map, shape):
+            result[part] = view.reshape(result[part].shape)
+        self._note(feature_map.region, False, result.nbytes)
+        return result
+
+    def write(self, feature_map: FeatureMap, values: Array) -> None:
+        """Store `values` of shape (height, width, depth), which are already in the feature map's dtype."""
+        height, width, depth = values.shape
+        for part, view in self._parts(feature_map, (height, width, depth)):
+            view[...] = values[part].reshape(view.shape)
+        self._note(feature_map.region, True, values.nbytes)
+
+    def _parts(
+        self, feature_map: FeatureMap, shape: Shape
+    ) -> Iterator[tuple[tuple[slice, slice, slice], Array]]:
+        """Pieces of the feature map and, for each, a view of the memory where it lies.
+
+        The view of whole bricks has four axes: row, column, brick, channel in the brick.
+        """
+        height, width, depth = shape
+        if min(shape) <= 0 or height * width * depth > _MAX_ELEMENTS:
+            raise BusError(f"a feature map of {height}x{width}x{depth} elements")
+        for rows, columns, base in _tiles(feature_map, height, width):
+            for channels, step, offset in _bricks(feature_map, depth):
+                view = self._view(feature_map, base + offset, rows, columns, channels, step)
+                yield (rows, columns, channels), view
+
+    def _view(
+        self, feature_map: FeatureMap, address: int, rows: slice, columns: slice, channels: slice, step: int
+    ) -> Array:
+        size = feature_map.dtype.itemsize
+        counts = (rows.stop - rows.start, columns.stop - columns.start)
+        if feature_map.bricks and step == BRICK:
+            shape: tuple[int, ...] = (*counts, (channels.stop - channels.start) // BRICK, BRICK)
+            strides: tuple[int, ...] = (feature_map.stride_y, BRICK * size, feature_map.stride_c, size)
+        else:
+            along = BRICK * size if feature_map.bricks else feature_map.stride_x
+            shape = (*counts, channels.stop - channels.start)
+            strides = (feature_map.stride_y, along, size)
+        store = self._store_of(feature_map.region)
+        reach = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
+        first = address + sum(min(0, distance) for distance in reach)
+        last = address + sum(max(0, distance) for distance in reach) + size
+        if first < 0 or last > store.size:
+            raise BusError(
+                f"a feature map reaches from {first:#x} to {last:#x} of {_name(feature_map.region)}, "
+                f"which has {store.size:#x} bytes"
+            )
+        return np.ndarray(shape, feature_map.dtype, store.data, address, strides)
+
+
+def _name(region: int | None) -> str:
+    return "the shared RAM" if region is None else f"region {region}"
+
+
+def _tiles(feature_map: FeatureMap, height: int, width: int) -> Iterator[tuple[slice, slice, int]]:
+    """(rows, columns, address of their first element) of up to four tiles."""
+    for column, (start, stop) in enumerate(_cut(feature_map.width0, width)):
+        first = feature_map.height1 if column else feature_map.height0
+        for row, (top, bottom) in enumerate(_cut(first, height)):
+            yield slice(top, bottom), slice(start, stop), feature_map.bases[2 * row + column]
+
+
+def _cut(first: int, total: int) -> Iterator[tuple[int, int]]:
+    yield 0, min(first, total)
+    if first < total:
+        yield first, total
+
+
+def _bricks(feature_map: FeatureMap, depth: int) -> Iterator[tuple[slice, int, int]]:
+    """(channels, channels per brick, byte offset): whole bricks first, then what is left of the last one."""
+    if not feature_map.bricks:
+        yield slice(0, depth), depth, 0
+        return
+    whole = depth // BRICK * BRICK
+    if whole:
+        yield slice(0, whole), BRICK, 0
+    if whole < depth:
+        yield slice(whole, depth), depth - whole, whole // BRICK * feature_map.stride_c
+
+
+class FixedRegions:
+    """Regions that are arrays, for running a program without a board."""
+
+    def __init__(self, arrays: Mapping[int, Bytes]) -> None:
+        self._arrays = dict(arrays)
+
+    def __getitem__(self, region: int) -> Bytes:
+        if region not in self._arrays:
+            raise BusError(f"there is no region {region}")
+        return self._arrays[region]

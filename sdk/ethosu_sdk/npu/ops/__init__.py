@@ -1,0 +1,1 @@
+"""What the operations compute: arrays in, accumulators out. No registers, no memory."""

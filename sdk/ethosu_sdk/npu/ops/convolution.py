@@ -1,0 +1,82 @@
+"""Convolution and depthwise convolution on values whose zero points are gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk.npu.operation import Kernel
+from ethosu_sdk.npu.ops.window import windows
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+_FLOAT32_EXACT = 1 << 24  # every integer up to here is a float32
+_INT32_SAFE = 1 << 31
+
+
+@dataclass(frozen=True)
+class ConvWeights:
+    """Convolution weights as a matrix of (kernel height x kernel width x IFM, OFM), in both float types.
+
+    `largest_sum` is the largest sum of absolute weights over one OFM channel: together with the largest absolute
+    input it bounds every partial sum, whatever the order of the additions.
+    """
+
+    matrix: npt.NDArray[np.int16]
+    largest_sum: int
+
+    @classmethod
+    def of(cls, weights: npt.NDArray[np.int16]) -> ConvWeights:
+        """From weights of (OFM, height, width, IFM)."""
+        matrix = np.ascontiguousarray(weights.reshape(weights.shape[0], -1).T)
+        return cls(matrix, int(np.abs(matrix.astype(np.int64)).sum(axis=0).max(initial=0)))
+
+
+def exact_float(largest_sum: int, largest_input: int) -> type[np.float32] | type[np.float64]:
+    """The narrowest float type in which no partial sum can be rounded.
+
+    float64 holds 53 bits; 16-bit inputs times 9-bit weights need more than 2^28 terms to get there.
+    """
+    return np.float32 if largest_sum * largest_input < _FLOAT32_EXACT else np.float64
+
+
+def convolve(values: Array, weights: ConvWeights, kernel: Kernel, largest_input: int) -> Int64:
+    """Sums of products, (OFM height, OFM width, OFM depth). `values` is padded, zero points subtracted."""
+    kind = exact_float(weights.largest_sum, largest_input)
+    data = values.astype(kind)
+    if kernel.height == kernel.width == 1:
+        columns = data[:: kernel.stride_y, :: kernel.stride_x]
+    else:
+        columns = windows(data, kernel).transpose(0, 1, 3, 4, 2)
+    height, width = columns.shape[:2]
+    product = columns.reshape(height * width, -1) @ weights.matrix.astype(kind)
+    return np.asarray(product.reshape(height, width, -1).astype(np.int64))
+
+
+def convolve_depthwise(
+    values: Array, weights: npt.NDArray[np.int16], kernel: Kernel, largest_input: int
+) -> Int64:
+    """One kernel per channel. `values` is (rows, columns, OFM depth), `weights` (OFM, height, width, 1).
+
+    An IFM of one channel is used for all.
+    """
+    height = (values.shape[0] - kernel.dilated_height) // kernel.stride_y + 1
+    width = (values.shape[1] - kernel.dilated_width) // kernel.stride_x + 1
+    bound = int(np.abs(weights.astype(np.int64)).sum(axis=(1, 2, 3)).max(initial=0)) * largest_input
+    kind: npt.DTypeLike = np.int32 if bound < _INT32_SAFE else np.int64
+    data: Array = values.astype(kind)
+    taps: Array = weights.astype(kind)
+    total: Array = np.zeros((height, width, weights.shape[0]), kind)
+    for row in range(kernel.height):
+        for column in range(kernel.width):
+            top, left = row * kernel.dilation_y, column * kernel.dilation_x
+            part = data[
+                top : top + (height - 1) * kernel.stride_y + 1 : kernel.stride_y,
+                left : left + (width - 1) * kernel.stride_x + 1 : kernel.stride_x,
+            ]
+            total += part * taps[:, row, column, 0]
+    return np.asarray(total.astype(np.int64))

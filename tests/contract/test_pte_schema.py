@@ -1,0 +1,202 @@
+"""The SDK's view of the `.pte` format against ExecuTorch's own: its schema files and its Python reader."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk import pte
+from ethosu_sdk.pte import schema
+from tests.unit.pte_files import FOLDER, NAMES, golden
+
+pytestmark = pytest.mark.torch
+
+
+def schema_text(name: str) -> str:
+    """A schema file of the installed package, without comments; the package is not imported."""
+    spec = importlib.util.find_spec("executorch")
+    assert spec is not None
+    (folder,) = spec.submodule_search_locations or []
+    text = (Path(folder) / "schema" / name).read_text(encoding="utf-8")
+    return re.sub(r"//[^\n]*", "", text)
+
+
+@functools.cache
+def declarations() -> tuple[tuple[str, str, str], ...]:
+    """(keyword, name with its base type, body) of everything that the schema files declare."""
+    text = schema_text("program.fbs") + schema_text("scalar_type.fbs")
+    return tuple(re.findall(r"\b(table|union|enum|struct)\s+([\w :]+?)\s*\{(.*?)\}", text, re.S))
+
+
+def bodies(keyword: str) -> dict[str, list[str]]:
+    separator = ";" if keyword == "table" else ","
+    return {
+        name: [part.strip() for part in body.split(separator) if part.strip()]
+        for found, name, body in declarations()
+        if found == keyword
+    }
+
+
+def test_tables() -> None:
+    declared: dict[str, dict[str, str]] = {}
+    for name, fields in bodies("table").items():
+        declared[name] = {}
+        for field in fields:
+            match = re.fullmatch(
+                r"(\w+)\s*:\s*([\w\[\]]+)\s*(?:=\s*(\w+))?\s*(?:\(force_align: 16\))?", field
+            )
+            assert match is not None, field
+            assert match[3] in (None, "0", "CPU"), f"{name}.{field}: a default other than zero"
+            declared[name][match[1]] = match[2]
+    assert declared == schema.TABLES
+    for name, fields in declared.items():
+        assert list(fields) == list(schema.TABLES[name]), f"order of {name}: slots are numbered by it"
+
+
+def test_unions() -> None:
+    assert {name: tuple(members) for name, members in bodies("union").items()} == schema.UNIONS
+
+
+def test_enums() -> None:
+    declared = {}
+    for name, members in bodies("enum").items():
+        kind, base = (part.strip() for part in name.split(":"))
+        assert base == "byte", name
+        declared[kind] = {row.split("=")[0].strip(): int(row.split("=")[1]) for row in members}
+    assert declared == schema.ENUMS
+    assert not bodies("struct")
+
+
+def test_identifier_and_root() -> None:
+    text = schema_text("program.fbs")
+    assert re.findall(r'file_identifier\s+"(\w+)"', text) == [schema.FILE_IDENTIFIER.decode()]
+    assert re.findall(r"root_type\s+(\w+)", text) == [schema.ROOT_TABLE]
+
+
+def test_scalar_types_have_torchs_sizes() -> None:
+    import torch
+
+    assert schema.SCALAR_TYPES.keys() == schema.ENUMS["ScalarType"].keys()
+    for name, size in schema.SCALAR_TYPES.values():
+        dtype = getattr(torch, name, None)
+        if isinstance(dtype, torch.dtype):
+            assert dtype.itemsize == size, name
+
+
+@functools.cache
+def reference(name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of torch and ExecuTorch at import
+        from executorch.exir._serialize._program import deserialize_pte_binary
+
+    return deserialize_pte_binary(golden(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plans_are_read_alike(name: str) -> None:
+    plans = reference(name).program.execution_plan
+    ours = pte.read(FOLDER / f"{name}.pte").plans
+    assert [plan.name for plan in ours] == [plan.name for plan in plans]
+    for plan, other in zip(ours, plans, strict=True):
+        assert list(plan.inputs) == other.inputs
+        assert list(plan.outputs) == other.outputs
+        assert list(plan.non_const_buffer_sizes) == other.non_const_buffer_sizes
+        operators = [(row.name, row.overload) for row in plan.operators]
+        assert operators == [(row.name, row.overload) for row in other.operators]
+        assert [instruction_facts(row) for row in plan.instructions] == [
+            instruction_facts(row.instr_args) for chain in other.chains for row in chain.instructions
+        ]
+
+
+def instruction_facts(row: Any) -> tuple[Any, ...]:
+    """Type and fields of an instruction, ours or ExecuTorch's: both use the schema's names."""
+    fields = schema.TABLES[type(row).__name__]
+    return type(row).__name__, *(
+        list(value) if isinstance(value := getattr(row, field), tuple) else value for field in fields
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_read_alike(name: str) -> None:
+    plans = reference(name).program.execution_plan
+    kinds = set()
+    for plan, other in zip(pte.parse(golden(name)).plans, plans, strict=True):
+        assert len(plan.values) == len(other.values)
+        for value, wrapped in zip(plan.values, other.values, strict=True):
+            kinds.add(value.kind)
+            assert value.kind == type(wrapped.val).__name__
+            assert value_facts(value) == reference_facts(wrapped.val)
+    assert "Tensor" in kinds
+
+
+def value_facts(value: pte.Value) -> Any:
+    if isinstance(value, pte.Tensor):
+        place = value.allocation and (value.allocation.memory_id, value.allocation.offset)
+        order = list(value.dim_order)
+        return value.dtype, list(value.sizes), order, value.dynamism, value.data_buffer_idx, place, value.name
+    return list(value.items) if isinstance(value, pte.List) else value.value
+
+
+def reference_facts(value: Any) -> Any:
+    kind = type(value).__name__
+    if kind == "Tensor":
+        place = value.allocation_info
+        extra = value.extra_tensor_info
+        return (
+            schema.SCALAR_TYPES[value.scalar_type.name][0],
+            list(value.sizes),
+            list(value.dim_order),
+            value.shape_dynamism.name,
+            value.data_buffer_idx,
+            place and (place.memory_id, place.memory_offset_high << 32 | place.memory_offset_low),
+            (extra and extra.fully_qualified_name) or "",
+        )
+    if kind == "Null":
+        return None
+    (field,) = schema.TABLES[kind]
+    return getattr(value, field)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_data_is_read_alike(name: str) -> None:
+    """Payloads, compile specifications, constants and initial states."""
+    file = reference(name)
+    program = pte.parse(golden(name))
+    theirs = [row for plan in file.program.execution_plan for row in plan.delegates]
+    for delegate, other in zip(program.delegates, theirs, strict=True):
+        assert delegate.id == other.id
+        assert dict(delegate.compile_specs) == {row.key: bytes(row.value) for row in other.compile_specs}
+        inline = file.program.backend_delegate_data[other.processed.index].data
+        assert bytes(delegate.payload) == bytes(inline)
+    assert constants_of(program) == reference_constants(file, program)
+
+
+def constants_of(program: pte.Pte) -> dict[int, bytes]:
+    values = [value for plan in program.plans for value in plan.values]
+    return {
+        value.data_buffer_idx: bytes(value.data)
+        for value in values
+        if isinstance(value, pte.Tensor) and value.data is not None
+    }
+
+
+def reference_constants(file: Any, program: pte.Pte) -> dict[int, bytes]:
+    """The buffers by index, cut to the size of the tensor: ExecuTorch's reader keeps the padding."""
+    buffers = [*(file.program.constant_buffer or [])]
+    mutable = [*(file.mutable_data or [])]
+    sizes = {
+        value.data_buffer_idx: (value.nbytes, value.allocation is not None)
+        for plan in program.plans
+        for value in plan.values
+        if isinstance(value, pte.Tensor) and value.data_buffer_idx
+    }
+    return {
+        index: bytes((mutable if planned else buffers)[index].storage[:nbytes])
+        for index, (nbytes, planned) in sizes.items()
+    }

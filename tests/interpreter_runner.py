@@ -1,0 +1,126 @@
+"""The firmware's runtime and kernels on this machine: builds and drives `pte_host_runner`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from ethosu_sdk import proc, pte, records
+
+Array = NDArray[Any]
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+FIRMWARE = REPOSITORY / "firmware"
+SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all"
+DTYPES = {"float32": "<f4", "float64": "<f8", "bool": "?"}
+
+
+def schema_dir() -> Path:
+    """ExecuTorch's schema folder, found without importing executorch."""
+    spec = find_spec("executorch")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0]) / "schema"
+
+
+def configure_and_build(folder: Path, target: str, *options: str) -> None:
+    """CMake over firmware/ into `folder`, then one target of it."""
+    configure = ["cmake", "-S", str(FIRMWARE), "-B", str(folder), "-G", "Ninja"]
+    proc.run([*configure, f"-DETHOSU_PTE_SCHEMA_DIR={schema_dir()}", *options], timeout_s=600)
+    proc.run(["cmake", "--build", str(folder), "--target", target], timeout_s=600)
+
+
+def build_runner(folder: Path) -> Path:
+    """The runner with address and undefined-behaviour sanitizers, built once in `folder`."""
+    with records.locked(records.make_directory(folder)):
+        configure_and_build(folder, "pte_host_runner", "-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
+    return folder / "tests" / "pte_host_runner"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of the runner said: status name, reason, outputs and executed instructions."""
+
+    status: str
+    reason: str
+    outputs: tuple[Array, ...]
+    instructions: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """`pte_host_runner` with a folder for its files."""
+
+    runner: Path
+    folder: Path
+
+    def run(
+        self,
+        program: bytes,
+        method: str,
+        inputs: Sequence[Array | None],
+        *,
+        planned: Sequence[int] | None = None,
+        repeats: int = 1,
+        timeout_s: float = 60,
+    ) -> Run:
+        """Run `method`; `planned` (bytes of the planned buffers) is read from the program unless it is given.
+
+        An input of None is left as it is. A crash, a sanitizer's report or a time-out fails the test.
+        """
+        if planned is None:
+            planned = pte.parse(program).plan(method).non_const_buffer_sizes[1:]
+        model = self.folder / "model.pte"
+        model.write_bytes(program)
+        for stale in self.folder.glob("output*.bin"):
+            stale.unlink()
+        argv = [str(self.runner), str(model), method, str(repeats), ",".join(map(str, planned)) or "-"]
+        argv.append(str(self.folder / "output"))
+        argv += [self._input_file(index, array) for index, array in enumerate(inputs)]
+        result = proc.run(argv, timeout_s=timeout_s, check=False)
+        lines = tuple(result.output.splitlines())
+        assert result.returncode in (0, 1), f"exit {result.returncode}: {result.output[-3000:]}"
+        assert lines, "no output"
+        assert lines[-1].startswith("status "), result.output[-3000:]
+        status, _, reason = lines[-1].removeprefix("status ").partition(": ")
+        assert (status == "ok") == (result.returncode == 0)
+        return Run(status, reason, self._outputs(lines), _instructions(lines), lines)
+
+    def _input_file(self, index: int, array: Array | None) -> str:
+        if array is None:
+            return "-"
+        path = self.folder / f"input{index}.bin"
+        path.write_bytes(array.tobytes())
+        return str(path)
+
+    def _outputs(self, lines: Sequence[str]) -> tuple[Array, ...]:
+        outputs = []
+        for line in lines:
+            words = line.split()
+            if words[0] == "output" and len(words) > 2:
+                raw = (self.folder / f"output{words[1]}.bin").read_bytes()
+                outputs.append(numpy.frombuffer(raw, DTYPES.get(words[2], words[2])).reshape([int(n) for n in words[3:]]))
+        return tuple(outputs)
+
+
+def _instructions(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(line.split(maxsplit=2)[2].strip() for line in lines if line.startswith("instruction "))
+
+
+def same_bits(left: Array, right: Array) -> bool:
+    """Equal dtype, shape and bytes, but any NaN is as good as another."""
+    if left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    if left.dtype.kind != "f":
+        return left.tobytes() == right.tobytes()
+    nan = numpy.isnan(left)
+    if not numpy.array_equal(nan, numpy.isnan(right)):
+        return False
+    return left[~nan].tobytes() == right[~nan].tobytes()

@@ -1,0 +1,299 @@
+"""The QEMU simulator's pure parts: command line, memory map, images, page comparison, messages."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.npu.device import BusError
+from ethosu_sdk.simulators.qemu import failure
+from ethosu_sdk.simulators.qemu.console import Console
+from ethosu_sdk.simulators.qemu.firmware_image import Range, Symbols, check_images, read_symbols
+from ethosu_sdk.simulators.qemu.machine import Channels, qemu_argv
+from ethosu_sdk.simulators.qemu.memory import Bytes, NpuMemory, changed_ranges
+from ethosu_sdk.simulators.qemu.memory_map import BANKS, Bank, find_bank, npu_offset
+from ethosu_sdk.simulators.qemu.qtest import IrqLine, QtestError
+
+# --- command line
+
+
+def test_the_command_line_names_every_channel_and_the_firmware() -> None:
+    argv = qemu_argv("/usr/bin/qemu-system-arm", Path("/a b/fw,1.elf"), Channels(gdb=11, qtest=12, ddr=13))
+    assert argv[0] == "/usr/bin/qemu-system-arm"
+    assert argv[argv.index("-kernel") + 1] == "/a b/fw,1.elf"
+    assert "-S" in argv
+    text = " ".join(argv)
+    assert "socket,id=gdb,fd=11" in text
+    assert "socket,id=qtest,fd=12" in text
+    assert "mem-path=/proc/self/fd/13" in text
+    assert f"size={2 << 30}" in text
+
+
+# --- memory map
+
+
+def test_no_two_memories_overlap() -> None:
+    spans = sorted((base, base + bank.size_bytes) for bank in BANKS for base in bank.bases)
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
+    assert spans[-1][1] <= 1 << 32
+
+
+@pytest.mark.parametrize(
+    ("address", "name", "offset"),
+    [
+        (0x0000_0000, "ITCM", 0),
+        (0x1007_FFFF, "ITCM", 0x7_FFFF),
+        (0x1100_0010, "BRAM", 0x10),
+        (0x3000_0000, "DTCM", 0),
+        (0x2120_0000, "SRAM", 0x20_0000),
+        (0x313F_FFFF, "SRAM", 0x3F_FFFF),
+        (0x6000_0000, "DDR", 0),
+        (0x7000_0000, "DDR", 0x1000_0000),  # no alias of 0x60000000
+        (0xDFFF_FFFF, "DDR", 0x7FFF_FFFF),
+    ],
+)
+def test_an_address_finds_its_memory(address: int, name: str, offset: int) -> None:
+    found = find_bank(address)
+    assert found is not None
+    assert (found[0].name, found[1]) == (name, offset)
+
+
+@pytest.mark.parametrize("address", [0x0008_0000, 0x2140_0000, 0x2800_0000, 0x5810_2000, 0xE000_0000])
+def test_elsewhere_is_no_memory(address: int) -> None:
+    assert find_bank(address) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "size", "window", "offset"),
+    [
+        (0x5810_2000, 4, 0x1000, 0),
+        (0x4810_2FFC, 4, 0x1000, 0xFFC),
+        (0x5810_2FFC, 8, 0x1000, None),
+        (0x5810_3180, 4, 0x1000, None),
+        (0x5810_3180, 4, 0x2000, 0x1180),
+        (0x5810_1FFC, 8, 0x2000, None),
+    ],
+)
+def test_the_npus_window_ends_where_its_registers_do(
+    address: int, size: int, window: int, offset: int | None
+) -> None:
+    assert npu_offset(address, size, window) == offset
+
+
+# --- memory as the NPU sees it
+
+
+class BanksDouble:
+    """Memories that are plain bytearrays, and a record of what was written."""
+
+    def __init__(self) -> None:
+        self.contents: dict[Bank, bytearray] = {}
+        self.reads: list[str] = []
+        self.writes: list[tuple[str, int, int]] = []
+
+    def read(self, bank: Bank) -> bytes:
+        self.reads.append(bank.name)
+        return bytes(self.contents.setdefault(bank, bytearray(bank.size_bytes)))
+
+    def write(self, bank: Bank, offset: int, data: memoryview) -> None:
+        self.contents[bank][offset : offset + len(data)] = data
+        self.writes.append((bank.name, offset, len(data)))
+
+
+@pytest.fixture
+def ddr() -> Bytes:
+    return np.zeros(1 << 16, np.uint8)
+
+
+def test_ddr_is_seen_in_place(ddr: Bytes) -> None:
+    memory = NpuMemory(ddr, BanksDouble())
+    memory.window(0x6000_0010)[0] = 7
+    assert ddr[0x10] == 7
+    assert np.shares_memory(memory.window(0x6000_0000), ddr)
+
+
+def test_both_aliases_of_sram_are_one_memory_and_go_back_page_wise(ddr: Bytes) -> None:
+    banks = BanksDouble()
+    memory = NpuMemory(ddr, banks)
+    memory.window(0x2100_0000)[5] = 1
+    assert memory.window(0x3100_0005)[0] == 1
+    memory.window(0x3140_0000 - 1)[0] = 2  # the last byte of the second block
+    memory.window(0x1100_2000)[:2] = 3
+    assert len(memory.window(0x3120_0000)) == 2 << 20
+    memory.flush()
+    assert banks.reads == ["SRAM", "BRAM"]
+    assert banks.writes == [("SRAM", 0, 4096), ("SRAM", (4 << 20) - 4096, 4096), ("BRAM", 8192, 4096)]
+    memory.flush()
+    assert len(banks.writes) == 3
+
+
+def test_the_guests_changes_are_seen_after_a_flush(ddr: Bytes) -> None:
+    banks = BanksDouble()
+    memory = NpuMemory(ddr, banks)
+    assert memory.window(0x3100_0000)[0] == 0
+    sram = next(bank for bank in BANKS if bank.name == "SRAM")
+    banks.contents[sram][0] = 99
+    assert memory.window(0x3100_0000)[0] == 0
+    memory.flush()
+    assert memory.window(0x3100_0000)[0] == 99
+    assert banks.writes == []
+
+
+@pytest.mark.parametrize("address", [0x1000_0000, 0x3000_0000, 0x2140_0000, 0xE000_0000, 1 << 32])
+def test_what_the_npu_does_not_see_is_a_bus_error(ddr: Bytes, address: int) -> None:
+    with pytest.raises(BusError, match=f"{address:#010x}"):
+        NpuMemory(ddr, BanksDouble()).window(address)
+
+
+@given(st.lists(st.integers(0, 8 * 4096 - 1), max_size=12))
+def test_changed_ranges_cover_every_change_and_no_clean_page(places: list[int]) -> None:
+    before = np.zeros(8 * 4096, np.uint8)
+    after = before.copy()
+    after[places] = 1
+    ranges = changed_ranges(before, after)
+    covered = {page for start, end in ranges for page in range(start // 4096, end // 4096)}
+    assert covered == {place // 4096 for place in places}
+    assert all(first[1] < second[0] for first, second in itertools.pairwise(ranges))
+
+
+# --- images and symbols
+
+
+@pytest.mark.parametrize("address", [0, 0x3100_0000, 0x5FFF_FFFF, 0xDFFF_FFFE, 0xFFFF_FFFF, -1])
+def test_images_outside_of_ddr_are_refused(address: int) -> None:
+    with pytest.raises(InputError, match="DDR"):
+        check_images([(address, b"123")], [])
+
+
+def test_images_may_touch_but_not_overlap() -> None:
+    loaded = [Range(0x7000_0000, 16)]
+    check_images([(0x7000_0010, b"1234"), (0x7000_0014, b""), (0x6FFF_FFFF, b"1")], loaded)
+    for images in (
+        [(0x7000_000F, b"1")],
+        [(0x6FFF_FFFF, b"12")],
+        [(0x7100_0000, b"1234"), (0x7100_0003, b"1")],
+    ):
+        with pytest.raises(InputError, match="overlaps"):
+            check_images(images, loaded)
+
+
+def test_addresses_are_named_by_function() -> None:
+    symbols = Symbols((0x100, 0x200), (0x20, 0), ("first", "assembly_label"))
+    assert symbols.locate(0x100) == "first+0x0"
+    assert symbols.locate(0x11F) == "first+0x1f"
+    assert symbols.locate(0x120) == ""
+    assert symbols.locate(0x202) == "assembly_label+0x2"
+    assert symbols.locate(0) == ""
+
+
+def test_a_file_without_symbols_has_none(tmp_path: Path) -> None:
+    (tmp_path / "no.elf").write_bytes(b"\x7fELF but no more")
+    assert read_symbols(tmp_path / "no.elf").names == ()
+    assert read_symbols(tmp_path / "absent.elf").names == ()
+
+
+# --- console
+
+
+@pytest.fixture
+def pipes() -> Iterator[tuple[int, int, int, int]]:
+    uart, messages = os.pipe(), os.pipe()
+    yield (*uart, *messages)
+    for descriptor in (*uart, *messages):
+        try:
+            os.close(descriptor)
+        except OSError:
+            continue  # the test closed it
+
+
+def test_output_is_taken_while_another_stream_is_awaited(
+    pipes: tuple[int, int, int, int], tmp_path: Path
+) -> None:
+    uart_read, uart_write, messages_read, messages_write = pipes
+    ours, theirs = socket.socketpair()
+    with ours, theirs, (tmp_path / "uart.log").open("wb", buffering=0) as log:
+        console = Console(uart_read, messages_read, log)
+        os.write(uart_write, b"first\r\n\x1b[2Jsecond\n")
+        os.write(messages_write, b"qemu: fatal: Lockup: reason\nR00=00000000\n")
+        assert not console.wait(ours.fileno(), 0.05)
+        theirs.send(b"x")
+        assert console.wait(ours.fileno(), 5)
+        os.write(uart_write, b"third")
+        os.close(uart_write)
+        os.close(messages_write)
+        console.drain(5)
+    assert console.output == b"first\r\n\x1b[2Jsecond\nthird"
+    assert (tmp_path / "uart.log").read_bytes() == console.output
+    assert console.last_lines() == ["first", "·[2Jsecond", "third"]
+    assert console.messages.startswith("qemu: fatal")
+
+
+def test_draining_gives_up_on_a_pipe_that_stays_open(
+    pipes: tuple[int, int, int, int], tmp_path: Path
+) -> None:
+    with (tmp_path / "uart.log").open("wb", buffering=0) as log:
+        console = Console(pipes[0], pipes[2], log)
+        os.write(pipes[1], b"text")
+        console.drain(0.05)
+    assert console.output == b"text"
+
+
+# --- messages
+
+
+@pytest.mark.parametrize(
+    ("returncode", "messages", "expected"),
+    [
+        (-signal.SIGABRT, "qemu: fatal: Lockup: can't escalate 3\n\nR00=0", "locked up: can't escalate 3"),
+        (-signal.SIGABRT, "assertion failed", "QEMU aborted"),
+        (-signal.SIGKILL, "", "killed from outside by SIGKILL"),
+        (-63, "", "killed from outside by signal 63"),
+        (1, "out of memory", "ended early with exit status 1"),
+    ],
+)
+def test_how_qemu_ended(returncode: int, messages: str, expected: str) -> None:
+    assert expected in failure.how_qemu_ended(returncode, messages)
+
+
+def test_registers_are_read_from_qemus_dump() -> None:
+    dump = "R12=00000000 R13=30005ff0 R14=1000035d R15=10000220\nXPSR=41000003"
+    assert failure.dumped_place(dump) == failure.Place(pc=0x1000_0220, lr=0x1000_035D, sp=0x3000_5FF0)
+    assert failure.dumped_place("qemu: nothing of that kind R15=10000220") is None
+
+
+# --- interrupt line
+
+
+def test_only_changes_of_the_level_are_sent() -> None:
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)  # keeps the two answers apart
+    with ours, theirs:
+        theirs.sendall(b"OK\n")
+        theirs.sendall(b"OK\n")
+        line = IrqLine(ours)
+        for level in (False, True, True, False, False):
+            line.set(level)
+        assert theirs.recv(1000) == b"set_irq_in /machine/iotkit EXP_IRQ 24 1\n"
+        assert theirs.recv(1000) == b"set_irq_in /machine/iotkit EXP_IRQ 24 0\n"
+        theirs.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1000)
+
+
+@pytest.mark.parametrize("answer", [b"FAIL unknown device\n", b""])
+def test_a_refused_level_is_an_error(answer: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(answer)
+        theirs.shutdown(socket.SHUT_WR)
+        with pytest.raises(QtestError):
+            IrqLine(ours).set(True)

@@ -1,0 +1,330 @@
+"""What the reader makes of real programs, and which nonsense it refuses by name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import pte
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.targets import Target
+from tests.unit.pte_files import FOLDER, NAMES, changed, golden, locate
+
+PLAN = "execution_plan[0]"
+
+
+def test_the_goldens_are_there() -> None:
+    assert NAMES == ("add_u55", "add_u85_segment", "choice", "conv_u65_int8", "counter", "lists", "softmax")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_identity_and_source(name: str) -> None:
+    program = pte.read(FOLDER / f"{name}.pte")
+    assert program.size == len(golden(name))
+    assert program.sha256 == hashlib.sha256(golden(name)).hexdigest()
+    assert program == pte.parse(golden(name))
+
+
+def test_softmax() -> None:
+    program = pte.parse(golden("softmax"))
+    plan = program.plan()
+    assert program.target() is None
+    assert not program.header.extended
+    assert plan.operators == (pte.Operator("aten::_softmax", "out"),)
+    assert plan.called_operators() == {"aten::_softmax.out": 1}
+    assert plan.instructions == (pte.KernelCall(0, (0, 2, 3, 1, 1)),)
+    (given,) = plan.input_tensors()
+    assert (given.dtype, given.sizes, given.dim_order, given.nbytes) == ("float32", (4, 10), (0, 1), 160)
+    assert given.dynamism == "STATIC"
+    assert given.allocation == pte.Allocation(1, 160)
+    assert plan.values[2] == pte.Scalar("Int", 1) or plan.values[2] == pte.Scalar("Int", -1)
+    assert plan.values[3] == pte.Scalar("Bool", False)
+    assert plan.non_const_buffer_sizes == (0, 320)
+    (result,) = plan.output_tensors()
+    assert result.sizes == (4, 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("add_u55", Target("ethos-u55", 128, "Ethos_U55_High_End_Embedded", "Shared_Sram")),
+        ("add_u85_segment", Target("ethos-u85", 256, "Ethos_U85_SYS_DRAM_Mid", "Sram_Only")),
+        ("conv_u65_int8", Target("ethos-u65", 256, "Ethos_U65_High_End", "Dedicated_Sram_384KB")),
+    ],
+)
+def test_targets_are_read_back(name: str, target: Target) -> None:
+    assert pte.parse(golden(name)).target() == target
+
+
+@pytest.mark.parametrize("name", ["add_u55", "add_u85_segment"])
+def test_delegates(name: str) -> None:
+    program = pte.parse(golden(name))
+    (delegate,) = program.delegates
+    assert delegate.id == pte.ETHOSU_BACKEND
+    assert bytes(delegate.payload[:16]) == b"vela_bin_stream\0"
+    assert bytes(delegate.payload) == golden(name)[delegate.payload_offset :][: len(delegate.payload)]
+    assert delegate.vela is not None
+    assert [slot.nbytes for slot in delegate.vela.inputs] == [20]
+    assert program.plan().instructions == (pte.DelegateCall(0, (0, 1)),)
+    assert any(segment.size for segment in program.segments) == (name == "add_u85_segment")
+
+
+def test_constants_lists_and_optional_items() -> None:
+    program = pte.parse(golden("lists"))
+    plan = program.plan()
+    weights = [value for value in plan.values if isinstance(value, pte.Tensor) and value.is_constant]
+    assert [row.sizes for row in weights] == [(3, 4), (3,)]
+    stored = golden("lists")[program.segments[0].offset :][: program.segments[0].size]
+    for row in weights:
+        assert row.data is not None
+        assert len(row.data) == row.nbytes
+        assert bytes(row.data) in stored
+    lists = {value.kind: value.items for value in plan.values if isinstance(value, pte.List)}
+    assert set(lists) == {"IntList", "TensorList", "OptionalTensorList"}
+    assert all(isinstance(plan.values[int(i)], pte.Tensor) for i in lists["TensorList"])
+    assert len(lists["OptionalTensorList"]) == 2
+
+
+def test_branches() -> None:
+    instructions = pte.parse(golden("choice")).plan().instructions
+    kinds = [row.kind for row in instructions]
+    assert kinds.count("JumpFalseCall") == 2
+    assert kinds.count("MoveCall") == 2
+    assert [row.destination_instruction for row in instructions if isinstance(row, pte.JumpFalseCall)] == [
+        6,
+        8,
+    ]
+
+
+def test_initial_state() -> None:
+    plan = pte.parse(golden("counter")).plan()
+    (state,) = [v for v in plan.values if isinstance(v, pte.Tensor) and v.allocation and v.data is not None]
+    assert state.data is not None
+    assert struct.unpack("<2f", state.data) == (3.0, 5.0)
+    assert not state.is_constant
+
+
+def test_constant_methods() -> None:
+    program = pte.parse(golden("conv_u65_int8"))
+    plan = program.plan("input0_zp")
+    assert plan.instructions == ()
+    (value,) = [plan.values[index] for index in plan.outputs]
+    assert isinstance(value, pte.Scalar)
+    assert value.kind == "Int"
+    with pytest.raises(InputError, match="no method 'input0_zq'") as caught:
+        program.plan("input0_zq")
+    assert "did you mean 'input0_zp'" in caught.value.hint
+
+
+NONSENSE = [
+    ("softmax", "version", 1, "version is 1, the SDK reads version 0"),
+    ("softmax", f"{PLAN}.inputs[0]", 4, "inputs refers to number 4 of 4 values"),
+    ("softmax", f"{PLAN}.outputs[0]", -1, "outputs refers to number -1 of 4 values"),
+    ("softmax", f"{PLAN}.values[0].val.scalar_type", 8, "scalar_type is 8, which is no ScalarType"),
+    ("softmax", f"{PLAN}.values[0].val.scalar_type", -1, "scalar_type is -1"),
+    ("softmax", f"{PLAN}.values[0].val.scalar_type", 7, "puts 320 bytes at 160 into a buffer of 320"),
+    ("softmax", f"{PLAN}.values[0].val.sizes[0]", -4, r"sizes is \[-4, 10\]"),
+    ("softmax", f"{PLAN}.values[0].val.sizes[0]", 5, "puts 200 bytes at 160"),
+    ("softmax", f"{PLAN}.values[0].val.sizes[0]", 0x7FFFFFFF, "more than 4 GiB"),
+    ("softmax", f"{PLAN}.values[0].val.sizes#len", 1, r"dim_order is \[0, 1\] for 1 dimensions"),
+    ("softmax", f"{PLAN}.values[0].val.sizes#len", 17, "has 17 dimensions, at most 16"),
+    ("softmax", f"{PLAN}.values[0].val.sizes#len", 1 << 28, r"sizes has \d+ elements"),
+    ("softmax", f"{PLAN}.values[0].val.sizes#len", 0xFFFFFFFF, r"sizes has \d+ elements"),
+    ("softmax", f"{PLAN}.values[0].val.dim_order[0]", 1, r"dim_order is \[1, 1\] for 2 dimensions"),
+    ("softmax", f"{PLAN}.values[0].val.dim_order[1]", 2, r"dim_order is \[0, 2\]"),
+    ("softmax", f"{PLAN}.values[0].val.allocation_info.memory_id", 2, "memory_id is 2, there are 1 buffers"),
+    ("softmax", f"{PLAN}.values[0].val.allocation_info.memory_id", 0, "memory_id is 0"),
+    ("softmax", f"{PLAN}.values[0].val.allocation_info.memory_offset_low", 0xFFFFFFFF, "puts 160 bytes at"),
+    ("softmax", f"{PLAN}.values[0].val#type", 12, "type number 12, which is no KernelTypes"),
+    ("softmax", f"{PLAN}.values[0].val#type", 0, "has a value but no type"),
+    ("softmax", f"{PLAN}.values[3].val#ref", 0, r"refers to byte \d+ of 960"),
+    ("softmax", f"{PLAN}.values[3].val#ref", 0xFFFFFFFC, r"refers to byte \d+ of 960"),
+    ("softmax", f"{PLAN}.values[3].val#ref", 2, r"refers to byte \d+ of 960"),
+    ("softmax", f"{PLAN}.values#ref", 0x7FFFFFF0, r"values refers to byte \d+"),
+    ("softmax", f"{PLAN}.values#len", 0x40000000, r"values has 1073741824 elements"),
+    ("softmax", f"{PLAN}.chains#len", 0, r"chains is empty"),
+    ("softmax", f"{PLAN}.chains[0].instructions[0].instr_args.op_index", 1, "number 1 of 1 operators"),
+    ("softmax", f"{PLAN}.chains[0].instructions[0].instr_args.args[1]", 4, "number 4 of 4 values"),
+    ("softmax", f"{PLAN}.chains[0].instructions[0].instr_args#type", 6, "no InstructionArguments"),
+    ("softmax", f"{PLAN}.non_const_buffer_sizes[1]", 319, "into a buffer of 319 bytes"),
+    ("softmax", f"{PLAN}.non_const_buffer_sizes[1]", -1, "non_const_buffer_sizes is"),
+    ("softmax", f"{PLAN}.operators[0].name#len", 3, "name does not end with a zero byte"),
+    ("softmax", "execution_plan#len", 0, "execution_plan is empty"),
+    ("choice", f"{PLAN}.chains[0].instructions[5].instr_args.destination_instruction", 9, "number 9 of 9"),
+    ("choice", f"{PLAN}.chains[0].instructions[5].instr_args.destination_instruction", -1, "number -1 of"),
+    ("choice", f"{PLAN}.chains[0].instructions[5].instr_args.cond_value_index", 99, "number 99 of"),
+    ("choice", f"{PLAN}.chains[0].instructions[7].instr_args.move_to", 99, "move_to refers to number 99"),
+    ("choice", f"{PLAN}.chains[0].instructions[7].instr_args.move_from", -2, "move_from refers to number -2"),
+    ("lists", "constant_segment.offsets[1]", 1 << 40, "of a segment of 60 bytes"),
+    ("lists", "constant_segment.offsets[1]", 2, r"data at byte 2306, not on 4 bytes"),
+    ("lists", "segments[0].size", 61, "segments.0. ends at byte 2365 of a file of 2364"),
+    ("lists", "segments[0].size", (1 << 64) - 1, "ends at byte"),
+    ("lists", f"{PLAN}.values[0].val.data_buffer_idx", 3, "data_buffer_idx is 3, there are 3 buffers"),
+    ("add_u85_segment", f"{PLAN}.delegates[0].processed.index", 2, "index is 2, there are 2 payloads"),
+    (
+        "add_u85_segment",
+        f"{PLAN}.delegates[0].processed.location",
+        2,
+        "location is 2, which is no DataLocation",
+    ),
+    ("add_u85_segment", "segments[1].size", 719, "ends inside a block header"),
+    ("add_u55", f"{PLAN}.delegates[0].processed.index", 1, "index is 1, there are 1 payloads"),
+    ("add_u55", f"{PLAN}.delegates[0].id#len", 0, "id"),
+    ("add_u55", f"{PLAN}.chains[0].instructions[0].instr_args.delegate_index", 1, "number 1 of 1 delegates"),
+    ("add_u55", f"{PLAN}.chains[0].instructions[0].instr_args.args#len", 1, "the delegate takes 2"),
+    ("add_u55", f"{PLAN}.values[0].val.sizes[0]", 4, "gives a tensor of 16 bytes where the delegate has 20"),
+    ("add_u55", "backend_delegate_data[0].data#len", 100, "Ethos-U delegate payload"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "message"), NONSENSE, ids=[f"{n}-{p}={v}" for n, p, v, _ in NONSENSE]
+)
+def test_nonsense_is_refused_by_name(name: str, path: str, value: float, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        pte.parse(changed(golden(name), (path, value)))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("path", [f"{PLAN}.name", f"{PLAN}.operators[0].name"])
+def test_empty_names(path: str) -> None:
+    data = changed(golden("softmax"), (f"{path}#len", 0))
+    position, _ = locate(data, f"{path}#len")
+    data[position + 4] = 0
+    with pytest.raises(InputError, match="name is empty"):
+        pte.parse(data)
+
+
+def test_text_that_is_not_utf8() -> None:
+    data = bytearray(golden("softmax"))
+    position, _ = locate(data, f"{PLAN}.name#len")
+    data[position + 4] = 0xFF
+    with pytest.raises(InputError, match=r"execution_plan\[0\].name is not UTF-8 text"):
+        pte.parse(data)
+
+
+def test_list_items_must_be_what_the_list_holds() -> None:
+    data = golden("lists")
+    values = pte.parse(data).plan().values
+    index = next(i for i, value in enumerate(values) if value.kind == "TensorList")
+    number = next(i for i, value in enumerate(values) if value.kind == "Int")
+    path = f"{PLAN}.values[{index}].val.items[0]"
+    with pytest.raises(InputError, match=f"lists value {number}, a Int, in a TensorList"):
+        pte.parse(changed(data, (path, number)))
+    with pytest.raises(InputError, match=f"lists value {len(values)}, there are {len(values)}"):
+        pte.parse(changed(data, (path, len(values))))
+    with pytest.raises(InputError, match="lists value -1"):
+        pte.parse(changed(data, (path, -1)))
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "message"),
+    [
+        (4, b"ET11", "not a .pte file"),
+        (12, struct.pack("<I", 23), "header claims 23 bytes"),
+        (12, struct.pack("<I", 0xFFFFFFFF), "header claims 4294967295 bytes"),
+        (16, struct.pack("<Q", 2365), "its program has 2,365 bytes, the file 2,364"),
+        (16, struct.pack("<Q", 7), "which no FlatBuffer has"),
+        (24, struct.pack("<Q", 16), "segments start inside of its program"),
+        (32, struct.pack("<Q", 1 << 63), "its segments end at byte"),
+        (32, struct.pack("<Q", 59), "segments.0. ends at byte"),
+        (0, struct.pack("<I", 0), "Program lies at byte 0"),
+        (0, struct.pack("<I", 0xFFFFFFFC), "Program lies at byte 4294967292"),
+        (0, struct.pack("<I", 50), "Program lies at byte 50"),
+    ],
+)
+def test_damaged_heads(position: int, value: bytes, message: str) -> None:
+    data = bytearray(golden("lists"))
+    data[position : position + len(value)] = value
+    with pytest.raises(InputError, match=message):
+        pte.parse(data)
+
+
+def test_segments_may_not_overlap() -> None:
+    data = bytearray(golden("add_u85_segment"))
+    first, second = (locate(data, f"segments[{index}]")[0] for index in (0, 1))
+    target = second + struct.unpack_from("<I", data, second)[0]
+    struct.pack_into("<I", data, first, target - first)  # both are now the one with the payload
+    with pytest.raises(InputError, match=r"segments\[1\] starts at byte 1408, before the one before it ends"):
+        pte.parse(data)
+
+
+def test_segments_need_a_header() -> None:
+    data = bytearray(golden("lists"))
+    data[8:12] = b"none"
+    with pytest.raises(InputError, match="no header that tells where segments start"):
+        pte.parse(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"ET12", b"\0" * 7, b"\0\0\0\0ET12", b"PK\3\4" + b"\0" * 100])
+def test_other_files(data: bytes) -> None:
+    with pytest.raises(InputError):
+        pte.parse(data)
+
+
+def replaced(data: bytes, old: bytes, new: bytes) -> bytes:
+    assert len(old) == len(new)
+    assert data.count(old) == 1
+    return data.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"=ethos-u55-128 ", b"=ethos-u55-256 ", "contradicts itself: Vela was called for 'ethos-u55-256'"),
+        (b"\0ethos-u55-128\0", b"\0ethos-u55-064\0", "the target is given as 'ethos-u55-064'"),
+        (b"COP1\1\0\x10\0\7", b"COP1\1\0\x10\0\6", "the command stream is for 'ethos-u55-64'"),
+        (b"Ethos_U55_High_End_Embedded", b"Ethos_U55_High_End_Embeddee", "system configuration"),
+        (b"--memory-mode=Shared_Sram", b"--memory-mode=Sharad_Sram", "memory mode 'Sharad_Sram'"),
+        (b"--memory-mode=Shared_Sram", b"--memary-mode=Shared_Sram", "does not tell Vela's --memory-mode"),
+        (b"--memory-mode=Shared_Sram", b"--memory-mode=\xff\xfeared_Sram", "is not text"),
+        (b"compile_flags", b"compile_flogs", "has no compile specification 'compile_flags'"),
+    ],
+)
+def test_contradictory_targets(old: bytes, new: bytes, message: str) -> None:
+    program = pte.parse(replaced(golden("add_u55"), old, new))
+    with pytest.raises(InputError, match=message):
+        program.target()
+
+
+def test_two_specifications_of_one_key() -> None:
+    data = replaced(golden("add_u55"), b"output_format", b"compile_flags")
+    with pytest.raises(InputError, match="is 'compile_flags' for the second time"):
+        pte.parse(data)
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        (0x1005, "ethos-u55-32"),
+        (0x3008, "ethos-u55-256"),
+        (0x10003008, "ethos-u65-256"),
+        (0x10006009, "ethos-u65-512"),
+        (0x20000117, "ethos-u85-128"),
+        (0x2000261B, "ethos-u85-2048"),
+        (0x50000007, "unknown product 5-128"),
+    ],
+)
+def test_accelerators(word: int, name: str) -> None:
+    """CONFIG words that Vela 5.1.0 wrote."""
+    assert pte.accelerator(word) == name
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        pte.read(tmp_path / "missing.pte")
+    with pytest.raises(InputError, match=r"cannot read|is not a file"):
+        pte.read(tmp_path)
+    pipe = tmp_path / "pipe.pte"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="is not a file"):
+        pte.read(pipe)
+    huge = tmp_path / "huge.pte"
+    with huge.open("wb") as stream:
+        stream.truncate((1 << 30) + 1)
+    with pytest.raises(InputError, match="too large"):
+        pte.read(huge)
