@@ -8,6 +8,5 @@ target_compile_options(ethosu_options INTERFACE
   -ffunction-sections -fdata-sections
   # The same bytes from any folder.
   "SHELL:-ffile-prefix-map=\"${CMAKE_SOURCE_DIR}\"=firmware"
-  "SHELL:-ffile-prefix-map=\"${CMAKE_BINARY_DIR}\"=build"
-  $<$<BOOL:${ETHOSU_GENERATED_DIR}>:SHELL:-ffile-prefix-map=\"${ETHOSU_GENERATED_DIR}\"=generated>)
+  "SHELL:-ffile-prefix-map=\"${CMAKE_BINARY_DIR}\"=build")
 target_include_directories(ethosu_options INTERFACE ${CMAKE_SOURCE_DIR})

@@ -15,7 +15,8 @@ struct Bounds {
 };
 
 // A NaN stays: it compares false with both bounds.
-Status clamp_to(Arguments& arguments, const Tensor& input, Tensor& output, const Bounds& bounds, ScalarType common) {
+Status clamp_to(Arguments& arguments, const Tensor& input, Tensor& output, const Bounds& bounds,
+                ScalarType common) {
   check_result_dtype(arguments, common, output);
   if (arguments.resize_like(output, input) != Status::ok) {
     return arguments.status();

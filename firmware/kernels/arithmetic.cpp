@@ -92,9 +92,8 @@ Status tensor_and_tensor(Arguments& arguments, const Scalar& alpha, std::size_t 
   return with_operation_type<Operation>(common, [&](auto compute) {
     using Compute = decltype(compute);
     const auto factor = scalar_as<Compute>(alpha);
-    return map_binary<Compute>(arguments, left, right, output, [factor](Compute a, Compute b) {
-      return Operation::apply(a, b, factor);
-    });
+    return map_binary<Compute>(arguments, left, right, output,
+                               [factor](Compute a, Compute b) { return Operation::apply(a, b, factor); });
   });
 }
 
@@ -113,9 +112,8 @@ Status tensor_and_scalar(Arguments& arguments, const Scalar& alpha, std::size_t 
     using Compute = decltype(compute);
     const auto factor = scalar_as<Compute>(alpha);
     const auto number = scalar_as<Compute>(right);
-    return map_unary<Compute>(arguments, left, output, [factor, number](Compute a) {
-      return Operation::apply(a, number, factor);
-    });
+    return map_unary<Compute>(arguments, left, output,
+                              [factor, number](Compute a) { return Operation::apply(a, number, factor); });
   });
 }
 

@@ -7,14 +7,15 @@
 
 namespace ethosu_sdk::kernels {
 
-// Towards zero. What Integer cannot hold, NaN included, becomes its minimum: x86-64's conversion to 32 and 64 bits
-// (Intel SDM, CVTTSS2SI). Arm's own saturates.
+// Towards zero. What Integer cannot hold, NaN included, becomes its minimum: x86-64's conversion to 32 and 64
+// bits (Intel SDM, CVTTSS2SI). Arm's own saturates.
 template <typename Integer, typename Float>
 Integer truncate(Float value) {
   static_assert(sizeof(Integer) >= 4 && std::is_signed_v<Integer>);
   constexpr auto minimum = static_cast<Float>(std::numeric_limits<Integer>::min());  // a power of two: exact
   // For int32 from double the values between minimum - 1 and minimum count too, as they truncate to it.
-  const bool fits = value < -minimum && (value >= minimum || (sizeof(Float) > sizeof(Integer) && value > minimum - 1));
+  const bool fits =
+      value < -minimum && (value >= minimum || (sizeof(Float) > sizeof(Integer) && value > minimum - 1));
   return fits ? static_cast<Integer>(value) : std::numeric_limits<Integer>::min();
 }
 

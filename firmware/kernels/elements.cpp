@@ -12,7 +12,8 @@ Compute load(const void* data, std::size_t index) {
 
 template <typename Compute>
 Compute load_bool(const void* data, std::size_t index) {
-  return static_cast<const std::uint8_t*>(data)[index] != 0 ? Compute{1} : Compute{0};  // whatever the file holds
+  return static_cast<const std::uint8_t*>(data)[index] != 0 ? Compute{1}
+                                                            : Compute{0};  // whatever the file holds
 }
 
 template <typename Compute, typename Element>
@@ -91,7 +92,8 @@ ScalarType promote(ScalarType left, ScalarType right) {
     return left;
   }
   if (!is_integral(left) || !is_integral(right)) {
-    return left == ScalarType::float64 || right == ScalarType::float64 ? ScalarType::float64 : ScalarType::float32;
+    return left == ScalarType::float64 || right == ScalarType::float64 ? ScalarType::float64
+                                                                       : ScalarType::float32;
   }
   if (left == ScalarType::boolean || right == ScalarType::boolean) {
     return left == ScalarType::boolean ? right : left;

@@ -1,7 +1,7 @@
 // Elements of any dtype as one of three types to compute with: int64 for integers and bool, float and double.
 //
-// Sums, differences and products of small integers, computed in 64 bits and cut to the small type, are those of
-// the small type: no type needs code of its own.
+// Sums, differences and products of small integers, computed in 64 bits and cut to the small type, are those
+// of the small type: no type needs code of its own.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ using Load = Compute (*)(const void* data, std::size_t index);
 template <typename Compute>
 using Store = void (*)(void* data, std::size_t index, Compute value);
 
-// For Compute = int64, float and double; nullptr for dtypes that no kernel here computes, and for floating-point
-// elements as int64.
+// For Compute = int64, float and double; nullptr for dtypes that no kernel here computes, and for
+// floating-point elements as int64.
 template <typename Compute>
 Load<Compute> load_of(ScalarType dtype);
 template <typename Compute>

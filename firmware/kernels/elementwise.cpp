@@ -19,7 +19,8 @@ Status resize_to_broadcast(Arguments& arguments, const Tensor& left, const Tenso
     const std::int32_t from_left = i + left.rank < rank ? 1 : left.sizes[i + left.rank - rank];
     const std::int32_t from_right = i + right.rank < rank ? 1 : right.sizes[i + right.rank - rank];
     if (from_left != from_right && from_left != 1 && from_right != 1) {
-      return arguments.fail(Status::shape_mismatch, "sizes ", from_left, " and ", from_right, " do not broadcast");
+      return arguments.fail(Status::shape_mismatch, "sizes ", from_left, " and ", from_right,
+                            " do not broadcast");
     }
     sizes[i] = from_left == 1 ? from_right : from_left;
   }
@@ -30,8 +31,8 @@ Status check_result_dtype(Arguments& arguments, ScalarType common, const Tensor&
   const bool loses_fraction = !is_integral(common) && is_integral(output.dtype);
   const bool becomes_bool = common != ScalarType::boolean && output.dtype == ScalarType::boolean;
   return loses_fraction || becomes_bool
-             ? arguments.fail(Status::invalid_argument, "a result of ", scalar_type_name(common), " for an output of ",
-                              scalar_type_name(output.dtype))
+             ? arguments.fail(Status::invalid_argument, "a result of ", scalar_type_name(common),
+                              " for an output of ", scalar_type_name(output.dtype))
              : arguments.status();
 }
 

@@ -16,8 +16,8 @@ Strides broadcast_strides(const Tensor& tensor, std::size_t rank);
 // Gives `output` the shape of both inputs broadcast against each other.
 Status resize_to_broadcast(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output);
 
-// `common` is what the operator computes in; its result must be storable in the output's dtype without a change of
-// category.
+// `common` is what the operator computes in; its result must be storable in the output's dtype without a
+// change of category.
 Status check_result_dtype(Arguments& arguments, ScalarType common, const Tensor& output);
 
 template <typename Compute, typename Operation>
@@ -47,9 +47,8 @@ Status map_unary(Arguments& arguments, const Tensor& input, Tensor& output, Oper
     return arguments.unsupported_dtype(input);
   }
   const Strides strides[] = {strides_of(input), strides_of(output)};
-  walk(output.sizes, output.rank, strides, [&](const std::size_t(&at)[2]) {
-    store(output.data, at[1], operation(load(input.data, at[0])));
-  });
+  walk(output.sizes, output.rank, strides,
+       [&](const std::size_t(&at)[2]) { store(output.data, at[1], operation(load(input.data, at[0]))); });
   return arguments.status();
 }
 

@@ -8,10 +8,11 @@
 
 namespace ethosu_sdk::kernels {
 
-// Calls `function(offsets)` for every index tuple of `sizes`, the last dimension fastest; offsets[n] is the element
-// offset by strides[n].
+// Calls `function(offsets)` for every index tuple of `sizes`, the last dimension fastest; offsets[n] is the
+// element offset by strides[n].
 template <std::size_t Operands, typename Function>
-void walk(const std::int32_t* sizes, std::size_t rank, const Strides (&strides)[Operands], Function&& function) {
+void walk(const std::int32_t* sizes, std::size_t rank, const Strides (&strides)[Operands],
+          Function&& function) {
   for (std::size_t dim = 0; dim < rank; ++dim) {
     if (sizes[dim] == 0) {
       return;

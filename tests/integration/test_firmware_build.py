@@ -14,6 +14,7 @@ from ethosu_sdk.errors import BuildError, InputError, ToolError
 from ethosu_sdk.firmware_build import FirmwareBuild, cmake
 from ethosu_sdk.report import evidence, input_image, uart
 from tests.conftest import ZooPte
+from tests.interpreter_runner import SANITIZERS, configure_and_build
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.torch]
 
@@ -173,6 +174,15 @@ def test_a_truncated_program_is_an_input_error(softmax_pte: Path, tmp_path: Path
     broken.write_bytes(softmax_pte.read_bytes()[:300])
     with pytest.raises(InputError):
         firmware_build.build(broken, tmp_path / "out")
+
+
+def test_driver_and_application_pass_their_own_tests_on_this_machine(tmp_path: Path) -> None:
+    programs = ["npu_driver_test", "npu_payload_test", "app_input_image_test", "app_text_test"]
+    configure_and_build(tmp_path, "all", "-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
+    result = proc.run(["ctest", "--test-dir", str(tmp_path), "--output-on-failure"], timeout_s=120)
+    for name in programs:
+        assert f"{name.replace('_', '.', 1)} " in result.output
+    assert "100% tests passed" in result.output
 
 
 @pytest.mark.qemu

@@ -129,9 +129,9 @@ def test_jobs_reach_every_memory_by_both_aliases(
 def test_the_processors_private_memory_is_hidden_from_the_npu(
     request_for: Run, simulator: QemuSimulator
 ) -> None:
-    with pytest.raises(SimulationError, match="private to the processor") as caught:
+    with pytest.raises(BusError, match="private to the processor") as caught:
         simulator.run(request_for(Scenario.PRIVATE_MEMORY))
-    assert isinstance(caught.value.__cause__, BusError)
+    assert "at pc 0x1000" in caught.value.message
 
 
 def test_images_and_the_elfs_own_data_stand_in_ddr(request_for: Run, simulator: QemuSimulator) -> None:

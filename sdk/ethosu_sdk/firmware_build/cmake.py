@@ -87,13 +87,14 @@ def build(
     which what changed is new. `work` is made anew when it was for another configuration. BuildError, with the
     last lines of the output, when a step fails; `log` has all of it.
     """
-    source, generated = work / "source", work / "generated"
+    source, objects = work / "source", work / "objects"
+    generated = objects / "generated"  # below the build folder: no path of this machine enters the map
     toolchain = configuration.toolchain
     _discard_foreign(work, configuration.identity())
     mirror(source, configuration.sources)
     mirror(generated, files)
     if not (work / _CONFIGURED_FOR).is_file():
-        arguments = ["-S", str(source), "-B", str(work / "objects"), "--preset", configuration.preset]
+        arguments = ["-S", str(source), "-B", str(objects), "--preset", configuration.preset]
         variables = {
             "ETHOSU_GENERATED_DIR": generated,
             "ETHOSU_PTE_SCHEMA_DIR": toolchain.schema_dir,
@@ -111,7 +112,7 @@ def build(
         [
             toolchain.path("cmake"),
             "--build",
-            str(work / "objects"),
+            str(objects),
             "-j",
             jobs,
             "--target",
@@ -120,7 +121,7 @@ def build(
         timeout_s=_BUILD_TIMEOUT_S,
         log=log,
     )
-    return work / "objects" / "executor_runner.elf", work / "objects" / "executor_runner.map"
+    return objects / "executor_runner.elf", objects / "executor_runner.map"
 
 
 def mirror(folder: Path, files: Mapping[str, bytes]) -> None:

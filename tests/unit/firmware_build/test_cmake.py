@@ -46,10 +46,10 @@ def test_cmake_is_configured_once_and_told_where_everything_is(
     assert configure[:7] == [
         *("/bin/cmake", "-S", str(work / "source"), "-B", str(objects), "--preset", "corstone-300")
     ]
-    assert f"-DETHOSU_GENERATED_DIR={work / 'generated'}" in configure
+    assert f"-DETHOSU_GENERATED_DIR={objects / 'generated'}" in configure
     assert "-DETHOSU_PTE_SCHEMA_DIR=/schema" in configure
     assert compile_[:3] == ["/bin/cmake", "--build", str(objects)]
-    assert {path.name: path.read_bytes() for path in (work / "generated").iterdir()} == FILES
+    assert {path.name: path.read_bytes() for path in (objects / "generated").iterdir()} == FILES
     assert (work / "source" / "app" / "main.cpp").read_bytes() == b"main"
     cmake.build(configuration, FILES, work, tmp_path / "log")
     assert calls[2] == compile_

@@ -1,0 +1,49 @@
+"""Which PMU events a run counts: by name from the user, by number to the firmware."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.targets import suggestion
+
+if TYPE_CHECKING:
+    from ethosu_sdk.npu.pmu import Event
+
+_COVERED = ("ethos-u55", "ethos-u65")
+
+
+def events(npu: str) -> Mapping[int, Event]:
+    """The PMU events of `npu`, such as ``"ethos-u55"``, by number. UsageError when they are not known."""
+    # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
+    from ethosu_sdk.npu import pmu
+
+    if npu not in _COVERED:
+        raise UsageError(f"the PMU events of {npu} are not modelled", f"covered are {', '.join(_COVERED)}")
+    return pmu.EVENTS
+
+
+def choose_events(npu: str | None, names: str | None) -> tuple[int, ...]:
+    """The numbers of the events to count: those in `names`, separated by commas, or ExecuTorch's defaults.
+
+    None without an NPU. UsageError for an unknown or repeated name, or more names than there are counters.
+    """
+    from ethosu_sdk.npu import pmu
+
+    if npu is None:
+        if names is not None:
+            raise UsageError("there are no PMU events to count: the model does not use an NPU")
+        return ()
+    numbers = {event.name: event.number for event in events(npu).values()}
+    if names is None:
+        return pmu.DEFAULT_EVENTS
+    chosen = [name.strip() for name in names.split(",")]
+    for name in chosen:
+        if name not in numbers:
+            raise UsageError(f"unknown PMU event '{name}'", suggestion(name.upper(), numbers))
+        if chosen.count(name) > 1:
+            raise UsageError(f"the PMU event {name} is named twice")
+    if len(chosen) > pmu.EVENT_COUNTERS:
+        raise UsageError(f"{len(chosen)} PMU events, but {npu} has {pmu.EVENT_COUNTERS} counters")
+    return tuple(numbers[name] for name in chosen)
