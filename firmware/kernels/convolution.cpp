@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/arguments.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/layout.hpp"
@@ -42,10 +43,6 @@ struct Convolution {
   Strides output;
 };
 
-std::int64_t item_for(const std::int64_t* items, std::size_t count, std::size_t axis) {
-  return items[count == 1 ? 0 : axis];
-}
-
 void read_axis_list(Arguments& arguments, std::size_t index, std::size_t axes, std::int64_t minimum,
                     std::int64_t (&items)[2]) {
   const std::size_t count = arguments.integers(index, items, 2);
@@ -57,8 +54,8 @@ void read_axis_list(Arguments& arguments, std::size_t index, std::size_t axes, s
       arguments.fail(Status::invalid_argument, "item ", i, " of argument ", index, " is ", items[i]);
     }
   }
-  if (count != 0) {
-    items[1] = item_for(items, count, 1);
+  if (count == 1) {
+    items[1] = items[0];
   }
 }
 

@@ -1,5 +1,7 @@
 #include "kernels/elements.hpp"
 
+#include <type_traits>
+
 #include "kernels/convert.hpp"
 
 namespace ethosu_sdk::kernels {

@@ -1,9 +1,9 @@
 // quantized_decomposed::{quantize,dequantize}_per_tensor, and cortex_m's twins of the same arithmetic.
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "kernels/arguments.hpp"
+#include "kernels/convert.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/kernels.hpp"
 
@@ -17,47 +17,33 @@ struct Quantization {
   std::int64_t maximum;
 };
 
-// NaN, infinities and all that int64 cannot hold become INT64_MIN: the x86-64 conversion, which ExecuTorch's
-// host runtime uses. Arm's own conversion saturates.
-template <typename Float>
-std::int64_t truncate(Float value) {
-  constexpr auto limit = static_cast<Float>(9223372036854775808.0);  // 2^63
-  return value >= -limit && value < limit ? static_cast<std::int64_t>(value)
-                                          : std::numeric_limits<std::int64_t>::min();
-}
-
-template <typename Float>
-std::int64_t quantize(Float value, float inverse_scale, std::int32_t zero_point) {
-  // In float for float64 too, and the sum as well: the order of operations of ExecuTorch 1.5.1.
-  const auto scaled = static_cast<float>(static_cast<Float>(inverse_scale) * value);
-  return truncate(static_cast<float>(zero_point) + std::nearbyint(scaled));
-}
-
-template <typename Float, typename Integer>
+template <typename Integer>
 void quantize_all(const Tensor& input, Tensor& output, const Quantization& quantization) {
   const float inverse_scale = 1.0f / static_cast<float>(quantization.scale);
   const auto zero_point = static_cast<std::int32_t>(quantization.zero_point);
-  const auto* const from = input.as<const Float>();
+  const auto* const from = input.as<const float>();
   auto* const to = output.as<Integer>();
   const std::size_t count = input.element_count();
   for (std::size_t i = 0; i < count; ++i) {
-    std::int64_t quantized = quantize(from[i], inverse_scale, zero_point);
+    // The sum is a float too: the order of operations of ExecuTorch 1.5.1.
+    auto quantized =
+        truncate<std::int64_t>(static_cast<float>(zero_point) + std::nearbyint(inverse_scale * from[i]));
     quantized = quantized < quantization.minimum ? quantization.minimum : quantized;
     quantized = quantized > quantization.maximum ? quantization.maximum : quantized;
     to[i] = static_cast<Integer>(quantized);
   }
 }
 
-template <typename Integer, typename Float>
+template <typename Integer>
 void dequantize_all(const Tensor& input, Tensor& output, const Quantization& quantization) {
   const auto scale = static_cast<float>(quantization.scale);
   const auto zero_point = static_cast<std::uint32_t>(quantization.zero_point);
   const auto* const from = input.as<const Integer>();
-  auto* const to = output.as<Float>();
+  auto* const to = output.as<float>();
   const std::size_t count = input.element_count();
   for (std::size_t i = 0; i < count; ++i) {
     const auto centred = static_cast<std::int32_t>(static_cast<std::uint32_t>(from[i]) - zero_point);
-    to[i] = static_cast<Float>(static_cast<float>(centred) * scale);
+    to[i] = static_cast<float>(centred) * scale;
   }
 }
 
@@ -91,11 +77,10 @@ Status dequantize(Arguments& arguments, Tensor& output) {
   if (arguments.resize_like(output, input) != Status::ok) {
     return arguments.status();
   }
-  const bool supported = for_small_integer(input.dtype, [&](auto from) {
-    return for_float(output.dtype, [&](auto to) {
-      dequantize_all<type_of<decltype(from)>, type_of<decltype(to)>>(input, output, quantization);
-    });
-  });
+  const bool supported =
+      output.dtype == ScalarType::float32 && for_small_integer(input.dtype, [&](auto from) {
+        dequantize_all<type_of<decltype(from)>>(input, output, quantization);
+      });
   return supported ? arguments.status() : unsupported_pair(arguments, input, output);
 }
 
@@ -111,14 +96,13 @@ Status quantize_per_tensor_out(KernelContext& context, Span<Value* const> values
     return arguments.status();
   }
   bool valid_range = true;
-  const bool supported = for_float(input.dtype, [&](auto from) {
-    return for_small_integer(output.dtype, [&](auto to) {
-      valid_range = range_fits<type_of<decltype(to)>>(quantization);
-      if (valid_range) {
-        quantize_all<type_of<decltype(from)>, type_of<decltype(to)>>(input, output, quantization);
-      }
-    });
-  });
+  const bool supported = input.dtype == ScalarType::float32 && for_small_integer(output.dtype, [&](auto to) {
+                           using Integer = type_of<decltype(to)>;
+                           valid_range = range_fits<Integer>(quantization);
+                           if (valid_range) {
+                             quantize_all<Integer>(input, output, quantization);
+                           }
+                         });
   if (!supported) {
     return unsupported_pair(arguments, input, output);
   }
