@@ -18,7 +18,7 @@ Array = NDArray[Any]
 REPOSITORY = Path(__file__).resolve().parents[1]
 FIRMWARE = REPOSITORY / "firmware"
 SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all"
-DTYPES = {"float32": "<f4", "float64": "<f8", "bool": "?"}
+NO_TENSOR = ("none", "integer", "boolean", "real", "string")  # outputs of other kinds have no bytes
 
 
 def schema_dir() -> Path:
@@ -102,12 +102,19 @@ class Interpreter:
 
     def _outputs(self, lines: Sequence[str]) -> tuple[Array, ...]:
         outputs = []
-        for line in lines:
-            words = line.split()
-            if words[0] == "output" and len(words) > 2:
+        for words in (line.split() for line in lines):
+            if words[0] == "output" and words[2] not in NO_TENSOR:
+                dims = [tuple(int(number) for number in word.split(":")) for word in words[3:]]
                 raw = (self.folder / f"output{words[1]}.bin").read_bytes()
-                outputs.append(numpy.frombuffer(raw, DTYPES.get(words[2], words[2])).reshape([int(n) for n in words[3:]]))
+                outputs.append(_in_index_order(numpy.frombuffer(raw, words[2]), dims))
         return tuple(outputs)
+
+
+def _in_index_order(elements: Array, dims: Sequence[tuple[int, ...]]) -> Array:
+    """The tensor whose elements lie in memory order; `dims` holds each dimension's size and dim_order entry."""
+    order = [entry for _, entry in dims]
+    stored = elements.reshape([dims[dim][0] for dim in order])
+    return numpy.ascontiguousarray(stored.transpose(numpy.argsort(order))).reshape([size for size, _ in dims])
 
 
 def _instructions(lines: Sequence[str]) -> tuple[str, ...]:

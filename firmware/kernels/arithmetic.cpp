@@ -48,6 +48,8 @@ struct Multiply {
     return multiply(left, right);
   }
 };
+// ExecuTorch's portable kernel divides; its optimised one for the host multiplies by a lone divisor's
+// reciprocal, which can differ in the last bit.
 struct Divide {
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute /*alpha*/) {

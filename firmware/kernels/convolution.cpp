@@ -59,7 +59,7 @@ void read_axis_list(Arguments& arguments, std::size_t index, std::size_t axes, s
   }
 }
 
-// Arguments 3 to 8: stride, padding, dilation, transposed, output_padding, groups.
+// Arguments 3 to 5: stride, padding, dilation.
 void read_axes(Arguments& arguments, const Tensor& input, const Tensor& weight, Axis (&axes)[2]) {
   const std::size_t count = input.rank - 2u;
   std::int64_t stride[2] = {1, 1};
@@ -68,9 +68,6 @@ void read_axes(Arguments& arguments, const Tensor& input, const Tensor& weight, 
   read_axis_list(arguments, 3, count, 1, stride);
   read_axis_list(arguments, 4, count, 0, padding);
   read_axis_list(arguments, 5, count, 1, dilation);
-  if (arguments.boolean(6)) {
-    arguments.fail(Status::unsupported_argument, "a transposed convolution");
-  }
   for (std::size_t i = 0; i < count && arguments.ok(); ++i) {
     Axis& axis = axes[2 - count + i];
     axis.input = input.sizes[2 + i];
@@ -197,6 +194,9 @@ Status convolution_out(KernelContext& context, Span<Value* const> values) {
   const Tensor& input = arguments.tensor(0);
   const Tensor& weight = arguments.tensor(1);
   const Tensor* const bias = arguments.optional_tensor(2);
+  if (arguments.boolean(6)) {
+    return arguments.fail(Status::unsupported_argument, "a transposed convolution");
+  }
   Tensor& output = arguments.output(9);
   arguments.expect_dtype(weight, input.dtype, "the weights");
   arguments.expect_dtype(output, input.dtype, "the output");

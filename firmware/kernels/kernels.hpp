@@ -51,6 +51,7 @@ Status cat_out(KernelContext& context, Span<Value* const> arguments);
 
 // reduce.cpp
 Status mean_out(KernelContext& context, Span<Value* const> arguments);
+Status mean_dtype_out(KernelContext& context, Span<Value* const> arguments);
 
 // linear.cpp
 Status addmm_out(KernelContext& context, Span<Value* const> arguments);

@@ -1,4 +1,4 @@
-// aten::addmm, mm and linear, in float.
+// aten::addmm and mm in float, each sum in the order of its index, as ExecuTorch's portable kernels.
 #include <cstddef>
 
 #include "kernels/dispatch.hpp"

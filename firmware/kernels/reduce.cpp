@@ -17,11 +17,10 @@ struct Reduction {
   std::int32_t reduced_sizes[max_rank] = {};  // 1 where kept
 };
 
-// No list and an empty list both mean all dimensions.
-Reduction read_reduction(Arguments& arguments, std::size_t index, const Tensor& input) {
+// No dimensions means all of them.
+Reduction reduction_over(Arguments& arguments, const std::int64_t* dims, std::size_t count,
+                         const Tensor& input) {
   Reduction reduction;
-  std::int64_t dims[max_rank];
-  const std::size_t count = arguments.is_none(index) ? 0 : arguments.integers(index, dims, max_rank);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t dim = arguments.checked_dim(dims[i], input.rank);
     if (reduction.reduced[dim]) {
@@ -65,15 +64,8 @@ Strides strides_by_input(const Tensor& input, const Reduction& reduction, bool k
   return strides;
 }
 
-}  // namespace
-
-Status mean_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 5);  // self, dim, keepdim, dtype, out
-  const Tensor& input = arguments.tensor(0);
-  const Reduction reduction = read_reduction(arguments, 1, input);
-  const bool keep_dims = arguments.boolean(2);
-  Tensor& output = arguments.output(4);
-  arguments.expect_dtype(output, arguments.scalar_type_or(3, input.dtype), "the output");
+Status mean(Arguments& arguments, const Tensor& input, const Reduction& reduction, bool keep_dims,
+            Tensor& output) {
   arguments.expect_contiguous(output, "the output");
   if (arguments.ok()) {
     resize_to_kept(arguments, input, reduction, keep_dims, output);
@@ -103,6 +95,27 @@ Status mean_out(KernelContext& context, Span<Value* const> values) {
     return true;
   });
   return supported ? arguments.status() : arguments.unsupported_dtype(input);
+}
+
+}  // namespace
+
+Status mean_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 5);  // self, dim, keepdim, dtype, out
+  const Tensor& input = arguments.tensor(0);
+  std::int64_t dims[max_rank];
+  const std::size_t count = arguments.is_none(1) ? 0 : arguments.integers(1, dims, max_rank);
+  const bool keep_dims = arguments.boolean(2);
+  Tensor& output = arguments.output(4);
+  arguments.expect_dtype(output, arguments.scalar_type_or(3, input.dtype), "the output");
+  return mean(arguments, input, reduction_over(arguments, dims, count, input), keep_dims, output);
+}
+
+Status mean_dtype_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 3);  // self, dtype, out: over all dimensions
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(2);
+  arguments.expect_dtype(output, arguments.scalar_type_or(1, input.dtype), "the output");
+  return mean(arguments, input, reduction_over(arguments, nullptr, 0, input), false, output);
 }
 
 }  // namespace ethosu_sdk::kernels

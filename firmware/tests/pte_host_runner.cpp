@@ -4,8 +4,9 @@
 //
 // PLANNED lists the bytes of the planned buffers, such as 112,80 or -. Each INPUT is a file of raw bytes, or
 // - for an input to leave as it is. All memory is allocated to the byte, so that a sanitizer sees every step
-// beside it. Writes OUTPUT_PREFIX<n>.bin and prints a line for each instruction and output, then "status
-// NAME: reason". Exit status: 0 ok, 1 any other status, 2 a mistake of the caller.
+// beside it. Writes OUTPUT_PREFIX<n>.bin and prints a line for each instruction and output (dtype, then each
+// dimension's size:dim_order), then "status NAME: reason". Exit status: 0 ok, 1 any other status, 2 a mistake
+// of the caller.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -113,7 +114,7 @@ void write_outputs(const runtime::Method& method, const std::string& prefix) {
     }
     std::printf("output %" PRIu32 " %s", i, scalar_type_name(tensor->dtype));
     for (std::size_t dim = 0; dim < tensor->rank; ++dim) {
-      std::printf(" %" PRId32, tensor->sizes[dim]);
+      std::printf(" %" PRId32 ":%u", tensor->sizes[dim], static_cast<unsigned>(tensor->dim_order[dim]));
     }
     std::printf("\n");
     std::ofstream file(prefix + std::to_string(i) + ".bin", std::ios::binary);

@@ -217,7 +217,7 @@ def _report(error: SdkError) -> int:
     sys.stderr.write(f"error: {error.message}\n")
     if error.hint:
         sys.stderr.write(f"hint: {error.hint}\n")
-    if "--json" in sys.argv[1:]:
+    if "--json" in sys.argv[1:] and not error.recorded:
         from ethosu_sdk import provenance, records
 
         detail = {"class": type(error).__name__, "exit_code": error.exit_code, "message": error.message}

@@ -9,14 +9,18 @@ from typing import ClassVar
 
 
 class SdkError(Exception):
-    """What failed (`message`) and what the user can do about it (`hint`)."""
+    """What failed (`message`) and what the user can do about it (`hint`).
+
+    `recorded` says that a record which tells of it is written already, so that no `error/1` follows it.
+    """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, recorded: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.recorded = recorded
 
 
 class UsageError(SdkError):

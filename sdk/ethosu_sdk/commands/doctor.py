@@ -35,7 +35,7 @@ def doctor(reporter: Reporter) -> None:
     reporter.emit(record)
     if bad:
         names = ", ".join(row["name"] for row in bad)
-        raise ToolError(f"not ready: {names}", bad[0]["fix"])
+        raise ToolError(f"not ready: {names}", bad[0]["fix"], recorded=True)
     reporter.show("Ready: everything that compile, build and run need is here.")
 
 

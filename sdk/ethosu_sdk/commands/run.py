@@ -72,6 +72,7 @@ def run(
         raise VerdictError(
             "the outputs are not as expected:\n" + "\n".join(f"  {r['name']}: {r['detail']}" for r in failed),
             f"the outputs are in {folder / OUTPUTS_NAME}",
+            recorded=True,
         )
     return record
 

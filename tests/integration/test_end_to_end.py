@@ -1,0 +1,180 @@
+"""The main job against the independent chain: firmware on the simulated board equals TOSA and ExecuTorch.
+
+Expected values come from ExecuTorch's host runtime for CPU operators and the TOSA reference model for delegates;
+nothing of the SDK's NPU model, firmware or simulator takes part in them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ethosu_sdk import npz, pte, records, schema
+from ethosu_sdk.aot import zoo
+from tests.conftest import ExpectedOutputs, ZooPte
+from tests.integration.cli import Outcome, sdk
+from tests.oracles import chain
+from tests.oracles.tosa import TosaModel
+
+pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
+MODELS = ("add", "softmax", "digits_cnn", "ds_cnn", "mobilenet_v2")
+INFERENCES = 3
+_ADD_LIMIT = 1 << 30  # TOSA calls an int32 sum that overflows unpredictable
+
+
+def random_inputs(program: pte.Pte, seed: int) -> list[npt.NDArray[Any]]:
+    """INFERENCES stacked random inputs per model input, over a wide range."""
+    generator = np.random.default_rng(seed)
+    arrays: list[npt.NDArray[Any]] = []
+    for tensor in program.plan("forward").input_tensors():
+        shape = (INFERENCES, *tensor.sizes)
+        if tensor.dtype == "int32":
+            arrays.append(generator.integers(-_ADD_LIMIT, _ADD_LIMIT, shape, dtype=np.int32))
+        else:
+            arrays.append(generator.normal(0, 2, shape).astype(np.float32))
+    return arrays
+
+
+def run(compiled_pte: Path, folder: Path, *options: str | Path) -> tuple[Outcome, dict[str, Any]]:
+    outcome = sdk("run", compiled_pte, "-o", folder / "out", "--json", *options, cwd=folder)
+    record = json.loads(outcome.out) if outcome.out else {}
+    assert not record or schema.problems(record) == []
+    return outcome, record
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_zoo_model_equals_the_independent_chain(
+    name: str, zoo_pte: ZooPte, expected_outputs: ExpectedOutputs, tmp_path: Path
+) -> None:
+    compiled = zoo_pte(name)
+    inputs = random_inputs(pte.read(compiled.pte), seed=len(name))
+    rows = [expected_outputs(compiled, [array[i] for array in inputs]) for i in range(INFERENCES)]
+    expected = [np.stack(column) for column in zip(*rows, strict=True)]
+    npz.write_npz(tmp_path / "in.npz", {f"input{i}": array for i, array in enumerate(inputs)})
+    npz.write_npz(tmp_path / "want.npz", {f"output{i}": array for i, array in enumerate(expected)})
+    outcome, record = run(
+        compiled.pte, tmp_path, "--inputs", tmp_path / "in.npz", "--expect", tmp_path / "want.npz"
+    )
+    assert outcome.code == 0, outcome.err
+    assert record["status"] == "pass"
+    assert record["inferences"] == INFERENCES
+    got = np.load(tmp_path / "out" / "outputs.npz")
+    for index, want in enumerate(expected):
+        np.testing.assert_array_equal(got[f"output{index}"], want, strict=True)
+        assert np.unique(want).size > 2, "an output that hardly varies proves little"
+
+
+def test_ds_cnn_runs_two_delegates_with_a_cpu_pool_between(zoo_pte: ZooPte, tmp_path: Path) -> None:
+    outcome, record = run(zoo_pte("ds_cnn").pte, tmp_path)
+    assert outcome.code == 0, outcome.err
+    order = [(row["kind"], row["name"]) for row in record["operators"]]
+    delegates = [place for place, (kind, _) in enumerate(order) if kind == "delegate"]
+    pool = order.index(("kernel", "aten::avg_pool2d.out"))
+    assert len(delegates) == 2
+    assert delegates[0] < pool < delegates[1]
+    assert record["npu"]["delegate_calls"] == 2
+    cycles = [row["npu_cycles"]["value"] for row in record["operators"] if row["kind"] == "delegate"]
+    assert sum(cycles) == record["npu"]["cycles"]["value"]
+    assert all(value > 0 for value in cycles)
+
+
+def test_digits_predictions_equal_the_tosa_models(
+    zoo_pte: ZooPte, host_runner: Path, tosa: TosaModel, tmp_path: Path
+) -> None:
+    compiled = zoo_pte("digits_cnn")
+    images, labels = zoo.digits.held_back()
+    with chain.open_chain(host_runner, compiled.pte, chain.tosa_by_payload(compiled), tosa) as runtime:
+        expected = np.stack([runtime.run([image])[0] for image in images])
+    npz.write_npz(tmp_path / "in.npz", {"input0": images[:, None] if images.ndim == 4 else images})
+    outcome, record = run(compiled.pte, tmp_path, "--inputs", tmp_path / "in.npz")
+    assert outcome.code == 0, outcome.err
+    got = np.load(tmp_path / "out" / "outputs.npz")["output0"]
+    np.testing.assert_array_equal(got, expected, strict=True)
+    predictions = got.reshape(len(labels), -1).argmax(axis=1)
+    reference = expected.reshape(len(labels), -1).argmax(axis=1)
+    np.testing.assert_array_equal(predictions, reference)
+    assert (predictions == labels).mean() > 0.95
+    assert record["inferences"] == len(labels)
+
+
+def test_two_runs_differ_in_time_and_host_only(zoo_pte: ZooPte, tmp_path: Path) -> None:
+    pair = []
+    for name in ("a", "b"):
+        folder = records.make_directory(tmp_path / name)
+        outcome, record = run(zoo_pte("digits_cnn").pte, folder)
+        assert outcome.code == 0, outcome.err
+        pair.append(records.comparable(record))
+    assert pair[0] == pair[1]
+
+
+def test_a_wrong_expectation_is_exit_code_7_and_named(zoo_pte: ZooPte, tmp_path: Path) -> None:
+    compiled = zoo_pte("digits_cnn")
+    outcome, _ = run(compiled.pte, tmp_path)
+    assert outcome.code == 0
+    outputs = dict(np.load(tmp_path / "out" / "outputs.npz"))
+    outputs["output0"] = outputs["output0"].copy()
+    outputs["output0"][0, 3] = np.nextafter(outputs["output0"][0, 3], np.float32(np.inf))
+    npz.write_npz(tmp_path / "want.npz", outputs)
+    outcome, record = run(compiled.pte, tmp_path, "--expect", tmp_path / "want.npz")
+    assert outcome.code == 7
+    assert record["status"] == "fail"
+    assert "1 of 10 elements differ" in outcome.err
+    assert "first at [0, 3]" in outcome.err
+    tolerant, record = run(compiled.pte, tmp_path, "--expect", tmp_path / "want.npz", "--atol", "0.001")
+    assert tolerant.code == 0
+    assert record["status"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "word"),
+    [
+        ({"input0": np.zeros((1, 1, 8, 9), np.float32)}, "shape"),
+        ({"input0": np.zeros((1, 1, 8, 8), np.float64)}, "float64"),
+        ({"input0": np.zeros((1, 1, 8, 8), np.int8)}, "int8"),
+        ({"x": np.zeros((1, 1, 8, 8), np.float32)}, "input0"),
+        ({}, "input0"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(
+    arrays: dict[str, npt.NDArray[Any]], word: str, zoo_pte: ZooPte, tmp_path: Path
+) -> None:
+    npz.write_npz(tmp_path / "in.npz", arrays)
+    outcome = sdk(
+        "run",
+        zoo_pte("digits_cnn").pte,
+        "-o",
+        tmp_path / "out",
+        "--inputs",
+        tmp_path / "in.npz",
+        cwd=tmp_path,
+    )
+    assert outcome.code == 3, outcome.err
+    assert word in outcome.err
+    assert "Traceback" not in outcome.err
+    assert not (tmp_path / "out" / "run.json").exists()
+
+
+def test_events_are_chosen_by_name_and_the_unknowable_is_said(zoo_pte: ZooPte, tmp_path: Path) -> None:
+    outcome, record = run(
+        zoo_pte("digits_cnn").pte, tmp_path, "--events", "MAC_ACTIVE,CYCLE,AXI_LATENCY_ANY,NPU_ACTIVE"
+    )
+    assert outcome.code == 0, outcome.err
+    values = {row["event"]: row["value"] for row in record["npu"]["counters"]}
+    assert values.keys() == {"MAC_ACTIVE", "CYCLE", "NPU_ACTIVE"}
+    assert values["CYCLE"] == record["npu"]["cycles"]["value"]
+    assert 0 < values["MAC_ACTIVE"] < values["CYCLE"]
+    assert "/npu/counters/AXI_LATENCY_ANY" in {row["path"] for row in record["unavailable"]}
+
+
+def test_the_cycle_estimate_is_near_velas(zoo_pte: ZooPte, tmp_path: Path) -> None:
+    compiled = zoo_pte("mobilenet_v2")
+    outcome, record = run(compiled.pte, tmp_path)
+    assert outcome.code == 0, outcome.err
+    vela = sum(row.estimates["cycles_total"] for row in compiled.delegates)
+    assert record["npu"]["cycles"]["source"] == "modelled"
+    assert record["npu"]["cycles"]["value"] == pytest.approx(vela, rel=0.1)
