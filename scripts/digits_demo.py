@@ -48,7 +48,7 @@ def _demonstrate(count: int, folder: Path) -> None:
     images, labels = images[:count], labels[:count]
     records.make_directory(folder)
     inputs = folder / "held_back.npz"
-    npz.write_npz(inputs, {"input0": images})
+    npz.write_npz(inputs, {"input0": images[:, None]})  # one more axis: that many inferences
     options = run.RunOptions(inputs=inputs)
     compile_options = CompileOptions(target=_TARGET)
     record = run.run("zoo:digits_cnn", compile_options, options, folder, Reporter())

@@ -1,13 +1,14 @@
 """Small programs for the tests of the firmware's interpreter and kernels: PyTorch functions → `.pte`.
 
-One program holds many methods, one for each case: lowering costs seconds, and finding a method by its name is
-tested on the way.
+Lowering costs about 0.3 s a method, so a method computes many cases at once; and a program has several methods, so
+finding one by its name is tested on the way.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,63 +20,103 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A function of tensors and example inputs, which give it its shapes and dtypes."""
+    """A function of tensors and its inputs.
 
-    function: Callable[..., Any]
+    The function gets the module ``torch`` first, so that tables of cases need not import it; or it is a
+    ``torch.nn.Module``. With ``channels_last`` inputs of rank 4 have that memory format.
+    """
+
+    function: Any
     inputs: tuple[Array, ...]
     channels_last: bool = False
 
-
-def to_tensors(arrays: tuple[Array, ...], channels_last: bool = False) -> tuple[Any, ...]:
-    """The arrays as torch tensors; those of rank 4 in memory format channels_last where that is asked for."""
-    import torch
-
-    tensors = [torch.from_numpy(numpy.array(array)) for array in arrays]
-    if channels_last:
-        tensors = [t.to(memory_format=torch.channels_last) if t.dim() == 4 else t for t in tensors]
-    return tuple(tensors)
-
-
-def lower(cases: Mapping[str, Case], **config: Any) -> bytes:
-    """The `.pte` with one method for each case; `config` goes to ExecutorchBackendConfig."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch's own deprecations
-        import executorch.kernels.quantized  # noqa: F401 - registers out variants
+    def tensors(self) -> tuple[Any, ...]:
+        """The inputs as torch tensors."""
         import torch
-        import torch.ao.quantization.fx._decomposed  # noqa: F401 - registers quantized_decomposed
-        from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
 
-        programs = {}
-        for name, case in cases.items():
-            module = case.function if isinstance(case.function, torch.nn.Module) else _module(case.function)
-            inputs = to_tensors(case.inputs, case.channels_last)
-            programs[name] = torch.export.export(module.eval(), inputs)
-        edge = to_edge(programs, compile_config=EdgeCompileConfig(_check_ir_validity=False))
-        return bytes(edge.to_executorch(ExecutorchBackendConfig(**config)).buffer)
+        tensors = [torch.from_numpy(numpy.array(array)) for array in self.inputs]
+        if self.channels_last:
+            tensors = [t.to(memory_format=torch.channels_last) if t.dim() == 4 else t for t in tensors]
+        return tuple(tensors)
+
+    def stored_inputs(self) -> list[Array]:
+        """The inputs with their elements in memory order."""
+        permute = self.channels_last
+        return [array.transpose(0, 2, 3, 1) if permute and array.ndim == 4 else array for array in self.inputs]
 
 
-def _module(function: Callable[..., Any]) -> Any:
+Method = Sequence[Case]
+
+
+def tensors(method: Method) -> tuple[Any, ...]:
+    """The inputs of all cases."""
+    return tuple(tensor for case in method for tensor in case.tensors())
+
+
+def stored_inputs(method: Method) -> list[Array]:
+    """The inputs of all cases with their elements in memory order."""
+    return [array for case in method for array in case.stored_inputs()]
+
+
+@contextmanager
+def lowering() -> Iterator[None]:
+    """Registers ExecuTorch's operators, and silences PyTorch's own deprecations."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import executorch.kernels.quantized  # noqa: F401 - out variants and kernels
+        import torch.ao.quantization.fx._decomposed  # noqa: F401 - quantized_decomposed
+
+        yield
+
+
+def edge_program(methods: Mapping[str, Method]) -> Any:
+    """The edge program with these methods."""
+    import torch
+    from executorch.exir import EdgeCompileConfig, to_edge
+
+    programs = {name: torch.export.export(_module(cases), tensors(cases)) for name, cases in methods.items()}
+    return to_edge(programs, compile_config=EdgeCompileConfig(_check_ir_validity=False))
+
+
+def lower(methods: Mapping[str, Method], **config: Any) -> bytes:
+    """The `.pte` with these methods; `config` goes to ExecutorchBackendConfig."""
+    with lowering():
+        from executorch.exir import ExecutorchBackendConfig
+
+        return bytes(edge_program(methods).to_executorch(ExecutorchBackendConfig(**config)).buffer)
+
+
+def _module(method: Method) -> Any:
     import torch
 
-    class Wrapped(torch.nn.Module):
-        def forward(self, *inputs: Any) -> Any:
-            return function(*inputs)
+    class Cases(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            modules = [case.function for case in method if isinstance(case.function, torch.nn.Module)]
+            self.own = torch.nn.ModuleList(modules)
 
-    return Wrapped()
+        def forward(self, *inputs: Any) -> Any:
+            outputs: list[Any] = []
+            for case in method:
+                own, inputs = inputs[: len(case.inputs)], inputs[len(case.inputs) :]
+                is_module = isinstance(case.function, torch.nn.Module)
+                result = case.function(*own) if is_module else case.function(torch, *own)
+                outputs.extend(result if isinstance(result, tuple | list) else [result])
+            return tuple(outputs)
+
+    return Cases().eval()
 
 
 class HostRuntime:
     """ExecuTorch's own C++ runtime and kernels, as the wheel ships them: the oracle."""
 
     def __init__(self, program: bytes) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import executorch.kernels.quantized  # noqa: F401 - registers the kernels
+        with lowering():
             from executorch.runtime import Runtime
 
             self._program = Runtime.get().load_program(program)
 
-    def run(self, method: str, inputs: tuple[Array, ...], channels_last: bool = False) -> list[Array]:
+    def run(self, name: str, method: Method) -> list[Array]:
         """The outputs in model order. Loads the method afresh, so nothing remains of an earlier run."""
-        outputs = self._program.load_method(method).execute(to_tensors(inputs, channels_last))
+        outputs = self._program.load_method(name).execute(tensors(method))
         return [numpy.ascontiguousarray(output.numpy()) for output in outputs]

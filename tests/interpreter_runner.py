@@ -39,7 +39,9 @@ def configure_and_build(folder: Path, target: str, *options: str) -> None:
 def build_runner(folder: Path) -> Path:
     """The runner with address and undefined-behaviour sanitizers, built once in `folder`."""
     with records.locked(records.make_directory(folder)):
-        configure_and_build(folder, "pte_host_runner", "-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
+        configure_and_build(
+            folder, "pte_host_runner", "-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}"
+        )
     return folder / "tests" / "pte_host_runner"
 
 

@@ -89,8 +89,8 @@ def test_digits_predictions_equal_the_tosa_models(
     compiled = zoo_pte("digits_cnn")
     images, labels = zoo.digits.held_back()
     with chain.open_chain(host_runner, compiled.pte, chain.tosa_by_payload(compiled), tosa) as runtime:
-        expected = np.stack([runtime.run([image])[0] for image in images])
-    npz.write_npz(tmp_path / "in.npz", {"input0": images[:, None] if images.ndim == 4 else images})
+        expected = np.stack([runtime.run([image[None]])[0] for image in images])
+    npz.write_npz(tmp_path / "in.npz", {"input0": images[:, None]})
     outcome, record = run(compiled.pte, tmp_path, "--inputs", tmp_path / "in.npz")
     assert outcome.code == 0, outcome.err
     got = np.load(tmp_path / "out" / "outputs.npz")["output0"]

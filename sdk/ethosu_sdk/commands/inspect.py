@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ethosu_sdk import pte, records
+from ethosu_sdk import provenance, pte, records, schema
 from ethosu_sdk.commands.pte_description import Description, describe, npu_share
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "inspect"]
 
+_SCHEMA = "inspect-result/1"
 _Row = Mapping[str, Any]
 _NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
 _LIST_ITEMS_SHOWN = 8
@@ -24,13 +25,16 @@ _LIST_ITEMS_SHOWN = 8
 def inspect(path: Path, *, as_json: bool, commands: bool, console: Console) -> None:
     """Show the program at `path`; with `commands`, its NPU command streams as well.
 
-    With `as_json`, stdout gets one JSON object and `console` nothing. Raises InputError for a damaged file.
+    With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
     """
     program = pte.read(path)
     description = describe(program, commands=commands)
     description["file"] = {"name": path.name, **description["file"]}
     if as_json:
-        sys.stdout.write(records.dumps(description))
+        made_from = provenance.file_entry("model", path, program.sha256)
+        record = {**provenance.header(_SCHEMA, "pass", [made_from], []), **description}
+        schema.check(record, "the inspection")
+        sys.stdout.write(records.dumps(record))
         return
     _show(description, console)
 

@@ -6,30 +6,22 @@ Keys are over content, never over times or paths.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ethosu_sdk import records
+from ethosu_sdk import cache, records
 from ethosu_sdk.errors import BuildError, InputError
 
 _NOT_FIRMWARE = ("tests",)  # folders that no firmware is built from
-_CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 
 
 def work_directory(identity: Mapping[str, object]) -> Path | None:
     """A folder for the objects that all models share. Each `identity` has its own; its user takes its lock.
 
-    Below $ETHOSU_SDK_CACHE, else the user's cache (XDG base directory specification); None where that cannot
-    be written.
+    None where the cache cannot be written.
     """
-    root = os.environ.get(_CACHE_VARIABLE)
-    if root is None:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        root = os.path.join(base, "ethosu-sdk")
     try:
-        folder = records.make_directory(Path(root).absolute() / "firmware" / build_key(identity)[:16])
-        return folder if os.access(folder, os.W_OK) else None
+        return cache.directory(f"firmware/{build_key(identity)[:16]}")
     except BuildError:
         return None
 

@@ -67,7 +67,11 @@ class Pte:
 
 def read(path: Path) -> Pte:
     """Read and check the `.pte` at `path`. Raises InputError that says what is wrong and where."""
-    return parse(_file_bytes(path))
+    data = _file_bytes(path)
+    try:
+        return parse(data)
+    except InputError as error:
+        raise InputError(f"{path}: {error.message}", error.hint) from error
 
 
 def _file_bytes(path: Path) -> bytes:

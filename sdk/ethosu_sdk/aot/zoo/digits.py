@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import npz, records
-from ethosu_sdk.aot import cache
+from ethosu_sdk import cache, npz, records
 
 _SEED = 1
 _HELD_BACK = 360

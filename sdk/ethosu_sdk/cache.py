@@ -13,12 +13,16 @@ CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 
 def directory(part: str) -> Path:
     """The cache folder for `part`, created: below $ETHOSU_SDK_CACHE, else the user's cache (XDG base
-    directory specification). BuildError when it cannot be made."""
+    directory specification). BuildError when it cannot be made or written."""
     root = os.environ.get(CACHE_VARIABLE)
     if root is None:
         base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         root = str(Path(base) / "ethosu-sdk")
+    hint = f"set {CACHE_VARIABLE} to a folder that can be written"
     try:
-        return records.make_directory(Path(root) / part)
+        folder = records.make_directory(Path(root).absolute() / part)
     except BuildError as error:
-        raise BuildError(error.message, f"set {CACHE_VARIABLE} to a folder that can be written") from error
+        raise BuildError(error.message, hint) from error
+    if not os.access(folder, os.W_OK):
+        raise BuildError(f"the cache folder {folder} cannot be written", hint)
+    return folder

@@ -1,0 +1,1 @@
+"""The NPU model against the TOSA reference model, byte by byte, on streams that Vela compiled."""
