@@ -140,10 +140,10 @@ def pooling_cases() -> dict[str, Case]:
         _pool("avg_pool2d", (3, 2, 1)), (integers("int16", 1, 2, 9, 8).astype(numpy.int64),)
     )
     for n, options in enumerate(maximum):
-        cases[f"max_pool2d_{n}"] = Case(_pool("max_pool2d", options, return_indices=True), (with_special,))
+        cases[f"max_pool2d_{n}"] = Case(_pool("max_pool2d", options, return_indices=True), (with_special,), outputs=2)
     for dtype in INTEGERS:
         cases[f"max_pool2d_{dtype}"] = Case(
-            _pool("max_pool2d", (3, 2, 1), return_indices=True), (integers(dtype, 1, 2, 9, 8),)
+            _pool("max_pool2d", (3, 2, 1), return_indices=True), (integers(dtype, 1, 2, 9, 8),), outputs=2
         )
     cases["max_pool2d_channels_last"] = Case(
         _pool("max_pool2d", (3, 2, 1)), (floats(1, 3, 9, 8),), channels_last=True
@@ -333,10 +333,33 @@ def linear_cases() -> dict[str, Case]:
     return cases
 
 
-def exact_cases() -> dict[str, Case]:
-    """All cases whose results equal those of ExecuTorch's host runtime bit for bit."""
-    families = (
-        softmax_cases, quantize_cases, pooling_cases, arithmetic_cases, activation_cases, conversion_cases,
-        movement_cases, mean_cases, convolution_cases, linear_cases,
-    )  # fmt: skip
-    return {name: case for family in families for name, case in family().items()}
+def families() -> dict[str, dict[str, Case]]:
+    """All cases whose results equal those of ExecuTorch's host runtime bit for bit, by family."""
+    return {
+        "softmax": softmax_cases(),
+        "quantize": quantize_cases(),
+        "pooling": pooling_cases(),
+        "arithmetic": arithmetic_cases(),
+        "activation": activation_cases(),
+        "conversion": conversion_cases(),
+        "movement": movement_cases(),
+        "mean": mean_cases(),
+        "convolution": convolution_cases(),
+        "linear": linear_cases(),
+    }
+
+
+def number_cases() -> dict[str, Case]:
+    """The operators that ExecuTorch calls when it keeps numbers and clones as they are (`dim_order=False`)."""
+    x, whole = special_floats(64), integers("int32", 40)
+    cases = {"clone": Case(lambda torch, a: a.clone(), (x,))}
+    for name in ("add", "sub", "mul"):
+        cases[f"{name}_real"] = Case(_overload(name, 2.7), (x,))
+        cases[f"{name}_integer"] = Case(_overload(name, 3), (whole,))
+        cases[f"{name}_int8"] = Case(_overload(name, 100), (integers("int8", 40),))
+        cases[f"{name}_promoted"] = Case(_overload(name, 2.5), (whole,))
+    return cases
+
+
+def _overload(name: str, number: float) -> Callable[..., Any]:
+    return lambda torch, a: getattr(torch.ops.aten, name).Scalar(a, number)

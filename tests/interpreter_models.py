@@ -23,12 +23,14 @@ class Case:
     """A function of tensors and its inputs.
 
     The function gets the module ``torch`` first, so that tables of cases need not import it; or it is a
-    ``torch.nn.Module``. With ``channels_last`` inputs of rank 4 have that memory format.
+    ``torch.nn.Module``. With ``channels_last`` inputs of rank 4 have that memory format. ``outputs`` is how many
+    tensors it returns.
     """
 
     function: Any
     inputs: tuple[Array, ...]
     channels_last: bool = False
+    outputs: int = 1
 
     def tensors(self) -> tuple[Any, ...]:
         """The inputs as torch tensors."""
@@ -69,21 +71,22 @@ def lowering() -> Iterator[None]:
         yield
 
 
-def edge_program(methods: Mapping[str, Method]) -> Any:
-    """The edge program with these methods."""
+def edge_program(methods: Mapping[str, Method], *, dim_order: bool = True) -> Any:
+    """The edge program with these methods; without `dim_order` copies are aten::clone and numbers stay numbers."""
     import torch
     from executorch.exir import EdgeCompileConfig, to_edge
 
     programs = {name: torch.export.export(_module(cases), tensors(cases)) for name, cases in methods.items()}
-    return to_edge(programs, compile_config=EdgeCompileConfig(_check_ir_validity=False))
+    config = EdgeCompileConfig(_check_ir_validity=False, _skip_dim_order=not dim_order)
+    return to_edge(programs, compile_config=config)
 
 
-def lower(methods: Mapping[str, Method], **config: Any) -> bytes:
-    """The `.pte` with these methods; `config` goes to ExecutorchBackendConfig."""
+def lower(methods: Mapping[str, Method], *, dim_order: bool = True, **config: Any) -> bytes:
+    """The `.pte` with these methods; `dim_order` as above, `config` goes to ExecutorchBackendConfig."""
     with lowering():
         from executorch.exir import ExecutorchBackendConfig
 
-        return bytes(edge_program(methods).to_executorch(ExecutorchBackendConfig(**config)).buffer)
+        return bytes(edge_program(methods, dim_order=dim_order).to_executorch(ExecutorchBackendConfig(**config)).buffer)
 
 
 def _module(method: Method) -> Any:

@@ -141,16 +141,16 @@ def convolution(depthwise: bool, rounding: str) -> Callable[[], bytes]:
     return make
 
 
-def average_pool(kernel: int, pad: int) -> Callable[[], bytes]:
+def average_pool(kernel: int, pad: int, edges: tuple[int, int]) -> Callable[[], bytes]:
     """An average of 4 or 9 values, also at padded borders, where TOSA divides by fewer."""
 
     def make() -> bytes:
         graph = Graph()
-        size = [(edge + 2 * pad - kernel) // kernel + 1 for edge in (8, 12)]
+        size = [(edge + 2 * pad - kernel) // kernel + 1 for edge in edges]
         value = graph.add(
             "AVG_POOL2D",
             [
-                graph.input((1, 8, 12, 11), "INT8"),
+                graph.input((1, *edges, 11), "INT8"),
                 graph.constant([1], "INT8", [5]),
                 graph.constant([1], "INT8", [-7]),
             ],
@@ -234,9 +234,9 @@ GRAPHS: Mapping[str, Callable[[], bytes]] = {
     "convolution_double_round": convolution(False, "DOUBLE_ROUND"),
     "depthwise_ties": convolution(True, "SINGLE_ROUND"),
     "depthwise_double_round": convolution(True, "DOUBLE_ROUND"),
-    "average_2x2": average_pool(2, 0),
-    "average_2x2_padded": average_pool(2, 1),
-    "average_3x3_padded": average_pool(3, 1),
+    "average_2x2": average_pool(2, 0, (8, 12)),
+    "average_2x2_padded": average_pool(2, 1, (8, 12)),
+    "average_3x3_padded": average_pool(3, 1, (7, 13)),
     "add_ties": added("SINGLE_ROUND"),
     "add_double_round": added("DOUBLE_ROUND"),
     "multiply": binary("MUL"),

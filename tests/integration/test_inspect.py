@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ethosu_sdk import pte, vela_blocks
+from ethosu_sdk import pte, schema, vela_blocks
 from ethosu_sdk.commands.inspect import inspect
 from ethosu_sdk.commands.pte_description import describe, npu_share
 from tests.conftest import ZooPte

@@ -8,29 +8,41 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 
 from ethosu_sdk import pte
-from tests.interpreter_cases import QUANTIZATIONS, exact_cases, floats, integers, special_floats
-from tests.interpreter_models import Array, Case, HostRuntime, lower
+from tests.interpreter_cases import QUANTIZATIONS, families, floats, integers, number_cases, special_floats
+from tests.interpreter_models import Array, Case, HostRuntime, edge_program, lower, lowering, stored_inputs
 from tests.interpreter_runner import FIRMWARE, Interpreter, build_runner, same_bits
 
 pytestmark = pytest.mark.torch
 
-EXACT = exact_cases()
+FAMILIES = families()
+NUMBERS = number_cases()
 
 
-@dataclass(frozen=True)
 class Lowered:
-    """One program with a method for each case."""
+    """One program with a method for each family; each is run once, when its first case is asked for."""
 
-    program: bytes
-    oracle: HostRuntime
-    interpreter: Interpreter
+    def __init__(self, methods: dict[str, dict[str, Case]], program: bytes, interpreter: Interpreter) -> None:
+        self.program = program
+        self._methods = methods
+        self._interpreter = interpreter
+        self._oracle = HostRuntime(program)
+        self._results: dict[str, list[tuple[Array, Array]]] = {}
+
+    def results(self, method: str) -> list[tuple[Array, Array]]:
+        """Pairs of the firmware's and the host runtime's output, in order."""
+        if method not in self._results:
+            cases = list(self._methods[method].values())
+            run = self._interpreter.run(self.program, method, stored_inputs(cases))
+            assert run.status == "ok", run.reason
+            self._results[method] = list(zip(run.outputs, self._oracle.run(method, cases), strict=True))
+        return self._results[method]
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +52,14 @@ def interpreter(shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def exact(interpreter: Interpreter) -> Lowered:
-    program = lower(EXACT)
-    return Lowered(program, HostRuntime(program), interpreter)
+    program = lower({name: list(cases.values()) for name, cases in FAMILIES.items()})
+    return Lowered(FAMILIES, program, interpreter)
+
+
+@pytest.fixture(scope="module")
+def numbers(interpreter: Interpreter) -> Lowered:
+    methods = {"forward": NUMBERS}
+    return Lowered(methods, lower({"forward": list(NUMBERS.values())}, dim_order=False), interpreter)
 
 
 def test_the_oracle_can_disagree() -> None:
@@ -56,32 +74,31 @@ def test_the_oracle_can_disagree() -> None:
     assert not same_bits(numpy.array([numpy.nan]), numpy.array([0.0]))
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_equals_host_runtime(exact: Lowered, name: str) -> None:
-    case = EXACT[name]
-    expected = exact.oracle.run(name, case.inputs, case.channels_last)
-    found = exact.interpreter.run(exact.program, name, _in_memory_order(case))
-    assert found.status == "ok", found.reason
-    assert len(found.outputs) == len(expected) > 0
-    for output, wanted in zip(found.outputs, expected, strict=True):
-        assert same_bits(output, wanted), numpy.argwhere(output != wanted)[:5]
+def _pairs(lowered: Lowered, method: str, cases: dict[str, Case], name: str) -> list[tuple[Array, Array]]:
+    before = sum(cases[other].outputs for other in list(cases)[: list(cases).index(name)])
+    return lowered.results(method)[before : before + cases[name].outputs]
 
 
-def _in_memory_order(case: Case) -> list[Array]:
-    if not case.channels_last:
-        return list(case.inputs)
-    return [array.transpose(0, 2, 3, 1) if array.ndim == 4 else array for array in case.inputs]
+@pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in FAMILIES[family]])
+def test_equals_host_runtime(exact: Lowered, family: str, name: str) -> None:
+    for found, expected in _pairs(exact, family, FAMILIES[family], name):
+        assert same_bits(found, expected), (found.shape, expected.shape, numpy.argwhere(found != expected)[:5])
 
 
-def test_every_kernel_is_called(exact: Lowered) -> None:
-    """Each operator of the manifest is computed by some case here or in the tests below."""
-    elsewhere = {
-        "cortex_m::quantize_per_tensor.out", "cortex_m::dequantize_per_tensor.out", "aten::mm.out", "aten::clone.out",
-        "aten::add.Scalar_out", "aten::sub.Scalar_out", "aten::mul.Scalar_out", "aten::div.Scalar_out",
-    }  # fmt: skip
-    called = {operator for plan in pte.parse(exact.program).plans for operator in plan.called_operators()}
+@pytest.mark.parametrize("name", NUMBERS)
+def test_operators_with_numbers_equal_host_runtime(numbers: Lowered, name: str) -> None:
+    for found, expected in _pairs(numbers, "forward", NUMBERS, name):
+        assert same_bits(found, expected), (found.shape, expected.shape, numpy.argwhere(found != expected)[:5])
+
+
+def test_every_kernel_is_called(exact: Lowered, numbers: Lowered) -> None:
+    """Each operator of the manifest is computed by some case above or in the tests below."""
+    below = {"cortex_m::quantize_per_tensor.out", "cortex_m::dequantize_per_tensor.out"}
+    below |= {"aten::mm.out", "aten::div.Scalar_out"}
+    plans = pte.parse(exact.program).plans + pte.parse(numbers.program).plans
+    called = {operator for plan in plans for operator in plan.called_operators()}
     manifest = tomllib.loads((FIRMWARE / "kernels" / "kernels.toml").read_text(encoding="utf-8"))
-    assert {row["operator"] for row in manifest["kernel"]} - called == elsewhere
+    assert {row["operator"] for row in manifest["kernel"]} - called == below
 
 
 def test_every_manifest_row_names_a_declared_function() -> None:
@@ -94,61 +111,78 @@ def test_every_manifest_row_names_a_declared_function() -> None:
         assert re.search(rf"^Status {row['function']}\(", source, re.MULTILINE), row
 
 
-def test_division_by_a_lone_number(interpreter: Interpreter) -> None:
+def _run_alone(interpreter: Interpreter, case: Case, *, dim_order: bool = True) -> tuple[list[Array], list[Array], str]:
+    """A program of one case: the firmware's outputs, the host runtime's, and the operators that it calls."""
+    program = lower({"forward": [case]}, dim_order=dim_order)
+    run = interpreter.run(program, "forward", stored_inputs([case]))
+    assert run.status == "ok", run.reason
+    called = " ".join(pte.parse(program).plan().called_operators())
+    return list(run.outputs), HostRuntime(program).run("forward", [case]), called
+
+
+@pytest.mark.parametrize(
+    ("operator", "function", "inputs", "divisor"),
+    [
+        ("aten::div.out", lambda torch, a: a / 2.7, (floats(200, scale=50),), 2.7),
+        ("aten::div.out", lambda torch, a: a / 3, (integers("int32", 200),), 3),
+        ("aten::div.out", lambda torch, a, b: a / b, (floats(200, scale=50), numpy.float32(1.7)), 1.7),
+        ("aten::div.Scalar_out", lambda torch, a: torch.ops.aten.div.Scalar(a, 2.7), (floats(200),), 2.7),
+    ],
+)
+def test_division_by_a_lone_number(
+    interpreter: Interpreter, operator: str, function: Any, inputs: tuple[Array, ...], divisor: float
+) -> None:
     """IEEE division, where the wheel's optimised kernel multiplies by the reciprocal: within one unit of it."""
-    numerators = floats(200, scale=50)
-    cases = {
-        "number": Case(lambda torch, a: a / 2.7, (numerators,)),
-        "integer": Case(lambda torch, a: a / 3, (integers("int32", 200),)),
-        "tensor": Case(lambda torch, a, b: a / b, (numerators, numpy.float32(1.7))),
-    }
-    program = lower(cases)
-    oracle = HostRuntime(program)
-    for name, divisor in (("number", 2.7), ("integer", 3), ("tensor", 1.7)):
-        run = interpreter.run(program, name, cases[name].inputs)
-        quotient = cases[name].inputs[0].astype(numpy.float32) / numpy.float32(divisor)
-        assert same_bits(run.outputs[0], quotient)
-        numpy.testing.assert_array_max_ulp(run.outputs[0], oracle.run(name, cases[name].inputs)[0], maxulp=1)
+    found, expected, called = _run_alone(interpreter, Case(function, inputs), dim_order="Scalar" not in operator)
+    assert operator in called
+    assert same_bits(found[0], inputs[0].astype(numpy.float32) / numpy.float32(divisor))
+    numpy.testing.assert_array_max_ulp(found[0], expected[0], maxulp=1)
 
 
 def test_matrix_product_sums_in_index_order(interpreter: Interpreter) -> None:
     """aten::mm as the wheel's portable addmm with an addend of 0: its optimised mm sums in another order."""
-    left, right = floats(7, 133), floats(133, 11, seed=1)
-    cases = {
-        "mm": Case(lambda torch, a, b: torch.mm(a, b), (left, right)),
-        "addmm": Case(
-            lambda torch, z, a, b: torch.addmm(z, a, b), (numpy.zeros((7, 11), numpy.float32), left, right)
-        ),
-    }
-    program = lower(cases)
-    found = interpreter.run(program, "mm", cases["mm"].inputs).outputs[0]
-    oracle = HostRuntime(program)
-    assert same_bits(found, oracle.run("addmm", cases["addmm"].inputs)[0])
-    numpy.testing.assert_allclose(found, oracle.run("mm", cases["mm"].inputs)[0], rtol=2e-5, atol=2e-5)
+    zero, left, right = numpy.zeros((7, 11), numpy.float32), floats(7, 133), floats(133, 11, seed=1)
+    found, other_order, called = _run_alone(interpreter, Case(lambda torch, a, b: torch.mm(a, b), (left, right)))
+    assert called == "aten::mm.out"
+    _, expected, _ = _run_alone(interpreter, Case(lambda torch, z, a, b: torch.addmm(z, a, b), (zero, left, right)))
+    assert same_bits(found[0], expected[0])
+    numpy.testing.assert_allclose(found[0], other_order[0], rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize(("scale", "zero_point"), QUANTIZATIONS)
-def test_cortex_m_operators_equal_their_twins(
-    interpreter: Interpreter, scale: float, zero_point: int
-) -> None:
-    """cortex_m::{quantize,dequantize}_per_tensor, which the host runtime lacks, as quantized_decomposed's.
-
-    That they are twins is what executorch.backends.cortex_m.ops.operators says: it implements them by those.
-    The program is made from one with the twins by renaming its operators, as ReplaceQuantNodesPass does.
-    """
+def _round_trip(scale: float, zero_point: int) -> Any:
     arguments = (scale, zero_point, -128, 127)
 
-    def round_trip(torch, x):  # type: ignore[no-untyped-def]
+    def function(torch: Any, x: Any) -> Any:
         twins = torch.ops.quantized_decomposed
         quantized = twins.quantize_per_tensor(x, *arguments, torch.int8)
         return quantized, twins.dequantize_per_tensor(quantized, *arguments, torch.int8)
 
-    inputs = (special_floats(300, scale),)
-    expected = HostRuntime(lower({"forward": Case(round_trip, inputs)})).run("forward", inputs)
-    program = _lower_for_cortex_m(round_trip, inputs)
-    assert set(pte.parse(program).plan().called_operators()) == {
-        "cortex_m::quantize_per_tensor.out", "cortex_m::dequantize_per_tensor.out",
-    }  # fmt: skip
-    run = interpreter.run(program, "forward", inputs)
+    return function
+
+
+@pytest.mark.parametrize(("scale", "zero_point"), QUANTIZATIONS)
+def test_cortex_m_operators_equal_their_twins(interpreter: Interpreter, scale: float, zero_point: int) -> None:
+    """cortex_m::{quantize,dequantize}_per_tensor, which the host runtime lacks, against quantized_decomposed's.
+
+    That they are twins is said by executorch.backends.cortex_m.ops.operators, which implements them by those.
+    """
+    case = Case(_round_trip(scale, zero_point), (special_floats(300, scale),))
+    _, expected, _ = _run_alone(interpreter, case)
+    with lowering():
+        from executorch.backends.cortex_m.passes.replace_quant_nodes_pass import ReplaceQuantNodesPass
+
+        edge = edge_program({"forward": [case]}).transform([ReplaceQuantNodesPass()])
+        program = bytes(edge.to_executorch().buffer)
+    called = pte.parse(program).plan().called_operators()
+    assert set(called) == {"cortex_m::quantize_per_tensor.out", "cortex_m::dequantize_per_tensor.out"}
+    run = interpreter.run(program, "forward", case.inputs)
     assert run.status == "ok", run.reason
     assert all(same_bits(found, wanted) for found, wanted in zip(run.outputs, expected, strict=True))
+
+
+def test_transposed_convolution_is_refused(interpreter: Interpreter) -> None:
+    function = lambda torch, x, w: torch.nn.functional.conv_transpose2d(x, w)  # noqa: E731
+    case = Case(function, (floats(1, 3, 5, 5), floats(3, 2, 3, 3)))
+    run = interpreter.run(lower({"forward": [case]}), "forward", case.inputs)
+    assert run.status == "unsupported_argument"
+    assert "aten::convolution.out: a transposed convolution" in run.reason
