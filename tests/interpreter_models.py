@@ -122,4 +122,4 @@ class HostRuntime:
     def run(self, name: str, method: Method) -> list[Array]:
         """The outputs in model order. Loads the method afresh, so nothing remains of an earlier run."""
         outputs = self._program.load_method(name).execute(tensors(method))
-        return [numpy.ascontiguousarray(output.numpy()) for output in outputs]
+        return [numpy.array(output.numpy(), order="C") for output in outputs]

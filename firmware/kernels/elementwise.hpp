@@ -39,6 +39,7 @@ Status map_binary(Arguments& arguments, const Tensor& left, const Tensor& right,
   return arguments.status();
 }
 
+// The input is broadcast to the output's shape, which it must fit.
 template <typename Compute, typename Operation>
 Status map_unary(Arguments& arguments, const Tensor& input, Tensor& output, Operation&& operation) {
   const auto load = load_of<Compute>(input.dtype);
@@ -46,7 +47,7 @@ Status map_unary(Arguments& arguments, const Tensor& input, Tensor& output, Oper
   if (load == nullptr || store == nullptr) {
     return arguments.unsupported_dtype(input);
   }
-  const Strides strides[] = {strides_of(input), strides_of(output)};
+  const Strides strides[] = {broadcast_strides(input, output.rank), strides_of(output)};
   walk(output.sizes, output.rank, strides,
        [&](const std::size_t(&at)[2]) { store(output.data, at[1], operation(load(input.data, at[0]))); });
   return arguments.status();

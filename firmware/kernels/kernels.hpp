@@ -36,6 +36,8 @@ Status clamp_out(KernelContext& context, Span<Value* const> arguments);
 Status clone_out(KernelContext& context, Span<Value* const> arguments);
 Status clone_dim_order_out(KernelContext& context, Span<Value* const> arguments);
 Status to_dim_order_copy_out(KernelContext& context, Span<Value* const> arguments);
+Status copy_out(KernelContext& context, Span<Value* const> arguments);
+Status copy_in_place(KernelContext& context, Span<Value* const> arguments);
 Status view_copy_out(KernelContext& context, Span<Value* const> arguments);
 Status unsqueeze_copy_out(KernelContext& context, Span<Value* const> arguments);
 Status squeeze_copy_dims_out(KernelContext& context, Span<Value* const> arguments);

@@ -21,6 +21,28 @@ Status copy_between_layouts(Arguments& arguments, const Tensor& input, Tensor& o
   return arguments.status();
 }
 
+// To the output's dtype, dim_order and shape; the input is repeated where it has size 1 or no dimension.
+Status copy_into(Arguments& arguments, const Tensor& input, Tensor& output) {
+  if (!arguments.ok()) {
+    return arguments.status();
+  }
+  for (std::size_t i = 0; i < input.rank; ++i) {
+    const std::size_t from_end = input.rank - i;
+    if (from_end > output.rank ||
+        (input.sizes[i] != 1 && input.sizes[i] != output.sizes[output.rank - from_end])) {
+      return arguments.fail(Status::shape_mismatch, "size ", i, " of the source is ", input.sizes[i]);
+    }
+  }
+  if (output.dtype == input.dtype) {
+    copy_to_all(input, 0, broadcast_strides(input, output.rank), output);
+    return arguments.status();
+  }
+  return with_compute_type(input.dtype, [&](auto compute) {
+    using Compute = decltype(compute);
+    return map_unary<Compute>(arguments, input, output, [](Compute value) { return value; });
+  });
+}
+
 // Both contiguous, equally many elements: only the shape differs.
 Status copy_reshaped(Arguments& arguments, const Tensor& input, Tensor& output, const std::int32_t* sizes,
                      std::size_t rank) {
@@ -125,16 +147,23 @@ Status to_dim_order_copy_out(KernelContext& context, Span<Value* const> values) 
   Arguments arguments(context, values, 4);  // self, non_blocking, dim_order, out
   const Tensor& input = arguments.tensor(0);
   Tensor& output = arguments.output(3);
-  if (arguments.ok() && output.dtype == input.dtype) {
-    return copy_between_layouts(arguments, input, output);
-  }
-  if (arguments.resize_like(output, input) != Status::ok) {
-    return arguments.status();
-  }
-  return with_compute_type(input.dtype, [&](auto compute) {
-    using Compute = decltype(compute);
-    return map_unary<Compute>(arguments, input, output, [](Compute value) { return value; });
-  });
+  arguments.resize_like(output, input);
+  return copy_into(arguments, input, output);
+}
+
+Status copy_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 4);  // self, src, non_blocking, out
+  const Tensor& shape = arguments.tensor(0);
+  const Tensor& source = arguments.tensor(1);
+  Tensor& output = arguments.output(3);
+  arguments.resize_like(output, shape);
+  return copy_into(arguments, source, output);
+}
+
+Status copy_in_place(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 3);  // self, src, non_blocking: writes self
+  const Tensor& source = arguments.tensor(1);
+  return copy_into(arguments, source, arguments.output(0));
 }
 
 }  // namespace ethosu_sdk::kernels

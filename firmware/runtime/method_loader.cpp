@@ -51,7 +51,8 @@ Status MethodLoader::load_operators(Span<const KernelEntry> kernels) {
     entry.overload = text_of(rows->Get(i)->overload());
     entry.function = find_kernel(kernels, entry.name, entry.overload);
     if (entry.function == nullptr) {
-      return fail(Status::missing_kernel, "no kernel for ", entry.name, ".", entry.overload);
+      return fail(Status::missing_kernel, "no kernel for ", entry.name, *entry.overload == '\0' ? "" : ".",
+                  entry.overload);
     }
   }
   return Status::ok;

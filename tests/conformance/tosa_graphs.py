@@ -198,16 +198,20 @@ def leading_zeros() -> bytes:
 
 
 def added(rounding: str) -> Callable[[], bytes]:
-    """Two int8 inputs on a common int32 scale, added, and halved: the sum's ties."""
+    """Two int8 inputs on a common int32 scale, added, and halved: the sum's ties.
+
+    The operand with the larger scale is multiplied by exactly 2^19, as ExecuTorch 1.5.1 does. Vela 5.1.0 relies on
+    it: the operand that it does not scale itself is shifted by the hardware.
+    """
 
     def make() -> bytes:
         graph = Graph()
         left, right = (
             graph.rescale(graph.input(_SHAPE, "INT8"), "INT32", [scale], (zero_point, 0), rounding)
-            for scale, zero_point in (((1 << 30, 20), 4), ((1 << 30, 21), -9))
+            for scale, zero_point in (((1 << 30, 11), 4), ((1 << 30, 12), -9))
         )
         total = graph.add("ADD", [left, right], _SHAPE, "INT32")
-        return graph.finish(graph.rescale(total, "INT8", [(1 << 30, 42)], (0, 1), rounding))
+        return graph.finish(graph.rescale(total, "INT8", [(1 << 30, 50)], (0, 1), rounding))
 
     return make
 

@@ -34,6 +34,7 @@ const char* hal::board_name() {
 void hal::exit(int code) {
   is_ending = true;
   uart_write(end_of_transmission);
+  uart_drain();  // a simulator that stops now would lose what is still in the transmitter
   const std::uint32_t block[2] = {application_exit, static_cast<std::uint32_t>(code)};
   semihosting(sys_exit_extended, reinterpret_cast<std::uintptr_t>(block));
   semihosting(sys_exit, application_exit);

@@ -21,9 +21,13 @@ void uart_open() {
   board::register_at(ctrl) = ctrl_tx_enable;
 }
 
-void uart_write(char character) {
+void uart_drain() {
   while ((board::register_at(state) & state_tx_full) != 0) {
   }
+}
+
+void uart_write(char character) {
+  uart_drain();  // the transmitter holds one character
   board::register_at(data) = static_cast<unsigned char>(character);
 }
 

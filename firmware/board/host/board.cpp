@@ -51,6 +51,8 @@ void hal::uart_write(char character) {
   uart.push_back(character);
 }
 
+void hal::uart_drain() {}
+
 void hal::clock_open() {}
 
 std::uint32_t hal::clock_ms() {

@@ -55,6 +55,8 @@ def build_in(
     with reporter.stage(f"building the firmware for {escape(path.name)}"):
         firmware = firmware_build.build(path, folder, board=board, inferences=input_sets)
     record = _record(path, program, firmware, time.monotonic() - start)
+    for note in firmware.notes:
+        reporter.warn(escape(note))
     schema.check(record, "the build result")
     records.write_json(folder / RECORD_NAME, record)
     return Built(program, firmware, record)
@@ -103,6 +105,7 @@ def _record(path: Path, program: pte.Pte, firmware: FirmwareBuild, wall_time_s: 
         "sections": [
             {"name": row.name, "address": row.address, "bytes": row.bytes} for row in firmware.sections
         ],
+        "notes": list(firmware.notes),
         "unavailable": unavailable,
         "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),

@@ -94,8 +94,8 @@ def _compile(
         inputs=options.inputs,
         calibration=options.calibration,
     )
-    with reporter.stage(f"compiling {escape(model)} for {target.name}"):
-        output = aot.compile_model(request)
+    with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
+        output = aot.compile_model(request, step)
     for warning in output.warnings:
         reporter.warn(escape(warning))
     record = _record(model, output, key, time.monotonic() - start, options.delegate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rich.console import Console, RenderableType
 
@@ -26,15 +26,24 @@ class Reporter:
         self._err = Console(stderr=True, highlight=False)
         self._out = self._err if as_json else Console(highlight=False)
 
+    def for_step(self) -> Reporter:
+        """A reporter for a command that is only a step of this one: progress and warnings, but no result."""
+        step = Reporter(quiet=self.quiet)
+        step._out = Console(quiet=True)
+        return step
+
     @contextlib.contextmanager
-    def stage(self, text: str) -> Iterator[None]:
-        """Show that `text` is going on (a spinner on a terminal) and, when done, how long it took."""
+    def stage(self, text: str) -> Iterator[Callable[[str], None]]:
+        """Show that `text` is going on (a spinner on a terminal) and, when done, how long it took.
+
+        The block gets a function that takes the name of the step it is at.
+        """
         start = time.monotonic()
         if self._err.is_terminal and not self.quiet:
-            with self._err.status(f"{text} …"):
-                yield
+            with self._err.status(f"{text} …") as status:
+                yield lambda step: status.update(f"{text}: {step} …")
         else:
-            yield
+            yield lambda step: None
         self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
 
     def note(self, text: str) -> None:

@@ -80,9 +80,7 @@ def run(
 def _ready_pte(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
     if model.endswith(".pte"):
         return locations.require_pte(Path(model))
-    silent = Reporter(quiet=True)  # compile's own summary is not what `run` was asked for
-    with reporter.stage(f"compiling {escape(model)}"):
-        return compile_command.compile_model(model, options, out_dir, silent, reuse=True)
+    return compile_command.compile_model(model, options, out_dir, reporter.for_step(), reuse=True)
 
 
 def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, reporter: Reporter) -> Record:

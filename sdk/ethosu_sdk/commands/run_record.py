@@ -198,3 +198,7 @@ def _npu_rows(table: Table, record: Record) -> None:
     for row in npu["counters"]:
         size = f" = {row['bytes']:,} bytes" if "bytes" in row else ""
         table.add_row("", f"{row['event']} {row['value']:,} {row['unit']}{size}")
+    prefix = "/npu/counters/"
+    for row in record["unavailable"]:
+        if row["path"].startswith(prefix):
+            table.add_row("", f"{row['path'].removeprefix(prefix)} unavailable: {escape(row['reason'])}")

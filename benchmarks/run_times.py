@@ -1,0 +1,84 @@
+"""How long the commands take, as seconds and as ratios to yardsticks of the same run.
+
+MobileNetV2 is compiled first (not timed) unless build/ has it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+COMMAND = Path(sys.executable).with_name("ethosu-sdk")
+MODEL = Path("build/mobilenet_v2-ethos-u55-128/mobilenet_v2.pte")
+REPEATS = 5
+
+
+def median(action: Callable[[], object], repeats: int = REPEATS) -> float:
+    """The median wall time of `action` in seconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[len(times) // 2]
+
+
+def shell(*argv: str | Path, cache: Path | None = None) -> Callable[[], object]:
+    """An action that runs a program, with its own cache folder if wanted."""
+    env = {**os.environ, **({"ETHOSU_SDK_CACHE": str(cache)} if cache else {})}
+    return lambda: subprocess.run(argv, check=True, capture_output=True, env=env)
+
+
+def npu_against_tosa() -> tuple[float, float, float]:
+    """Seconds of MobileNetV2's delegate: our first run, our second run, the TOSA reference model."""
+    import numpy as np
+    import tosa_reference_model
+
+    from ethosu_sdk import npu, pte
+
+    (delegate,) = pte.read(MODEL).plan("forward").delegates
+    program = npu.load(delegate.payload)
+    image = np.random.default_rng(0).integers(-128, 128, program.blocks.inputs[0].shape[-4:], np.int8)
+    first = median(lambda: npu.run(npu.load(delegate.payload), [image]), 3)
+    npu.run(program, [image])
+    second = median(lambda: npu.run(program, [image]))
+    graph = MODEL.with_name("delegate0.tosa").read_bytes()
+    tosa = median(lambda: tosa_reference_model.run(graph, [image], verbosity="LOW"), 3)
+    return first, second, tosa
+
+
+def main() -> None:
+    """Measure and print."""
+    if not MODEL.is_file():
+        shell(COMMAND, "compile", "zoo:mobilenet_v2")()
+    python = median(shell(sys.executable, "-c", "pass"))
+    table = Table("what", "seconds", "yardstick", "ratio", title="MobileNetV2 1.0 224, ethos-u55-128")
+
+    def row(what: str, seconds: float, yardstick: str, base: float) -> None:
+        table.add_row(what, f"{seconds:.3f}", f"{yardstick} ({base:.3f})", f"{seconds / base:.2f}")
+
+    row("ethosu-sdk --version", median(shell(COMMAND, "--version")), "python -c pass", python)
+    row("inspect", median(shell(COMMAND, "inspect", MODEL)), "python -c pass", python)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, cache = Path(scratch) / "out", Path(scratch) / "cache"
+        cold = median(shell(COMMAND, "build", MODEL, "-o", folder, cache=cache), 1)
+        warm_build = median(shell(COMMAND, "build", MODEL, "-o", folder, cache=cache))
+        warm_run = median(shell(COMMAND, "run", MODEL, "-o", folder, cache=cache))
+        row("build, cold", cold, "build, nothing to do", warm_build)
+        row("run, warm", warm_run, "build, nothing to do", warm_build)
+    first, second, tosa = npu_against_tosa()
+    row("NPU model, first inference", first, "TOSA reference model", tosa)
+    row("NPU model, second inference", second, "TOSA reference model", tosa)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
