@@ -140,7 +140,9 @@ def pooling_cases() -> dict[str, Case]:
         _pool("avg_pool2d", (3, 2, 1)), (integers("int16", 1, 2, 9, 8).astype(numpy.int64),)
     )
     for n, options in enumerate(maximum):
-        cases[f"max_pool2d_{n}"] = Case(_pool("max_pool2d", options, return_indices=True), (with_special,), outputs=2)
+        cases[f"max_pool2d_{n}"] = Case(
+            _pool("max_pool2d", options, return_indices=True), (with_special,), outputs=2
+        )
     for dtype in INTEGERS:
         cases[f"max_pool2d_{dtype}"] = Case(
             _pool("max_pool2d", (3, 2, 1), return_indices=True), (integers(dtype, 1, 2, 9, 8),), outputs=2

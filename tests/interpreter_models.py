@@ -44,7 +44,9 @@ class Case:
     def stored_inputs(self) -> list[Array]:
         """The inputs with their elements in memory order."""
         permute = self.channels_last
-        return [array.transpose(0, 2, 3, 1) if permute and array.ndim == 4 else array for array in self.inputs]
+        return [
+            array.transpose(0, 2, 3, 1) if permute and array.ndim == 4 else array for array in self.inputs
+        ]
 
 
 Method = Sequence[Case]
@@ -86,7 +88,9 @@ def lower(methods: Mapping[str, Method], *, dim_order: bool = True, **config: An
     with lowering():
         from executorch.exir import ExecutorchBackendConfig
 
-        return bytes(edge_program(methods, dim_order=dim_order).to_executorch(ExecutorchBackendConfig(**config)).buffer)
+        return bytes(
+            edge_program(methods, dim_order=dim_order).to_executorch(ExecutorchBackendConfig(**config)).buffer
+        )
 
 
 def _module(method: Method) -> Any:

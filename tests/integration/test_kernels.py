@@ -79,16 +79,26 @@ def _pairs(lowered: Lowered, method: str, cases: dict[str, Case], name: str) -> 
     return lowered.results(method)[before : before + cases[name].outputs]
 
 
-@pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in FAMILIES[family]])
+@pytest.mark.parametrize(
+    ("family", "name"), [(family, name) for family in FAMILIES for name in FAMILIES[family]]
+)
 def test_equals_host_runtime(exact: Lowered, family: str, name: str) -> None:
     for found, expected in _pairs(exact, family, FAMILIES[family], name):
-        assert same_bits(found, expected), (found.shape, expected.shape, numpy.argwhere(found != expected)[:5])
+        assert same_bits(found, expected), (
+            found.shape,
+            expected.shape,
+            numpy.argwhere(found != expected)[:5],
+        )
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_operators_with_numbers_equal_host_runtime(numbers: Lowered, name: str) -> None:
     for found, expected in _pairs(numbers, "forward", NUMBERS, name):
-        assert same_bits(found, expected), (found.shape, expected.shape, numpy.argwhere(found != expected)[:5])
+        assert same_bits(found, expected), (
+            found.shape,
+            expected.shape,
+            numpy.argwhere(found != expected)[:5],
+        )
 
 
 def test_every_kernel_is_called(exact: Lowered, numbers: Lowered) -> None:
@@ -111,7 +121,9 @@ def test_every_manifest_row_names_a_declared_function() -> None:
         assert re.search(rf"^Status {row['function']}\(", source, re.MULTILINE), row
 
 
-def _run_alone(interpreter: Interpreter, case: Case, *, dim_order: bool = True) -> tuple[list[Array], list[Array], str]:
+def _run_alone(
+    interpreter: Interpreter, case: Case, *, dim_order: bool = True
+) -> tuple[list[Array], list[Array], str]:
     """A program of one case: the firmware's outputs, the host runtime's, and the operators that it calls."""
     program = lower({"forward": [case]}, dim_order=dim_order)
     run = interpreter.run(program, "forward", stored_inputs([case]))
@@ -133,7 +145,9 @@ def test_division_by_a_lone_number(
     interpreter: Interpreter, operator: str, function: Any, inputs: tuple[Array, ...], divisor: float
 ) -> None:
     """IEEE division, where the wheel's optimised kernel multiplies by the reciprocal: within one unit of it."""
-    found, expected, called = _run_alone(interpreter, Case(function, inputs), dim_order="Scalar" not in operator)
+    found, expected, called = _run_alone(
+        interpreter, Case(function, inputs), dim_order="Scalar" not in operator
+    )
     assert operator in called
     assert same_bits(found[0], inputs[0].astype(numpy.float32) / numpy.float32(divisor))
     numpy.testing.assert_array_max_ulp(found[0], expected[0], maxulp=1)
@@ -142,9 +156,13 @@ def test_division_by_a_lone_number(
 def test_matrix_product_sums_in_index_order(interpreter: Interpreter) -> None:
     """aten::mm as the wheel's portable addmm with an addend of 0: its optimised mm sums in another order."""
     zero, left, right = numpy.zeros((7, 11), numpy.float32), floats(7, 133), floats(133, 11, seed=1)
-    found, other_order, called = _run_alone(interpreter, Case(lambda torch, a, b: torch.mm(a, b), (left, right)))
+    found, other_order, called = _run_alone(
+        interpreter, Case(lambda torch, a, b: torch.mm(a, b), (left, right))
+    )
     assert called == "aten::mm.out"
-    _, expected, _ = _run_alone(interpreter, Case(lambda torch, z, a, b: torch.addmm(z, a, b), (zero, left, right)))
+    _, expected, _ = _run_alone(
+        interpreter, Case(lambda torch, z, a, b: torch.addmm(z, a, b), (zero, left, right))
+    )
     assert same_bits(found[0], expected[0])
     numpy.testing.assert_allclose(found[0], other_order[0], rtol=2e-5, atol=2e-5)
 
@@ -161,7 +179,9 @@ def _round_trip(scale: float, zero_point: int) -> Any:
 
 
 @pytest.mark.parametrize(("scale", "zero_point"), QUANTIZATIONS)
-def test_cortex_m_operators_equal_their_twins(interpreter: Interpreter, scale: float, zero_point: int) -> None:
+def test_cortex_m_operators_equal_their_twins(
+    interpreter: Interpreter, scale: float, zero_point: int
+) -> None:
     """cortex_m::{quantize,dequantize}_per_tensor, which the host runtime lacks, against quantized_decomposed's.
 
     That they are twins is said by executorch.backends.cortex_m.ops.operators, which implements them by those.
