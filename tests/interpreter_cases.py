@@ -13,24 +13,10 @@ INTEGERS = ("uint8", "int8", "int16", "int32")
 # Zeros, denormals, what float cannot count, ties of rounding, and the edges of int8 and int64.
 SPECIAL = numpy.array(
     [
-        0.0,
-        -0.0,
-        1e-40,
-        -1e-40,
-        numpy.inf,
-        -numpy.inf,
-        numpy.nan,
-        3e38,
-        -3e38,
-        1e30,
-        0.5,
-        1.5,
-        2.5,
-        3.5,
-        -0.5,
-        -1.5,
-    ]
-    + [-2.5, -3.5, 126.5, 127.5, 128.5, -127.5, -128.5, -129.5, 16777216.0, 2147483520.0, 9.3e18, -9.3e18],
+        *(0.0, -0.0, 1e-40, -1e-40, numpy.inf, -numpy.inf, numpy.nan, 3e38, -3e38, 1e30),
+        *(0.5, 1.5, 2.5, 3.5, -0.5, -1.5, -2.5, -3.5, 126.5, 127.5, 128.5, -127.5, -128.5, -129.5),
+        *(16777216.0, 2147483520.0, 9.3e18, -9.3e18),
+    ],
     numpy.float32,
 )
 
@@ -115,10 +101,10 @@ def _quantize(name: str, scale: float, zero_point: int, dtype: str) -> Callable[
 
 
 def pooling_cases() -> dict[str, Case]:
-    """aten::avg_pool2d and max_pool2d_with_indices: kernel, stride, padding, ceil_mode and their further parameters."""
+    """aten::avg_pool2d and max_pool2d_with_indices over all of their parameters."""
     average: Sequence[tuple[Any, ...]] = (
-        ((3, 2), (2, 1), (1, 1)), (3,), (2, 2, 0, True), (3, 2, 1, True, False), ((5, 3), (1, 2), (2, 1), False, True, 7),
-        ((24, 5),), (3, 2, 1, False, True, -2),
+        ((3, 2), (2, 1), (1, 1)), (3,), (2, 2, 0, True), (3, 2, 1, True, False),
+        ((5, 3), (1, 2), (2, 1), False, True, 7), ((24, 5),), (3, 2, 1, False, True, -2),
     )  # fmt: skip
     maximum: Sequence[tuple[Any, ...]] = (
         ((3, 2), (2, 1), (1, 1)), (3,), (2, 2, 0, 1, True), (3, 2, 1, 2, True), ((5, 3), (1, 2), (2, 1), 1),

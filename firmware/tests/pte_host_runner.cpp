@@ -7,6 +7,7 @@
 // beside it. Writes OUTPUT_PREFIX<n>.bin and prints a line for each instruction and output (dtype, then each
 // dimension's size:dim_order), then "status NAME: reason". Exit status: 0 ok, 1 any other status, 2 a mistake
 // of the caller.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -60,7 +61,7 @@ Block read_file(const char* path) {
   }
   const std::vector<char> content{std::istreambuf_iterator<char>(file), {}};
   Block block(content.size());
-  std::memcpy(block.bytes().data(), content.data(), content.size());
+  std::copy(content.begin(), content.end(), block.bytes().data());
   return block;
 }
 
@@ -100,7 +101,7 @@ bool set_inputs(const runtime::Method& method, const char* const* paths, std::ui
       std::printf("input %" PRIu32 " takes no %zu bytes\n", i, file.bytes().size());
       return false;
     }
-    std::memcpy(tensor->data, file.bytes().data(), file.bytes().size());
+    std::copy(file.bytes().begin(), file.bytes().end(), tensor->as<std::uint8_t>());
   }
   return true;
 }

@@ -117,3 +117,17 @@ def test_a_closed_reader_is_no_error(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_build_run_and_inspect_need_no_torch(tmp_path: Path) -> None:
+    """A ready `.pte` needs neither torch nor ExecuTorch's Python code: importing them fails here."""
+    import subprocess
+    import sys
+
+    blocked = "import sys; sys.modules.update(dict.fromkeys(('torch', 'executorch', 'torchao', 'sklearn')))"
+    for arguments in (["inspect", str(GOLDEN / "softmax.pte")], ["run", str(GOLDEN / "softmax.pte"), "-q"]):
+        code = f"{blocked}; sys.argv[1:] = {arguments!r}; from ethosu_sdk.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr

@@ -21,12 +21,9 @@ from tests.interpreter_runner import FIRMWARE, Interpreter, Run, build_runner, c
 pytestmark = pytest.mark.torch
 
 # Every error's name; a damaged file must end in one of them.
+_KERNEL_API = (FIRMWARE / "kernels" / "kernel_api.hpp").read_text(encoding="utf-8")
 STATUS_NAMES = frozenset(
-    re.findall(
-        r"^  (\w+),",
-        (FIRMWARE / "kernels" / "kernel_api.hpp").read_text().split("enum class Status")[1],
-        re.M,
-    )
+    re.findall(r"^  (\w+),", _KERNEL_API.partition("enum class Status")[2], re.MULTILINE)
 )
 RUN_LIMIT_S = 20.0
 
@@ -134,7 +131,6 @@ def test_several_arenas(interpreter: Interpreter) -> None:
     """Inputs, activations and outputs spread over three planned buffers by a memory plan of our own."""
     case = _net_case()
     with lowering():
-        from executorch.exir import ExecutorchBackendConfig
         from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, greedy
         from executorch.exir.passes import MemoryPlanningPass
 
@@ -165,7 +161,6 @@ def test_mutable_buffer_keeps_its_state(interpreter: Interpreter) -> None:
     """An initial state in the file, copied once, and changed by every execution."""
     with lowering():
         import torch
-        from executorch.exir import ExecutorchBackendConfig
         from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 
         class Counter(torch.nn.Module):
@@ -178,8 +173,7 @@ def test_mutable_buffer_keeps_its_state(interpreter: Interpreter) -> None:
                 return self.state * 1.0
 
         case = Case(Counter(), (numpy.array([3, 10, 0.25], numpy.float32),))
-        config = ExecutorchBackendConfig(passes=[InitializedMutableBufferPass(["state"])])
-        program = bytes(edge_program({"forward": [case]}).to_executorch(config).buffer)
+        program = lower({"forward": [case]}, passes=[InitializedMutableBufferPass(["state"])])
     for repeats in (1, 2, 5):
         run = interpreter.run(program, "forward", case.inputs, repeats=repeats)
         expected = numpy.array([17, -3, 0.5], numpy.float32) + repeats * case.inputs[0]
@@ -191,15 +185,10 @@ def test_inputs_and_outputs_without_a_plan(interpreter: Interpreter) -> None:
     """Graph inputs and outputs whose memory the caller brings."""
     case = _net_case()
     with lowering():
-        from executorch.exir import ExecutorchBackendConfig
         from executorch.exir.passes import MemoryPlanningPass
 
         planning = MemoryPlanningPass(alloc_graph_input=False, alloc_graph_output=False)
-        program = bytes(
-            edge_program({"forward": [case]})
-            .to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
-            .buffer
-        )
+    program = lower({"forward": [case]}, memory_planning_pass=planning)
     planned = lower({"forward": [case]})
     assert not any(tensor.allocation for tensor in pte.parse(program).plan().input_tensors())
     run = interpreter.run(program, "forward", case.inputs, repeats=2)
@@ -315,11 +304,9 @@ def _fuzz_programs(zoo_pte: ZooPte) -> dict[str, tuple[bytes, list[Array]]]:
             list(added.inputs),
         ),
     }
-    for name in ("ds_cnn",):
-        program = zoo_pte(name).pte.read_bytes()
-        inputs = [floats(*tensor.sizes) for tensor in pte.parse(program).plan().input_tensors()]
-        programs[name] = (program, inputs)
-    return programs
+    program = zoo_pte("ds_cnn").pte.read_bytes()
+    inputs = [floats(*tensor.sizes) for tensor in pte.parse(program).plan().input_tensors()]
+    return {**programs, "ds_cnn": (program, inputs)}
 
 
 def _quantized_pool(torch: Any, x: Any) -> Any:

@@ -36,7 +36,12 @@ def doctor(reporter: Reporter) -> None:
     if bad:
         names = ", ".join(row["name"] for row in bad)
         raise ToolError(f"not ready: {names}", bad[0]["fix"], recorded=True)
-    reporter.show("Ready: everything that compile, build and run need is here.")
+    lacking = [row["name"] for row in checks if row["needed_for"] == "compile" and row["status"] != "found"]
+    reporter.show(
+        f"Ready to build and run; compile needs {', '.join(lacking)} as well."
+        if lacking
+        else "Ready: everything that compile, build and run need is here."
+    )
 
 
 def _python() -> Record:
@@ -72,7 +77,10 @@ def _row(found: tools.Found) -> Record:
 
 
 def _table(checks: list[Record]) -> Table:
-    table = Table("tool", "state", "version", "needed for", "fix", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("tool", "state", "version", "needed for"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("fix")
     for row in checks:
         colour = _COLOURS[row["status"]] if row["required"] or row["status"] == "found" else "yellow"
         table.add_row(
