@@ -88,6 +88,6 @@ def _table(checks: list[Record]) -> Table:
             f"[{colour}]{row['status']}[/{colour}]",
             row.get("version", ""),
             escape(row["needed_for"]),
-            escape(row.get("detail", "") or row.get("fix", "")),
+            escape(row.get("detail", "") or row.get("fix", "") if row["required"] else "optional"),
         )
     return table

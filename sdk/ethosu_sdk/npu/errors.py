@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from ethosu_sdk.errors import InputError, SimulationError
 
 
@@ -30,9 +32,35 @@ class CommandError(InputError):
         self.offset = offset
 
 
+class Channel(IntEnum):
+    """What an access to memory is for, as STATUS.faulting_channel numbers it (Arm's ethosu55_interface.h)."""
+
+    COMMANDS = 0
+    IFM = 1
+    WEIGHTS = 2
+    SCALES = 3
+    COPY_READ = 4
+    OFM = 8
+    COPY_WRITE = 9
+
+
 class BusError(InputError):
-    """An access outside a memory region (STATUS.bus_status on hardware)."""
+    """An access to memory that does not exist or cannot be written (STATUS.bus_status on hardware).
+
+    `region` and `channel` are those of the access, where they are known.
+    """
+
+    def __init__(
+        self, message: str, region: int | None = None, channel: Channel = Channel.COMMANDS
+    ) -> None:
+        super().__init__(message)
+        self.region = region
+        self.channel = channel
 
 
 class WeightStreamError(InputError):
+    """A weight stream that cannot be decoded (STATUS.wd_fault on hardware)."""
+
+
+class WeightOrderError(InputError):
     """A weight stream that does not decode to exactly the weights that the operation needs."""

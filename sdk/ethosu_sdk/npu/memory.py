@@ -9,14 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk.npu.errors import BusError
+from ethosu_sdk.npu.errors import BusError, Channel
 from ethosu_sdk.npu.operation import FeatureMap, Shape
 
 Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
 BRICK = 16  # channels of one NHCWB16 brick
+_WRITING = frozenset({Channel.OFM, Channel.COPY_WRITE})
 _SHRAM_POISON = 0xA5  # what was never written shows
-_MAX_ELEMENTS = 1 << 28
+_MAX_ELEMENTS = 1 << 26  # far beyond any model: a stride of zero must not exhaust the host
 
 
 class Regions(Protocol):
@@ -55,20 +56,30 @@ class Memory:
     def _store_of(self, region: int | None) -> Bytes:
         return self.shram if region is None else self._regions[region]
 
-    def span(self, region: int | None, address: int, length: int, *, is_write: bool = False) -> Bytes:
+    def span(self, region: int | None, address: int, length: int, channel: Channel) -> Bytes:
         """`length` bytes of a region (None: shared RAM), as a view. BusError unless all exist."""
-        store = self._store_of(region)
-        if address < 0 or length < 0 or address + length > store.size:
-            raise BusError(
-                f"bytes {address:#x} to {address + length:#x} of {_name(region)}, which has {store.size:#x}"
-            )
-        self._note(region, is_write, length)
+        store = self._checked(region, address, address + length, channel)
+        self._note(region, channel in _WRITING, length)
         return store[address : address + length]
+
+    def _checked(self, region: int | None, first: int, last: int, channel: Channel) -> Bytes:
+        """The region's store, once bytes `first` to `last` of it are known to exist."""
+        store = self._store_of(region)
+        if not 0 <= first <= last <= store.size:
+            raise BusError(
+                f"{channel.name} access to bytes {first:#x} to {last:#x} of {_name(region)}, "
+                f"which has {store.size:#x} bytes",
+                region,
+                channel,
+            )
+        if channel in _WRITING and not store.flags.writeable:
+            raise BusError(f"{channel.name} access to {_name(region)}, which is read-only", region, channel)
+        return store
 
     def read(self, feature_map: FeatureMap, shape: Shape) -> Array:
         """The feature map's elements as a new array of `shape`, in its own dtype."""
         result = np.empty(shape, feature_map.dtype)
-        for part, view in self._parts(feature_map, shape):
+        for part, view in self._parts(feature_map, shape, Channel.IFM):
             result[part] = view.reshape(result[part].shape)
         self._note(feature_map.region, False, result.nbytes)
         return result
@@ -76,12 +87,12 @@ class Memory:
     def write(self, feature_map: FeatureMap, values: Array) -> None:
         """Store `values` of shape (height, width, depth), which are already in the feature map's dtype."""
         height, width, depth = values.shape
-        for part, view in self._parts(feature_map, (height, width, depth)):
+        for part, view in self._parts(feature_map, (height, width, depth), Channel.OFM):
             view[...] = values[part].reshape(view.shape)
         self._note(feature_map.region, True, values.nbytes)
 
     def _parts(
-        self, feature_map: FeatureMap, shape: Shape
+        self, feature_map: FeatureMap, shape: Shape, channel: Channel
     ) -> Iterator[tuple[tuple[slice, slice, slice], Array]]:
         """Pieces of the feature map and, for each, a view of the memory where it lies.
 
@@ -89,15 +100,22 @@ class Memory:
         """
         height, width, depth = shape
         if min(shape) <= 0 or height * width * depth > _MAX_ELEMENTS:
-            raise BusError(f"a feature map of {height}x{width}x{depth} elements")
+            text = f"{channel.name} access to a feature map of {height}x{width}x{depth} elements"
+            raise BusError(text, feature_map.region, channel)
         for rows, columns, base in _tiles(feature_map, height, width):
             for channels, step, offset in _bricks(feature_map, depth):
-                view = self._view(feature_map, base + offset, rows, columns, channels, step)
-                yield (rows, columns, channels), view
+                part = (rows, columns, channels)
+                yield part, self._view(feature_map, base + offset, part, step, channel)
 
     def _view(
-        self, feature_map: FeatureMap, address: int, rows: slice, columns: slice, channels: slice, step: int
+        self,
+        feature_map: FeatureMap,
+        address: int,
+        part: tuple[slice, slice, slice],
+        step: int,
+        channel: Channel,
     ) -> Array:
+        rows, columns, channels = part
         size = feature_map.dtype.itemsize
         counts = (rows.stop - rows.start, columns.stop - columns.start)
         if feature_map.bricks and step == BRICK:
@@ -107,15 +125,10 @@ class Memory:
             along = BRICK * size if feature_map.bricks else feature_map.stride_x
             shape = (*counts, channels.stop - channels.start)
             strides = (feature_map.stride_y, along, size)
-        store = self._store_of(feature_map.region)
         reach = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
         first = address + sum(min(0, distance) for distance in reach)
         last = address + sum(max(0, distance) for distance in reach) + size
-        if first < 0 or last > store.size:
-            raise BusError(
-                f"a feature map reaches from {first:#x} to {last:#x} of {_name(feature_map.region)}, "
-                f"which has {store.size:#x} bytes"
-            )
+        store = self._checked(feature_map.region, first, last, channel)
         return np.ndarray(shape, feature_map.dtype, store.data, address, strides)
 
 
@@ -157,5 +170,5 @@ class FixedRegions:
 
     def __getitem__(self, region: int) -> Bytes:
         if region not in self._arrays:
-            raise BusError(f"there is no region {region}")
+            raise BusError(f"there is no region {region}", region)
         return self._arrays[region]

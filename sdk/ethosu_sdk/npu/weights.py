@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.errors import WeightStreamError
+from ethosu_sdk.npu.errors import WeightOrderError
 from ethosu_sdk.npu.operation import BlockOp, Kind
 
 Order = npt.NDArray[np.int32]
@@ -119,18 +119,18 @@ def _rounded(value: int, multiple: int) -> int:
 
 
 def arrange(stream: Weights, key: OrderKey, offset: int) -> Weights:
-    """A decoded stream as (OFM, height, width, IFM). WeightStreamError when it does not fit the order.
+    """A decoded stream as (OFM, height, width, IFM). WeightOrderError when it does not fit the order.
 
     `offset` is that of the operation, for the message.
     """
     order = weight_order(key)
     if stream.size != order.size:
-        raise WeightStreamError(
+        raise WeightOrderError(
             f"the operation at byte {offset} needs {order.size} weights, its stream holds {stream.size}"
         )
     padding = order < 0
     if stream[padding].any():
-        raise WeightStreamError(
+        raise WeightOrderError(
             f"the weights of the operation at byte {offset} are not in the expected order"
         )
     weights = np.zeros(key.depth * key.height * key.width * key.ifm_depth, np.int16)
