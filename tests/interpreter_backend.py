@@ -32,16 +32,16 @@ def _partitioner() -> Any:
     from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
     from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 
-    class RecordBackend(BackendDetails):
+    class RecordBackend(BackendDetails):  # type: ignore[misc]
         @staticmethod
         def preprocess(edge_program: Any, compile_specs: Any) -> Any:
             return PreprocessResult(processed_bytes=payload(int(compile_specs[0].value)))
 
-    class EachAddition(Partitioner):
+    class EachAddition(Partitioner):  # type: ignore[misc]
         def partition(self, exported_program: Any) -> Any:
             from executorch.exir.backend.compile_spec_schema import CompileSpec
 
-            tags = {}
+            tags: dict[str, Any] = {}
             for node in exported_program.graph.nodes:
                 if node.op == "call_function" and "add.Tensor" in str(node.target):
                     number = len(tags)

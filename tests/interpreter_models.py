@@ -96,7 +96,7 @@ def lower(methods: Mapping[str, Method], *, dim_order: bool = True, **config: An
 def _module(method: Method) -> Any:
     import torch
 
-    class Cases(torch.nn.Module):
+    class Cases(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             modules = [case.function for case in method if isinstance(case.function, torch.nn.Module)]

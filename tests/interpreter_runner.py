@@ -17,6 +17,7 @@ Array = NDArray[Any]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FIRMWARE = REPOSITORY / "firmware"
+CPP_TESTS = ("runtime_program_test", "kernels_arguments_test")
 SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all"
 NO_TENSOR = ("none", "integer", "boolean", "real", "string")  # outputs of other kinds have no bytes
 
@@ -29,20 +30,19 @@ def schema_dir() -> Path:
     return Path(spec.submodule_search_locations[0]) / "schema"
 
 
-def configure_and_build(folder: Path, target: str, *options: str) -> None:
-    """CMake over firmware/ into `folder`, then one target of it."""
+def configure_and_build(folder: Path, targets: Sequence[str], *options: str) -> None:
+    """CMake over firmware/ into `folder`, then some targets of it."""
     configure = ["cmake", "-S", str(FIRMWARE), "-B", str(folder), "-G", "Ninja"]
     proc.run([*configure, f"-DETHOSU_PTE_SCHEMA_DIR={schema_dir()}", *options], timeout_s=600)
-    proc.run(["cmake", "--build", str(folder), "--target", target], timeout_s=600)
+    proc.run(["cmake", "--build", str(folder), "--target", *targets], timeout_s=600)
 
 
 def build_runner(folder: Path) -> Path:
-    """The runner with address and undefined-behaviour sanitizers, built once in `folder`."""
+    """The runner with address and undefined-behaviour sanitizers, built once in `folder`; beside it the C++ tests."""
     with records.locked(records.make_directory(folder)):
-        configure_and_build(
-            folder, "pte_host_runner", "-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}"
-        )
-    return folder / "tests" / "pte_host_runner"
+        options = ("-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
+        configure_and_build(folder, ("pte_host_runner", *CPP_TESTS), *options)
+    return folder / "tests" / "runtime" / "pte_host_runner"
 
 
 @dataclass(frozen=True)
@@ -132,4 +132,4 @@ def same_bits(left: Array, right: Array) -> bool:
     nan = numpy.isnan(left)
     if not numpy.array_equal(nan, numpy.isnan(right)):
         return False
-    return left[~nan].tobytes() == right[~nan].tobytes()
+    return bool(left[~nan].tobytes() == right[~nan].tobytes())

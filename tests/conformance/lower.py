@@ -1,19 +1,21 @@
 """Child process: lowers one group of models and leaves TOSA graphs and Vela's payloads behind.
 
-Usage: python -m tests.conformance.lower FOLDER GROUP. For each model, FOLDER/GROUP/MODEL gets, per delegate N,
-``N.tosa`` and ``N-MACS.bin`` (the payload for ethos-u55-MACS). It is a process of its own because the tools print,
-warn and may end the process.
+Usage: python -m tests.conformance.lower FOLDER GROUP. For each model, FOLDER/MODEL gets, per delegate N, ``N.tosa``
+and, for each ethos-u55-MACS, the payload ``N-MACS.bin`` and Vela's table of layers ``N-MACS.csv``. It is a process
+of its own because the tools print, warn and may end the process.
 """
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ethosu_sdk.aot import lowering
+from ethosu_sdk.aot.vela_capture import spaceless_directory
 from ethosu_sdk.targets import parse_target
 from tests.conformance.models import GROUPS, Case
 from tests.conformance.tosa_graphs import GRAPHS, NUMERIC
@@ -23,15 +25,16 @@ _LOWERED_FOR = 128
 _CALIBRATION_SAMPLES = 4
 
 
-def payloads(tosa: bytes) -> dict[int, bytes]:
-    """The delegate payload of a TOSA graph for each Ethos-U55."""
+def compile_for(macs: int, tosa: bytes) -> tuple[bytes, bytes]:
+    """The delegate payload of a TOSA graph for an Ethos-U55, and Vela's table of layers."""
     from executorch.backends.arm.arm_vela import vela_compile
 
-    found = {}
-    for macs in MACS:
-        spec = lowering.compile_spec(parse_target(f"ethos-u55-{macs}"))
-        found[macs] = bytes(vela_compile(tosa, list(spec.compiler_flags)).processed_bytes)
-    return found
+    spec = lowering.compile_spec(parse_target(f"ethos-u55-{macs}"))
+    with tempfile.TemporaryDirectory(dir=spaceless_directory()) as folder:
+        flags = [*spec.compiler_flags, "--verbose-performance"]
+        result = vela_compile(tosa, flags, intermediate_path=folder)
+        (table,) = Path(folder, "output").glob("*_per-layer.csv")
+        return bytes(result.processed_bytes), table.read_bytes()
 
 
 @contextmanager
@@ -93,12 +96,14 @@ def main() -> None:
         else {name: tosa_graphs(case) for name, case in GROUPS[group].items()}
     )
     for name, found in graphs.items():
-        place = folder / group / name
+        place = folder / name
         place.mkdir(parents=True)
         for number, tosa in enumerate(found):
             (place / f"{number}.tosa").write_bytes(tosa)
-            for macs, payload in payloads(tosa).items():
+            for macs in MACS:
+                payload, table = compile_for(macs, tosa)
                 (place / f"{number}-{macs}.bin").write_bytes(payload)
+                (place / f"{number}-{macs}.csv").write_bytes(table)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Small PyTorch models that between them reach every kind of NPU operation, in groups that compile together.
 
+Lowering costs a second or two per model and ten per group, so related operators share a model with many outputs.
+
 Nothing here imports torch: the child process that lowers the models (lower.py) hands it in.
 """
 
@@ -98,7 +100,23 @@ def squeeze_excite(torch: Any) -> Any:
 
 _IMAGE: tuple[Shape, ...] = ((1, 8, 12, 10),)
 _ODD: tuple[Shape, ...] = ((1, 19, 13, 11),)
+_LINE: tuple[Shape, ...] = ((5, 37),)
 _PAIR: tuple[Shape, ...] = ((1, 18, 7, 9), (1, 18, 7, 9))
+
+
+def tables(torch: Any, x: Any) -> tuple[Any, ...]:
+    """Activations that become look-up tables or clamps."""
+    f = torch.nn.functional
+    return (
+        f.relu(x),
+        f.hardswish(x),
+        torch.sigmoid(x),
+        torch.tanh(x),
+        f.silu(x),
+        f.gelu(x),
+        f.leaky_relu(x, 0.2),
+    )
+
 
 CONVOLUTIONS: Mapping[str, Case] = {
     "conv_1x1": Case(layers(lambda nn: nn.Conv2d(19, 37, 1)), _ODD),
@@ -118,65 +136,70 @@ CONVOLUTIONS: Mapping[str, Case] = {
     "depthwise_multiplier": Case(layers(lambda nn: nn.Conv2d(8, 24, 3, groups=8)), _IMAGE),
     "depthwise_one_channel": Case(layers(lambda nn: nn.Conv2d(1, 12, 3)), ((1, 1, 9, 9),)),
     "depthwise_int16": Case(layers(lambda nn: nn.Conv2d(8, 8, 3, groups=8)), _IMAGE, "int16"),
-    "linear": Case(layers(lambda nn: nn.Linear(37, 21)), ((5, 37),)),
-    "linear_int16": Case(layers(lambda nn: nn.Linear(37, 21)), ((5, 37),), "int16"),
+    "linear": Case(layers(lambda nn: nn.Linear(37, 21)), _LINE),
+    "linear_int16": Case(layers(lambda nn: nn.Linear(37, 21)), _LINE, "int16"),
 }
 
 POOLS: Mapping[str, Case] = {
-    "max_pool": Case(layers(lambda nn: nn.MaxPool2d(2)), _ODD),
-    "max_pool_padded": Case(layers(lambda nn: nn.MaxPool2d(3, stride=2, padding=1)), _ODD),
-    "average_pool": Case(layers(lambda nn: nn.AvgPool2d(3, stride=1)), _ODD),
-    "average_pool_padded": Case(
-        layers(lambda nn: nn.AvgPool2d(3, 2, padding=1, count_include_pad=False)), _ODD
+    "max_pool": Case(
+        function(
+            lambda torch, x: (
+                torch.nn.functional.max_pool2d(x, 2),
+                torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1),
+            )
+        ),
+        _ODD,
+    ),
+    "average_pool": Case(
+        function(
+            lambda torch, x: (
+                torch.nn.functional.avg_pool2d(x, 3, stride=1),
+                torch.nn.functional.avg_pool2d(x, 3, 2, padding=1, count_include_pad=False),
+            )
+        ),
+        _ODD,
     ),
     "average_pool_global": Case(layers(lambda nn: nn.AdaptiveAvgPool2d(1)), ((1, 20, 7, 7),)),
     "average_pool_large": Case(layers(lambda nn: nn.AvgPool2d((8, 6), stride=2)), ((1, 4, 20, 18),)),
     "average_pool_int16": Case(layers(lambda nn: nn.AvgPool2d(3)), _ODD, "int16"),
-    "mean": Case(function(lambda _, x: x.mean((2, 3))), _ODD),
-    "sum": Case(function(lambda _, x: x.sum(1, keepdim=True)), _ODD),
-    "amax": Case(function(lambda _, x: x.amax(2)), _ODD),
+    "reductions": Case(
+        function(lambda _, x: (x.mean((2, 3)), x.sum(1, keepdim=True), x.amax(2))),
+        _ODD,
+    ),
     "transpose": Case(function(lambda _, x: x.permute(0, 2, 3, 1)), _ODD),
     "transpose_wide": Case(function(lambda _, x: x.permute(1, 0)), ((40, 90),)),
-    "pad": Case(function(lambda torch, x: torch.nn.functional.pad(x, (1, 2, 0, 3))), _IMAGE),
-    "slice": Case(function(lambda _, x: x[:, 3:17, 1:9:2]), _ODD),
-    "flip": Case(function(lambda torch, x: torch.flip(x, [2])), _IMAGE),
+    "movement": Case(
+        function(
+            lambda torch, x: (
+                torch.nn.functional.pad(x, (1, 2, 0, 3)),
+                x[:, 3:17, 1:9:2],
+                torch.flip(x, [2]),
+            )
+        ),
+        _ODD,
+    ),
     "concatenate": Case(function(lambda torch, x, y: torch.cat([x, y], 1)), _PAIR),
     "upsample": Case(layers(lambda nn: nn.UpsamplingNearest2d(scale_factor=2)), _IMAGE),
 }
 
 ELEMENTWISE: Mapping[str, Case] = {
-    "add_int32": Case(function(lambda _, x, y: x + y), _PAIR, "none"),
-    "subtract_int32": Case(function(lambda _, x, y: x - y), _PAIR, "none"),
-    "multiply_int32": Case(function(lambda _, x, y: x * y), _PAIR, "none"),
-    "add": Case(function(lambda _, x, y: x + 3 * y), _PAIR),
-    "subtract": Case(function(lambda _, x, y: x - y), _PAIR),
-    "multiply": Case(function(lambda _, x, y: x * y), _PAIR),
-    "add_broadcast": Case(function(lambda _, x, y: x + y), ((1, 18, 7, 9), (1, 18, 1, 1))),
-    "subtract_broadcast": Case(function(lambda _, x, y: x - y), ((1, 1, 1, 9), (1, 18, 7, 9))),
-    "multiply_broadcast": Case(function(lambda _, x, y: x * y), ((1, 18, 7, 9), (1, 1, 7, 1))),
-    "add_scalar": Case(function(lambda _, x: x + 1.5), _IMAGE),
+    "arithmetic_int32": Case(function(lambda _, x, y: (x + y, x - y, x * y)), _PAIR, "none"),
+    "arithmetic": Case(function(lambda _, x, y: (x + 3 * y, x - y, x * y)), _PAIR),
+    "arithmetic_int16": Case(function(lambda _, x, y: (x + 3 * y, x * y)), _PAIR, "int16"),
+    "broadcast": Case(
+        function(lambda _, x, y, z: (x + y, z - x, x * z)), ((1, 18, 7, 9), (1, 18, 1, 1), (1, 1, 1, 9))
+    ),
+    "constants": Case(function(lambda torch, x: (x + 1.5, torch.abs(x))), _IMAGE),
     "minimum_maximum": Case(
         function(lambda torch, x, y: (torch.minimum(x, y), torch.maximum(x, 2 * y))), _PAIR
     ),
-    "absolute": Case(function(lambda torch, x: torch.abs(x)), _IMAGE),
-    "add_int16": Case(function(lambda _, x, y: x + 3 * y), _PAIR, "int16"),
-    "multiply_int16": Case(function(lambda _, x, y: x * y), _PAIR, "int16"),
-}
-
-ACTIVATIONS: Mapping[str, Case] = {
-    "relu": Case(layers(lambda nn: nn.ReLU()), _IMAGE),
-    "hard_swish": Case(layers(lambda nn: nn.Hardswish()), _IMAGE),
-    "sigmoid": Case(layers(lambda nn: nn.Sigmoid()), _IMAGE),
-    "tanh": Case(layers(lambda nn: nn.Tanh()), _IMAGE),
+    "tables": Case(function(tables), _IMAGE),
     "tanh_int16": Case(layers(lambda nn: nn.Tanh()), _IMAGE, "int16"),
-    "silu": Case(layers(lambda nn: nn.SiLU()), _IMAGE),
-    "gelu": Case(layers(lambda nn: nn.GELU()), _IMAGE),
-    "leaky_relu": Case(layers(lambda nn: nn.LeakyReLU(0.2)), _IMAGE),
-    "softmax": Case(layers(lambda nn: nn.Softmax(-1)), ((3, 20),)),
-    "layer_norm": Case(layers(lambda nn: nn.LayerNorm(24)), ((1, 5, 24),)),
 }
 
 NETWORKS: Mapping[str, Case] = {
+    "softmax": Case(layers(lambda nn: nn.Softmax(-1)), ((3, 20),)),
+    "layer_norm": Case(layers(lambda nn: nn.LayerNorm(24)), ((1, 5, 24),)),
     "digits_cnn": Case(
         layers(
             lambda nn: nn.Conv2d(1, 8, 3, padding=1),
@@ -205,8 +228,5 @@ NETWORKS: Mapping[str, Case] = {
 
 GROUPS: Mapping[str, Mapping[str, Case]] = {
     "convolutions": CONVOLUTIONS,
-    "pools": POOLS,
-    "elementwise": ELEMENTWISE,
-    "activations": ACTIVATIONS,
-    "networks": NETWORKS,
+    "networks": {**NETWORKS, **ELEMENTWISE, **POOLS},
 }

@@ -1,9 +1,7 @@
-"""The firmware's `.pte` interpreter on this machine, against ExecuTorch's own runtime and against damaged files."""
+"""The firmware's `.pte` interpreter on this machine, against ExecuTorch's own runtime."""
 
 from __future__ import annotations
 
-import random
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +9,22 @@ import numpy
 import pytest
 
 from ethosu_sdk import proc, pte
-from ethosu_sdk.errors import InputError
 from tests.conftest import ZooPte
 from tests.interpreter_backend import ACCEPTED_ID, OWN_ID, lower_with_delegates, payload
-from tests.interpreter_cases import floats, special_floats
-from tests.interpreter_models import Array, Case, HostRuntime, edge_program, lower, lowering, stored_inputs
-from tests.interpreter_runner import FIRMWARE, Interpreter, Run, build_runner, configure_and_build, same_bits
+from tests.interpreter_cases import floats
+from tests.interpreter_models import Array, Case, HostRuntime, lower, lowering, stored_inputs
+from tests.interpreter_programs import branches, net_case, two_additions
+from tests.interpreter_runner import (
+    CPP_TESTS,
+    FIRMWARE,
+    Interpreter,
+    Run,
+    build_runner,
+    configure_and_build,
+    same_bits,
+)
 
 pytestmark = pytest.mark.torch
-
-# Every error's name; a damaged file must end in one of them.
-_KERNEL_API = (FIRMWARE / "kernels" / "kernel_api.hpp").read_text(encoding="utf-8")
-STATUS_NAMES = frozenset(
-    re.findall(r"^  (\w+),", _KERNEL_API.partition("enum class Status")[2], re.MULTILINE)
-)
-RUN_LIMIT_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -48,24 +47,8 @@ def _check(
     return run
 
 
-def _small_net(torch: Any) -> Any:
-    """Convolution, pooling, linear and softmax: constants, aliased views and a reused arena."""
-    torch.manual_seed(1)
-    layers = torch.nn
-    return layers.Sequential(
-        layers.Conv2d(2, 4, 3, padding=1), layers.ReLU(), layers.MaxPool2d(2), layers.Flatten(),
-        layers.Linear(4 * 4 * 4, 10), layers.Softmax(dim=-1),
-    )  # fmt: skip
-
-
-def _net_case() -> Case:
-    import torch
-
-    return Case(_small_net(torch), (floats(1, 2, 8, 8),))
-
-
 def test_network_with_constants(interpreter: Interpreter) -> None:
-    case = _net_case()
+    case = net_case()
     program = lower({"forward": [case]})
     assert program[8:12] == b"eh00"
     run = _check(interpreter, program, case)
@@ -74,7 +57,7 @@ def test_network_with_constants(interpreter: Interpreter) -> None:
 
 
 def test_instructions_are_reported_in_order(interpreter: Interpreter) -> None:
-    case = _net_case()
+    case = net_case()
     program = lower({"forward": [case]})
     calls = [
         pte.parse(program).plan().operators[instruction.op_index].full_name
@@ -98,14 +81,10 @@ def test_method_is_found_by_name(interpreter: Interpreter) -> None:
     assert (missing.status, missing.reason) == ("method_not_found", "load: the program has no method 'doubl'")
 
 
-def _branches(torch: Any, condition: Any, x: Any) -> Any:
-    return torch.cond(condition, lambda x: (x + x, x * 3), lambda x: (x - 1, x * x), (x,))
-
-
 @pytest.mark.parametrize("condition", [True, False])
 def test_conditional(interpreter: Interpreter, condition: bool) -> None:
     """JumpFalseCall on a bool tensor and on a constant, MoveCall of the branches' results."""
-    case = Case(_branches, (numpy.array(condition), floats(6)), outputs=2)
+    case = Case(branches, (numpy.array(condition), floats(6)), outputs=2)
     program = lower({"forward": [case]})
     run = _check(interpreter, program, case)
     kinds = {line.split()[0] for line in run.instructions}
@@ -129,7 +108,7 @@ def test_nested_conditional_takes_each_path(interpreter: Interpreter) -> None:
 
 def test_several_arenas(interpreter: Interpreter) -> None:
     """Inputs, activations and outputs spread over three planned buffers by a memory plan of our own."""
-    case = _net_case()
+    case = net_case()
     with lowering():
         from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, greedy
         from executorch.exir.passes import MemoryPlanningPass
@@ -142,11 +121,7 @@ def test_several_arenas(interpreter: Interpreter) -> None:
             return greedy(alignment, specs, *arguments, **options)
 
         planning = MemoryPlanningPass(MemoryPlanningAlgorithmSuite(algo_list=[spread]))
-        program = bytes(
-            edge_program({"forward": [case]})
-            .to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
-            .buffer
-        )
+    program = lower({"forward": [case]}, memory_planning_pass=planning)
     sizes = pte.parse(program).plan().non_const_buffer_sizes
     assert len(sizes) == 4
     assert all(sizes[1:])
@@ -163,7 +138,7 @@ def test_mutable_buffer_keeps_its_state(interpreter: Interpreter) -> None:
         import torch
         from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 
-        class Counter(torch.nn.Module):
+        class Counter(torch.nn.Module):  # type: ignore[misc]
             def __init__(self) -> None:
                 super().__init__()
                 self.register_buffer("state", torch.tensor([17.0, -3.0, 0.5]))
@@ -183,7 +158,7 @@ def test_mutable_buffer_keeps_its_state(interpreter: Interpreter) -> None:
 
 def test_inputs_and_outputs_without_a_plan(interpreter: Interpreter) -> None:
     """Graph inputs and outputs whose memory the caller brings."""
-    case = _net_case()
+    case = net_case()
     with lowering():
         from executorch.exir.passes import MemoryPlanningPass
 
@@ -202,7 +177,7 @@ def test_bounded_dynamic_shape(interpreter: Interpreter) -> None:
         import torch
         from executorch.exir import EdgeCompileConfig, to_edge
 
-        class Rows(torch.nn.Module):
+        class Rows(torch.nn.Module):  # type: ignore[misc]
             def forward(self, x: Any) -> Any:
                 return torch.softmax(x * 2 + 1, dim=-1)
 
@@ -217,14 +192,8 @@ def test_bounded_dynamic_shape(interpreter: Interpreter) -> None:
     _check(interpreter, program, Case(None, (floats(9, 6, seed=4),)))
 
 
-def test_scalar_inputs_and_outputs(interpreter: Interpreter) -> None:
-    """An input that the exporter turned into a constant stays in the list of inputs."""
-    case = Case(lambda torch, x: (x + 1, x.sum(dim=0, keepdim=True) * 0 + 2)[0], (floats(3),))
-    _check(interpreter, lower({"forward": [case]}), case)
-
-
 def test_short_input_is_refused(interpreter: Interpreter) -> None:
-    case = _net_case()
+    case = net_case()
     run = interpreter.run(lower({"forward": [case]}), "forward", [case.inputs[0][:, :1]])
     assert run.status == "shape_mismatch"
 
@@ -235,12 +204,8 @@ def test_missing_kernel_is_named(interpreter: Interpreter) -> None:
     assert (run.status, run.reason) == ("missing_kernel", "load: no kernel for aten::erf.out")
 
 
-def _two_additions(torch: Any, x: Any, y: Any) -> Any:
-    return ((x + y) * 2 + y) * 3
-
-
 def _stand_in(payload_byte: int, instruction: int, *inputs: Array) -> Array:
-    """What the runner's delegate writes, after tests/recording_delegate.hpp, as float32."""
+    """What the runner's delegate writes, after firmware/tests/runtime/recording_delegate.hpp, as float32."""
     total = sum(int(numpy.frombuffer(array.tobytes(), numpy.uint8).sum()) for array in inputs)
     count = inputs[0].nbytes
     values = (payload_byte + 3 * instruction + 5 * total + numpy.arange(count)) % 256
@@ -251,7 +216,7 @@ def _stand_in(payload_byte: int, instruction: int, *inputs: Array) -> Array:
 def test_delegates(interpreter: Interpreter, segments: bool) -> None:
     """Two delegates among kernels, payloads inline or in segments: payloads, arguments and order are right."""
     x, y = floats(6), floats(6, seed=1)
-    case = Case(_two_additions, (x, y))
+    case = Case(two_additions, (x, y))
     program = lower_with_delegates([case], segments=segments).replace(OWN_ID, ACCEPTED_ID)
     run = interpreter.run(program, "forward", [x, y], planned=[4096])
     assert run.status == "ok", run.reason
@@ -260,12 +225,12 @@ def test_delegates(interpreter: Interpreter, segments: bool) -> None:
         assert f"delegate {index} payload {len(text)} bytes, sum {sum(text)}" in run.lines
     kinds = [line.split()[0] for line in run.instructions]
     assert kinds == ["delegate", "kernel", "delegate", "kernel"]
-    first = _stand_in(payload(0)[0], 0, x, y) * numpy.float32(2)
-    assert same_bits(run.outputs[0], _stand_in(payload(1)[0], 2, first, y) * numpy.float32(3))
+    first = _stand_in(payload(0)[0], 0, x, y) * y
+    assert same_bits(run.outputs[0], _stand_in(payload(1)[0], 2, first, y) * x)
 
 
 def test_other_backends_are_refused(interpreter: Interpreter) -> None:
-    case = Case(_two_additions, (floats(6), floats(6, seed=1)))
+    case = Case(two_additions, (floats(6), floats(6, seed=1)))
     program = lower_with_delegates([case], segments=False)
     run = interpreter.run(program, "forward", case.inputs, planned=[4096])
     assert (run.status, run.reason) == ("missing_delegate", "load: delegate 0: no backend 'RecordBackend'")
@@ -284,137 +249,47 @@ def test_delegated_zoo_models_load_and_run(interpreter: Interpreter, zoo_pte: Zo
     assert run.instructions.count("delegate EthosUBackend") == len(plan.delegates)
 
 
-def _fuzz_programs(zoo_pte: ZooPte) -> dict[str, tuple[bytes, list[Array]]]:
-    """Programs of every feature: constants, control flow, state, delegates in segments and inline, lists, IO."""
-    branch = Case(_branches, (numpy.array(True), floats(6)), outputs=2)
-    lists = Case(
-        lambda torch, a, b: torch.cat([a.permute(1, 0), b.view(3, 2)], 1).mean(dim=(0,)),
-        (floats(2, 3), floats(6)),
-    )
-    quantized = Case(_quantized_pool, (special_floats(128).reshape(1, 2, 8, 8),))
-    added = Case(_two_additions, (floats(6), floats(6, seed=1)))
-    net = _net_case()
-    programs = {
-        "net": (lower({"forward": [net]}), list(net.inputs)),
-        "branch": (lower({"forward": [branch]}), list(branch.inputs)),
-        "lists": (lower({"forward": [lists]}), list(lists.inputs)),
-        "quantized": (lower({"forward": [quantized]}), list(quantized.inputs)),
-        "delegates": (
-            lower_with_delegates([added], segments=True).replace(OWN_ID, ACCEPTED_ID),
-            list(added.inputs),
-        ),
-    }
-    program = zoo_pte("ds_cnn").pte.read_bytes()
-    inputs = [floats(*tensor.sizes) for tensor in pte.parse(program).plan().input_tensors()]
-    return {**programs, "ds_cnn": (program, inputs)}
+def test_number_inputs(interpreter: Interpreter) -> None:
+    """Numbers among the example inputs stay in the list of inputs, as values that are no tensors."""
+    with lowering():
+        import torch
+        from executorch.exir import to_edge
+
+        class Scaled(torch.nn.Module):  # type: ignore[misc]
+            def forward(self, x: Any, factor: float, more: int) -> Any:
+                return x * factor + more
+
+        exported = torch.export.export(Scaled(), (torch.from_numpy(floats(5)), 2.5, 3))
+        program = bytes(to_edge(exported).to_executorch().buffer)
+    assert len(pte.parse(program).plan().inputs) == 3
+    run = interpreter.run(program, "forward", [floats(5), None, None])
+    assert run.status == "ok", run.reason
+    assert same_bits(run.outputs[0], floats(5) * numpy.float32(2.5) + numpy.float32(3))
 
 
-def _quantized_pool(torch: Any, x: Any) -> Any:
-    twins = torch.ops.quantized_decomposed
-    small = twins.quantize_per_tensor(x, 0.05, 3, -128, 127, torch.int8)
-    pooled = torch.nn.functional.max_pool2d(small, 2)
-    return twins.dequantize_per_tensor(pooled, 0.05, 3, -128, 127, torch.int8)
+@pytest.mark.parametrize("name", CPP_TESTS)
+def test_programs_and_arguments_that_no_exporter_writes(interpreter: Interpreter, name: str) -> None:
+    """firmware/tests/runtime's own test programs, under the sanitizers."""
+    result = proc.run([str(interpreter.runner.with_name(name))], timeout_s=60, check=False)
+    assert (result.returncode, result.output) == (0, "")
 
 
-def _planned(program: bytes) -> list[int]:
-    try:
-        return list(pte.parse(program).plan().non_const_buffer_sizes[1:])
-    except InputError:  # the test backend's payloads are none of Vela's
-        return [4096]
-
-
-def _survives(interpreter: Interpreter, program: bytes, inputs: list[Array], planned: list[int]) -> Run:
-    """Crashes, sanitizer reports and hangs fail inside of run(); what is left is a result or a named error."""
-    run = interpreter.run(program, "forward", inputs, planned=planned, timeout_s=RUN_LIMIT_S)
-    assert run.status in STATUS_NAMES
-    assert run.status == "ok" or len(run.reason) > len("load: ")
-    return run
-
-
-def test_single_byte_damage(interpreter: Interpreter, zoo_pte: ZooPte) -> None:
-    """One byte changed: never a crash or a hang under the address and undefined-behaviour sanitizers.
-
-    A changed constant or size can be a valid program with another result, which only the model's digest can show;
-    so the bytes of the result are compared only where the change is undone (the control at the end).
-    """
-    generator = random.Random(20260101)
-    statuses: dict[str, int] = {}
-    for program, inputs in _fuzz_programs(zoo_pte).values():
-        planned = _planned(program)
-        original = _survives(interpreter, program, inputs, planned)
-        assert original.status == "ok", original.reason
-        for _ in range(60):
-            # Structure lies at the front of the file, and is what can mislead a reader.
-            position = generator.randrange(min(len(program), 4096))
-            damaged = bytearray(program)
-            damaged[position] ^= generator.choice([0x01, 0x80, 0xFF, generator.randrange(1, 256)])
-            run = _survives(interpreter, bytes(damaged), inputs, planned)
-            statuses[run.status] = statuses.get(run.status, 0) + 1
-        again = _survives(interpreter, program, inputs, planned)
-        assert all(
-            same_bits(found, first) for found, first in zip(again.outputs, original.outputs, strict=True)
-        )
-    assert sum(statuses.values()) == 360
-    # The damage was felt: errors of several kinds, and not everything was refused.
-    assert len(statuses) >= 4, statuses
-    assert statuses["ok"] < 300, statuses
-
-
-def test_truncation(interpreter: Interpreter, zoo_pte: ZooPte) -> None:
-    """A file cut anywhere is refused, unless only padding behind its last byte is lost."""
-    generator = random.Random(7)
-    for program, inputs in _fuzz_programs(zoo_pte).values():
-        planned = _planned(program)
-        original = _survives(interpreter, program, inputs, planned)
-        lengths = [
-            0,
-            1,
-            7,
-            8,
-            39,
-            40,
-            len(program) - 1,
-            *(generator.randrange(len(program)) for _ in range(12)),
-        ]
-        for length in lengths:
-            run = _survives(interpreter, program[:length], inputs, planned)
-            if run.status == "ok":
-                assert all(same_bits(a, b) for a, b in zip(run.outputs, original.outputs, strict=True)), (
-                    length
-                )
-            else:
-                assert run.reason.startswith("load: "), run.reason
-
-
-def _toolchain_preset(folder: Path) -> list[str]:
-    return [f"-DCMAKE_TOOLCHAIN_FILE={FIRMWARE / 'cmake' / 'gnu-arm.cmake'}", "-DETHOSU_BOARD=corstone-300"]
+_LIBRARY_CALLS = frozenset(
+    {"memcpy", "memmove", "memset", "memcmp", "strcmp", "strncmp", "strlen", "exp", "expf", "nearbyintf"}
+)
 
 
 @pytest.mark.toolchain
 def test_cross_compiles_without_heap(tmp_path: Path) -> None:
-    """The same sources for Cortex-M55, warnings as errors; nothing asks for a heap, exceptions, stdio or asserts."""
-    configure_and_build(tmp_path, "ethosu_runtime", *_toolchain_preset(tmp_path))
+    """The same sources for Cortex-M55, warnings as errors: all that they ask for is a few pure functions.
+
+    So there is no heap, no exception, no stdio and no abort.
+    """
+    toolchain = f"-DCMAKE_TOOLCHAIN_FILE={FIRMWARE / 'cmake' / 'gnu-arm.cmake'}"
+    configure_and_build(tmp_path, ["ethosu_runtime"], toolchain, "-DETHOSU_BOARD=corstone-300")
     archives = [tmp_path / "runtime" / "libethosu_runtime.a", tmp_path / "kernels" / "libethosu_kernels.a"]
     listing = proc.run(["arm-none-eabi-nm", "--undefined-only", *map(str, archives)], timeout_s=60).output
     undefined = {line.split()[1] for line in listing.splitlines() if line.strip().startswith("U ")}
-    assert "memcpy" in undefined  # the listing was read
-    forbidden = re.compile(
-        r"^(malloc|calloc|realloc|free|_Zn[wa]|_Zd[la]|__cxa_|_ZSt|abort|__assert|printf|puts|f?write|snprintf|exit)"
-    )
-    assert not [name for name in undefined if forbidden.match(name)]
-    allowed = {
-        "memcpy",
-        "memmove",
-        "memset",
-        "memcmp",
-        "strcmp",
-        "strncmp",
-        "strlen",
-        "exp",
-        "expf",
-        "nearbyintf",
-    }
-    libc = {
-        name for name in undefined if not name.startswith(("_ZN10ethosu_sdk", "_ZNK10ethosu_sdk", "__aeabi_"))
-    }
-    assert libc <= allowed, libc - allowed
+    own = ("_ZN10ethosu_sdk", "_ZNK10ethosu_sdk")
+    library = {name for name in undefined if not name.startswith((*own, "__aeabi_"))}
+    assert {"memcpy", "expf"} <= library <= _LIBRARY_CALLS, library - _LIBRARY_CALLS

@@ -9,8 +9,15 @@ from __future__ import annotations
 
 from ethosu_sdk.npu.api import Program, RunResult, load, run
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.errors import BusError, CommandError, UnsupportedCommand, WeightStreamError
-from ethosu_sdk.npu.machine import Counters, OperationTrace
+from ethosu_sdk.npu.errors import (
+    BusError,
+    CommandError,
+    UnsupportedCommand,
+    WeightOrderError,
+    WeightStreamError,
+)
+from ethosu_sdk.npu.machine import Counters
+from ethosu_sdk.npu.program import OperationTrace
 
 __all__ = [
     "BusError",
@@ -21,6 +28,7 @@ __all__ = [
     "Program",
     "RunResult",
     "UnsupportedCommand",
+    "WeightOrderError",
     "WeightStreamError",
     "load",
     "run",

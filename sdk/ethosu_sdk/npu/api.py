@@ -13,11 +13,11 @@ from ethosu_sdk import vela_blocks
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.execute import WeightCache
-from ethosu_sdk.npu.machine import Counters, Machine, OperationTrace
+from ethosu_sdk.npu.machine import Counters, Machine
 from ethosu_sdk.npu.memory import FixedRegions
+from ethosu_sdk.npu.program import OperationTrace
 
 Array = npt.NDArray[Any]
-_WEIGHTS, _SCRATCH, _FAST_SCRATCH = 0, 1, 2
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
 
 
@@ -40,7 +40,7 @@ class RunResult:
 
     outputs: list[Array]
     counters: Counters
-    operations: list[OperationTrace]
+    operations: tuple[OperationTrace, ...]
 
 
 def load(blob: bytes | memoryview) -> Program:
@@ -49,14 +49,23 @@ def load(blob: bytes | memoryview) -> Program:
     Raises InputError for a damaged payload, UsageError for an NPU that the model does not cover.
     """
     blocks = vela_blocks.parse(blob)
+    for slot in (*blocks.inputs, *blocks.outputs):
+        if slot.region != vela_blocks.REGION_SCRATCH or slot.element_bytes not in _DTYPES:
+            raise InputError(
+                f"the delegate has a tensor of {slot.element_bytes}-byte elements in region {slot.region}",
+                "the NPU model runs delegates whose tensors have 1, 2 or 4 bytes and lie in scratch memory",
+            )
     return Program(blocks, NpuConfig.from_word(blocks.config_word))
 
 
 def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) -> RunResult:
     """Run a delegate on `inputs`, one array per input in the payload's order, each of the input's size in bytes.
 
+    Only regions 0 (constants) and 1 (scratch) exist: Ethos-U55's memory modes use no others.
+
     Raises InputError for inputs that do not fit, CommandError or BusError for a command stream that hardware
-    would refuse, WeightStreamError for damaged weights, UnsupportedCommand for what the model cannot do.
+    would refuse, WeightStreamError or WeightOrderError for damaged weights, UnsupportedCommand for what the
+    model cannot do.
     """
     program = blob_or_program if isinstance(blob_or_program, Program) else load(blob_or_program)
     blocks = program.blocks
@@ -69,7 +78,7 @@ def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) 
             raise InputError(f"input {index} has {data.size} bytes where the delegate takes {slot.nbytes}")
         scratch[slot.offset : slot.offset + slot.nbytes] = data
     weights = np.frombuffer(blocks.weights, np.uint8)
-    regions = FixedRegions({_WEIGHTS: weights, _SCRATCH: scratch, _FAST_SCRATCH: scratch})
+    regions = FixedRegions({vela_blocks.REGION_WEIGHTS: weights, vela_blocks.REGION_SCRATCH: scratch})
     machine = Machine(program.config, regions, program.cache)
     machine.run(bytes(blocks.command_stream))
     outputs = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.npu.decode import Generation
+from ethosu_sdk.npu.tables import Generation
 
 PRODUCTS = {0: "ethos-u55", 1: "ethos-u65", 2: "ethos-u85"}
 

@@ -7,6 +7,7 @@ depends on memories that nobody models here. Every figure made from this is mark
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ethosu_sdk.npu.config import NpuConfig
@@ -114,21 +115,24 @@ def _output_kind(op: BlockOp) -> int:
 def _transfer_cycles(
     feature_map: FeatureMap, block: Shape, shape: Shape, length: int, *, reading: bool
 ) -> int:
-    """Cycles to move `length` bytes of a feature map block by block, inflated by short bursts."""
+    """Cycles to move `length` bytes of a feature map block by block, inflated by short bursts.
+
+    Vela takes rows for contiguous when their stride equals the block's depth, whatever they hold.
+    """
     bits = 8 * feature_map.dtype.itemsize
     _, block_width, block_depth = block
     _, width, depth = shape
     if feature_map.bricks:
-        whole_rows = width * bits * 16 // 8 == feature_map.stride_c
-        burst = bits * block_width * block_depth if whole_rows else 16 * bits * block_width
+        contiguous = width * bits * 16 // 8 == block_depth
+        burst = bits * block_width * block_depth if contiguous else 16 * bits * block_width
     else:
-        dense = depth * bits // 8 == feature_map.stride_x
+        contiguous = depth * bits // 8 == block_depth
         if reading:
-            burst = bits * block_width * block_depth if dense else bits * block_depth
-        elif depth <= 16 and dense:
+            burst = bits * block_width * block_depth if contiguous else bits * block_depth
+        elif block_depth <= 16 and contiguous:
             burst = bits * block_width * block_depth
         else:
-            burst = min(512, 16 * bits, depth * bits)
+            burst = min(512, 16 * bits, block_depth * bits)
     speed = _speed(feature_map.region)
     burst_bytes = max(1, min(speed.burst_bytes, burst // 8))
     return speed.latency_cycles + int(length * speed.burst_bytes // burst_bytes / speed.bytes_per_cycle)
@@ -156,9 +160,8 @@ def _kernel_estimate(op: BlockOp, config: NpuConfig) -> Estimate:
     block = _clipped(op.shape, op.block)
     micro = _MICRO_BLOCK[config.macs // config.cores]
     micros: Shape = (_ceil(block[0], micro[0]), _ceil(block[1], micro[1]), _ceil(block[2], micro[2]))
-    ifm_block = _ifm_block(op)
-    ifm = _needed(op.shape[0], op.shape[1], op)
-    ifm_shape: Shape = (*ifm, op.ifm_depth)
+    ifm_block = _ifm_block(op, micro)
+    ifm_shape = _ifm_shape(op)
     mac = _mac_cycles_per_block(op, config, micros, _clipped(ifm_shape, ifm_block))
     blocks = _volume(
         (_ceil(op.shape[0], micro[0]), _ceil(op.shape[1], micro[1]), _ceil(op.shape[2], micro[2]))
@@ -189,20 +192,23 @@ def _macs(op: BlockOp) -> int:
     return op.kernel.height * op.kernel.width * _volume(op.shape) * depth
 
 
-def _needed(height: int, width: int, op: BlockOp) -> tuple[int, int]:
-    """IFM rows and columns for `height` x `width` of OFM, padding included, before upscaling."""
+def _ifm_shape(op: BlockOp) -> Shape:
+    """The IFM as stored. Its tile tells of rows and columns that a stride leaves out at the end."""
     factor = 2 if op.upscale else 1
-    kernel = op.kernel
-    rows = _ceil((height - 1) * kernel.stride_y + kernel.dilated_height, factor)
-    return rows, _ceil((width - 1) * kernel.stride_x + kernel.dilated_width, factor)
+    rows, columns, _ = op.ifm_shape
+    return (
+        max(_ceil(rows, factor), op.ifm.height0),
+        max(_ceil(columns, factor), op.ifm.width0),
+        op.ifm_depth,
+    )
 
 
-def _ifm_block(op: BlockOp) -> Shape:
+def _ifm_block(op: BlockOp, micro: Shape) -> Shape:
     factor = 2 if op.upscale else 1
     kernel = op.kernel
     rows = _ceil((op.block[0] - 1) * kernel.stride_y + min(kernel.dilated_height, _SUBKERNEL), factor)
     columns = _ceil((op.block[1] - 1) * kernel.stride_x + min(kernel.dilated_width, _SUBKERNEL), factor)
-    return rows, _ceil(columns, 2) * 2, _ifm_block_depth(op)
+    return _ceil(rows, micro[0]) * micro[0], _ceil(columns, micro[1]) * micro[1], _ifm_block_depth(op)
 
 
 def _ifm_block_depth(op: BlockOp) -> int:
@@ -221,12 +227,20 @@ def _output_block_cycles(op: BlockOp, config: NpuConfig, block: Shape) -> float:
     return max(cycles, 10 * block[2] * _speed(op.scales.region).latency_cycles / 256)
 
 
+def _subkernels(size: int) -> Iterator[tuple[int, int]]:
+    """(elements, how many) of the parts that a kernel's height or width is walked in."""
+    if size >= _SUBKERNEL:
+        yield _SUBKERNEL, size // _SUBKERNEL
+    if size % _SUBKERNEL:
+        yield size % _SUBKERNEL, 1
+
+
 def _mac_cycles_per_block(op: BlockOp, config: NpuConfig, micros: Shape, ifm_block: Shape) -> float:
     total = 0.0
-    for x in range(0, op.kernel.width, _SUBKERNEL):
-        for y in range(0, op.kernel.height, _SUBKERNEL):
-            elements = min(op.kernel.height - y, _SUBKERNEL) * min(op.kernel.width - x, _SUBKERNEL)
-            total += _subkernel_cycles(op, config, micros, ifm_block[2], elements)
+    for width, across in _subkernels(op.kernel.width):
+        for height, down in _subkernels(op.kernel.height):
+            cycles = _subkernel_cycles(op, config, micros, ifm_block[2], height * width)
+            total += across * down * cycles
     takes_all = op.kind is Kind.CONV or op.mode is PoolMode.REDUCE_SUM
     return total * _ceil(op.ifm_depth, ifm_block[2]) if takes_all else total
 

@@ -1,55 +1,18 @@
-"""Command stream → frozen commands. Stateless; the tables are in command_table.py."""
+"""Command stream → frozen commands. Stateless; the opcodes are in command_table.py."""
 
 from __future__ import annotations
 
-import functools
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
-from ethosu_sdk.npu import command_table
 from ethosu_sdk.npu.errors import CommandError
+from ethosu_sdk.npu.tables import CommandType, Generation, command_types
 
-Generation = Literal["u55", "u85"]  # u55 stands for Ethos-U55 and Ethos-U65: one command set
+__all__ = ["Command", "CommandType", "Generation", "command_types", "commands"]
 
-_FIELD = re.compile(r"(\w+)\[(\d+)(?::(\d+))?\]")
 _OPCODE_BITS = 0x3FF
 _TWO_WORDS = 1
-
-
-@dataclass(frozen=True)
-class Field:
-    """Bits `high`:`low` of a command, counted over its 64-bit pair of words."""
-
-    name: str
-    high: int
-    low: int
-
-    def of(self, bits: int) -> int:
-        """The field's value in a command's bits, unsigned."""
-        return bits >> self.low & ((1 << (self.high - self.low + 1)) - 1)
-
-
-@dataclass(frozen=True)
-class CommandType:
-    """One row of the command table. Operations act; the others set the register that `register` names."""
-
-    opcode: int
-    words: int
-    name: str
-    fields: tuple[Field, ...]
-
-    @property
-    def is_operation(self) -> bool:
-        """Whether the command starts something, rather than setting a register."""
-        return self.name.startswith("OP_")
-
-    @functools.cached_property
-    def register(self) -> str:
-        """The register that a SET command writes, such as ``IFM_PRECISION``."""
-        return self.name.removeprefix("SET_")
 
 
 @dataclass(frozen=True)
@@ -71,32 +34,6 @@ class Command:
         """One line of a disassembly."""
         values = " ".join(f"{field.name}={field.of(self.bits):#x}" for field in self.type.fields)
         return f"{self.offset:#06x}  NPU_{self.type.name:<24} {values}".rstrip()
-
-
-@functools.cache
-def command_types(generation: Generation) -> dict[tuple[int, int], CommandType]:
-    """(words, opcode) → command type, for one generation."""
-    found: dict[tuple[int, int], CommandType] = {}
-    for words, text in ((1, command_table.ONE_WORD), (2, command_table.TWO_WORDS)):
-        for line in _joined_lines(text):
-            opcode, families, name, *fields = line.split()
-            if families in ("both", generation):
-                row = CommandType(int(opcode, 16), words, name, tuple(map(_field, fields)))
-                found[words, row.opcode] = row
-    return found
-
-
-def _joined_lines(text: str) -> Iterator[str]:
-    """The table's rows; a line that starts with a space continues the row before it."""
-    return iter(text.strip().replace("\n ", " ").splitlines())
-
-
-def _field(text: str) -> Field:
-    match = _FIELD.fullmatch(text)
-    if match is None:
-        raise ValueError(f"not a field: {text}")
-    name, high, low = match.groups()
-    return Field(name, int(high), int(low if low is not None else high))
 
 
 def commands(stream: bytes | memoryview, generation: Generation) -> Iterator[Command]:

@@ -1,6 +1,7 @@
 """The NPU as software sees it: its register window, interrupt line and PMU in front of the machine.
 
-A job is carried out in full by the write that starts it: software never sees STATUS.state running.
+A job is carried out in full by the write that starts it: software never sees STATUS.state running. Behaviour of
+the registers: comments of Arm's ethosu55_interface.h (ethos-u-core-driver, Apache-2.0).
 """
 
 from __future__ import annotations
@@ -11,38 +12,33 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.errors import BusError, CommandError
+from ethosu_sdk.npu.errors import BusError, CommandError, WeightStreamError
 from ethosu_sdk.npu.execute import WeightCache
-from ethosu_sdk.npu.machine import Counters, Machine, OperationTrace
+from ethosu_sdk.npu.machine import Counters, Machine, Ports
 from ethosu_sdk.npu.memory import Bytes
 from ethosu_sdk.npu.pmu import Pmu
+from ethosu_sdk.npu.program import OperationTrace
+from ethosu_sdk.npu.register_table import IDENTIFICATION
+from ethosu_sdk.npu.tables import Register, registers
 
 __all__ = ["BusError", "Device", "GuestMemory", "Job", "NpuConfig"]
 
-# Register offsets: Arm Ethos-U55 technical reference manual; register headers of ethos-u-vela 5.1.0.
-_ID, _STATUS, _CMD, _RESET = 0x00, 0x04, 0x08, 0x0C
-_QBASE, _QBASE_HI, _QREAD, _QCONFIG, _QSIZE = 0x10, 0x14, 0x18, 0x1C, 0x20
-_PROT, _CONFIG, _REGIONCFG, _BASEP = 0x24, 0x28, 0x3C, 0x80
+_WINDOW_BYTES = {"u55": 0x1000, "u85": 0x2000}
+# Hardware shows the shared RAM and the command stream's registers here; this model keeps neither in that form.
+_DEBUG_WINDOW = range(0x400, 0xFC0)
 _REGIONS = 8
-_READ_ONLY = frozenset({_ID, _STATUS, _QREAD, _PROT, _CONFIG})
-# Peripheral and component identification, 0xFD0 to 0xFFC.
-_IDENTIFICATION = {
-    0xFD0: 0x04,
-    0xFE0: 0x81,
-    0xFE4: 0xB5,
-    0xFE8: 0x0B,
-    0xFF0: 0x0D,
-    0xFF4: 0xF0,
-    0xFF8: 0x05,
-    0xFFC: 0xB1,
-}
+_ALIGNMENT = 16
 
 # STATUS bits
-_IRQ_RAISED, _BUS_STATUS, _PARSE_ERROR, _END_REACHED = 1 << 1, 1 << 2, 1 << 4, 1 << 5
+_IRQ_RAISED, _BUS_STATUS, _PARSE_ERROR, _END_REACHED, _PMU_IRQ, _WD_FAULT = (
+    1 << bit for bit in (1, 2, 4, 5, 6, 7)
+)
+_FATAL = _BUS_STATUS | _PARSE_ERROR | _WD_FAULT
+_FAULTING_INTERFACE, _FAULTING_CHANNEL, _IRQ_HISTORY = 11, 12, 16
 # CMD bits
-_CMD_RUN, _CMD_CLEAR_IRQ, _CMD_Q_ENABLES = 1 << 0, 1 << 1, 0xC
-_ALIGNMENT = 16
+_RUN, _CLEAR_IRQ, _Q_ENABLES = 1 << 0, 1 << 1, 0xC
 
 
 class GuestMemory(Protocol):
@@ -55,12 +51,17 @@ class GuestMemory(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One command stream that was run: STATUS at its end, and what the machine did."""
+    """One command stream that was run: STATUS at its end, the reason of a failure, and what the machine did."""
 
     status: int
     error: str
     counters: Counters
     operations: tuple[OperationTrace, ...]
+
+    @property
+    def cycles(self) -> int:
+        """Estimated cycles of the whole job."""
+        return self.counters.total_cycles
 
 
 @dataclass
@@ -75,89 +76,116 @@ class _GuestRegions:
         if region not in self.windows:
             base = self.bases[region]
             if base % _ALIGNMENT:
-                raise BusError(f"BASEP{region} = {base:#x} is not a multiple of {_ALIGNMENT}")
+                raise BusError(f"BASEP{region} = {base:#x} is not a multiple of {_ALIGNMENT}", region)
             self.windows[region] = self.memory.window(base)
         return self.windows[region]
 
 
 class Device:
-    """One Ethos-U55: :meth:`read32`, :meth:`write32`, and the level of its interrupt line in `irq`."""
+    """One Ethos-U: :meth:`read32`, :meth:`write32`, and the level of its interrupt line in `irq`."""
 
     def __init__(self, config: NpuConfig, memory: GuestMemory) -> None:
         self._config = config
         self._memory = memory
         self._cache = WeightCache()
-        self._registers: dict[int, int] = {}
-        self._status = 0
-        self._protection = 0
-        self.pmu = Pmu()
+        self._table = registers(config.generation)
+        self._window = range(_WINDOW_BYTES[config.generation])
         self.jobs: list[Job] = []
+        self._reset(0)
+
+    def _reset(self, protection: int) -> None:
+        """Soft reset: instant. The pending protection becomes the active one."""
+        self._values = dict.fromkeys((register.name for register in self._table.values()), 0)
+        self._values |= IDENTIFICATION
+        self._values["ID"] = self._config.id_word
+        self._values["CONFIG"] = self._config.config_word
+        self._values["PROT"] = protection
+        self._values["CMD"] = _Q_ENABLES
+        self.pmu = Pmu()
 
     @property
     def irq(self) -> bool:
         """Level of the interrupt line."""
-        return bool(self._status & _IRQ_RAISED)
+        return bool(self._values["STATUS"] & _IRQ_RAISED)
 
     def read32(self, offset: int) -> int:
-        """The register at byte `offset`. Registers that the model does not have read as 0."""
-        if self.pmu.has(offset):
-            return self.pmu.read(offset)
-        fixed = {
-            _ID: self._config.id_word,
-            _STATUS: self._status,
-            _PROT: self._protection,
-            _CONFIG: self._config.config_word,
-        }
-        return fixed.get(offset, _IDENTIFICATION.get(offset, self._registers.get(offset, 0)))
+        """The register at byte `offset`; 0 where there is none.
+
+        Raises SimulationError for offsets that are no register of this NPU or that only the model lacks.
+        """
+        register = self._register(offset)
+        if register is None:
+            return 0
+        return self.pmu.read(register.name) if register.name.startswith("PM") else self._values[register.name]
 
     def write32(self, offset: int, value: int) -> None:
         """Write the register at byte `offset`. Starting a job runs it to its end.
 
-        Raises UnsupportedCommand for what only this model cannot do, WeightStreamError for weights that do not
-        decode. What hardware would report sets STATUS and raises nothing.
+        Raises UnsupportedCommand for what only this model cannot do, WeightOrderError for weights that cannot be
+        what the operation needs. What hardware would report sets STATUS and raises nothing.
         """
-        if self.pmu.has(offset):
-            self.pmu.write(offset, value)
-        elif offset == _RESET:
+        register = self._register(offset)
+        if register is None or not register.writable:
+            return
+        value &= register.mask
+        if register.name.startswith("PM"):
+            self.pmu.write(register.name, value)
+        elif register.name == "RESET":
             self._reset(value)
-        elif offset == _CMD:
+        elif register.name == "CMD":
             self._command(value)
-        elif offset not in _READ_ONLY and offset not in _IDENTIFICATION:
-            self._registers[offset] = value & 0xFFFF_FFFF
+        else:
+            self._values[register.name] = value
+            if register.name in ("QBASE", "QBASE_HI", "QSIZE"):
+                self._values["STATUS"] &= ~_END_REACHED
 
-    def _reset(self, value: int) -> None:
-        """Soft reset: instant, and the pending protection becomes the active one."""
-        self._registers.clear()
-        self._status = 0
-        self._protection = value & 3
-        self._registers[_CMD] = _CMD_Q_ENABLES
-        self.pmu = Pmu()
+    def _register(self, offset: int) -> Register | None:
+        if offset not in self._window or offset % 4:
+            raise SimulationError(f"{offset:#x} is not the offset of an NPU register")
+        register = self._table.get(offset)
+        if register is None and offset in _DEBUG_WINDOW:
+            raise SimulationError(
+                f"the NPU model does not have the debug registers, which include {offset:#x}"
+            )
+        return register
 
     def _command(self, value: int) -> None:
-        self._registers[_CMD] = value & _CMD_Q_ENABLES
-        if value & _CMD_CLEAR_IRQ:
-            self._status &= ~_IRQ_RAISED
-        if value & _CMD_RUN:
+        self._values["CMD"] = value
+        self._values["STATUS"] &= ~(value & 0xFFFF << _IRQ_HISTORY)
+        if value & _CLEAR_IRQ:
+            self._values["STATUS"] &= ~(_IRQ_RAISED | _PMU_IRQ)
+        # After a fault, the NPU starts nothing more until it is reset.
+        if value & _RUN and not self._values["STATUS"] & _FATAL:
             self._run()
 
     def _run(self) -> None:
-        regions = _GuestRegions(self._memory, [self._address(_BASEP + 8 * n) for n in range(_REGIONS)])
-        machine = Machine(self._config, regions, self._cache, self._port)
-        status, error, position = _END_REACHED, "", 0
+        regions = _GuestRegions(
+            self._memory, [self._address(f"BASEP{n}", f"BASEP_HI{n}") for n in range(_REGIONS)]
+        )
+        machine = Machine(self._config, regions, self._cache, Ports(self._port, self._command_port()))
+        status, error = _END_REACHED, ""
+        position = None
         try:
-            stream = self._stream()
-            position = machine.run(stream)
+            machine.run(self._stream())
         except CommandError as problem:
             status, error, position = _PARSE_ERROR, problem.message, problem.offset
+        except WeightStreamError as problem:
+            status, error = _WD_FAULT, problem.message
         except BusError as problem:
-            status, error, position = _BUS_STATUS, problem.message, machine.position
-        self._registers[_QREAD] = position
-        self._status = status | _IRQ_RAISED
+            status, error = _BUS_STATUS | self._fault(problem), problem.message
+        self._values["QREAD"] = machine.position if position is None else position
         self.pmu.count(machine.counters)
-        self.jobs.append(Job(self._status, error, machine.counters, tuple(machine.trace)))
+        status |= _IRQ_RAISED | machine.irq_mask << _IRQ_HISTORY | (_PMU_IRQ if self.pmu.irq else 0)
+        self._values["STATUS"] |= status
+        self.jobs.append(Job(self._values["STATUS"], error, machine.counters, machine.trace))
+
+    def _fault(self, problem: BusError) -> int:
+        """STATUS.faulting_interface and STATUS.faulting_channel."""
+        port = self._command_port() if problem.region is None else self._port(problem.region)
+        return port << _FAULTING_INTERFACE | problem.channel << _FAULTING_CHANNEL
 
     def _stream(self) -> bytes:
-        base, size = self._address(_QBASE), self._registers.get(_QSIZE, 0)
+        base, size = self._address("QBASE", "QBASE_HI"), self._values["QSIZE"]
         if base % _ALIGNMENT:
             raise BusError(f"QBASE = {base:#x} is not a multiple of {_ALIGNMENT}")
         window = self._memory.window(base)
@@ -165,10 +193,12 @@ class Device:
             raise BusError(f"QSIZE = {size:#x} reaches past the end of the memory at {base:#x}")
         return window[:size].tobytes()
 
-    def _address(self, offset: int) -> int:
-        """A 32-bit address: the Ethos-U55 has no upper words."""
-        return self._registers.get(offset, 0)
+    def _address(self, low: str, high: str) -> int:
+        return self._values[high] << 32 | self._values[low]
 
     def _port(self, region: int) -> int:
-        """The AXI port that a region's traffic takes: REGIONCFG 0 and 1 are port 0, 2 and 3 port 1."""
-        return self._registers.get(_REGIONCFG, 0) >> (2 * region) >> 1 & 1
+        """The AXI port that a region's traffic takes: settings 0 and 1 of REGIONCFG are port 0, 2 and 3 port 1."""
+        return self._values["REGIONCFG"] >> (2 * region) >> 1 & 1
+
+    def _command_port(self) -> int:
+        return self._values["QCONFIG"] >> 1 & 1

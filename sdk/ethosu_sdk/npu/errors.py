@@ -50,9 +50,7 @@ class BusError(InputError):
     `region` and `channel` are those of the access, where they are known.
     """
 
-    def __init__(
-        self, message: str, region: int | None = None, channel: Channel = Channel.COMMANDS
-    ) -> None:
+    def __init__(self, message: str, region: int | None = None, channel: Channel = Channel.COMMANDS) -> None:
         super().__init__(message)
         self.region = region
         self.channel = channel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from ethosu_sdk.npu import weight_stream
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.errors import BusError, UnsupportedCommand
+from ethosu_sdk.npu.errors import BusError, Channel, UnsupportedCommand, WeightOrderError, WeightStreamError
 from ethosu_sdk.npu.memory import Memory
 from ethosu_sdk.npu.operation import (
     UNARY,
@@ -54,7 +55,9 @@ class WeightCache:
                 data = _bytes_before(op.weights, copies, written, memory)
                 if data is not None and (key := (_digest(data), order_key(op, config))) not in self._kept:
                     wanted[key] = (data, op)
-        self._decode(wanted)
+        # What is damaged is reported by the operation that uses it, if it ever runs.
+        with contextlib.suppress(WeightStreamError, WeightOrderError):
+            self._decode(wanted)
 
     def _decode(self, wanted: dict[tuple[bytes, OrderKey], tuple[bytes, BlockOp]]) -> None:
         streams = list(dict.fromkeys(data for data, _ in wanted.values()))
@@ -67,7 +70,7 @@ class WeightCache:
 
     def get(self, op: BlockOp, stream: Stream, memory: Memory, config: NpuConfig) -> tuple[Weights, Any]:
         """The weights of `op`, decoded now if need be: they may have been copied only just before."""
-        data = memory.span(stream.region, stream.address, stream.length).tobytes()
+        data = memory.span(stream.region, stream.address, stream.length, Channel.WEIGHTS).tobytes()
         key = (_digest(data), order_key(op, config))
         if key not in self._kept:
             self._decode({key: (data, op)})
@@ -91,7 +94,7 @@ def _bytes_before(stream: Stream, copies: Sequence[DmaOp], written: set[int], me
     if region in written:
         return None
     try:
-        return memory.span(region, address, stream.length).tobytes()
+        return memory.span(region, address, stream.length, Channel.WEIGHTS).tobytes()
     except BusError:
         return None
 
@@ -118,17 +121,21 @@ class Executor:
         scales: tuple[Any, Any] = (scale, shift)
         if op.scales is not None:
             depth = op.shape[2]
-            stream = self._memory.span(op.scales.region, op.scales.address, SCALE_BYTES * depth)
-            channel = unpack_scales(stream, depth)
-            accumulator = accumulator + channel.bias
-            scales = (channel.scale, channel.shift)
+            stream = self._memory.span(
+                op.scales.region, op.scales.address, SCALE_BYTES * depth, Channel.SCALES
+            )
+            per_channel = unpack_scales(stream, depth)
+            accumulator = accumulator + per_channel.bias
+            scales = (per_channel.scale, per_channel.shift)
+        if op.kind is not Kind.ELEMENTWISE:
+            _check_width(op, accumulator)
         lut = self._memory.shram[self._config.lut_address :]
         values = finish(accumulator, op.output, *scales, op.ofm.zero_point, op.ofm.dtype, lut)
         self._memory.write(op.ofm, np.broadcast_to(values, op.shape))
 
     def _copy(self, op: DmaOp) -> None:
-        data = self._memory.span(op.source_region, op.source, op.length).copy()
-        self._memory.span(op.target_region, op.target, op.length, is_write=True)[:] = data
+        data = self._memory.span(op.source_region, op.source, op.length, Channel.COPY_READ).copy()
+        self._memory.span(op.target_region, op.target, op.length, Channel.COPY_WRITE)[:] = data
 
     def _accumulate(self, op: BlockOp) -> Int64:
         if op.kind is Kind.ELEMENTWISE:
@@ -168,12 +175,10 @@ class Executor:
                 raise UnsupportedCommand("NPU_OP_ELEMENTWISE", op.offset, op.mode.value, op.mode.name)
             return elementwise.UNARY[op.mode](values)
         assert op.ifm2 is not None
-        assert op.operands is not None
         second = self._second(op)
         left, right = (second, values) if op.ifm2.is_operand_a else (values, second)
-        if op.mode in (ElementwiseMode.ADD, ElementwiseMode.SUB):
-            bits = 8 * op.ifm.dtype.itemsize
-            left, right = elementwise.scale_operands(left, right, op.operands, bits)
+        if op.operands is not None:
+            left, right = elementwise.scale_operands(left, right, op.operands)
         return elementwise.BINARY[op.mode](left, right)
 
     def _second(self, op: BlockOp) -> Int64:
@@ -187,6 +192,13 @@ class Executor:
         return self._memory.read(source, (height, width, depth)).astype(np.int64) - source.zero_point
 
 
+def _check_width(op: BlockOp, accumulator: Int64) -> None:
+    """Refuse sums that the accumulators do not hold: what the hardware makes of them is not known."""
+    limit = 1 << (op.accumulator_bits - 1)
+    if accumulator.max() >= limit or accumulator.min() < -limit:
+        raise UnsupportedCommand("SET_ACC_FORMAT", op.offset, op.accumulator_bits, "accumulator overflow")
+
+
 def _largest_input(feature_map: FeatureMap) -> int:
     """The largest absolute value that an element can have once the zero point is subtracted."""
     limits = np.iinfo(feature_map.dtype)
@@ -195,6 +207,11 @@ def _largest_input(feature_map: FeatureMap) -> int:
 
 def _pool(op: BlockOp, values: Int64) -> Int64:
     if op.mode is PoolMode.REDUCE_SUM:
+        kernel = op.kernel
+        if (kernel.height, kernel.width, kernel.stride_y, kernel.stride_x, op.shape[2]) != (1, 1, 1, 1, 1):
+            raise UnsupportedCommand(
+                "NPU_OP_POOL", op.offset, op.mode.value, "a sum over more than the depth"
+            )
         return pooling.reduce_depth(values)
     if op.mode is PoolMode.MAX:
         return pooling.maximum(values, op.kernel, op.padding)

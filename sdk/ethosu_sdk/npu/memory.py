@@ -64,7 +64,11 @@ class Memory:
 
     def _checked(self, region: int | None, first: int, last: int, channel: Channel) -> Bytes:
         """The region's store, once bytes `first` to `last` of it are known to exist."""
-        store = self._store_of(region)
+        try:
+            store = self._store_of(region)
+        except BusError as error:
+            error.region, error.channel = region, channel
+            raise
         if not 0 <= first <= last <= store.size:
             raise BusError(
                 f"{channel.name} access to bytes {first:#x} to {last:#x} of {_name(region)}, "
@@ -78,6 +82,7 @@ class Memory:
 
     def read(self, feature_map: FeatureMap, shape: Shape) -> Array:
         """The feature map's elements as a new array of `shape`, in its own dtype."""
+        self._check_size(feature_map, shape, Channel.IFM)
         result = np.empty(shape, feature_map.dtype)
         for part, view in self._parts(feature_map, shape, Channel.IFM):
             result[part] = view.reshape(result[part].shape)
@@ -87,9 +92,19 @@ class Memory:
     def write(self, feature_map: FeatureMap, values: Array) -> None:
         """Store `values` of shape (height, width, depth), which are already in the feature map's dtype."""
         height, width, depth = values.shape
+        self._check_size(feature_map, (height, width, depth), Channel.OFM)
         for part, view in self._parts(feature_map, (height, width, depth), Channel.OFM):
             view[...] = values[part].reshape(view.shape)
         self._note(feature_map.region, True, values.nbytes)
+
+    def _check_size(self, feature_map: FeatureMap, shape: Shape, channel: Channel) -> None:
+        """Refuse a feature map larger than its region: with strides of zero, it could exhaust the host."""
+        store = self._checked(feature_map.region, 0, 0, channel)
+        height, width, depth = shape
+        elements = height * width * depth
+        if min(shape) <= 0 or elements > min(_MAX_ELEMENTS, store.size // feature_map.dtype.itemsize):
+            text = f"{channel.name} access to a feature map of {height}x{width}x{depth} elements"
+            raise BusError(f"{text} in {_name(feature_map.region)}", feature_map.region, channel)
 
     def _parts(
         self, feature_map: FeatureMap, shape: Shape, channel: Channel
@@ -99,9 +114,6 @@ class Memory:
         The view of whole bricks has four axes: row, column, brick, channel in the brick.
         """
         height, width, depth = shape
-        if min(shape) <= 0 or height * width * depth > _MAX_ELEMENTS:
-            text = f"{channel.name} access to a feature map of {height}x{width}x{depth} elements"
-            raise BusError(text, feature_map.region, channel)
         for rows, columns, base in _tiles(feature_map, height, width):
             for channels, step, offset in _bricks(feature_map, depth):
                 part = (rows, columns, channels)

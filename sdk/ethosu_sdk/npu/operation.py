@@ -45,6 +45,7 @@ class ElementwiseMode(Enum):
 
 
 UNARY = (ElementwiseMode.LRELU, ElementwiseMode.ABS, ElementwiseMode.CLZ)
+SCALES_OPERANDS = (ElementwiseMode.ADD, ElementwiseMode.SUB)
 # These bring their result to the OFM as it is.
 UNSCALED = (ElementwiseMode.SHR, ElementwiseMode.SHL)
 
@@ -145,7 +146,8 @@ class Output:
 class OperandScaling:
     """How ADD and SUB bring their operands to one scale (IFM_PRECISION.scale_mode).
 
-    `wide` names the operand ("a" or "b") that gets the 32-bit `scale` and `shift`; None scales both by 16 bits.
+    `wide` names the operand ("a" or "b") that is scaled by the 32 bits of `scale_a` and by `shift`; the other is
+    shifted left by `partner_shift`. With `wide` None, both are multiplied, by the 16 bits of their scale.
     """
 
     wide: str | None
@@ -153,6 +155,7 @@ class OperandScaling:
     scale_b: int
     shift: int
     rounding: Rounding
+    partner_shift: int
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from ethosu_sdk.npu import cycles
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.decode import Command, commands
 from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
@@ -18,15 +19,31 @@ _BLOCK_KINDS = {
     "OP_ELEMENTWISE": Kind.ELEMENTWISE,
 }
 # Operations are carried out one after the other, so there is nothing to wait for.
-_NOTHING_TO_DO = frozenset({"OP_DMA_WAIT", "OP_KERNEL_WAIT", "OP_PMU_MASK"})
+_WAITS = frozenset({"OP_DMA_WAIT", "OP_KERNEL_WAIT"})
+
+
+@dataclass(frozen=True)
+class OperationTrace:
+    """One operation as it is carried out: place in the stream, name, estimated cycles, multiply-accumulates."""
+
+    offset: int
+    name: str
+    total_cycles: int
+    mac_cycles: int
+    macs: int
 
 
 @dataclass(frozen=True)
 class OperationList:
-    """The operations of one command stream, up to its NPU_OP_STOP at byte `stop_offset`."""
+    """The operations of one command stream and the trace of each, up to its NPU_OP_STOP at byte `stop_offset`.
+
+    `irq_mask` is the union of the masks of NPU_OP_IRQ and NPU_OP_STOP.
+    """
 
     operations: tuple[Operation, ...]
+    traces: tuple[OperationTrace, ...]
     stop_offset: int
+    irq_mask: int
 
 
 @functools.lru_cache(maxsize=32)
@@ -38,12 +55,17 @@ def operations(stream: bytes, config: NpuConfig) -> OperationList:
     """
     registers = Registers()
     found: list[Operation] = []
+    irq_mask = 0
     for command in commands(stream, config.generation):
+        name = command.type.name
         if not command.type.is_operation:
             registers.set(command)
-        elif command.type.name == "OP_STOP":
-            return OperationList(tuple(found), command.offset)
-        elif command.type.name not in _NOTHING_TO_DO:
+        elif name in ("OP_IRQ", "OP_STOP"):
+            irq_mask |= command.field("mask")
+            if name == "OP_STOP":
+                traces = tuple(_trace(op, config) for op in found)
+                return OperationList(tuple(found), traces, command.offset, irq_mask)
+        elif name not in _WAITS:
             found.append(_operation(registers, command))
     raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
 
@@ -55,3 +77,8 @@ def _operation(registers: Registers, command: Command) -> Operation:
     if name == "OP_DMA_START":
         return dma_operation(registers, command)
     raise UnsupportedCommand(f"NPU_{name}", command.offset, command.bits >> 16)
+
+
+def _trace(op: Operation, config: NpuConfig) -> OperationTrace:
+    estimate = cycles.estimate(op, config)
+    return OperationTrace(op.offset, op.name, estimate.total_cycles, estimate.mac_cycles, estimate.macs)

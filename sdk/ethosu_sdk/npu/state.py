@@ -9,6 +9,7 @@ import numpy as np
 from ethosu_sdk.npu.decode import Command
 from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
 from ethosu_sdk.npu.operation import (
+    SCALES_OPERANDS,
     UNARY,
     UNSCALED,
     BlockOp,
@@ -73,6 +74,9 @@ _ROUNDING = {0: Rounding.DOUBLE, 2: Rounding.NATURAL}
 _ADDRESS_BITS = 40
 _LUT_FUNCTIONS = range(16, 24)
 _ACCUMULATOR_BITS = {0: 32, 1: 40}
+# When one operand of ADD or SUB has the wide scale, the hardware shifts the other left by this much, per element
+# size in bytes. It is in no register: ethos-u-vela 5.1.0 chooses its scales for it.
+_PARTNER_SHIFT = {1: 19, 2: 14}
 
 
 def signed(value: int, bits: int) -> int:
@@ -168,6 +172,18 @@ def _kernel(registers: Registers, at: int) -> Kernel:
     )
 
 
+def _padding(registers: Registers, kernel: Kernel, kind: Kind, at: int) -> Padding:
+    sides = ("TOP", "LEFT", "BOTTOM", "RIGHT")
+    top, left, bottom, right = (registers.field(f"IFM_PAD_{side}", "pad", at) for side in sides)
+    if kind is Kind.POOL:
+        if kernel.dilation_y > 1 or kernel.dilation_x > 1:
+            raise registers.unsupported("KERNEL_STRIDE", at, "dilated pooling")
+        # A window of padding alone has no maximum and no average; TOSA 1.0 excludes it as well.
+        if max(top, bottom) >= kernel.height or max(left, right) >= kernel.width:
+            raise registers.unsupported("IFM_PAD_TOP", at, "pooling windows that lie in the padding")
+    return Padding(top, left, bottom, right)
+
+
 def _rounding(registers: Registers, prefix: str, at: int) -> Rounding:
     mode = registers.field(f"{prefix}_PRECISION", "round_mode", at)
     if mode not in _ROUNDING:
@@ -202,17 +218,26 @@ def _output(
     )
 
 
-def _operand_scaling(registers: Registers, at: int) -> OperandScaling:
+def _operand_scaling(registers: Registers, dtype: np.dtype[Any], at: int) -> OperandScaling | None:
+    """How ADD and SUB scale operands of `dtype`; None for 32 bits, which are taken as they are."""
+    if dtype.itemsize not in _PARTNER_SHIFT:
+        return None
     mode = registers.field("IFM_PRECISION", "scale_mode", at)
     if mode > 2:
         raise registers.unsupported("IFM_PRECISION", at, "operand scale mode")
     scale = registers.field("OPA_SCALE", "scale", at)
+    partner = _PARTNER_SHIFT[dtype.itemsize]
+    # Vela writes the low bits of the other operand's scale, which the hardware does not read in these modes. Any
+    # scale but the implied one gives a result that is neither Vela's intention nor known.
+    if mode and registers.field("OPB_SCALE", "scale", at) != (1 << partner) & 0xFFFF:
+        raise registers.unsupported("OPB_SCALE", at, "scale of the operand that the hardware only shifts")
     return OperandScaling(
         wide={0: None, 1: "a", 2: "b"}[mode],
         scale_a=scale if mode else scale & 0xFFFF,
         scale_b=registers.field("OPB_SCALE", "scale", at),
         shift=registers.field("OPA_SCALE", "shift", at),
         rounding=_rounding(registers, "IFM", at),
+        partner_shift=partner,
     )
 
 
@@ -249,7 +274,7 @@ def _mode(command: Command, kind: Kind) -> PoolMode | ElementwiseMode | None:
         if kind is Kind.ELEMENTWISE:
             return ElementwiseMode(command.field("elementwise_mode"))
     except ValueError as error:
-        raise UnsupportedCommand(command.type.name, at, command.bits >> 16, "mode") from error
+        raise UnsupportedCommand(f"NPU_{command.type.name}", at, command.bits >> 16, "mode") from error
     return None
 
 
@@ -257,11 +282,12 @@ def block_operation(registers: Registers, command: Command, kind: Kind) -> Block
     """The block operation that `command` starts with the registers as they are now."""
     at = command.offset
     mode = _mode(command, kind)
-    ofm = _feature_map(registers, "OFM", at)
+    ifm, ofm = _feature_map(registers, "IFM", at), _feature_map(registers, "OFM", at)
     output = _output(registers, kind, mode, ofm.dtype, at)
     accumulator = registers.field("ACC_FORMAT", "acc_format", at) if kind is not Kind.ELEMENTWISE else 0
     if accumulator not in _ACCUMULATOR_BITS:
         raise registers.unsupported("ACC_FORMAT", at, "accumulator format")
+    kernel = _kernel(registers, at)
     has_weights = kind in (Kind.CONV, Kind.DEPTHWISE)
     is_elementwise = kind is Kind.ELEMENTWISE
     return BlockOp(
@@ -273,18 +299,16 @@ def block_operation(registers: Registers, command: Command, kind: Kind) -> Block
             registers.size("OFM_WIDTH_M1", at),
             registers.size("OFM_DEPTH_M1", at),
         ),
-        ifm=_feature_map(registers, "IFM", at),
+        ifm=ifm,
         ifm_depth=registers.size("IFM_DEPTH_M1", at),
         ofm=ofm,
-        kernel=_kernel(registers, at),
-        padding=Padding(
-            *(registers.field(f"IFM_PAD_{side}", "pad", at) for side in ("TOP", "LEFT", "BOTTOM", "RIGHT"))
-        ),
+        kernel=kernel,
+        padding=_padding(registers, kernel, kind, at),
         upscale=registers.field("IFM_UPSCALE", "mode", at),
         weights=_stream(registers, "WEIGHT", at) if has_weights else None,
         scales=_stream(registers, "SCALE", at) if output.scaled and output.scale is None else None,
         output=output,
-        operands=_operand_scaling(registers, at) if is_elementwise else None,
+        operands=_operand_scaling(registers, ifm.dtype, at) if mode in SCALES_OPERANDS else None,
         ifm2=_second_operand(registers, at) if is_elementwise and mode not in UNARY else None,
         block=(
             registers.size("OFM_BLK_HEIGHT_M1", at),

@@ -33,9 +33,15 @@ def decode(streams: Sequence[bytes]) -> list[Weights]:
     if child == 0:
         _decode_and_exit(streams, writer)
     os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        data = pipe.read()
-    _, status = os.waitpid(child, 0)
+    finished = False
+    try:
+        with os.fdopen(reader, "rb") as pipe:
+            data = pipe.read()
+        finished = True
+    finally:
+        if not finished:
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
     return _split(data, len(streams), whole=status == 0)
 
 
@@ -45,6 +51,7 @@ def _decode_and_exit(streams: Sequence[bytes], writer: int) -> None:
         from ethosu import mlw_codec
 
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
         signal.alarm(_TIME_LIMIT_S)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         silent = os.open(os.devnull, os.O_WRONLY)
@@ -55,6 +62,7 @@ def _decode_and_exit(streams: Sequence[bytes], writer: int) -> None:
                 weights = np.array(mlw_codec.decode(bytearray(stream)) if stream else [], np.int16)
                 pipe.write(np.int64(weights.size).tobytes())
                 pipe.write(weights.tobytes())
+                pipe.flush()  # what is here when the decoder ends the process shows which stream it was
     except BaseException:
         os._exit(1)
     os._exit(0)

@@ -123,6 +123,12 @@ def arrange(stream: Weights, key: OrderKey, offset: int) -> Weights:
 
     `offset` is that of the operation, for the message.
     """
+    # Registers may claim any size: the order is worked out only for what the stream can hold.
+    needed = key.depth * key.height * key.width * key.ifm_depth
+    if stream.size < needed:
+        raise WeightOrderError(
+            f"the operation at byte {offset} needs {needed} weights, its stream holds {stream.size}"
+        )
     order = weight_order(key)
     if stream.size != order.size:
         raise WeightOrderError(
@@ -130,9 +136,7 @@ def arrange(stream: Weights, key: OrderKey, offset: int) -> Weights:
         )
     padding = order < 0
     if stream[padding].any():
-        raise WeightOrderError(
-            f"the weights of the operation at byte {offset} are not in the expected order"
-        )
+        raise WeightOrderError(f"the weights of the operation at byte {offset} are not in the expected order")
     weights = np.zeros(key.depth * key.height * key.width * key.ifm_depth, np.int16)
     weights[order[~padding]] = stream[~padding]
     return weights.reshape(key.depth, key.height, key.width, key.ifm_depth)

@@ -16,11 +16,13 @@ Int64 = npt.NDArray[np.int64]
 
 _FLOAT32_EXACT = 1 << 24  # every integer up to here is a float32
 _INT32_SAFE = 1 << 31
+_COLUMN_ELEMENTS = 1 << 20  # of the unrolled input at a time: it stays in the cache
+_ONE_THREAD = 1 << 18  # multiply-accumulates that OpenBLAS does not share between threads
 
 
 @dataclass(frozen=True)
 class ConvWeights:
-    """Convolution weights as a matrix of (kernel height x kernel width x IFM, OFM), in both float types.
+    """Convolution weights as a matrix of (kernel height x kernel width x IFM, OFM).
 
     `largest_sum` is the largest sum of absolute weights over one OFM channel: together with the largest absolute
     input it bounds every partial sum, whatever the order of the additions.
@@ -39,7 +41,7 @@ class ConvWeights:
 def exact_float(largest_sum: int, largest_input: int) -> type[np.float32] | type[np.float64]:
     """The narrowest float type in which no partial sum can be rounded.
 
-    float64 holds 53 bits; 16-bit inputs times 9-bit weights need more than 2^28 terms to get there.
+    float64 holds 53 bits; 16-bit inputs times 9-bit weights need 2^28 terms to get there, more than fit memory.
     """
     return np.float32 if largest_sum * largest_input < _FLOAT32_EXACT else np.float64
 
@@ -47,14 +49,34 @@ def exact_float(largest_sum: int, largest_input: int) -> type[np.float32] | type
 def convolve(values: Array, weights: ConvWeights, kernel: Kernel, largest_input: int) -> Int64:
     """Sums of products, (OFM height, OFM width, OFM depth). `values` is padded, zero points subtracted."""
     kind = exact_float(weights.largest_sum, largest_input)
-    data = values.astype(kind)
-    if kernel.height == kernel.width == 1:
-        columns = data[:: kernel.stride_y, :: kernel.stride_x]
-    else:
-        columns = windows(data, kernel).transpose(0, 1, 3, 4, 2)
+    matrix = weights.matrix.astype(kind)
+    columns = windows(values.astype(kind), kernel).transpose(0, 1, 3, 4, 2)
     height, width = columns.shape[:2]
-    product = columns.reshape(height * width, -1) @ weights.matrix.astype(kind)
-    return np.asarray(product.reshape(height, width, -1).astype(np.int64))
+    result = np.empty((height, width, matrix.shape[1]), np.int64)
+    rows = max(1, _COLUMN_ELEMENTS // (width * matrix.shape[0]))
+    for top in range(0, height, rows):
+        part = columns[top : top + rows]
+        product = multiply(part.reshape(-1, matrix.shape[0]), matrix)
+        result[top : top + rows] = product.reshape(*part.shape[:2], -1)
+    return result
+
+
+def multiply(left: Array, right: Array) -> Array:
+    """The matrix product of two float arrays, in pieces that the BLAS computes on the calling thread.
+
+    OpenBLAS shares larger products between threads that wait for each other: on a busy machine each product
+    then takes a scheduler's time slice, many times the arithmetic.
+    """
+    rows, inner = left.shape
+    columns = right.shape[1]
+    wide = min(columns, max(8, _ONE_THREAD // (inner * min(rows, 64))))
+    high = max(1, _ONE_THREAD // (inner * wide))
+    result: Array = np.empty((rows, columns), left.dtype)
+    for first in range(0, columns, wide):
+        for top in range(0, rows, high):
+            piece = result[top : top + high, first : first + wide]
+            np.matmul(left[top : top + high], right[:, first : first + wide], out=piece)
+    return result
 
 
 def convolve_depthwise(

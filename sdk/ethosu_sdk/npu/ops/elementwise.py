@@ -12,20 +12,14 @@ from ethosu_sdk.npu.output import rescale, shift_round
 
 Int64 = npt.NDArray[np.int64]
 
-# When one operand of ADD or SUB has the wide scale, the other is shifted left by this much. It is in no register:
-# ethos-u-vela 5.1.0 chooses its scales for it.
-_IMPLICIT_SHIFT = {8: 19, 16: 14}
 
-
-def scale_operands(left: Int64, right: Int64, scaling: OperandScaling, bits: int) -> tuple[Int64, Int64]:
-    """Operands A and B of ADD or SUB on one scale; 32-bit operands are taken as they are."""
-    if bits == 32:
-        return left, right
+def scale_operands(left: Int64, right: Int64, scaling: OperandScaling) -> tuple[Int64, Int64]:
+    """Operands A and B of ADD or SUB on one scale."""
     if scaling.wide is None:
         return left * scaling.scale_a, right * scaling.scale_b
     if scaling.wide == "a":
-        return rescale(left, scaling.scale_a, scaling.shift, scaling.rounding), right << _IMPLICIT_SHIFT[bits]
-    return left << _IMPLICIT_SHIFT[bits], rescale(right, scaling.scale_a, scaling.shift, scaling.rounding)
+        return rescale(left, scaling.scale_a, scaling.shift, scaling.rounding), right << scaling.partner_shift
+    return left << scaling.partner_shift, rescale(right, scaling.scale_a, scaling.shift, scaling.rounding)
 
 
 def count_leading_zeros(values: Int64) -> Int64:

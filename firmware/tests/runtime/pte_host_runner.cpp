@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "runtime/method.hpp"
-#include "tests/all_kernels.hpp"
-#include "tests/recording_delegate.hpp"
+#include "tests/runtime/all_kernels.hpp"
+#include "tests/runtime/recording_delegate.hpp"
 
 namespace ethosu_sdk::host {
 namespace {

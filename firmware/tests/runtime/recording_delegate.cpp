@@ -1,4 +1,4 @@
-#include "tests/recording_delegate.hpp"
+#include "tests/runtime/recording_delegate.hpp"
 
 #include <cinttypes>
 #include <cstdio>

@@ -1,0 +1,285 @@
+// Kernels called with arguments that no program should have: each must be refused, and no byte beside the
+// output touched (which the sanitizers watch).
+#include "kernels/arguments.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "kernels/kernels.hpp"
+#include "tests/support/check.hpp"
+
+namespace {
+
+using namespace ethosu_sdk;
+
+constexpr std::uint8_t orders[] = {0, 1, 2, 3};
+
+// A tensor of its own memory.
+struct Owned {
+  explicit Owned(std::vector<std::int32_t> shape, ScalarType dtype = ScalarType::float32)
+      : sizes(std::move(shape)) {
+    tensor.sizes = sizes.data();
+    tensor.rank = static_cast<std::uint8_t>(sizes.size());
+    tensor.dim_order = orders;
+    tensor.dtype = dtype;
+    memory.resize(tensor.byte_count() + 8);
+    tensor.data = memory.data();
+    tensor.capacity_bytes = tensor.byte_count();
+    value.kind = ValueKind::tensor;
+    value.tensor = &tensor;
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+
+  std::vector<std::int32_t> sizes;
+  std::vector<std::uint8_t> memory;
+  Tensor tensor;
+  Value value;
+};
+
+Value integer(std::int64_t number) {
+  Value value;
+  value.kind = ValueKind::integer;
+  value.integer = number;
+  return value;
+}
+
+Value boolean(bool flag) {
+  Value value;
+  value.kind = ValueKind::boolean;
+  value.boolean = flag;
+  return value;
+}
+
+Value real(double number) {
+  Value value;
+  value.kind = ValueKind::real;
+  value.real = number;
+  return value;
+}
+
+Value list(ValueKind kind, const std::vector<Value*>& items) {
+  Value value;
+  value.kind = kind;
+  value.items = items.data();
+  value.item_count = static_cast<std::uint32_t>(items.size());
+  return value;
+}
+
+Status call(KernelFn kernel, std::vector<Value*> arguments) {
+  ErrorText text;
+  KernelContext context(text);
+  const Status status = kernel(context, {arguments.data(), arguments.size()});
+  CHECK((status == Status::ok) == text.empty());
+  return status;
+}
+
+void test_softmax() {
+  Owned input({2, 3});
+  Owned output({2, 3});
+  Owned other_shape({3, 2});
+  Owned other_dtype({2, 3}, ScalarType::float64);
+  Owned integers({2, 3}, ScalarType::int32);
+  Value dim = integer(-1);
+  Value far = integer(2);
+  Value least = integer(INT64_MIN);
+  Value no = boolean(false);
+  Value yes = boolean(true);
+  Value none;
+  const auto softmax = [](std::vector<Value*> arguments) {
+    return call(kernels::softmax_out, std::move(arguments));
+  };
+  CHECK(softmax({&input.value, &dim, &no, &output.value}) == Status::ok);
+  CHECK(softmax({&input.value, &dim, &no, &output.value, &output.value}) == Status::ok);
+  CHECK(softmax({}) == Status::invalid_argument);
+  CHECK(softmax({&input.value, &dim, &no}) == Status::invalid_argument);
+  CHECK(softmax({&none, &dim, &no, &output.value}) == Status::invalid_argument);
+  CHECK(softmax({&input.value, &no, &no, &output.value}) == Status::invalid_argument);
+  CHECK(softmax({&input.value, &far, &no, &output.value}) == Status::invalid_argument);
+  CHECK(softmax({&input.value, &least, &no, &output.value}) == Status::invalid_argument);
+  CHECK(softmax({&input.value, &dim, &yes, &output.value}) == Status::unsupported_argument);
+  CHECK(softmax({&input.value, &dim, &no, &other_shape.value}) == Status::shape_mismatch);
+  CHECK(softmax({&input.value, &dim, &no, &other_dtype.value}) == Status::invalid_argument);
+  CHECK(softmax({&integers.value, &dim, &no, &integers.value}) == Status::unsupported_argument);
+  output.tensor.constant = true;
+  CHECK(softmax({&input.value, &dim, &no, &output.value}) == Status::invalid_argument);
+}
+
+void test_resize() {
+  Owned input({2, 3});
+  Owned output({4, 3});
+  output.tensor.resizable = true;
+  CHECK(call(kernels::relu_out, {&input.value, &output.value}) == Status::ok);
+  CHECK(output.sizes[0] == 2);
+  Owned larger({5, 3});
+  CHECK(call(kernels::relu_out, {&larger.value, &output.value}) == Status::shape_mismatch);
+  Owned rank({6});
+  CHECK(call(kernels::relu_out, {&rank.value, &output.value}) == Status::shape_mismatch);
+}
+
+void test_quantize() {
+  Owned input({4});
+  Owned output({4}, ScalarType::int8);
+  Owned wide({4}, ScalarType::int64);
+  Value scale = real(0.5);
+  Value zero = integer(0);
+  Value low = integer(-128);
+  Value high = integer(127);
+  Value too_high = integer(128);
+  Value int8 = integer(1);
+  Value int64 = integer(4);
+  Value nonsense = integer(1000);
+  const auto quantize = [](std::vector<Value*> arguments) {
+    return call(kernels::quantize_per_tensor_out, std::move(arguments));
+  };
+  CHECK(quantize({&input.value, &scale, &zero, &low, &high, &int8, &output.value}) == Status::ok);
+  CHECK(quantize({&input.value, &scale, &zero, &low, &too_high, &int8, &output.value}) ==
+        Status::invalid_argument);
+  CHECK(quantize({&input.value, &scale, &zero, &high, &low, &int8, &output.value}) ==
+        Status::invalid_argument);
+  CHECK(quantize({&input.value, &scale, &zero, &low, &high, &int64, &output.value}) ==
+        Status::invalid_argument);
+  CHECK(quantize({&input.value, &scale, &zero, &low, &high, &nonsense, &output.value}) ==
+        Status::unsupported_argument);
+  CHECK(quantize({&input.value, &scale, &zero, &low, &high, &int64, &wide.value}) ==
+        Status::unsupported_argument);
+  Value far_zero = integer(1LL << 40);
+  CHECK(quantize({&input.value, &scale, &far_zero, &low, &high, &int8, &output.value}) ==
+        Status::invalid_argument);
+}
+
+void test_pooling() {
+  Owned input({1, 4, 4});
+  Owned output({1, 2, 2});
+  Value two = integer(2);
+  Value zero = integer(0);
+  Value huge = integer(INT64_MAX);
+  Value no = boolean(false);
+  Value none;
+  const std::vector<Value*> pair = {&two, &two};
+  const std::vector<Value*> triple = {&two, &two, &two};
+  const std::vector<Value*> zeros = {&zero, &zero};
+  const std::vector<Value*> huges = {&huge, &huge};
+  const std::vector<Value*> nones = {&none};
+  Value twos = list(ValueKind::integer_list, pair);
+  Value threes = list(ValueKind::integer_list, triple);
+  Value nothing = list(ValueKind::integer_list, zeros);
+  Value far = list(ValueKind::integer_list, huges);
+  Value no_integers = list(ValueKind::integer_list, nones);
+  const auto pool = [&](Value& kernel, Value& stride, Value& padding, Value& divisor) {
+    return call(kernels::avg_pool2d_out,
+                {&input.value, &kernel, &stride, &padding, &no, &no, &divisor, &output.value});
+  };
+  CHECK(pool(twos, twos, nothing, none) == Status::ok);
+  CHECK(pool(threes, twos, nothing, none) == Status::invalid_argument);
+  CHECK(pool(twos, nothing, nothing, none) == Status::invalid_argument);
+  CHECK(pool(twos, twos, twos, none) == Status::invalid_argument);
+  CHECK(pool(twos, far, nothing, none) == Status::invalid_argument);
+  CHECK(pool(far, twos, nothing, none) == Status::invalid_argument);
+  CHECK(pool(twos, twos, nothing, zero) == Status::invalid_argument);
+  CHECK(pool(no_integers, twos, nothing, none) == Status::invalid_argument);
+  CHECK(pool(twos, none, nothing, none) == Status::invalid_argument);
+}
+
+void test_movement() {
+  Owned input({2, 3});
+  Owned output({3, 2});
+  Value zero = integer(0);
+  Value one = integer(1);
+  Value minus = integer(-1);
+  Value large = integer(1LL << 33);
+  const std::vector<Value*> swapped = {&one, &zero};
+  const std::vector<Value*> twice = {&one, &one};
+  const std::vector<Value*> inferred_twice = {&minus, &minus};
+  const std::vector<Value*> larges = {&large, &one};
+  Value order = list(ValueKind::integer_list, swapped);
+  Value repeated = list(ValueKind::integer_list, twice);
+  Value inferred = list(ValueKind::integer_list, inferred_twice);
+  Value far = list(ValueKind::integer_list, larges);
+  CHECK(call(kernels::permute_copy_out, {&input.value, &order, &output.value}) == Status::ok);
+  CHECK(call(kernels::permute_copy_out, {&input.value, &repeated, &output.value}) ==
+        Status::invalid_argument);
+  CHECK(call(kernels::permute_copy_out, {&input.value, &order, &input.value}) == Status::shape_mismatch);
+  CHECK(call(kernels::view_copy_out, {&input.value, &inferred, &output.value}) == Status::invalid_argument);
+  CHECK(call(kernels::view_copy_out, {&input.value, &far, &output.value}) == Status::invalid_argument);
+  CHECK(call(kernels::view_copy_out, {&input.value, &repeated, &output.value}) == Status::shape_mismatch);
+  const std::vector<Value*> tensors = {&input.value, &zero};
+  Value mixed = list(ValueKind::tensor_list, tensors);
+  CHECK(call(kernels::cat_out, {&mixed, &zero, &output.value}) == Status::invalid_argument);
+  const std::vector<Value*> unlike = {&input.value, &output.value};
+  Value shapes = list(ValueKind::tensor_list, unlike);
+  Owned joined({5, 3});
+  CHECK(call(kernels::cat_out, {&shapes, &zero, &joined.value}) == Status::shape_mismatch);
+  Value step = integer(0);
+  CHECK(call(kernels::slice_copy_out, {&input.value, &zero, &zero, &one, &step, &output.value}) ==
+        Status::invalid_argument);
+  CHECK(call(kernels::select_copy_out, {&input.value, &zero, &large, &output.value}) ==
+        Status::invalid_argument);
+}
+
+void test_arithmetic() {
+  Owned left({2, 3});
+  Owned right({4, 3});
+  Owned output({2, 3});
+  Owned integers({2, 3}, ScalarType::int32);
+  Owned half({2, 3}, ScalarType::float16);
+  Value one = integer(1);
+  Value fraction = real(0.5);
+  CHECK(call(kernels::add_out, {&left.value, &left.value, &one, &output.value}) == Status::ok);
+  CHECK(call(kernels::add_out, {&left.value, &right.value, &one, &output.value}) == Status::shape_mismatch);
+  CHECK(call(kernels::add_out, {&left.value, &left.value, &one, &integers.value}) ==
+        Status::invalid_argument);
+  CHECK(call(kernels::add_out, {&integers.value, &integers.value, &fraction, &integers.value}) ==
+        Status::invalid_argument);
+  CHECK(call(kernels::add_out, {&half.value, &half.value, &one, &half.value}) ==
+        Status::unsupported_argument);
+}
+
+void test_convolution() {
+  Owned input({1, 2, 4, 4});
+  Owned weights({3, 2, 2, 2});
+  Owned bias({4});
+  Owned output({1, 3, 3, 3});
+  Value none;
+  Value no = boolean(false);
+  Value zero = integer(0);
+  Value one = integer(1);
+  Value two = integer(2);
+  const std::vector<Value*> ones = {&one, &one};
+  const std::vector<Value*> zeros = {&zero, &zero};
+  Value steps = list(ValueKind::integer_list, ones);
+  Value nothing = list(ValueKind::integer_list, zeros);
+  const auto convolve = [&](Value& biases, Value& stride, Value& groups) {
+    return call(kernels::convolution_out, {&input.value, &weights.value, &biases, &stride, &nothing, &steps,
+                                           &no, &nothing, &groups, &output.value});
+  };
+  CHECK(convolve(none, steps, one) == Status::ok);
+  CHECK(convolve(bias.value, steps, one) == Status::shape_mismatch);
+  CHECK(convolve(none, nothing, one) == Status::invalid_argument);
+  CHECK(convolve(none, steps, zero) == Status::shape_mismatch);
+  CHECK(convolve(none, steps, two) == Status::shape_mismatch);
+}
+
+void test_error_text() {
+  ErrorText text;
+  text << "a" << -9223372036854775807 - 1 << " " << 18446744073709551615ull << "\x01\xff";
+  CHECK(std::strcmp(text.c_str(), "a-9223372036854775808 18446744073709551615??") == 0);
+  for (int i = 0; i < 100; ++i) {
+    text << "0123456789";
+  }
+  CHECK(std::strlen(text.c_str()) == ErrorText::capacity - 1);
+}
+
+}  // namespace
+
+int main() {
+  test_softmax();
+  test_resize();
+  test_quantize();
+  test_pooling();
+  test_movement();
+  test_arithmetic();
+  test_convolution();
+  test_error_text();
+  return host::failed_checks == 0 ? 0 : 1;
+}

@@ -1,0 +1,183 @@
+"""Command streams written by hand: opcodes are literals here, independent of the model's table."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethosu_sdk.npu.errors import BusError
+
+CONV, DEPTHWISE, POOL, ELEMENTWISE, DMA_START = 0x002, 0x003, 0x005, 0x006, 0x010
+STOP = struct.pack("<I", 0xFFFF_0000)
+
+# Ethos-U55, version 1.0.6: opcodes of the commands that these tests use.
+ONE_WORD = {
+    "IFM_PAD_TOP": 0x100,
+    "IFM_PAD_LEFT": 0x101,
+    "IFM_PAD_RIGHT": 0x102,
+    "IFM_PAD_BOTTOM": 0x103,
+    "IFM_DEPTH_M1": 0x104,
+    "IFM_PRECISION": 0x105,
+    "IFM_UPSCALE": 0x107,
+    "IFM_ZERO_POINT": 0x109,
+    "IFM_WIDTH0_M1": 0x10A,
+    "IFM_HEIGHT0_M1": 0x10B,
+    "IFM_HEIGHT1_M1": 0x10C,
+    "IFM_REGION": 0x10F,
+    "OFM_WIDTH_M1": 0x111,
+    "OFM_HEIGHT_M1": 0x112,
+    "OFM_DEPTH_M1": 0x113,
+    "OFM_PRECISION": 0x114,
+    "OFM_BLK_WIDTH_M1": 0x115,
+    "OFM_BLK_HEIGHT_M1": 0x116,
+    "OFM_BLK_DEPTH_M1": 0x117,
+    "OFM_ZERO_POINT": 0x118,
+    "OFM_WIDTH0_M1": 0x11A,
+    "OFM_HEIGHT0_M1": 0x11B,
+    "OFM_HEIGHT1_M1": 0x11C,
+    "OFM_REGION": 0x11F,
+    "KERNEL_WIDTH_M1": 0x120,
+    "KERNEL_HEIGHT_M1": 0x121,
+    "KERNEL_STRIDE": 0x122,
+    "ACC_FORMAT": 0x124,
+    "ACTIVATION": 0x125,
+    "ACTIVATION_MIN": 0x126,
+    "ACTIVATION_MAX": 0x127,
+    "WEIGHT_REGION": 0x128,
+    "SCALE_REGION": 0x129,
+    "DMA0_SRC_REGION": 0x130,
+    "DMA0_DST_REGION": 0x131,
+    "IFM2_BROADCAST": 0x180,
+    "IFM2_SCALAR": 0x181,
+    "IFM2_PRECISION": 0x185,
+    "IFM2_ZERO_POINT": 0x189,
+    "IFM2_WIDTH0_M1": 0x18A,
+    "IFM2_HEIGHT0_M1": 0x18B,
+    "IFM2_HEIGHT1_M1": 0x18C,
+    "IFM2_REGION": 0x18F,
+}
+# Two words: the second one is the value's low half, bits 23:16 of the first its bits 39:32.
+ADDRESSES = {
+    "IFM_BASE0": 0x000,
+    "IFM_BASE1": 0x001,
+    "IFM_BASE2": 0x002,
+    "IFM_BASE3": 0x003,
+    "IFM_STRIDE_X": 0x004,
+    "IFM_STRIDE_Y": 0x005,
+    "IFM_STRIDE_C": 0x006,
+    "OFM_BASE0": 0x010,
+    "OFM_STRIDE_X": 0x014,
+    "OFM_STRIDE_Y": 0x015,
+    "OFM_STRIDE_C": 0x016,
+    "WEIGHT_BASE": 0x020,
+    "WEIGHT_LENGTH": 0x021,
+    "SCALE_BASE": 0x022,
+    "SCALE_LENGTH": 0x023,
+    "DMA0_SRC": 0x030,
+    "DMA0_DST": 0x031,
+    "DMA0_LEN": 0x032,
+    "IFM2_BASE0": 0x080,
+    "IFM2_STRIDE_X": 0x084,
+    "IFM2_STRIDE_Y": 0x085,
+    "IFM2_STRIDE_C": 0x086,
+}
+# (scale, shift): the shift in bits 21:16 of the first word, the scale in the second.
+SCALES = {"OFM_SCALE": 0x024, "OPA_SCALE": 0x025, "OPB_SCALE": 0x026}
+
+Setting = int | tuple[int, int]
+
+
+def one(opcode: int, parameter: int = 0) -> bytes:
+    """A command of one word."""
+    return struct.pack("<I", (parameter & 0xFFFF) << 16 | opcode)
+
+
+def two(opcode: int, parameter: int, payload: int) -> bytes:
+    """A command of two words."""
+    return struct.pack("<II", (parameter & 0xFFFF) << 16 | 0x4000 | opcode, payload & 0xFFFF_FFFF)
+
+
+def setting(name: str, value: Setting) -> bytes:
+    """The command that sets a register."""
+    if isinstance(value, tuple):
+        return two(SCALES[name], value[1], value[0])
+    if name in ADDRESSES:
+        return two(ADDRESSES[name], value >> 32 & 0xFF, value)
+    return one(ONE_WORD[name], value)
+
+
+def precision(bits: int, signed: bool = True, ofm: bool = False, extra: int = 0) -> int:
+    """The parameter of IFM_, IFM2_ or OFM_PRECISION; `extra` holds further fields, as bits of the parameter."""
+    return int(signed) | {8: 0, 16: 1, 32: 2}[bits] << (1 if ofm else 2) | extra
+
+
+GLOBAL_SCALE = 1 << 8  # OFM_PRECISION.scale_mode
+NATURAL = 2 << 14  # OFM_PRECISION.round_mode and IFM_PRECISION.round_mode
+BRICKS = 1 << 6  # activation_format NHCWB16
+
+
+def feature_map(
+    prefix: str, base: int, shape: tuple[int, int, int], bits: int, extra: int = 0
+) -> dict[str, Setting]:
+    """A dense NHWC feature map of (height, width, depth) in one tile at `base` of region 1."""
+    height, width, depth = shape
+    size = bits // 8
+    return {
+        f"{prefix}_REGION": 1,
+        f"{prefix}_BASE0": base,
+        f"{prefix}_STRIDE_X": depth * size,
+        f"{prefix}_STRIDE_Y": width * depth * size,
+        f"{prefix}_WIDTH0_M1": width - 1,
+        f"{prefix}_HEIGHT0_M1": height - 1,
+        f"{prefix}_HEIGHT1_M1": height - 1,
+        f"{prefix}_ZERO_POINT": 0,
+        f"{prefix}_PRECISION": precision(bits, ofm=prefix == "OFM", extra=extra),
+    }
+
+
+def ofm(base: int, shape: tuple[int, int, int], bits: int, extra: int = 0) -> dict[str, Setting]:
+    """A dense OFM with its size, a block of that size, and the whole range of 16 bits as clamp."""
+    height, width, depth = shape
+    return {
+        **feature_map("OFM", base, shape, bits, extra),
+        "OFM_HEIGHT_M1": height - 1,
+        "OFM_WIDTH_M1": width - 1,
+        "OFM_DEPTH_M1": depth - 1,
+        "OFM_BLK_HEIGHT_M1": min(height, 8) - 1,
+        "OFM_BLK_WIDTH_M1": min(width, 8) - 1,
+        "OFM_BLK_DEPTH_M1": 15,
+        "ACTIVATION_MIN": {8: -128, 16: -32768, 32: -32768}[bits],
+        "ACTIVATION_MAX": {8: 127, 16: 32767, 32: 32767}[bits],
+    }
+
+
+def stream(*operations: tuple[Mapping[str, Setting], int, int], stop: bool = True) -> bytes:
+    """Operations as (registers to set before, opcode, parameter), and NPU_OP_STOP."""
+    parts = []
+    for registers, opcode, parameter in operations:
+        parts += [setting(name, value) for name, value in registers.items()]
+        parts.append(one(opcode, parameter))
+    return b"".join([*parts, STOP if stop else b""])
+
+
+@dataclass
+class Ram:
+    """Guest memory for a device: one bank of bytes at `base`."""
+
+    base: int = 0x6000_0000
+    data: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(1 << 16, np.uint8))
+
+    def window(self, address: int) -> NDArray[np.uint8]:
+        """The bytes from `address` on."""
+        if not self.base <= address < self.base + self.data.size:
+            raise BusError(f"no memory at {address:#x}")
+        return self.data[address - self.base :]
+
+    def put(self, address: int, data: bytes | Sequence[int]) -> None:
+        """Store bytes at an absolute address."""
+        values = np.frombuffer(bytes(data), np.uint8)
+        self.data[address - self.base :][: values.size] = values

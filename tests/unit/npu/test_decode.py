@@ -1,0 +1,194 @@
+"""The command table and the decoder."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ethosu_sdk.npu import command_table
+from ethosu_sdk.npu.decode import Generation, command_types, commands
+from ethosu_sdk.npu.errors import CommandError
+from tests.unit.npu import streams
+from tests.unit.npu.streams import one, two
+
+GENERATIONS: tuple[Generation, ...] = ("u55", "u85")
+# The opcode space of Ethos-U55 and of Ethos-U85 has this many commands of one and of two words.
+COUNTS = {"u55": (60, 37), "u85": (63, 48)}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(("words", "text"), [(1, command_table.ONE_WORD), (2, command_table.TWO_WORDS)])
+def test_every_opcode_and_name_stands_once(generation: Generation, words: int, text: str) -> None:
+    rows = [line.split() for line in text.strip().replace("\n ", " ").splitlines()]
+    mine = [row for row in rows if row[1] in ("both", generation)]
+    assert {row[1] for row in rows} == {"both", "u55", "u85"}
+    assert len({int(row[0], 16) for row in mine}) == len({row[2] for row in mine}) == len(mine)
+    table = command_types(generation)
+    assert sorted(opcode for count, opcode in table if count == words) == sorted(
+        int(row[0], 16) for row in mine
+    )
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_fields_lie_inside_the_command_and_do_not_overlap(generation: Generation) -> None:
+    for (words, opcode), row in command_types(generation).items():
+        # Bits 15:0 of the first word are opcode and word count; bit 63 is the last one there is.
+        allowed = 0xFFFF_0000 if words == 1 else 0xFFFF_FFFF_FFFF_0000
+        used = 0
+        for field in row.fields:
+            assert field.low <= field.high, row.name
+            mask = (1 << (field.high + 1)) - (1 << field.low)
+            assert mask & ~allowed == 0, row.name
+            assert used & mask == 0, row.name
+            used |= mask
+        assert 0 <= opcode < 0x400
+        assert len({field.name for field in row.fields}) == len(row.fields)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_operations_and_settings_have_their_own_opcodes(generation: Generation) -> None:
+    """Bit 8 tells one from the other, the other way round for commands of two words."""
+    table = command_types(generation)
+    for (words, opcode), row in table.items():
+        assert row.is_operation == (bool(opcode & 0x100) == (words == 2)), row.name
+    counts = tuple(sum(words == wanted for words, _ in table) for wanted in (1, 2))
+    assert counts == COUNTS[generation]
+
+
+def test_generations_differ_where_the_hardware_does() -> None:
+    u55, u85 = command_types("u55"), command_types("u85")
+    assert (1, 0x007) not in u55
+    assert u85[1, 0x007].name == "OP_RESIZE"
+    assert (u55[1, 0x12D].name, u85[1, 0x12D].name) == ("SET_AB_START", "SET_RESIZE_Y_OFFSET")
+    assert (u55[2, 0x025].name, u85[2, 0x025].name) == ("SET_OPA_SCALE", "SET_IFM_SCALE")
+    assert (2, 0x100) not in u55
+
+
+HAND_ASSEMBLED = [
+    ("0000ffff", "u55", "OP_STOP", {"mask": 0xFFFF}),
+    ("05000200", "u55", "OP_POOL", {"pooling_mode": 2}),
+    ("06000900", "u55", "OP_ELEMENTWISE", {"elementwise_mode": 9}),
+    (
+        "05010989",  # 0x8909_0105
+        "u55",
+        "SET_IFM_PRECISION",
+        {
+            "activation_type": 1,
+            "activation_precision": 2,
+            "activation_format": 0,
+            "scale_mode": 1,
+            "round_mode": 2,
+        },
+    ),
+    (
+        "14014381",  # 0x8143_0114: OFM precision lies one bit lower than that of the IFM
+        "u55",
+        "SET_OFM_PRECISION",
+        {
+            "activation_type": 1,
+            "activation_precision": 1,
+            "activation_format": 1,
+            "scale_mode": 1,
+            "round_mode": 2,
+        },
+    ),
+    (
+        "22015e02",  # 0x025e_0122
+        "u55",
+        "SET_KERNEL_STRIDE",
+        {
+            "stride_x_lsb": 0,
+            "stride_y_lsb": 1,
+            "weight_order": 1,
+            "dilation_x": 1,
+            "dilation_y": 1,
+            "decomposition": 0,
+            "stride_x_msb": 1,
+            "stride_y_msb": 1,
+        },
+    ),
+    ("0901fbff", "u55", "SET_IFM_ZERO_POINT", {"zero_point": 0xFFFB}),
+    ("0040120078563412", "u55", "SET_IFM_BASE0", {"addr_hi": 0x12, "addr_lo": 0x12345678}),
+    ("24402600010000 80".replace(" ", ""), "u55", "SET_OFM_SCALE", {"shift": 38, "scale": 0x80000001}),
+    ("23400000ff ffffff".replace(" ", ""), "u55", "SET_SCALE_LENGTH", {"length": 0xFFFFF}),
+    (
+        "24402620010000c0",
+        "u85",
+        "SET_OFM_SCALE",
+        {"shift": 38, "dbl_rnd": 0, "round_mode": 1, "scale": 0x40000001},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "generation", "name", "fields"), HAND_ASSEMBLED)
+def test_hand_assembled_commands(
+    text: str, generation: Generation, name: str, fields: dict[str, int]
+) -> None:
+    (command,) = commands(bytes.fromhex(text), generation)
+    assert command.type.name == name
+    assert {field.name: command.field(field.name) for field in command.type.fields} == fields
+
+
+@pytest.mark.parametrize("name", streams.ONE_WORD)
+def test_registers_of_one_word_are_where_the_manual_has_them(name: str) -> None:
+    (command,) = commands(one(streams.ONE_WORD[name], 1), "u55")
+    assert command.type.name == f"SET_{name}"
+
+
+@pytest.mark.parametrize("name", [*streams.ADDRESSES, *streams.SCALES])
+def test_registers_of_two_words_are_where_the_manual_has_them(name: str) -> None:
+    opcode = {**streams.ADDRESSES, **streams.SCALES}[name]
+    (command,) = commands(two(opcode, 0, 0), "u55")
+    assert command.type.name == f"SET_{name}"
+
+
+def test_offsets_count_bytes_and_two_word_commands_take_eight() -> None:
+    data = one(0x104, 3) + two(0x000, 0, 64) + one(0x002) + one(0x000, 0xFFFF)
+    found = list(commands(data, "u55"))
+    assert [(command.offset, command.type.name) for command in found] == [
+        (0, "SET_IFM_DEPTH_M1"),
+        (4, "SET_IFM_BASE0"),
+        (12, "OP_CONV"),
+        (16, "OP_STOP"),
+    ]
+
+
+def test_disassembly() -> None:
+    lines = [command.describe() for command in commands(two(0x000, 0x1, 0x40) + one(0x002), "u55")]
+    assert lines == ["0x0000  NPU_SET_IFM_BASE0            addr_hi=0x1 addr_lo=0x40", "0x0008  NPU_OP_CONV"]
+
+
+@pytest.mark.parametrize(
+    ("data", "offset"),
+    [
+        (one(0x104) + one(0x004), 4),  # an operation that does not exist
+        (one(0x104) + one(0x106), 4),  # a register that does not exist
+        (one(0x007), 0),  # RESIZE, which only Ethos-U85 has
+        (one(0x104) + two(0x100, 0, 0), 4),  # BRANCH, which only Ethos-U85 has
+        (struct.pack("<I", 0x8104), 0),  # word counts that do not exist
+        (struct.pack("<I", 0xC104), 0),
+        (one(0x002) + two(0x000, 0, 0)[:4], 4),  # the second word is missing
+        (one(0x002) + b"\0", 5),
+        (b"\1\2\3", 3),
+    ],
+)
+def test_damaged_streams_name_the_offset(data: bytes, offset: int) -> None:
+    with pytest.raises(CommandError, match=f"at byte {offset} of the command stream") as raised:
+        list(commands(data, "u55"))
+    assert raised.value.offset == offset
+
+
+@given(st.binary(max_size=64), st.sampled_from(GENERATIONS))
+def test_any_bytes_decode_or_are_refused(data: bytes, generation: Generation) -> None:
+    try:
+        found = list(commands(data, generation))
+    except CommandError as error:
+        found, offset = [], error.offset
+    else:
+        offset = sum(4 * command.type.words for command in found)
+        assert offset == len(data)
+    assert 0 <= offset <= len(data)
+    assert all(command.describe() for command in found)

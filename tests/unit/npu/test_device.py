@@ -1,0 +1,279 @@
+"""The register window: identification, jobs, errors as STATUS shows them, reset and interrupt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from ethosu import mlw_codec
+
+from ethosu_sdk.npu.device import Device, NpuConfig
+from ethosu_sdk.npu.errors import UnsupportedCommand
+from tests.unit.npu.streams import (
+    CONV,
+    DMA_START,
+    ELEMENTWISE,
+    GLOBAL_SCALE,
+    POOL,
+    STOP,
+    Ram,
+    Setting,
+    feature_map,
+    ofm,
+    one,
+    stream,
+)
+
+ID, STATUS, CMD, RESET, QBASE, QBASE_HI, QREAD, QCONFIG, QSIZE, PROT, CONFIG = range(0x00, 0x2C, 4)
+REGIONCFG, BASEP = 0x3C, 0x80
+RUN, CLEAR_IRQ, Q_ENABLES = 1, 2, 0xC
+STATE, IRQ_RAISED, BUS_STATUS, RESET_STATUS, PARSE_ERROR, END_REACHED, PMU_IRQ, WD_FAULT = (
+    1 << bit for bit in range(8)
+)
+RAM_BASE, QUEUE, ARENA = 0x6000_0000, 0x6000_0000, 0x6000_4000
+A, B, OUT = 0x100, 0x200, 0x300
+SHAPE = (1, 1, 16)
+
+
+def add(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
+    """An int32 addition of 16 elements in region 1."""
+    return {
+        **feature_map("IFM", A, SHAPE, 32),
+        **feature_map("IFM2", B, SHAPE, 32),
+        **ofm(OUT, SHAPE, 32),
+        "IFM2_BROADCAST": 0,
+        "ACTIVATION": 0,
+        **(changes or {}),
+    }
+
+
+ADDITION = stream((add(), ELEMENTWISE, 1))
+
+
+@dataclass
+class Bench:
+    """A device on a bank of memory, with a job ready to be started."""
+
+    device: Device
+    ram: Ram
+
+    def prepare(self, data: bytes, base: int = QUEUE) -> None:
+        """Lay a command stream into memory and point the NPU at it and at region 1."""
+        if base == QUEUE:
+            self.ram.put(base, data)
+        self.device.write32(QBASE, base)
+        self.device.write32(QSIZE, len(data))
+        self.device.write32(BASEP + 8, ARENA)
+
+    def run(self, data: bytes = ADDITION) -> int:
+        """STATUS after a job."""
+        self.prepare(data)
+        self.device.write32(CMD, RUN | Q_ENABLES)
+        return self.device.read32(STATUS)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    ram = Ram()
+    ram.put(ARENA + A, np.arange(16, dtype="<i4").tobytes())
+    ram.put(ARENA + B, np.full(16, 1000, "<i4").tobytes())
+    return Bench(Device(NpuConfig.for_target("ethos-u55", 128), ram), ram)
+
+
+@pytest.mark.parametrize(("macs", "config"), [(32, 0x1005), (64, 0x1006), (128, 0x1807), (256, 0x3008)])
+def test_identification(macs: int, config: int) -> None:
+    device = Device(NpuConfig.for_target("ethos-u55", macs), Ram())
+    identity = device.read32(ID)
+    # arch 1.0.6, product_major 4: Ethos-U55
+    assert (identity >> 28, identity >> 20 & 0xFF, identity >> 16 & 0xF, identity >> 12 & 0xF) == (1, 0, 6, 4)
+    assert device.read32(CONFIG) == config
+    found = [device.read32(offset) for offset in (0xFE0, 0xFE4, 0xFE8, 0xFD0, 0xFF0, 0xFF4, 0xFF8, 0xFFC)]
+    assert found == [0x81, 0xB5, 0x0B, 0x04, 0x0D, 0xF0, 0x05, 0xB1]
+
+
+def test_read_only_registers_stay(bench: Bench) -> None:
+    for offset in (ID, STATUS, QREAD, PROT, CONFIG, 0xFE0, 0xFFC):
+        before = bench.device.read32(offset)
+        bench.device.write32(offset, 0xFFFF_FFFF)
+        assert bench.device.read32(offset) == before, hex(offset)
+
+
+def test_registers_keep_what_was_written(bench: Bench) -> None:
+    offsets = [QBASE, QSIZE, *range(BASEP, BASEP + 64, 8)]
+    for index, offset in enumerate(offsets):
+        bench.device.write32(offset, 0x6000_0010 * (index % 2) + 16 * index)
+    for index, offset in enumerate(offsets):
+        assert bench.device.read32(offset) == 0x6000_0010 * (index % 2) + 16 * index
+
+
+@pytest.mark.parametrize("offset", [0x34, 0x60, 0xC0, 0x100, 0x200, 0x390])
+def test_registers_that_do_not_exist_read_as_zero(bench: Bench, offset: int) -> None:
+    bench.device.write32(offset, 0xFFFF_FFFF)
+    assert bench.device.read32(offset) == 0
+
+
+def test_a_job(bench: Bench) -> None:
+    assert not bench.device.irq
+    status = bench.run()
+    assert status & 0xFFFF == IRQ_RAISED | END_REACHED
+    assert status >> 16 == 0xFFFF  # the mask of NPU_OP_STOP
+    assert bench.device.irq
+    assert bench.device.read32(QREAD) == len(ADDITION)
+    out = bench.ram.data[ARENA - RAM_BASE + OUT :][:64].view("<i4")
+    assert out.tolist() == list(range(1000, 1016))
+    (job,) = bench.device.jobs
+    assert (job.status, job.error) == (status, "")
+    assert [row.name for row in job.operations] == ["ELEMENTWISE_ADD"]
+    assert job.counters.total_cycles > 0
+
+
+def test_the_interrupt_is_a_level_until_it_is_cleared(bench: Bench) -> None:
+    bench.run()
+    bench.device.write32(CMD, Q_ENABLES)
+    assert bench.device.irq
+    bench.device.write32(CMD, CLEAR_IRQ | Q_ENABLES)
+    assert not bench.device.irq
+    assert not bench.device.read32(STATUS) & IRQ_RAISED
+    assert bench.device.read32(CMD) & Q_ENABLES == Q_ENABLES
+    assert bench.run() & IRQ_RAISED
+    assert len(bench.device.jobs) == 2
+
+
+def test_reset(bench: Bench) -> None:
+    bench.run()
+    bench.device.write32(REGIONCFG, 0x5555)
+    bench.device.write32(RESET, 0b11)
+    assert bench.device.read32(STATUS) == 0
+    assert not bench.device.irq
+    assert bench.device.read32(PROT) == 0b11
+    for offset in (QBASE, QSIZE, QREAD, REGIONCFG, BASEP + 8):
+        assert bench.device.read32(offset) == 0, hex(offset)
+    assert bench.device.read32(CMD) == Q_ENABLES
+    bench.device.write32(RESET, 0)
+    assert bench.device.read32(PROT) == 0
+    assert bench.run() & END_REACHED
+
+
+UNKNOWN = stream((add(), ELEMENTWISE, 1), stop=False) + one(0x3FF) + STOP
+
+
+@pytest.mark.parametrize(
+    ("data", "position"),
+    [
+        (UNKNOWN, len(UNKNOWN) - 8),
+        (ADDITION[:-4], len(ADDITION) - 4),  # no NPU_OP_STOP
+        (ADDITION[:-2], len(ADDITION) - 2),  # not whole words
+        (stream((add(), ELEMENTWISE, 1), stop=False)[: -3 * 4], None),  # ends before its operation
+    ],
+)
+def test_streams_that_hardware_cannot_parse(bench: Bench, data: bytes, position: int | None) -> None:
+    status = bench.run(data)
+    assert status & 0xFF == IRQ_RAISED | PARSE_ERROR
+    assert bench.device.irq
+    assert bench.device.jobs[-1].error
+    if position is not None:
+        assert bench.device.read32(QREAD) == position
+
+
+@pytest.mark.parametrize(
+    ("base", "what"),
+    [(0x6000_0008, "16"), (0x4000_0000, "no memory"), (0x6000_FFF0, "QSIZE"), (0x6001_0000, "no memory")],
+)
+def test_command_streams_outside_of_memory(bench: Bench, base: int, what: str) -> None:
+    bench.prepare(ADDITION, base)
+    bench.device.write32(CMD, RUN)
+    status = bench.device.read32(STATUS)
+    assert status & 0xFF == IRQ_RAISED | BUS_STATUS
+    assert status >> 12 & 0xF == 0  # faulting_channel: commands
+    assert what in bench.device.jobs[-1].error
+
+
+@pytest.mark.parametrize("base", [ARENA + 4, 0x4000_0000, 0x6000_FFF0])
+def test_regions_outside_of_memory(bench: Bench, base: int) -> None:
+    """Misaligned, where there is no memory, and too close to its end."""
+    bench.prepare(ADDITION)
+    bench.device.write32(BASEP + 8, base)
+    bench.device.write32(CMD, RUN)
+    status = bench.device.read32(STATUS)
+    assert status & 0xFF == IRQ_RAISED | BUS_STATUS
+    assert status >> 12 & 0xF == 1  # faulting_channel: IFM
+    # The operation that failed is where the queue stopped.
+    assert bench.device.read32(QREAD) == len(ADDITION) - 8
+    assert bench.device.jobs[-1].operations == ()
+
+
+def test_an_ofm_outside_of_memory_is_the_ofm_channel(bench: Bench) -> None:
+    status = bench.run(stream((add({"OFM_BASE0": 1 << 20}), ELEMENTWISE, 1)))
+    assert (status & 0xFF, status >> 12 & 0xF) == (IRQ_RAISED | BUS_STATUS, 8)
+
+
+def test_operations_before_the_failing_one_are_done(bench: Bench) -> None:
+    bench.run(stream((add(), ELEMENTWISE, 1), ({"IFM_BASE0": 1 << 20}, ELEMENTWISE, 1)))
+    out = bench.ram.data[ARENA - RAM_BASE + OUT :][:64].view("<i4")
+    assert out.tolist() == list(range(1000, 1016))
+    assert len(bench.device.jobs[-1].operations) == 1
+
+
+def test_after_a_reset_the_npu_works_again(bench: Bench) -> None:
+    assert bench.run(UNKNOWN) & PARSE_ERROR
+    bench.device.write32(RESET, 0)
+    assert bench.run() & 0xFF == IRQ_RAISED | END_REACHED
+
+
+def test_weights_that_cannot_be_decoded_are_a_decoder_fault(bench: Bench) -> None:
+    good = bytes(mlw_codec.encode([1] * 512))
+    settings: dict[str, Setting] = {
+        **feature_map("IFM", A, (1, 1, 8), 8),
+        **ofm(OUT, (1, 1, 8), 8, GLOBAL_SCALE),
+        "IFM_DEPTH_M1": 7,
+        "OFM_SCALE": (1, 0),
+        "ACC_FORMAT": 0,
+        "ACTIVATION": 0,
+        "WEIGHT_REGION": 1,
+        "WEIGHT_BASE": 0x1000,
+        "WEIGHT_LENGTH": len(good),
+        "SCALE_BASE": 0x2000,
+        "SCALE_LENGTH": 80,
+    }
+    bench.ram.put(ARENA + 0x1000, good[: len(good) // 2] + bytes(len(good)))
+    status = bench.run(stream((settings, CONV, 0)))
+    assert status & 0xFF == IRQ_RAISED | WD_FAULT
+    assert "weight stream" in bench.device.jobs[-1].error
+
+
+@pytest.mark.parametrize(
+    ("registers", "opcode", "mode", "name", "value"),
+    [
+        ({}, ELEMENTWISE, 5, "ELEMENTWISE", 5),
+        ({"ACTIVATION": 3, "ACC_FORMAT": 0}, POOL, 0, "ACTIVATION", 3),
+        (
+            {"DMA0_SRC_REGION": 1 << 9, "DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 0},
+            DMA_START,
+            0,
+            "DMA0_SRC_REGION",
+            1 << 9,
+        ),
+    ],
+)
+def test_limits_of_the_model_reach_the_caller(
+    bench: Bench, registers: dict[str, Setting], opcode: int, mode: int, name: str, value: int
+) -> None:
+    """They are no hardware state: nothing may take them for a result."""
+    settings = {**add(), **registers}
+    data = stream((settings, opcode, mode))
+    with pytest.raises(UnsupportedCommand, match=name) as raised:
+        bench.run(data)
+    assert (raised.value.offset, raised.value.value) == (len(data) - 8, value)
+    assert not bench.device.irq
+
+
+def test_regions_follow_their_base_registers(bench: Bench) -> None:
+    bench.run(stream((add({"IFM_REGION": 7}), ELEMENTWISE, 1)))
+    assert bench.device.read32(STATUS) & BUS_STATUS  # BASEP7 is 0: no memory there
+    bench.device.write32(RESET, 0)
+    bench.device.write32(BASEP + 7 * 8, ARENA + 0x40)
+    bench.ram.put(ARENA + 0x40 + A, np.full(16, 5, "<i4").tobytes())
+    assert bench.run(stream((add({"IFM_REGION": 7}), ELEMENTWISE, 1))) & END_REACHED
+    out = bench.ram.data[ARENA - RAM_BASE + OUT :][:64].view("<i4")
+    assert out.tolist() == [1005] * 16

@@ -1,0 +1,173 @@
+"""Whatever stream the NPU is given: STATUS or an error of this package, soon, and memory intact outside."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from ethosu import mlw_codec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ethosu_sdk.errors import SdkError
+from ethosu_sdk.npu.decode import CommandType, command_types
+from ethosu_sdk.npu.device import Device, NpuConfig
+from tests.unit.npu.streams import (
+    ADDRESSES,
+    CONV,
+    DEPTHWISE,
+    DMA_START,
+    ELEMENTWISE,
+    GLOBAL_SCALE,
+    ONE_WORD,
+    POOL,
+    SCALES,
+    STOP,
+    Ram,
+    Setting,
+    feature_map,
+    ofm,
+    setting,
+    stream,
+)
+from tests.unit.npu.test_device import ARENA, BASEP, CMD, QBASE, QSIZE, QUEUE, STATUS
+
+DEADLINE_MS = 5000
+TABLE: list[CommandType] = sorted(command_types("u55").values(), key=lambda row: (row.words, row.opcode))
+# Values that registers' limits lie near.
+INTERESTING = [0, 1, 2, 3, 7, 15, 16, 31, 127, 128, 255, 0x7FFF, 0x8000, 0xFFFF]
+SHAPE = (4, 4, 8)
+WEIGHTS = bytes(mlw_codec.encode([1, -2, 3, 4] * 1024))
+
+
+def base_registers() -> dict[str, Setting]:
+    """A register file with which every kind of operation runs."""
+    return {
+        **feature_map("IFM", 0x100, SHAPE, 8),
+        **feature_map("IFM2", 0x200, SHAPE, 8),
+        **ofm(0x300, SHAPE, 8, GLOBAL_SCALE),
+        "IFM_DEPTH_M1": 7,
+        "IFM2_BROADCAST": 0,
+        "ACTIVATION": 0,
+        "ACC_FORMAT": 0,
+        "OFM_SCALE": (1, 0),
+        "OPA_SCALE": (1, 0),
+        "OPB_SCALE": (1, 0),
+        "KERNEL_HEIGHT_M1": 0,
+        "KERNEL_WIDTH_M1": 0,
+        "KERNEL_STRIDE": 0,
+        "WEIGHT_REGION": 1,
+        "WEIGHT_BASE": 0x1000,
+        "WEIGHT_LENGTH": len(WEIGHTS),
+        "SCALE_REGION": 1,
+        "SCALE_BASE": 0x4000,
+        "SCALE_LENGTH": 80,
+        "DMA0_SRC_REGION": 1,
+        "DMA0_SRC": 0x100,
+        "DMA0_DST_REGION": 1,
+        "DMA0_DST": 0x600,
+        "DMA0_LEN": 64,
+    }
+
+
+BASE = stream((base_registers(), DMA_START, 0))[: -len(STOP)]
+OPERATIONS = (CONV, DEPTHWISE, POOL, ELEMENTWISE, DMA_START)
+
+
+@st.composite
+def commands(draw: st.DrawFn) -> bytes:
+    """One command that exists, with fields that are often at a limit."""
+    row = draw(st.sampled_from(TABLE))
+    bits = row.opcode | (0x4000 if row.words == 2 else 0)
+    for field in row.fields:
+        limit = (1 << (field.high - field.low + 1)) - 1
+        bits |= (draw(st.sampled_from(INTERESTING) | st.integers(0, limit)) & limit) << field.low
+    return struct.pack("<I" if row.words == 1 else "<Q", bits)
+
+
+@st.composite
+def changed_register(draw: st.DrawFn) -> bytes:
+    """A register that operations read, set to a value that may well make sense."""
+    name = draw(st.sampled_from([*ONE_WORD, *ADDRESSES, *SCALES]))
+    small = st.integers(0, 9) | st.sampled_from([16, 32, 64, 127, 256, -1, -4, -8])
+    if name in SCALES:
+        return setting(name, (draw(small | st.just(1 << 30)) & 0xFFFF_FFFF, draw(st.integers(0, 63))))
+    precision = st.sampled_from(
+        [0x000, 0x001, 0x004, 0x005, 0x009, 0x041, 0x043, 0x101, 0x105, 0x8001, 0x8105]
+    )
+    return setting(name, draw(precision if name.endswith("PRECISION") else small))
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> bytes:
+    """A few registers changed, most of them a little, then an operation."""
+    changes = b"".join(draw(st.lists(changed_register() | changed_register() | commands(), max_size=5)))
+    return changes + struct.pack("<I", draw(st.sampled_from(OPERATIONS)) | draw(st.integers(0, 9)) << 16)
+
+
+def run(data: bytes) -> None:
+    ram = Ram(data=np.zeros(0x1_0000, np.uint8))
+    ram.put(ARENA, bytes(range(256)) * 16)
+    ram.put(ARENA + 0x1000, WEIGHTS)
+    ram.put(QUEUE, data)
+    device = Device(NpuConfig.for_target("ethos-u55", 128), ram)
+    device.write32(QBASE, QUEUE)
+    device.write32(QSIZE, len(data))
+    device.write32(BASEP + 8, ARENA)
+    refused = False
+    try:
+        device.write32(CMD, 1)
+    except SdkError:
+        refused = True
+    # Either the hardware's view of what happened, or none and an error.
+    assert device.irq != refused
+    assert bool(device.read32(STATUS) & 0b1011_0100) != refused
+    assert len(device.jobs) == (0 if refused else 1)
+    # Below its one region the NPU writes nothing.
+    assert ram.data[: len(data)].tobytes() == data
+    assert not ram.data[len(data) : 0x4000].any()
+
+
+def test_the_base_runs() -> None:
+    """So that the streams made of it reach further than their first operation."""
+    for opcode in (POOL, ELEMENTWISE, DMA_START):
+        run(BASE + struct.pack("<I", opcode) + STOP)
+
+
+@settings(max_examples=150, deadline=DEADLINE_MS)
+@given(st.lists(st.integers(0, 0xFFFF_FFFF), max_size=24))
+def test_any_words(words: list[int]) -> None:
+    run(struct.pack(f"<{len(words)}I", *words))
+
+
+@settings(max_examples=150, deadline=DEADLINE_MS)
+@given(st.lists(commands(), max_size=30))
+def test_any_commands(parts: list[bytes]) -> None:
+    run(b"".join(parts) + STOP)
+
+
+@settings(max_examples=200, deadline=DEADLINE_MS)
+@given(st.lists(operations(), min_size=1, max_size=3))
+def test_any_operations_on_registers_that_are_set(parts: list[bytes]) -> None:
+    run(BASE + b"".join(parts) + STOP)
+
+
+@settings(max_examples=150, deadline=DEADLINE_MS)
+@given(st.integers(0, 8 * len(BASE) - 1), st.integers(0, 8 * len(BASE) - 1), st.sampled_from(OPERATIONS))
+def test_any_flipped_bits(first: int, second: int, opcode: int) -> None:
+    damaged = bytearray(BASE + struct.pack("<I", opcode))
+    for bit in (first, second):
+        damaged[bit // 8] ^= 1 << bit % 8
+    run(bytes(damaged) + STOP)
+
+
+@given(st.integers(0, 0xFFF), st.integers(0, 0xFFFF_FFFF))
+def test_any_register_access(offset: int, value: int) -> None:
+    device = Device(NpuConfig.for_target("ethos-u55", 128), Ram())
+    found = 0
+    try:
+        device.write32(offset, value)
+        found = device.read32(offset)
+    except SdkError:
+        assert offset % 4 or 0x400 <= offset < 0xFC0
+    assert 0 <= found <= 0xFFFF_FFFF

@@ -1,0 +1,129 @@
+"""The output stage: scale, zero point, clamp, table look-up, store."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ethosu_sdk.npu.errors import BusError
+from ethosu_sdk.npu.operation import Output, Rounding
+from ethosu_sdk.npu.output import finish, look_up
+
+NO_LUT = np.zeros(2048, np.uint8)
+
+
+def finished(
+    values: list[int],
+    dtype: str = "<i1",
+    zero_point: int = 0,
+    scaled: bool = True,
+    scale: tuple[int, int] | None = (1, 0),
+    clamp: tuple[int, int] | None = (-128, 127),
+    lut: int | None = None,
+    tables: NDArray[np.uint8] = NO_LUT,
+) -> list[int]:
+    factor, shift = scale if scale is not None else (None, None)
+    output = Output(scaled, factor, shift or 0, Rounding.NATURAL, clamp, lut)
+    accumulator = np.array(values, np.int64).reshape(1, 1, -1)
+    result = finish(accumulator, output, factor, shift, zero_point, np.dtype(dtype), tables)
+    assert result.dtype == dtype
+    found: list[int] = result.reshape(-1).tolist()
+    return found
+
+
+def test_the_zero_point_comes_after_scaling_and_before_the_clamp() -> None:
+    assert finished([100, -100, 3, -3], zero_point=30, scale=(1, 1)) == [80, -20, 32, 29]
+    assert finished([200, -200, 0], zero_point=10, clamp=(0, 100)) == [100, 0, 10]
+    assert finished([200, -200, 0], zero_point=-128, clamp=(-128, 127)) == [72, -128, -128]
+
+
+def test_an_operation_that_does_not_scale_ignores_the_scale() -> None:
+    assert finished([5, -7], scaled=False, scale=(1 << 20, 3)) == [5, -7]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "clamp", "values", "expected"),
+    [
+        ("<i1", (-128, 127), [127, 128, -128, -129], [127, 127, -128, -128]),
+        ("<u1", (0, 255), [255, 256, 0, -1], [255, 255, 0, 0]),
+        ("<i2", (-32768, 32767), [32767, 32768, -32768, -32769], [32767, 32767, -32768, -32768]),
+        ("<i1", (-10, 6), [-11, -10, 6, 7], [-10, -10, 6, 6]),
+        ("<i4", None, [2**31 - 1, -(2**31), 40000], [2**31 - 1, -(2**31), 40000]),
+    ],
+)
+def test_clamps(dtype: str, clamp: tuple[int, int] | None, values: list[int], expected: list[int]) -> None:
+    assert finished(values, dtype, clamp=clamp) == expected
+
+
+def test_32_bit_results_wrap_when_nothing_clamps_them() -> None:
+    assert finished([1 << 31, -(1 << 31) - 1], "<i4", clamp=None) == [-(1 << 31), (1 << 31) - 1]
+
+
+def signed_bytes(count: int = 256) -> NDArray[np.uint8]:
+    """A table without symmetry: entry i is 7 i + 3, modulo 256."""
+    return ((7 * np.arange(count) + 3) % 256).astype(np.uint8)
+
+
+def table_at(slot: int, table: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    tables = np.full(2048, 0xEE, np.uint8)
+    tables[256 * slot :][: table.size] = table
+    return tables
+
+
+@pytest.mark.parametrize("slot", [0, 3, 7])
+def test_8_bit_tables_are_indexed_from_the_lowest_value(slot: int) -> None:
+    tables = table_at(slot, signed_bytes())
+    wrap = [(value + 128) % 256 - 128 for value in (3, 3 + 7 * 127, 3 + 7 * 128, 3 + 7 * 255)]
+    assert finished([-128, -1, 0, 127], lut=slot, tables=tables) == wrap
+    unsigned = [3, 3 + 7 * 127 - 3 * 256, 3 + 7 * 128 - 3 * 256, 3 + 7 * 255 - 6 * 256]
+    assert finished([0, 127, 128, 255], "<u1", clamp=(0, 255), lut=slot, tables=tables) == unsigned
+
+
+def test_the_clamp_comes_before_the_table() -> None:
+    identity = np.arange(-128, 128).astype(np.int8).view(np.uint8)
+    assert finished([-500, 50, 500], clamp=(-3, 9), lut=0, tables=table_at(0, identity)) == [-3, 9, 9]
+    shifted = np.roll(identity, -1)
+    assert finished([9], clamp=(-3, 9), lut=0, tables=table_at(0, shifted)) == [10]
+
+
+def test_32_bit_tables_have_words() -> None:
+    words = (np.arange(256, dtype=np.int64) * 16_000_000 - 2_000_000_000).astype("<i4")
+    tables = table_at(4, words.view(np.uint8))
+    found = finished([-128, 0, 127], "<i4", clamp=(-128, 127), lut=4, tables=tables)
+    assert found == [-2_000_000_000, 48_000_000, 2_080_000_000]
+
+
+def interpolated(value: int, base: int, slope: int) -> int:
+    """A 16-bit entry: 128 steps of slope / 128 from the base, half up."""
+    fraction = (value + 32768) % 128
+    return (base * 128 + slope * fraction + 64) // 128
+
+
+def test_16_bit_tables_interpolate() -> None:
+    generator = np.random.default_rng(4)
+    base, slope = generator.integers(-32768, 32768, (2, 512))
+    # Keep every interpolated value inside of 16 bits.
+    base //= 2
+    slope //= 2
+    words = np.stack([base, slope], 1).astype("<i2")
+    values = [-32768, -32767, -32641, -32640, -1, 0, 1, 63, 64, 127, 128, 32639, 32640, 32766, 32767]
+    expected = [
+        interpolated(value, int(base[(value + 32768) // 128]), int(slope[(value + 32768) // 128]))
+        for value in values
+    ]
+    tables = words.view(np.uint8).reshape(-1)
+    assert finished(values, "<i2", clamp=(-32768, 32767), lut=0, tables=tables) == expected
+
+
+@pytest.mark.parametrize(("slope", "expected"), [(1, 11), (-1, 10), (3, 12), (-3, 9)])
+def test_16_bit_interpolation_rounds_half_up(slope: int, expected: int) -> None:
+    """At fraction 64, a slope of one is half a step."""
+    words = np.tile(np.array([10, slope], "<i2"), 512)
+    assert look_up(np.array([64]), 0, np.dtype("<i2"), words.view(np.uint8)).tolist() == [expected]
+
+
+@pytest.mark.parametrize(("dtype", "slot"), [("<i2", 1), ("<i4", 5), ("<i1", 8)])
+def test_tables_that_reach_past_the_shared_ram_are_errors(dtype: str, slot: int) -> None:
+    with pytest.raises(BusError, match=f"slot {slot}"):
+        look_up(np.array([0]), slot, np.dtype(dtype), NO_LUT)

@@ -1,0 +1,163 @@
+"""The performance monitoring unit, through the register window."""
+
+from __future__ import annotations
+
+import pytest
+
+from ethosu_sdk.npu.pmu import EVENTS
+from tests.unit.npu.test_device import ADDITION, CMD, REGIONCFG, RESET, Bench, bench
+
+__all__ = ["bench"]
+
+PMCR, CNTENSET, CNTENCLR, OVSSET, OVSCLR, INTSET, INTCLR = range(0x180, 0x19C, 4)
+CCNTR, CCNTR_HI, CCNTR_CFG = 0x1A0, 0x1A4, 0x1A8
+EVCNTR, EVTYPER = 0x300, 0x380
+ENABLE, EVENT_RESET, CYCLE_RESET = 1, 2, 4
+CYCLE_BIT = 1 << 31
+CYCLE, NPU_ACTIVE, NPU_IDLE = 17, 35, 32
+AXI0_READ, AXI0_WRITE, AXI1_READ, AXI1_WRITE = 130, 135, 386, 391
+
+
+def counted(bench: Bench, *events: int) -> list[int]:
+    """What the event counters hold after one job."""
+    bench.device.write32(PMCR, ENABLE | EVENT_RESET | CYCLE_RESET)
+    for index, event in enumerate(events):
+        bench.device.write32(EVTYPER + 4 * index, event)
+    bench.device.write32(CNTENSET, CYCLE_BIT | 0xF)
+    bench.run()
+    return [bench.device.read32(EVCNTR + 4 * index) for index in range(len(events))]
+
+
+def cycles(bench: Bench) -> int:
+    return bench.device.read32(CCNTR_HI) << 32 | bench.device.read32(CCNTR)
+
+
+def test_there_are_four_event_counters(bench: Bench) -> None:
+    assert bench.device.read32(PMCR) == 4 << 11
+    for index in range(4):
+        bench.device.write32(EVTYPER + 4 * index, 0xFFFF_FF00 | index)
+        bench.device.write32(EVCNTR + 4 * index, 0x8000_0000 | index)
+    assert [bench.device.read32(EVTYPER + 4 * index) for index in range(4)] == [0x300, 0x301, 0x302, 0x303]
+    assert [bench.device.read32(EVCNTR + 4 * index) for index in range(4)] == [
+        0x8000_0000 | n for n in range(4)
+    ]
+
+
+def test_cycles_are_those_of_the_job(bench: Bench) -> None:
+    found = counted(bench, CYCLE, NPU_ACTIVE, 0, 53)
+    total = bench.device.jobs[-1].counters.total_cycles
+    assert total > 0
+    assert found == [total, total, 0, 0]  # an event that is not modelled counts nothing
+    assert cycles(bench) == total
+
+
+def test_counts_add_up_over_jobs(bench: Bench) -> None:
+    first = counted(bench, CYCLE)[0]
+    bench.run()
+    assert bench.device.read32(EVCNTR) == 2 * first
+    assert cycles(bench) == 2 * first
+
+
+@pytest.mark.parametrize("disabled", ["all", "events", "cycles"])
+def test_counters_that_are_not_enabled_stand_still(bench: Bench, disabled: str) -> None:
+    bench.device.write32(EVTYPER, CYCLE)
+    bench.device.write32(CNTENSET, CYCLE_BIT | 1)
+    bench.device.write32(PMCR, 0 if disabled == "all" else ENABLE)
+    bench.device.write32(CNTENCLR, {"all": 0, "events": 1, "cycles": CYCLE_BIT}[disabled])
+    bench.run()
+    assert (bench.device.read32(EVCNTR) > 0) == (disabled == "cycles")
+    assert (cycles(bench) > 0) == (disabled == "events")
+
+
+def test_set_and_clear_registers_are_two_views_of_the_same_bits(bench: Bench) -> None:
+    for setter, clearer in ((CNTENSET, CNTENCLR), (OVSSET, OVSCLR), (INTSET, INTCLR)):
+        bench.device.write32(setter, 0xFFFF_FFFF)
+        assert bench.device.read32(setter) == bench.device.read32(clearer) == CYCLE_BIT | 0xF
+        bench.device.write32(clearer, 0x5)
+        assert bench.device.read32(setter) == bench.device.read32(clearer) == CYCLE_BIT | 0xA
+        bench.device.write32(clearer, 0xFFFF_FFFF)
+        assert bench.device.read32(setter) == 0
+
+
+def test_event_counters_overflow_at_32_bits(bench: Bench) -> None:
+    total = counted(bench, CYCLE)[0]
+    bench.device.write32(EVCNTR, 0x1_0000_0000 - total)
+    bench.device.write32(EVCNTR + 4, 0xFFFF_FFFF)
+    bench.device.write32(EVTYPER + 4, 0)
+    bench.run()
+    assert bench.device.read32(EVCNTR) == 0
+    assert bench.device.read32(EVCNTR + 4) == 0xFFFF_FFFF  # counts nothing, so it stays
+    assert bench.device.read32(OVSSET) == 1
+    bench.device.write32(OVSCLR, 1)
+    bench.run()
+    assert (bench.device.read32(EVCNTR), bench.device.read32(OVSSET)) == (total, 0)
+
+
+def test_the_cycle_counter_has_48_bits(bench: Bench) -> None:
+    total = counted(bench, CYCLE)[0]
+    bench.device.write32(CCNTR, 0xFFFF_FFFF)
+    bench.device.write32(CCNTR_HI, 0)
+    bench.run()
+    assert cycles(bench) == 0xFFFF_FFFF + total  # carries into the upper word
+    assert bench.device.read32(OVSSET) == 0
+    bench.device.write32(CCNTR, 0xFFFF_FFFF)
+    bench.device.write32(CCNTR_HI, 0xFFFF_FFFF)
+    assert bench.device.read32(CCNTR_HI) == 0xFFFF
+    bench.run()
+    assert cycles(bench) == total - 1
+    assert bench.device.read32(OVSSET) == CYCLE_BIT
+
+
+@pytest.mark.parametrize(("bit", "events", "cycle"), [(EVENT_RESET, True, False), (CYCLE_RESET, False, True)])
+def test_counters_are_reset_apart(bench: Bench, bit: int, events: bool, cycle: bool) -> None:
+    counted(bench, CYCLE)
+    bench.device.write32(PMCR, ENABLE | bit)
+    assert (bench.device.read32(EVCNTR) == 0) == events
+    assert (cycles(bench) == 0) == cycle
+    assert bench.device.read32(PMCR) & (EVENT_RESET | CYCLE_RESET) == 0
+
+
+def test_reset_of_the_npu_resets_the_pmu(bench: Bench) -> None:
+    counted(bench, CYCLE)
+    bench.device.write32(RESET, 0)
+    assert [bench.device.read32(offset) for offset in (EVCNTR, EVTYPER, CNTENSET, CCNTR)] == [0] * 4
+
+
+def test_beats_are_bytes_over_the_port_of_their_region(bench: Bench) -> None:
+    """Two operands of 64 bytes and a result of 64 in region 1, and the commands."""
+    commands = -(-len(ADDITION) // 8)
+    events = (AXI0_READ, AXI0_WRITE, AXI1_READ, AXI1_WRITE)
+    assert counted(bench, *events) == [16 + commands, 8, 0, 0]
+    bench.device.write32(REGIONCFG, 0b10 << 2)  # region 1 on port 1
+    assert counted(bench, *events) == [commands, 0, 16, 8]
+
+
+def test_a_failed_job_counts_what_it_did(bench: Bench) -> None:
+    bench.device.write32(PMCR, ENABLE)
+    bench.device.write32(EVTYPER, CYCLE)
+    bench.device.write32(CNTENSET, 1)
+    bench.prepare(ADDITION, 0x4000_0000)
+    bench.device.write32(CMD, 1)
+    assert bench.device.read32(EVCNTR) == 0
+
+
+def test_an_enabled_overflow_raises_the_pmu_interrupt(bench: Bench) -> None:
+    counted(bench, CYCLE)
+    bench.device.write32(EVCNTR, 0xFFFF_FFFF)
+    bench.device.write32(INTSET, 1)
+    assert bench.run() & 1 << 6
+    bench.device.write32(OVSCLR, 1)
+    bench.device.write32(CMD, 2)
+    assert not bench.run() & 1 << 6
+
+
+def test_the_event_table_has_every_number_once() -> None:
+    assert len({event.name for event in EVENTS.values()}) == len(EVENTS) == 74
+    assert {number: EVENTS[number].name for number in (17, 35, 32, 130, 391)} == {
+        17: "CYCLE",
+        35: "NPU_ACTIVE",
+        32: "NPU_IDLE",
+        130: "AXI0_RD_DATA_BEAT_RECEIVED",
+        391: "AXI1_WR_DATA_BEAT_WRITTEN",
+    }
+    assert all(0 <= number < 1 << 10 for number in EVENTS)

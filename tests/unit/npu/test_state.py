@@ -1,0 +1,312 @@
+"""Registers and the operations that are made of them: what persists, what must be set, what is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
+from ethosu_sdk.npu.operation import (
+    BlockOp,
+    DmaOp,
+    ElementwiseMode,
+    Kernel,
+    Kind,
+    Padding,
+    PoolMode,
+    Rounding,
+)
+from ethosu_sdk.npu.program import operations
+from tests.unit.npu.machine import U55_128
+from tests.unit.npu.streams import (
+    BRICKS,
+    CONV,
+    DMA_START,
+    ELEMENTWISE,
+    GLOBAL_SCALE,
+    NATURAL,
+    POOL,
+    STOP,
+    Setting,
+    feature_map,
+    ofm,
+    one,
+    precision,
+    setting,
+    stream,
+)
+
+SHAPE = (3, 4, 5)
+
+
+def pool(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
+    return {
+        **feature_map("IFM", 0x100, SHAPE, 8),
+        **ofm(0x200, SHAPE, 8, GLOBAL_SCALE | NATURAL),
+        "OFM_SCALE": (1, 0),
+        "ACC_FORMAT": 0,
+        **(changes or {}),
+    }
+
+
+def elementwise(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
+    return {**pool(), **feature_map("IFM2", 0x300, SHAPE, 8), "IFM2_BROADCAST": 0, **(changes or {})}
+
+
+def convolution(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
+    weights: dict[str, Setting] = {
+        "WEIGHT_BASE": 0x40,
+        "WEIGHT_LENGTH": 48,
+        "SCALE_BASE": 0x90,
+        "SCALE_LENGTH": 50,
+    }
+    return {**pool(), "OFM_PRECISION": precision(8, ofm=True), **weights, **(changes or {})}
+
+
+def block(registers: dict[str, Setting], opcode: int, mode: int = 0) -> BlockOp:
+    (op,) = operations(stream((registers, opcode, mode)), U55_128).operations
+    assert isinstance(op, BlockOp)
+    return op
+
+
+def test_a_pool_with_every_register() -> None:
+    op = block(
+        pool(
+            {
+                "IFM_PRECISION": precision(16, extra=BRICKS),
+                "IFM_REGION": 3,
+                "IFM_BASE0": 0x12_3456_7890,
+                "IFM_BASE3": -16,
+                "IFM_STRIDE_Y": -64,
+                "IFM_STRIDE_C": 1 << 38,
+                "IFM_HEIGHT1_M1": 1,
+                "IFM_ZERO_POINT": -7,
+                "OFM_ZERO_POINT": 9,
+                "KERNEL_HEIGHT_M1": 4,
+                "KERNEL_WIDTH_M1": 1,
+                "KERNEL_STRIDE": 1 << 6 | 1 << 1,
+                "IFM_PAD_TOP": 1,
+                "IFM_PAD_LEFT": 0,
+                "IFM_PAD_RIGHT": 1,
+                "IFM_PAD_BOTTOM": 3,
+                "IFM_UPSCALE": 1,
+                "ACTIVATION": 18,
+                "ACTIVATION_MIN": -5,
+                "ACTIVATION_MAX": 6,
+                "OFM_SCALE": (0xFFFF_FFFF, 63),
+                "ACC_FORMAT": 1,
+                "OFM_BLK_HEIGHT_M1": 7,
+                "OFM_BLK_WIDTH_M1": 3,
+                "OFM_BLK_DEPTH_M1": 31,
+            }
+        ),
+        POOL,
+        1,
+    )
+    assert (op.name, op.kind, op.mode) == ("POOL_AVERAGE", Kind.POOL, PoolMode.AVERAGE)
+    assert (op.shape, op.block, op.accumulator_bits, op.upscale) == (SHAPE, (8, 4, 32), 40, 1)
+    ifm = op.ifm
+    assert (ifm.region, ifm.bases) == (3, (0x12_3456_7890, 0, 0, -16))
+    assert (ifm.stride_y, ifm.stride_c, ifm.stride_x) == (-64, 1 << 38, 5)
+    assert (ifm.height0, ifm.height1, ifm.width0) == (3, 2, 4)
+    assert (ifm.dtype.str, ifm.bricks, ifm.zero_point) == ("<i2", True, -7)
+    assert (op.ofm.dtype.str, op.ofm.bricks, op.ofm.zero_point, op.ofm.bases[0]) == ("|i1", False, 9, 0x200)
+    assert op.kernel == Kernel(5, 2, 2, 3, 1, 1, False)
+    assert op.padding == Padding(1, 0, 3, 1)
+    assert (op.output.scale, op.output.shift, op.output.rounding) == (0xFFFF_FFFF, 63, Rounding.NATURAL)
+    assert (op.output.clamp, op.output.lut, op.output.scaled) == ((-5, 6), 2, True)
+    assert (op.weights, op.scales, op.ifm2) == (None, None, None)
+
+
+def test_kernels_are_given_dilated() -> None:
+    kernel = block(
+        convolution({"KERNEL_HEIGHT_M1": 4, "KERNEL_WIDTH_M1": 2, "KERNEL_STRIDE": 1 << 4 | 1 << 2}), CONV
+    ).kernel
+    assert kernel == Kernel(3, 3, 1, 1, 2, 1, True)
+    assert (kernel.dilated_height, kernel.dilated_width) == (5, 3)
+
+
+def test_weights_and_scales_are_streams() -> None:
+    op = block(convolution({"WEIGHT_REGION": 2, "SCALE_REGION": 4, "IFM_DEPTH_M1": 16}), CONV)
+    assert op.weights is not None
+    assert op.scales is not None
+    assert (op.weights.region, op.weights.address, op.weights.length) == (2, 0x40, 48)
+    assert (op.scales.region, op.scales.address, op.scales.length) == (4, 0x90, 50)
+    assert (op.output.scale, op.ifm_depth, op.name) == (None, 17, "CONV")
+
+
+def test_unsigned_types_have_unsigned_zero_points_and_limits() -> None:
+    op = block(
+        pool(
+            {
+                "IFM_PRECISION": precision(8, signed=False),
+                "OFM_PRECISION": precision(8, signed=False, ofm=True, extra=GLOBAL_SCALE),
+                "IFM_ZERO_POINT": 0xFFF0,
+                "OFM_ZERO_POINT": 0xFFF1,
+                "ACTIVATION_MIN": 0,
+                "ACTIVATION_MAX": 0xFFFF,
+            }
+        ),
+        POOL,
+    )
+    assert (op.ifm.zero_point, op.ofm.zero_point, op.output.clamp) == (0xFFF0, 0xFFF1, (0, 0xFFFF))
+    assert op.output.rounding is Rounding.DOUBLE
+
+
+def test_32_bit_results_are_clamped_only_where_a_range_is_named() -> None:
+    wide: dict[str, Setting] = {"OFM_PRECISION": precision(32, ofm=True, extra=GLOBAL_SCALE)}
+    assert block(pool(wide), POOL).output.clamp is None
+    assert block(pool({**wide, "ACTIVATION": 3 << 12}), POOL).output.clamp == (-128, 127)
+
+
+def test_elementwise_operations_without_scaling() -> None:
+    plain: dict[str, Setting] = {"OFM_PRECISION": precision(8, ofm=True)}
+    assert not block(elementwise(plain), ELEMENTWISE, ElementwiseMode.MIN.value).output.scaled
+    assert block(elementwise(), ELEMENTWISE, ElementwiseMode.MUL.value).output.scaled
+    assert not block(elementwise(), ELEMENTWISE, ElementwiseMode.SHL.value).output.scaled
+
+
+def test_the_second_operand() -> None:
+    op = block(elementwise({"IFM2_BROADCAST": 1 << 7 | 1 << 6 | 5, "IFM2_SCALAR": -9}), ELEMENTWISE, 0)
+    assert op.ifm2 is not None
+    assert (op.ifm2.scalar, op.ifm2.is_operand_a, op.ifm2.broadcast) == (-9, True, (True, False, True))
+    assert op.ifm2.feature_map.bases[0] == 0x300
+    assert block(elementwise(), ELEMENTWISE, ElementwiseMode.ABS.value).ifm2 is None
+
+
+def test_registers_keep_their_values() -> None:
+    data = stream(
+        (pool(), POOL, 0), ({}, POOL, 1), ({"OFM_ZERO_POINT": 3}, POOL, 0), ({"IFM_BASE0": 4}, POOL, 0)
+    )
+    first, second, third, fourth = operations(data, U55_128).operations
+    assert isinstance(first, BlockOp)
+    assert second == replace(first, offset=second.offset, mode=PoolMode.AVERAGE)
+    assert third == replace(first, offset=third.offset, ofm=replace(first.ofm, zero_point=3))
+    assert isinstance(fourth, BlockOp)
+    assert (fourth.ofm.zero_point, fourth.ifm.bases[0]) == (3, 4)
+
+
+def test_copies() -> None:
+    settings: dict[str, Setting] = {
+        "DMA0_SRC_REGION": 0,
+        "DMA0_SRC": 0x1_0000_0010,
+        "DMA0_DST_REGION": 1 << 8,
+        "DMA0_DST": 0x5800,
+        "DMA0_LEN": 256,
+    }
+    found = operations(stream((settings, DMA_START, 0)), U55_128).operations
+    assert isinstance(found[0], DmaOp)
+    assert (found[0].source_region, found[0].source) == (0, 0x1_0000_0010)
+    assert (found[0].target_region, found[0].target, found[0].length) == (None, 0x5800, 256)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        "OFM_HEIGHT_M1",
+        "OFM_WIDTH_M1",
+        "OFM_DEPTH_M1",
+        "OFM_BLK_DEPTH_M1",
+        "OFM_PRECISION",
+        "IFM_PRECISION",
+        "ACTIVATION_MIN",
+        "ACTIVATION_MAX",
+        "ACC_FORMAT",
+        "OFM_SCALE",
+    ],
+)
+def test_registers_that_an_operation_needs_must_be_set(missing: str) -> None:
+    settings = {name: value for name, value in pool().items() if name != missing}
+    with pytest.raises(CommandError, match=f"needs {missing}, which was never set") as raised:
+        operations(stream((settings, POOL, 0)), U55_128)
+    assert raised.value.offset == len(stream((settings, POOL, 0))) - 8
+
+
+@pytest.mark.parametrize(
+    ("registers", "opcode", "mode", "name", "reason"),
+    [
+        (pool({"IFM_PRECISION": precision(8, extra=2 << 6)}), POOL, 0, "IFM_PRECISION", "format"),
+        (pool({"IFM_PRECISION": 3 << 2 | 1}), POOL, 0, "IFM_PRECISION", "element type"),
+        (pool({"IFM_PRECISION": precision(32, signed=False)}), POOL, 0, "IFM_PRECISION", "element type"),
+        (
+            pool({"OFM_PRECISION": precision(8, ofm=True, extra=1 << 14)}),
+            POOL,
+            0,
+            "OFM_PRECISION",
+            "TRUNCATE",
+        ),
+        (
+            pool({"OFM_PRECISION": precision(8, ofm=True, extra=3 << 14)}),
+            POOL,
+            0,
+            "OFM_PRECISION",
+            "rounding",
+        ),
+        (pool({"ACTIVATION": 3}), POOL, 0, "ACTIVATION", "tanh"),
+        (pool({"ACTIVATION": 4}), POOL, 0, "ACTIVATION", "sigmoid"),
+        (pool({"ACTIVATION": 24}), POOL, 0, "ACTIVATION", "ACTIVATION"),
+        (pool({"ACC_FORMAT": 2}), POOL, 0, "ACC_FORMAT", "accumulator"),
+        (pool({"KERNEL_STRIDE": 1 << 5}), POOL, 0, "KERNEL_STRIDE", "decomposition"),
+        (pool(), POOL, 3, "OP_POOL", "mode"),
+        (pool(), POOL, 7, "OP_POOL", "mode"),
+        (elementwise(), ELEMENTWISE, 10, "OP_ELEMENTWISE", "mode"),
+        (elementwise(), ELEMENTWISE, 63, "OP_ELEMENTWISE", "mode"),
+        (
+            elementwise({"IFM_PRECISION": precision(8, extra=3 << 8)}),
+            ELEMENTWISE,
+            1,
+            "IFM_PRECISION",
+            "scale",
+        ),
+        (
+            {"DMA0_SRC_REGION": 1 << 9, "DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 0},
+            DMA_START,
+            0,
+            "DMA0_SRC_REGION",
+            "strided",
+        ),
+        (
+            {"DMA0_DST_REGION": 2 << 9, "DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 0},
+            DMA_START,
+            0,
+            "DMA0_DST_REGION",
+            "strided",
+        ),
+    ],
+)
+def test_what_the_model_lacks_is_refused_by_name(
+    registers: dict[str, Setting], opcode: int, mode: int, name: str, reason: str
+) -> None:
+    data = stream((registers, opcode, mode))
+    with pytest.raises(UnsupportedCommand, match=reason) as raised:
+        operations(data, U55_128)
+    error = raised.value
+    assert error.name.endswith(name)
+    assert error.offset == len(data) - 8
+    # The value is what the command's parameter held.
+    expected = mode if name.startswith("OP_") else registers[name]
+    assert error.value == expected
+    assert f"{error.value:#x}" in error.message
+    assert str(error.offset) in error.message
+
+
+def test_nothing_behind_the_stop_is_read() -> None:
+    data = stream((pool(), POOL, 0))
+    program = operations(data + b"\xff" * 4, U55_128)
+    assert (len(program.operations), program.stop_offset) == (1, len(data) - 4)
+    with pytest.raises(CommandError, match=f"at byte {len(data)}"):
+        operations(data.replace(STOP, one(0x012)) + b"\xff" * 4, U55_128)
+
+
+@pytest.mark.parametrize("data", [b"", one(0x012), setting("OFM_SCALE", (1, 2))])
+def test_streams_without_a_stop_are_errors(data: bytes) -> None:
+    with pytest.raises(CommandError, match="NPU_OP_STOP") as raised:
+        operations(data, U55_128)
+    assert raised.value.offset == len(data)
+    assert isinstance(raised.value, InputError)
+
+
+def test_waits_do_nothing() -> None:
+    assert operations(one(0x011, 1) + one(0x012, 3) + STOP, U55_128).operations == ()
