@@ -4,6 +4,11 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+# No deadlines: a busy machine is not a failure. Continuous integration tries the same examples each time.
+settings.register_profile("sdk", deadline=None, derandomize=bool(os.environ.get("ETHOSU_SDK_NO_SKIPS")))
+settings.load_profile("sdk")
 
 
 @pytest.hookimpl(wrapper=True)
