@@ -96,9 +96,9 @@ def test_event_counters_overflow_at_32_bits(bench: Bench) -> None:
 def test_the_cycle_counter_has_48_bits(bench: Bench) -> None:
     total = counted(bench, CYCLE)[0]
     bench.device.write32(CCNTR, 0xFFFF_FFFF)
-    bench.device.write32(CCNTR_HI, 0)
+    bench.device.write32(CCNTR_HI, 0x7FFE)
     bench.run()
-    assert cycles(bench) == 0xFFFF_FFFF + total  # carries into the upper word
+    assert cycles(bench) == 0x7FFE_FFFF_FFFF + total  # carries into the upper word
     assert bench.device.read32(OVSSET) == 0
     bench.device.write32(CCNTR, 0xFFFF_FFFF)
     bench.device.write32(CCNTR_HI, 0xFFFF_FFFF)

@@ -86,7 +86,7 @@ def test_a_pool_with_every_register() -> None:
                 "OFM_ZERO_POINT": 9,
                 "KERNEL_HEIGHT_M1": 4,
                 "KERNEL_WIDTH_M1": 1,
-                "KERNEL_STRIDE": 1 << 6 | 1 << 1,
+                "KERNEL_STRIDE": 1 << 9 | 1 << 6 | 1 << 1,
                 "IFM_PAD_TOP": 1,
                 "IFM_PAD_LEFT": 0,
                 "IFM_PAD_RIGHT": 1,
@@ -113,7 +113,7 @@ def test_a_pool_with_every_register() -> None:
     assert (ifm.height0, ifm.height1, ifm.width0) == (3, 2, 4)
     assert (ifm.dtype.str, ifm.bricks, ifm.zero_point) == ("<i2", True, -7)
     assert (op.ofm.dtype.str, op.ofm.bricks, op.ofm.zero_point, op.ofm.bases[0]) == ("|i1", False, 9, 0x200)
-    assert op.kernel == Kernel(5, 2, 2, 3, 1, 1, False)
+    assert op.kernel == Kernel(5, 2, 4, 3, 1, 1, False)
     assert op.padding == Padding(1, 0, 3, 1)
     assert (op.output.scale, op.output.shift, op.output.rounding) == (0xFFFF_FFFF, 63, Rounding.NATURAL)
     assert (op.output.clamp, op.output.lut, op.output.scaled) == ((-5, 6), 2, True)
