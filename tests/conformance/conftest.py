@@ -38,17 +38,12 @@ def read_delegate(tosa: Path) -> Delegate:
     """The delegate whose TOSA graph is in `tosa`, with the payloads beside it."""
 
     def files(suffix: str) -> dict[int, Path]:
-        return {
-            int(path.stem.split("-")[1]): path for path in tosa.parent.glob(f"{tosa.stem}-*.{suffix}")
-        }
+        return {int(path.stem.split("-")[1]): path for path in tosa.parent.glob(f"{tosa.stem}-*.{suffix}")}
 
     return Delegate(
         tosa.read_bytes(),
         {macs: path.read_bytes() for macs, path in files("bin").items()},
-        {
-            macs: list(csv.DictReader(path.read_text().splitlines()))
-            for macs, path in files("csv").items()
-        },
+        {macs: list(csv.DictReader(path.read_text().splitlines())) for macs, path in files("csv").items()},
     )
 
 

@@ -124,7 +124,9 @@ def test_build_run_and_inspect_need_no_torch(tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    blocked = "import sys; sys.modules.update(dict.fromkeys(('torch', 'torchao', 'executorch.exir', 'sklearn')))"
+    blocked = (
+        "import sys; sys.modules.update(dict.fromkeys(('torch', 'torchao', 'executorch.exir', 'sklearn')))"
+    )
     for arguments in (["inspect", str(GOLDEN / "softmax.pte")], ["run", str(GOLDEN / "softmax.pte"), "-q"]):
         code = f"{blocked}; sys.argv[1:] = {arguments!r}; from ethosu_sdk.cli import main; main()"
         done = subprocess.run(
