@@ -178,7 +178,7 @@ def test_a_truncated_program_is_an_input_error(softmax_pte: Path, tmp_path: Path
 
 def test_driver_and_application_pass_their_own_tests_on_this_machine(tmp_path: Path) -> None:
     programs = ["npu_driver_test", "npu_payload_test", "app_input_image_test", "app_text_test"]
-    configure_and_build(tmp_path, "all", "-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
+    configure_and_build(tmp_path, ["all"], "-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
     result = proc.run(["ctest", "--test-dir", str(tmp_path), "--output-on-failure"], timeout_s=120)
     for name in programs:
         assert f"{name.replace('_', '.', 1)} " in result.output

@@ -20,7 +20,7 @@ from tests.integration.cli import COMMAND, Outcome, sdk
 
 ROOT = Path(__file__).resolve().parents[2]
 PTE = ROOT / "tests" / "golden" / "pte" / "softmax.pte"
-pytestmark = [pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.xdist_group("firmware-faults")]
+pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
 RUNNER = "app/runner.cpp"
 INFER = "  inference_ = inference;\n"
