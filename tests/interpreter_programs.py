@@ -12,6 +12,8 @@ from tests.interpreter_backend import ACCEPTED_ID, OWN_ID, lower_with_delegates
 from tests.interpreter_cases import floats, special_floats
 from tests.interpreter_models import Array, Case, lower
 
+FEATURES = ("net", "branch", "lists", "quantized", "delegates", "ds_cnn")
+
 
 def small_net(torch: Any) -> Any:
     """Convolution, pooling, linear and softmax: constants, aliased views and a reused arena."""

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FIRMWARE = REPOSITORY / "firmware"
-CPP_TESTS = ("runtime_program_test", "kernels_arguments_test")
+CPP_TESTS = ("runtime_program_test", "runtime_refusal_test", "kernels_arguments_test")
 SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all"
 NO_TENSOR = ("none", "integer", "boolean", "real", "string")  # outputs of other kinds have no bytes
 
@@ -41,7 +41,7 @@ def build_runner(folder: Path) -> Path:
     """The runner with address and undefined-behaviour sanitizers, built once in `folder`; beside it the C++ tests."""
     with records.locked(records.make_directory(folder)):
         options = ("-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
-        configure_and_build(folder, ("pte_host_runner", *CPP_TESTS), *options)
+        configure_and_build(folder, ("pte_host_runner", "runtime_damage_test", *CPP_TESTS), *options)
     return folder / "tests" / "runtime" / "pte_host_runner"
 
 

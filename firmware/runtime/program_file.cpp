@@ -130,7 +130,7 @@ Status ProgramFile::segment(std::uint32_t index, Span<const std::uint8_t>& bytes
 
 Status ProgramFile::subsegment(const schema::SubsegmentOffsets* offsets, std::uint32_t index,
                                std::size_t size, Span<const std::uint8_t>& bytes, ErrorText& reason) const {
-  if (offsets == nullptr || index >= length(offsets->offsets())) {
+  if (offsets == nullptr || index >= length(offsets->offsets()) || !has_aligned_items(offsets->offsets())) {
     reason << "data buffer " << index << " does not exist";
     return Status::bad_program;
   }

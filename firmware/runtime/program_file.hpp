@@ -45,6 +45,13 @@ std::uint32_t length(const Vector* vector) {
   return vector == nullptr ? 0 : vector->size();
 }
 
+// FlatBuffers 2.0.8 verifies where a vector's length lies, not where its elements do: those of 8 bytes need
+// more.
+template <typename Scalar>
+bool has_aligned_items(const flatbuffers::Vector<Scalar>* vector) {
+  return length(vector) == 0 || reinterpret_cast<std::uintptr_t>(vector->Data()) % alignof(Scalar) == 0;
+}
+
 // Strings that a table lacks count as "".
 inline const char* text_of(const flatbuffers::String* string) {
   return string == nullptr ? "" : string->c_str();

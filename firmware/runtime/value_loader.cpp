@@ -21,6 +21,9 @@ std::uint64_t ValueLoader::planned_bytes(std::uint32_t memory_id) const {
 }
 
 Status ValueLoader::check_planned_buffers() {
+  if (!has_aligned_items(plan_.non_const_buffer_sizes())) {
+    return fail(Status::bad_program, "the sizes of the planned buffers are misaligned");
+  }
   for (std::uint32_t id = 1; id < length(plan_.non_const_buffer_sizes()); ++id) {
     const std::int64_t wanted = plan_.non_const_buffer_sizes()->Get(id);
     const std::size_t given = id <= memory_.planned.size() ? memory_.planned[id - 1].size() : 0;
@@ -88,6 +91,9 @@ Status ValueLoader::load(std::uint32_t index) {
 
 template <typename Scalar>
 Status ValueLoader::load_raw_list(Value& value, ValueKind kind, const flatbuffers::Vector<Scalar>* items) {
+  if (!has_aligned_items(items)) {
+    return fail(Status::bad_program, "a misaligned list");
+  }
   value.kind = kind;
   value.items = items == nullptr ? nullptr : items->Data();
   value.item_count = length(items);
@@ -96,6 +102,9 @@ Status ValueLoader::load_raw_list(Value& value, ValueKind kind, const flatbuffer
 
 template <typename Index>
 Status ValueLoader::load_value_list(Value& value, ValueKind kind, const flatbuffers::Vector<Index>* items) {
+  if (!has_aligned_items(items)) {
+    return fail(Status::bad_program, "a misaligned list");
+  }
   auto** const pointers = pool_.take<Value*>(length(items));
   if (pointers == nullptr) {
     return fail(Status::out_of_memory, "the method pool is too small for a list of ", length(items));

@@ -145,7 +145,7 @@ def test_a_fault_is_named_with_its_place(workshop: Workshop) -> None:
 
 
 def test_a_hang_ends_with_the_symbol(workshop: Workshop) -> None:
-    workshop.change(RUNNER, INFER, f'{INFER}  for (;;) {{ asm volatile(""); }}\n')
+    workshop.change(RUNNER, INFER, f'{INFER}  asm volatile("cpsid i"); for (;;) {{ asm volatile(""); }}\n')
     assert_caught(workshop.run("--timeout", "3"), workshop, 6, "Runner", "Method 'forward' loaded")
 
 

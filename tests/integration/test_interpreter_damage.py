@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import pte
+from ethosu_sdk import proc, pte
 from ethosu_sdk.errors import InputError
 from tests.conftest import ZooPte
 from tests.interpreter_models import Array
-from tests.interpreter_programs import every_feature
+from tests.interpreter_programs import FEATURES, every_feature
 from tests.interpreter_runner import FIRMWARE, Interpreter, Run, build_runner, same_bits
 
 pytestmark = pytest.mark.torch
@@ -22,7 +22,8 @@ _KERNEL_API = (FIRMWARE / "kernels" / "kernel_api.hpp").read_text(encoding="utf-
 STATUS_NAMES = frozenset(
     re.findall(r"^  (\w+),", _KERNEL_API.partition("enum class Status")[2], re.MULTILINE)
 )
-RUN_LIMIT_S = 20.0
+RUN_LIMIT_S = 60.0
+DAMAGED_FILES = 5000  # of each program
 
 
 Programs = dict[str, tuple[bytes, list[Array]]]
@@ -53,33 +54,24 @@ def _survives(interpreter: Interpreter, program: bytes, inputs: list[Array], pla
     return run
 
 
-def test_single_byte_damage(interpreter: Interpreter, programs: Programs) -> None:
-    """One byte changed: never a crash or a hang under the address and undefined-behaviour sanitizers.
+@pytest.mark.parametrize("name", FEATURES)
+def test_damage(interpreter: Interpreter, programs: Programs, tmp_path: Path, name: str) -> None:
+    """Bits, bytes and words changed, alone and several at once: no crash, no hang, no error without a reason.
 
-    A changed constant or size can be a valid program with another result, which only the model's digest can show;
-    so the bytes of the result are compared only where the change is undone (the control at the end).
+    Changed constants and sizes can make a valid program with another result, which only the model's digest can
+    show; so results are not compared here, but one run each must have been fine and one refused.
     """
-    generator = random.Random(20260101)
-    statuses: dict[str, int] = {}
-    for program, inputs in programs.values():
-        planned = _planned(program)
-        original = _survives(interpreter, program, inputs, planned)
-        assert original.status == "ok", original.reason
-        for _ in range(60):
-            # Structure lies at the front of the file, and is what can mislead a reader.
-            position = generator.randrange(min(len(program), 4096))
-            damaged = bytearray(program)
-            damaged[position] ^= generator.choice([0x01, 0x80, 0xFF, generator.randrange(1, 256)])
-            run = _survives(interpreter, bytes(damaged), inputs, planned)
-            statuses[run.status] = statuses.get(run.status, 0) + 1
-        again = _survives(interpreter, program, inputs, planned)
-        assert all(
-            same_bits(found, first) for found, first in zip(again.outputs, original.outputs, strict=True)
-        )
-    assert sum(statuses.values()) == 360
-    # The damage was felt: errors of several kinds, and not everything was refused.
-    assert len(statuses) >= 4, statuses
-    assert statuses["ok"] < 300, statuses
+    program, _ = programs[name]
+    (tmp_path / "model.pte").write_bytes(program)
+    planned = sum(_planned(program))
+    argv = [str(interpreter.runner.with_name("runtime_damage_test")), str(tmp_path / "model.pte")]
+    result = proc.run([*argv, str(planned), str(DAMAGED_FILES), "1"], timeout_s=500, check=False)
+    assert result.returncode == 0, result.output[-3000:]
+    outcomes = {line.partition(" ")[2]: int(line.split()[0]) for line in result.output.splitlines()}
+    assert sum(outcomes.values()) == DAMAGED_FILES
+    assert set(outcomes) <= {f"{stage} {status}" for stage in ("load", "execute") for status in STATUS_NAMES}
+    assert outcomes["execute ok"] > 0
+    assert outcomes["load bad_program"] > DAMAGED_FILES // 100
 
 
 def test_truncation(interpreter: Interpreter, programs: Programs) -> None:

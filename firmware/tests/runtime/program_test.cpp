@@ -1,112 +1,15 @@
-// The interpreter on programs that no exporter writes: each contradiction is refused by name and in words.
+// The interpreter on small programs: what it computes, and the memory that it is given.
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
-#include <functional>
 #include <vector>
 
-#include "runtime/method.hpp"
-#include "tests/runtime/program_builder.hpp"
+#include "tests/runtime/session.hpp"
 #include "tests/support/check.hpp"
 
 namespace {
 
 using namespace ethosu_sdk;
-using host::ProgramBuilder;
-using host::TensorRow;
-namespace schema = host::schema;
-
-struct alignas(16) Memory {
-  std::uint8_t bytes[4096];
-};
-
-// Adds its arguments but the last, element by element.
-Status sum(KernelContext& context, Span<Value* const> arguments) {
-  if (arguments.size() < 2) {
-    return context.fail(Status::invalid_argument, "too few");
-  }
-  for (const Value* value : arguments) {
-    if (!value->is(ValueKind::tensor)) {
-      return context.fail(Status::invalid_argument, "no tensor");
-    }
-  }
-  const Tensor& output = *arguments[arguments.size() - 1]->tensor;
-  for (std::size_t i = 0; i < 4; ++i) {
-    float total = 0;
-    for (std::size_t n = 0; n + 1 < arguments.size(); ++n) {
-      total += arguments[n]->tensor->as<const float>()[i];
-    }
-    output.as<float>()[i] = total;
-  }
-  return Status::ok;
-}
-
-constexpr runtime::KernelEntry kernels[] = {{"test::sum", "out", sum}, {"test::sum", "", sum}};
-
-class Delegate final : public runtime::Delegate {
- public:
-  Status init(std::uint32_t index, Span<const std::uint8_t> payload) override {
-    last_index = index;
-    last_payload = payload;
-    return refuse_init ? Status::delegate_failed : Status::ok;
-  }
-  Status execute(std::uint32_t, std::uint32_t, Span<Value* const>) override {
-    ++executions;
-    return refuse_execute ? Status::delegate_failed : Status::ok;
-  }
-  const char* error_text() const override { return "because"; }
-
-  std::uint32_t last_index = 99;
-  Span<const std::uint8_t> last_payload;
-  unsigned executions = 0;
-  bool refuse_init = false;
-  bool refuse_execute = false;
-};
-
-// A method with its memory. The file lies at an aligned address and is exactly as long as it says.
-struct Session {
-  explicit Session(const std::vector<std::uint8_t>& content) : size(content.size()) {
-    file.resize(size / sizeof(Memory) + 1);
-    std::copy(content.begin(), content.end(), file.front().bytes);
-  }
-  explicit Session(ProgramBuilder& builder) : Session(builder.finish()) {}
-
-  Status load(std::size_t pool_bytes = sizeof(Memory)) {
-    const Span<std::uint8_t> arenas[] = {{planned[0].bytes, planned_bytes[0]},
-                                         {planned[1].bytes, planned_bytes[1]}};
-    spans[0] = arenas[0];
-    spans[1] = arenas[1];
-    return method.load({file.front().bytes, size}, "forward", {{pool.bytes, pool_bytes}, {spans, 2}},
-                       {kernels, 2}, use_delegate ? &delegate : nullptr);
-  }
-  float* floats(std::size_t arena, std::size_t offset) {
-    return reinterpret_cast<float*>(planned[arena].bytes + offset);
-  }
-
-  std::vector<Memory> file;
-  std::size_t size;
-  Memory pool{};
-  Memory planned[2] = {};
-  std::size_t planned_bytes[2] = {64, 64};
-  Span<std::uint8_t> spans[2];
-  Delegate delegate;
-  bool use_delegate = true;
-  runtime::Method method;
-};
-
-TensorRow at(std::uint32_t offset) {
-  TensorRow row;
-  row.offset_low = offset;
-  return row;
-}
-
-// Two inputs and their sum.
-void add_two(ProgramBuilder& builder) {
-  builder.inputs = {builder.tensor(at(0)), builder.tensor(at(16))};
-  builder.outputs = {builder.tensor(at(32))};
-  builder.add_operator("test::sum", "out");
-  builder.call(0, {builder.inputs[0], builder.inputs[1], builder.outputs[0]});
-}
+using namespace ethosu_sdk::host;
 
 void test_good_program() {
   for (const bool extended : {true, false}) {
@@ -160,6 +63,36 @@ void test_every_truncation() {
   }
 }
 
+// FlatBuffers' verifier lets a vector of 64-bit items begin at any multiple of 4.
+void test_misaligned_list() {
+  ProgramBuilder builder;
+  builder.extended_header = false;
+  builder.segments = {};
+  const std::int64_t marker = 0x1122334455667788;
+  builder.integer(1);
+  builder.integers({1, marker});  // the 1 becomes the length of the moved list
+  std::vector<std::uint8_t> file = builder.finish();
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&marker);
+  const auto found = std::search(file.begin(), file.end(), bytes, bytes + sizeof marker);
+  CHECK(found != file.end());
+  const auto length = static_cast<std::size_t>(found - file.begin()) - 12;
+  CHECK((length + 4) % 8 == 0);
+  // The list's offset field, which names the place of the vector's length, is moved by 4.
+  bool refused = false;
+  for (std::size_t place = 0; place + 4 <= file.size(); place += 4) {
+    std::uint32_t offset = 0;
+    std::memcpy(&offset, file.data() + place, sizeof offset);
+    if (offset != 0 && place + offset == length) {
+      std::vector<std::uint8_t> moved = file;
+      moved[place] = static_cast<std::uint8_t>(moved[place] + 4);
+      Session session(moved);
+      refused = session.load() == Status::bad_program &&
+                std::strcmp(session.method.error_text(), "value 1: a misaligned list") == 0;
+    }
+  }
+  CHECK(refused);
+}
+
 void test_misaligned_memory() {
   ProgramBuilder builder;
   add_two(builder);
@@ -176,193 +109,6 @@ void test_misaligned_memory() {
   std::memmove(session.file.front().bytes + 8, session.file.front().bytes, session.size);
   CHECK(method.load({session.file.front().bytes + 8, session.size}, "forward", {pool, {}}, {kernels, 2},
                     nullptr) == Status::invalid_argument);
-}
-
-struct Refusal {
-  const char* reason;  // a part of the text
-  Status status;
-  std::function<void(ProgramBuilder&)> build;
-};
-
-void check_refusals(const std::vector<Refusal>& refusals) {
-  for (const Refusal& refusal : refusals) {
-    ProgramBuilder builder;
-    refusal.build(builder);
-    Session session(builder);
-    Status status = session.load();
-    if (status == Status::ok) {
-      status = session.method.execute(nullptr);
-    }
-    const bool named = std::strstr(session.method.error_text(), refusal.reason) != nullptr;
-    CHECK(status == refusal.status && named);
-    if (status != refusal.status || !named) {
-      std::printf("  wanted %s '%s', found %s '%s'\n", status_name(refusal.status), refusal.reason,
-                  status_name(status), session.method.error_text());
-    }
-  }
-}
-
-std::function<void(ProgramBuilder&)> with_tensor(const std::function<void(TensorRow&)>& change) {
-  return [change](ProgramBuilder& builder) {
-    TensorRow row;
-    change(row);
-    builder.tensor(row);
-  };
-}
-
-void test_bad_tensors() {
-  const auto bad = Status::bad_program;
-  const auto lacking = Status::unsupported_program;
-  check_refusals({
-      {"value 0: size 0 is -4", bad, with_tensor([](TensorRow& row) { row.sizes = {-4}; })},
-      {"more than 2 GiB", bad, with_tensor([](TensorRow& row) {
-         row.sizes = {65536, 65536, 65536, 65536};  // 2^64 elements: 0 in 64 bits
-         row.dim_order = {0, 1, 2, 3};
-       })},
-      {"more than 2 GiB", bad, with_tensor([](TensorRow& row) {
-         row.sizes = {0, 2000000000, 2000000000};
-         row.dim_order = {0, 1, 2};
-       })},
-      {"reach past planned buffer 1", bad, with_tensor([](TensorRow& row) { row.sizes = {17}; })},
-      {"reach past planned buffer 1", bad, with_tensor([](TensorRow& row) { row.offset_low = 0xFFFFFFF0; })},
-      {"reach past planned buffer 1", bad, with_tensor([](TensorRow& row) { row.offset_high = 1; })},
-      {"planned buffer 2 does not exist", bad, with_tensor([](TensorRow& row) { row.memory_id = 2; })},
-      {"not aligned", bad, with_tensor([](TensorRow& row) { row.offset_low = 2; })},
-      {"dim_order has 2 of 1", bad, with_tensor([](TensorRow& row) {
-         row.dim_order = {0, 1};
-       })},
-      {"no permutation", bad, with_tensor([](TensorRow& row) { row.dim_order = {1}; })},
-      {"no permutation", bad, with_tensor([](TensorRow& row) {
-         row.sizes = {2, 2};
-         row.dim_order = {1, 1};
-       })},
-      {"scalar type 9", lacking, with_tensor([](TensorRow& row) { row.dtype = schema::ScalarType(9); })},
-      {"scalar type -1", lacking, with_tensor([](TensorRow& row) { row.dtype = schema::ScalarType(-1); })},
-      {"storage offset 1", lacking, with_tensor([](TensorRow& row) { row.storage_offset = 1; })},
-      {"rank 17", lacking, with_tensor([](TensorRow& row) { row.sizes.assign(17, 1); })},
-      {"no upper bound", lacking,
-       with_tensor([](TensorRow& row) { row.dynamism = schema::TensorShapeDynamism::DYNAMIC_UNBOUND; })},
-      {"device's memory", lacking,
-       with_tensor([](TensorRow& row) { row.device = schema::DeviceType::CUDA; })},
-      {"data buffer 2 does not exist", bad, with_tensor([](TensorRow& row) {
-         row.memory_id = 0;
-         row.data_buffer = 2;
-       })},
-      {"reaches past segment 0", bad, with_tensor([](TensorRow& row) {
-         row.memory_id = 0;
-         row.data_buffer = 1;
-         row.sizes = {5};
-       })},
-      {"data buffer 7 does not exist", bad, with_tensor([](TensorRow& row) { row.data_buffer = 7; })},
-  });
-}
-
-void test_bad_tables() {
-  const auto bad = Status::bad_program;
-  check_refusals({
-      {"schema version 1", Status::unsupported_program, [](ProgramBuilder& b) { b.version = 1; }},
-      {"planned buffer 1 has -1", bad,
-       [](ProgramBuilder& b) {
-         b.planned = {0, -1};
-       }},
-      {"planned buffer 2 needs 65 bytes and has 64", Status::out_of_memory,
-       [](ProgramBuilder& b) {
-         b.planned = {0, 64, 65};
-       }},
-      {"planned buffer 3 needs 1 bytes and has 0", Status::out_of_memory,
-       [](ProgramBuilder& b) {
-         b.planned = {0, 0, 0, 1};
-       }},
-      {"unknown kind of value 77", bad, [](ProgramBuilder& b) { b.value_of_kind(77, true); }},
-      {"a value without content", bad, [](ProgramBuilder& b) { b.value_of_kind(2, false); }},
-      {"item 0 is value 1 of 1", bad, [](ProgramBuilder& b) { b.integers({1}); }},
-      {"item 0 is value -1 of 1", bad, [](ProgramBuilder& b) { b.tensors({-1}); }},
-      {"item 1 is value 4294967296", bad,
-       [](ProgramBuilder& b) {
-         b.integers({0, 1LL << 32});
-       }},
-      {"input is value 3 of 1", bad, [](ProgramBuilder& b) { b.none(), b.inputs = {3}; }},
-      {"output is value -2 of 1", bad, [](ProgramBuilder& b) { b.none(), b.outputs = {-2}; }},
-      {"no kernel for test::other.out", Status::missing_kernel,
-       [](ProgramBuilder& b) { b.add_operator("test::other", "out"); }},
-      {"no kernel for test::other", Status::missing_kernel,
-       [](ProgramBuilder& b) { b.add_operator("test::other", ""); }},
-      {"delegate 0: no backend 'Other'", Status::missing_delegate,
-       [](ProgramBuilder& b) { b.add_delegate("Other", schema::DataLocation::INLINE, 0); }},
-      {"delegate 0: payload 1 does not exist", bad,
-       [](ProgramBuilder& b) { b.add_delegate("EthosUBackend", schema::DataLocation::INLINE, 1); }},
-      {"delegate 0: payload 0 does not exist", bad,
-       [](ProgramBuilder& b) { b.add_delegate("EthosUBackend", schema::DataLocation(5), 0); }},
-      {"delegate 0: segment 2 does not exist", bad,
-       [](ProgramBuilder& b) { b.add_delegate("EthosUBackend", schema::DataLocation::SEGMENT, 2); }},
-      {"segment 0 (offset 18446744073709551615", bad,
-       [](ProgramBuilder& b) {
-         b.segments[0] = {~0ull, 16};
-         b.add_delegate("EthosUBackend", schema::DataLocation::SEGMENT, 0);
-       }},
-      {"segment 1 (offset 16, 49 bytes) reaches past the file's end", bad,
-       [](ProgramBuilder& b) {
-         b.segments[1] = {16, 49};
-         b.add_delegate("EthosUBackend", schema::DataLocation::SEGMENT, 1);
-       }},
-  });
-}
-
-void test_bad_instructions() {
-  const auto bad = Status::bad_program;
-  check_refusals({
-      {"instruction 0: it calls operator 0 of 0", bad, [](ProgramBuilder& b) { b.call(0, {}); }},
-      {"it calls operator -1", bad, [](ProgramBuilder& b) { b.call(-1, {}); }},
-      {"it calls delegate 0 of 0", bad, [](ProgramBuilder& b) { b.call_delegate(0, {}); }},
-      {"an argument is value 3 of 3", bad,
-       [](ProgramBuilder& b) {
-         add_two(b);
-         b.call(0, {0, 1, 3});
-       }},
-      {"its source is value 0 of 0", bad, [](ProgramBuilder& b) { b.move(0, 0); }},
-      {"its destination is value 1 of 1", bad, [](ProgramBuilder& b) { b.none(), b.move(0, 1); }},
-      {"it jumps to 2 of 1", bad, [](ProgramBuilder& b) { b.jump_if_false(b.boolean(true), 2); }},
-      {"it jumps to -1 of 1", bad, [](ProgramBuilder& b) { b.jump_if_false(b.boolean(true), -1); }},
-      {"its tensor is value 5", bad, [](ProgramBuilder& b) { b.free(5); }},
-      {"it has no content", bad, [](ProgramBuilder& b) { b.instruction_of_kind(1); }},
-      {"it has no content", bad, [](ProgramBuilder& b) { b.instruction_of_kind(200); }},
-      {"instruction 0: the condition is a integer", bad,
-       [](ProgramBuilder& b) { b.jump_if_false(b.integer(0), 1); }},
-      {"instruction 0: it frees a none", bad, [](ProgramBuilder& b) { b.free(b.none()); }},
-      {"more than 1048576 instructions", Status::instruction_limit,
-       [](ProgramBuilder& b) { b.jump_if_false(b.boolean(false), 0); }},
-      {"instruction 0, test::sum.out: no tensor", Status::invalid_argument,
-       [](ProgramBuilder& b) {
-         b.add_operator("test::sum", "out");
-         b.call(0, {b.none(), b.none()});
-       }},
-      {"instruction 0, test::sum: too few", Status::invalid_argument,
-       [](ProgramBuilder& b) {
-         b.add_operator("test::sum", "");
-         b.call(0, {});
-       }},
-      {"argument 1 has no memory", Status::missing_data,
-       [](ProgramBuilder& b) {
-         TensorRow unbound;
-         unbound.memory_id = 0;
-         b.add_operator("test::sum", "out");
-         b.call(0, {b.tensor(at(0)), b.tensor(unbound)});
-       }},
-      {"a tensor in argument 0 has no memory", Status::missing_data,
-       [](ProgramBuilder& b) {
-         TensorRow unbound;
-         unbound.memory_id = 0;
-         b.add_operator("test::sum", "out");
-         b.call(0, {b.tensors({b.tensor(unbound)})});
-       }},
-      {"instruction 1, test::sum.out: argument 0 has no memory", Status::missing_data,
-       [](ProgramBuilder& b) {
-         b.add_operator("test::sum", "out");
-         const std::int32_t tensor = b.tensor(at(0));
-         b.free(tensor);
-         b.call(0, {tensor, tensor});
-       }},
-  });
 }
 
 void test_constants_and_initial_state() {
@@ -450,13 +196,11 @@ int main() {
   test_good_program();
   test_every_pool_size();
   test_every_truncation();
+  test_misaligned_list();
   test_misaligned_memory();
-  test_bad_tensors();
-  test_bad_tables();
-  test_bad_instructions();
   test_constants_and_initial_state();
   test_moves_lists_and_jumps();
   test_delegates();
   test_binding();
-  return host::failed_checks == 0 ? 0 : 1;
+  return failed_checks == 0 ? 0 : 1;
 }

@@ -78,8 +78,14 @@ std::vector<Block> planned_buffers(const char* sizes) {
 class Printer final : public runtime::InstructionObserver {
  public:
   void on_instruction(std::uint32_t index, const char* kind, const char* name) override {
-    std::printf("instruction %" PRIu32 " %s %s\n", index, kind, name);
+    if (printed_++ < limit) {
+      std::printf("instruction %" PRIu32 " %s %s\n", index, kind, name);
+    }
   }
+
+ private:
+  static constexpr unsigned limit = 4096;  // a damaged program may execute a million
+  unsigned printed_ = 0;
 };
 
 int finish(const runtime::Method& method, Status status, const char* stage) {
