@@ -90,7 +90,7 @@ def _record(path: Path, program: pte.Pte, firmware: FirmwareBuild, wall_time_s: 
         "build_key": firmware.build_key,
         "elf": {
             "file": firmware.elf.name,
-            "sha256": records.sha256_file(firmware.elf),
+            "sha256": firmware.elf_sha256,
             "bytes": firmware.elf.stat().st_size,
         },
         "map": {"file": firmware.map.name, "sha256": records.sha256_file(firmware.map)},

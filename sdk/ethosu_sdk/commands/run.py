@@ -30,6 +30,7 @@ OUTPUTS_NAME = "outputs.npz"
 UART_NAME = "uart.log"
 _SIMULATORS = ("auto", "qemu")
 _IDLE_LIMIT_S = 30.0
+RawInputs = tuple[tuple[bytes, ...], ...]  # of each inference, as the program keeps them in memory
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,11 @@ def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, rep
     target = program.target()
     events = simulators.choose_events(target.npu if target else None, options.events)
     built = build.build_in(path, program, options.board, folder, reporter, samples.count)
+    raw = _raw_inputs(built, samples)
     simulator = simulators.create(options.simulator)
     with reporter.stage(f"running {samples.count} inference(s) on {simulator.name}"):
-        result = simulator.run(_request(built, samples, options, events, folder))
-    found = evidence.gather(uart.parse(result.uart), _expected(built, samples), result.exit_code)
+        result = simulator.run(_request(built, raw, options, events, folder))
+    found = evidence.gather(uart.parse(result.uart), _expected(built, raw), result.exit_code)
     outputs = _logical_outputs(found, plan, samples)
     checks = _checks(outputs, expected, options, samples)
     npz.write_npz(folder / OUTPUTS_NAME, {f"output{i}": array for i, array in enumerate(outputs)})
@@ -119,13 +121,13 @@ def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, rep
 
 
 def _request(
-    built: Built, samples: Samples, options: RunOptions, events: Sequence[int], folder: Path
+    built: Built, raw: RawInputs, options: RunOptions, events: Sequence[int], folder: Path
 ) -> SimulationRequest:
-    image = input_image.encode(_raw_inputs(built, samples), events)
+    image = input_image.encode(raw, events)
     symbol = built.firmware.symbols[INPUT_IMAGE_SYMBOL]
     if len(image) > symbol.bytes:
         raise UsageError(
-            f"{samples.count} inferences need {len(image):,} bytes of inputs, there are {symbol.bytes:,}",
+            f"{len(raw)} inferences need {len(image):,} bytes of inputs, there are {symbol.bytes:,}",
             "run them in several parts",
         )
     target = built.program.target()
@@ -141,7 +143,7 @@ def _request(
     )
 
 
-def _raw_inputs(built: Built, samples: Samples) -> tuple[tuple[bytes, ...], ...]:
+def _raw_inputs(built: Built, samples: Samples) -> RawInputs:
     tensors = built.program.plan(build.ENTRY).input_tensors()
     return tuple(
         tuple(run_inputs.physical_bytes(array, tensor) for array, tensor in zip(row, tensors, strict=True))
@@ -160,12 +162,12 @@ def _logical_outputs(
     return run_inputs.stack(arrays, samples.stacked)
 
 
-def _expected(built: Built, samples: Samples) -> evidence.Expected:
+def _expected(built: Built, raw: RawInputs) -> evidence.Expected:
     return evidence.Expected(
         model_sha256=built.program.sha256,
         model_bytes=built.program.size,
         board=built.firmware.board,
-        inferences=_raw_inputs(built, samples),
+        inferences=raw,
         outputs=len(built.program.plan(build.ENTRY).outputs),
     )
 

@@ -52,7 +52,8 @@ def make(facts: RunFacts) -> Record:
     if target is None:
         unavailable.append({"path": "/target", "reason": build.NO_TARGET})
     inputs = [provenance.file_entry("model", facts.path, facts.built.program.sha256)]
-    inputs.append(provenance.file_entry("firmware", facts.built.firmware.elf))
+    firmware = facts.built.firmware
+    inputs.append(provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256))
     tools = [*build.tool_rows(), provenance.tool_entry(facts.simulator.name, version)]
     return {
         **provenance.header(_SCHEMA, status, inputs, tools),
