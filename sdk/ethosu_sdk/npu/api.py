@@ -12,13 +12,15 @@ import numpy.typing as npt
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.execute import WeightCache
 from ethosu_sdk.npu.machine import Counters, Machine
 from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.program import OperationTrace
+from ethosu_sdk.npu.weight_cache import WeightCache
 
 Array = npt.NDArray[Any]
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
+# The size of region 2 is not in the payload; Vela's memory modes give it at most 512 KiB.
+_FAST_SCRATCH_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def load(blob: bytes | memoryview) -> Program:
 def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) -> RunResult:
     """Run a delegate on `inputs`, one array per input in the payload's order, each of the input's size in bytes.
 
-    Only regions 0 (constants) and 1 (scratch) exist: Ethos-U55's memory modes use no others.
+    Regions 0 (constants), 1 (scratch) and 2 (fast scratch) exist: Vela's memory modes use no others.
 
     Raises InputError for inputs that do not fit, CommandError or BusError for a command stream that hardware
     would refuse, WeightStreamError or WeightOrderError for damaged weights, UnsupportedCommand for what the
@@ -78,7 +80,13 @@ def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) 
             raise InputError(f"input {index} has {data.size} bytes where the delegate takes {slot.nbytes}")
         scratch[slot.offset : slot.offset + slot.nbytes] = data
     weights = np.frombuffer(blocks.weights, np.uint8)
-    regions = FixedRegions({vela_blocks.REGION_WEIGHTS: weights, vela_blocks.REGION_SCRATCH: scratch})
+    regions = FixedRegions(
+        {
+            vela_blocks.REGION_WEIGHTS: weights,
+            vela_blocks.REGION_SCRATCH: scratch,
+            vela_blocks.REGION_FAST_SCRATCH: np.zeros(_FAST_SCRATCH_BYTES, np.uint8),
+        }
+    )
     machine = Machine(program.config, regions, program.cache)
     machine.run(bytes(blocks.command_stream))
     outputs = [
@@ -88,4 +96,4 @@ def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) 
         .copy()
         for slot in blocks.outputs
     ]
-    return RunResult(outputs, machine.counters, machine.trace)
+    return RunResult(outputs, machine.counters, tuple(machine.trace))

@@ -28,7 +28,7 @@ class Command:
 
     def field(self, name: str) -> int:
         """The value of one field, unsigned."""
-        return next(field.of(self.bits) for field in self.type.fields if field.name == name)
+        return self.type.field_of[name].of(self.bits)
 
     def describe(self) -> str:
         """One line of a disassembly."""
@@ -36,8 +36,8 @@ class Command:
         return f"{self.offset:#06x}  NPU_{self.type.name:<24} {values}".rstrip()
 
 
-def commands(stream: bytes | memoryview, generation: Generation) -> Iterator[Command]:
-    """The commands of a stream of little-endian 32-bit words, up to its end.
+def commands(stream: bytes | memoryview, generation: Generation, start: int = 0) -> Iterator[Command]:
+    """The commands of a stream of little-endian 32-bit words, from byte `start` (whole words) to its end.
 
     Raises CommandError for an opcode that does not exist and for a stream that ends inside a command.
     """
@@ -45,7 +45,7 @@ def commands(stream: bytes | memoryview, generation: Generation) -> Iterator[Com
         raise CommandError(f"the stream has {len(stream)} bytes, not whole words", len(stream))
     words = struct.unpack(f"<{len(stream) // 4}I", stream)
     types = command_types(generation)
-    position = 0
+    position = start // 4
     while position < len(words):
         word = words[position]
         count = 2 if word >> 14 & 3 == _TWO_WORDS else 1

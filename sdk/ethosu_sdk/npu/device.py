@@ -1,7 +1,8 @@
 """The NPU as software sees it: its register window, interrupt line and PMU in front of the machine.
 
 A job is carried out in full by the write that starts it: software never sees STATUS.state running. Behaviour of
-the registers: comments of Arm's ethosu55_interface.h (ethos-u-core-driver, Apache-2.0).
+the registers: comments of Arm's ethosu55_interface.h (ethos-u-core-driver, Apache-2.0) and, for Ethos-U85, of the
+Linux driver's copy of them.
 """
 
 from __future__ import annotations
@@ -14,31 +15,36 @@ import numpy.typing as npt
 
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.errors import BusError, CommandError, WeightStreamError
-from ethosu_sdk.npu.execute import WeightCache
+from ethosu_sdk.npu.errors import BranchError, BusError, CommandError, WeightStreamError
 from ethosu_sdk.npu.machine import Counters, Machine, Ports
 from ethosu_sdk.npu.memory import Bytes
-from ethosu_sdk.npu.pmu import Pmu
+from ethosu_sdk.npu.pmu import Pmu, pmu_of
 from ethosu_sdk.npu.program import OperationTrace
 from ethosu_sdk.npu.register_table import IDENTIFICATION
 from ethosu_sdk.npu.tables import Register, registers
+from ethosu_sdk.npu.weight_cache import WeightCache
 
 __all__ = ["BusError", "Device", "GuestMemory", "Job", "NpuConfig"]
 
 _WINDOW_BYTES = {"u55": 0x1000, "u85": 0x2000}
-# Hardware shows the shared RAM and the command stream's registers here; this model keeps neither in that form.
-_DEBUG_WINDOW = range(0x400, 0xFC0)
+# Hardware shows its own memory, its units' states and the command stream's registers here; this model keeps none of
+# them in that form.
+_DEBUG_WINDOWS = {
+    "u55": (range(0x400, 0xFC0),),
+    "u85": (range(0x144, 0x14C), range(0x240, 0x2C0), range(0x400, 0xFC0), range(0x1100, 0x1118)),
+}
 _REGIONS = 8
 _ALIGNMENT = 16
 
 # STATUS bits
-_IRQ_RAISED, _BUS_STATUS, _PARSE_ERROR, _END_REACHED, _PMU_IRQ, _WD_FAULT = (
-    1 << bit for bit in (1, 2, 4, 5, 6, 7)
+_IRQ_RAISED, _BUS_STATUS, _PARSE_ERROR, _END_REACHED, _PMU_IRQ, _WD_FAULT, _BRANCH_FAULT = (
+    1 << bit for bit in (1, 2, 4, 5, 6, 7, 9)
 )
-_FATAL = _BUS_STATUS | _PARSE_ERROR | _WD_FAULT
+_FATAL = _BUS_STATUS | _PARSE_ERROR | _WD_FAULT | _BRANCH_FAULT
 _FAULTING_INTERFACE, _FAULTING_CHANNEL, _IRQ_HISTORY = 11, 12, 16
 # CMD bits
-_RUN, _CLEAR_IRQ, _Q_ENABLES = 1 << 0, 1 << 1, 0xC
+_RUN, _CLEAR_IRQ, _STOP_REQUEST, _Q_ENABLES = 1 << 0, 1 << 1, 1 << 4, 0xC
+_AXI_PORT = 1 << 2  # in MEM_ATTR
 
 
 class GuestMemory(Protocol):
@@ -96,12 +102,13 @@ class Device:
     def _reset(self, protection: int) -> None:
         """Soft reset: instant. The pending protection becomes the active one."""
         self._values = dict.fromkeys((register.name for register in self._table.values()), 0)
-        self._values |= IDENTIFICATION
+        self._values |= {name: values[self._config.generation] for name, values in IDENTIFICATION.items()}
         self._values["ID"] = self._config.id_word
         self._values["CONFIG"] = self._config.config_word
         self._values["PROT"] = protection
         self._values["CMD"] = _Q_ENABLES
-        self.pmu = Pmu()
+        self._condition: bool | None = False
+        self.pmu = Pmu(pmu_of(self._config.npu))
 
     @property
     def irq(self) -> bool:
@@ -111,18 +118,23 @@ class Device:
     def read32(self, offset: int) -> int:
         """The register at byte `offset`; 0 where there is none.
 
-        Raises SimulationError for offsets that are no register of this NPU or that only the model lacks.
+        Raises SimulationError for offsets that are no register of this NPU, or whose value only the model lacks.
         """
         register = self._register(offset)
         if register is None:
             return 0
+        if register.name == "COND_STATUS":
+            return self._condition_status()
         return self.pmu.read(register.name) if register.name.startswith("PM") else self._values[register.name]
 
     def write32(self, offset: int, value: int) -> None:
         """Write the register at byte `offset`. Starting a job runs it to its end.
 
         Raises UnsupportedCommand for what only this model cannot do, WeightOrderError for weights that cannot be
-        what the operation needs. What hardware would report sets STATUS and raises nothing.
+        what the operation needs, SimulationError for a request that the model cannot answer honestly. What
+        hardware would report sets STATUS and raises nothing, but for one case: Ethos-U85 has no STATUS bit for
+        weights that cannot be decoded (bit 7, wd_fault, is reserved there), and what it does with them is not
+        documented. WeightStreamError then ends the simulation, as no state of the registers would be true.
         """
         register = self._register(offset)
         if register is None or not register.writable:
@@ -143,13 +155,26 @@ class Device:
         if offset not in self._window or offset % 4:
             raise SimulationError(f"{offset:#x} is not the offset of an NPU register")
         register = self._table.get(offset)
-        if register is None and offset in _DEBUG_WINDOW:
+        if register is None and any(offset in span for span in _DEBUG_WINDOWS[self._config.generation]):
             raise SimulationError(
                 f"the NPU model does not have the debug registers, which include {offset:#x}"
             )
         return register
 
+    def _condition_status(self) -> int:
+        if self._condition is None:
+            raise SimulationError(
+                "the NPU model does not know COND_STATUS: the last job left no single result to decide by"
+            )
+        return int(self._condition)
+
     def _command(self, value: int) -> None:
+        # No command is ever under way between two writes, so a request to stop finds nothing to stop.
+        if value & _RUN and value & _STOP_REQUEST:
+            raise SimulationError(
+                "CMD both starts a job and requests a stop: the NPU model cannot tell which comes first",
+                "write transition_to_running_state and stop_request one after the other",
+            )
         self._values["CMD"] = value
         self._values["STATUS"] &= ~(value & 0xFFFF << _IRQ_HISTORY)
         if value & _CLEAR_IRQ:
@@ -159,25 +184,34 @@ class Device:
             self._run()
 
     def _run(self) -> None:
+        self.pmu.check()
         regions = _GuestRegions(
             self._memory, [self._address(f"BASEP{n}", f"BASEP_HI{n}") for n in range(_REGIONS)]
         )
         machine = Machine(self._config, regions, self._cache, Ports(self._port, self._command_port()))
-        status, error = _END_REACHED, ""
-        position = None
-        try:
-            machine.run(self._stream())
-        except CommandError as problem:
-            status, error, position = _PARSE_ERROR, problem.message, problem.offset
-        except WeightStreamError as problem:
-            status, error = _WD_FAULT, problem.message
-        except BusError as problem:
-            status, error = _BUS_STATUS | self._fault(problem), problem.message
-        self._values["QREAD"] = machine.position if position is None else position
+        status, error, position = self._outcome(machine)
+        self._values["QREAD"] = position
+        self._condition = machine.result_flag
         self.pmu.count(machine.counters)
         status |= _IRQ_RAISED | machine.irq_mask << _IRQ_HISTORY | (_PMU_IRQ if self.pmu.irq else 0)
         self._values["STATUS"] |= status
-        self.jobs.append(Job(self._values["STATUS"], error, machine.counters, machine.trace))
+        self.jobs.append(Job(self._values["STATUS"], error, machine.counters, tuple(machine.trace)))
+
+    def _outcome(self, machine: Machine) -> tuple[int, str, int]:
+        """Run the command stream: bits for STATUS, the reason of a failure, and where the queue stopped."""
+        try:
+            machine.run(self._stream())
+        except BranchError as problem:
+            return _BRANCH_FAULT, problem.message, problem.offset
+        except CommandError as problem:
+            return _PARSE_ERROR, problem.message, problem.offset
+        except WeightStreamError as problem:
+            if self._config.generation == "u85":  # see write32
+                raise
+            return _WD_FAULT, problem.message, machine.position
+        except BusError as problem:
+            return _BUS_STATUS | self._fault(problem), problem.message, machine.position
+        return _END_REACHED, "", machine.position
 
     def _fault(self, problem: BusError) -> int:
         """STATUS.faulting_interface and STATUS.faulting_channel."""
@@ -197,8 +231,14 @@ class Device:
         return self._values[high] << 32 | self._values[low]
 
     def _port(self, region: int) -> int:
-        """The AXI port that a region's traffic takes: settings 0 and 1 of REGIONCFG are port 0, 2 and 3 port 1."""
-        return self._values["REGIONCFG"] >> (2 * region) >> 1 & 1
+        """The AXI port that a region's traffic takes, by its two bits in REGIONCFG."""
+        return self._port_of_setting(self._values["REGIONCFG"] >> (2 * region) & 3)
 
     def _command_port(self) -> int:
-        return self._values["QCONFIG"] >> 1 & 1
+        return self._port_of_setting(self._values["QCONFIG"])
+
+    def _port_of_setting(self, setting: int) -> int:
+        """Settings 0 and 1 are port 0 and the others port 1; Ethos-U85 looks the port up in MEM_ATTR instead."""
+        if self._config.generation == "u85":
+            return int(bool(self._values[f"MEM_ATTR{setting}"] & _AXI_PORT))
+        return setting >> 1

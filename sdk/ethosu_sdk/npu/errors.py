@@ -32,6 +32,10 @@ class CommandError(InputError):
         self.offset = offset
 
 
+class BranchError(CommandError):
+    """A branch to where there is no command (STATUS.branch_fault on Ethos-U85)."""
+
+
 class Channel(IntEnum):
     """What an access to memory is for, as STATUS.faulting_channel numbers it (Arm's ethosu55_interface.h)."""
 

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.execute import Executor, WeightCache
+from ethosu_sdk.npu.errors import BranchError, UnsupportedCommand
+from ethosu_sdk.npu.execute import Executor
 from ethosu_sdk.npu.memory import Memory, Regions, Traffic
-from ethosu_sdk.npu.program import OperationList, OperationTrace, operations
+from ethosu_sdk.npu.program import Branch, OperationTrace, Segment, segment
+from ethosu_sdk.npu.weight_cache import WeightCache
+
+_MOST_STEPS = 16384  # operations and branches of a job that branches: a loop that never ends must
 
 
 @dataclass
@@ -47,11 +51,12 @@ class Machine:
         self._config = config
         self._cache = cache
         self._ports = ports
-        self._memory = Memory(regions, config.shram_kib * 1024, self._count)
+        self._memory = Memory(regions, config.own_bytes, self._count)
         self.counters = Counters()
-        self.trace: tuple[OperationTrace, ...] = ()
+        self.trace: list[OperationTrace] = []
         self.position = 0
         self.irq_mask = 0
+        self.result_flag: bool | None = None  # COND_STATUS; None when it is not known
 
     def run(self, stream: bytes) -> None:
         """Run `stream` to its NPU_OP_STOP. `position` then is the byte offset behind it.
@@ -59,27 +64,60 @@ class Machine:
         Raises CommandError, BusError, WeightStreamError, WeightOrderError or UnsupportedCommand; `position` then
         is the offset of the operation that failed, and `trace` and `counters` hold those before it.
         """
-        program = operations(stream, self._config)
-        self._cache.prepare(program.operations, self._memory.unobserved(), self._config)
         executor = Executor(self._config, self._memory, self._cache)
-        done = 0
+        entry = part = segment(stream, self._config)
+        # What follows a segment depends on the branch alone: loops need not look it up by all their registers.
+        known = {id(entry): entry}  # keeps them, and so their ids, alive
+        followers: dict[tuple[int, bool], Segment] = {}
+        steps = 0
+        while True:
+            self._run_segment(part, executor)
+            if part.branch is None:
+                return
+            steps += 1 + len(part.operations)
+            if steps > _MOST_STEPS:
+                raise UnsupportedCommand("NPU_OP_BRANCH", self.position, 1, f"more than {_MOST_STEPS} steps")
+            taken = self._takes(part.branch, executor)
+            if (id(part), taken) not in followers:
+                start = _target(part.branch, len(stream)) if taken else part.end
+                follower = segment(stream, self._config, start, part.registers)
+                followers[id(part), taken] = known.setdefault(id(follower), follower)
+            part = followers[id(part), taken]
+
+    def _run_segment(self, part: Segment, executor: Executor) -> None:
+        self._cache.prepare(part.operations, self._memory.unobserved(), self._config)
+        start, done = self.position, 0
         try:
-            for op in program.operations:
+            for op in part.operations:
                 self.position = op.offset
                 executor.run(op)
                 done += 1
-            self.position = program.stop_offset + 4
-            self.irq_mask = program.irq_mask
+            self.position = part.end
+            self.irq_mask |= part.irq_mask
         finally:
-            self._add_up(program, done)
+            self.result_flag = executor.result_flag
+            self._add_up(part.traces[:done], max(0, self.position - start))
 
-    def _add_up(self, program: OperationList, done: int) -> None:
-        self.trace = program.traces if done == len(program.traces) else program.traces[:done]
-        self.counters.move(self._ports.commands, False, self.position)
-        for row in self.trace:
+    def _takes(self, branch: Branch, executor: Executor) -> bool:
+        if not branch.conditional:
+            return True
+        if executor.result_flag is None:
+            raise UnsupportedCommand("NPU_OP_BRANCH", branch.offset, 1, "no single result to decide by")
+        return executor.result_flag
+
+    def _add_up(self, traces: tuple[OperationTrace, ...], command_bytes: int) -> None:
+        self.trace.extend(traces)
+        self.counters.move(self._ports.commands, False, command_bytes)
+        for row in traces:
             self.counters.total_cycles += row.total_cycles
             self.counters.mac_cycles += row.mac_cycles
             self.counters.macs += row.macs
 
     def _count(self, traffic: Traffic) -> None:
         self.counters.move(self._ports.region(traffic.region), traffic.is_write, traffic.length)
+
+
+def _target(branch: Branch, length: int) -> int:
+    if branch.target % 4 or branch.target >= length:
+        raise BranchError(f"a branch to byte {branch.target} of {length}, taken", branch.offset)
+    return branch.target

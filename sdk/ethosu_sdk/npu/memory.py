@@ -1,4 +1,4 @@
-"""The NPU's view of memory: regions and shared RAM, with every access checked before it happens."""
+"""The NPU's view of memory: regions and its own memory, with every access checked before it happens."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from ethosu_sdk.npu.operation import FeatureMap, Shape
 
 Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
+Offsets = npt.NDArray[np.int64]
 BRICK = 16  # channels of one NHCWB16 brick
 _WRITING = frozenset({Channel.OFM, Channel.COPY_WRITE})
-_SHRAM_POISON = 0xA5  # what was never written shows
+_POISON = 0xA5  # what was never written shows
 _MAX_ELEMENTS = 1 << 26  # far beyond any model: a stride of zero must not exhaust the host
 
 
@@ -36,13 +37,13 @@ class Traffic:
 
 
 class Memory:
-    """Regions plus the NPU's own shared RAM. `observer` is told of every transfer."""
+    """Regions plus the NPU's own memory. `observer` is told of every transfer."""
 
     def __init__(
-        self, regions: Regions, shram_bytes: int, observer: Callable[[Traffic], None] | None = None
+        self, regions: Regions, own_bytes: int, observer: Callable[[Traffic], None] | None = None
     ) -> None:
         self._regions = regions
-        self.shram: Bytes = np.full(shram_bytes, _SHRAM_POISON, np.uint8)
+        self.own: Bytes = np.full(own_bytes, _POISON, np.uint8)
         self._observer = observer
 
     def unobserved(self) -> Memory:
@@ -54,13 +55,31 @@ class Memory:
             self._observer(Traffic(region, is_write, length))
 
     def _store_of(self, region: int | None) -> Bytes:
-        return self.shram if region is None else self._regions[region]
+        return self.own if region is None else self._regions[region]
 
     def span(self, region: int | None, address: int, length: int, channel: Channel) -> Bytes:
-        """`length` bytes of a region (None: shared RAM), as a view. BusError unless all exist."""
+        """`length` bytes of a region (None: the NPU's own memory), as a view. BusError unless all exist."""
         store = self._checked(region, address, address + length, channel)
         self._note(region, channel in _WRITING, length)
         return store[address : address + length]
+
+    def check_size(self, region: int | None, length: int, channel: Channel) -> None:
+        """Refuse a transfer of more bytes than the region has: strides of zero must not exhaust the host."""
+        store = self._checked(region, 0, 0, channel)
+        if length > store.size:
+            raise BusError(f"{channel.name} access to {length} bytes of {_name(region)}", region, channel)
+
+    def gather(self, region: int | None, starts: Offsets, length: int, channel: Channel) -> Bytes:
+        """`length` bytes from each of the addresses `starts`: an array of the shape of `starts`, and `length`."""
+        store = self._checked(region, int(starts.min()), int(starts.max()) + length, channel)
+        self._note(region, False, starts.size * length)
+        return store[starts[..., None] + np.arange(length)]
+
+    def scatter(self, region: int | None, starts: Offsets, data: Bytes, channel: Channel) -> None:
+        """The reverse of :meth:`gather`, row after row."""
+        store = self._checked(region, int(starts.min()), int(starts.max()) + data.shape[-1], channel)
+        self._note(region, True, data.size)
+        store[starts[..., None] + np.arange(data.shape[-1])] = data
 
     def _checked(self, region: int | None, first: int, last: int, channel: Channel) -> Bytes:
         """The region's store, once bytes `first` to `last` of it are known to exist."""
@@ -145,7 +164,7 @@ class Memory:
 
 
 def _name(region: int | None) -> str:
-    return "the shared RAM" if region is None else f"region {region}"
+    return "the NPU's own memory" if region is None else f"region {region}"
 
 
 def _tiles(feature_map: FeatureMap, height: int, width: int) -> Iterator[tuple[slice, slice, int]]:

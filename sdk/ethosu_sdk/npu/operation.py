@@ -19,18 +19,24 @@ class Rounding(Enum):
 
     DOUBLE = "double"  # TOSA DOUBLE_ROUND
     NATURAL = "natural"  # half up; TOSA SINGLE_ROUND
+    DOWN = "down"  # towards minus infinity: a plain shift
 
 
 class PoolMode(Enum):
-    """Pooling modes, by the number in NPU_OP_POOL."""
+    """Pooling modes, by the number in NPU_OP_POOL. Ethos-U55 and Ethos-U65 have the first three."""
 
     MAX = 0
     AVERAGE = 1
     REDUCE_SUM = 2
+    SUM = 3
+    NONE = 4
+    MIN = 5
+    ARGMAX_X = 6
+    ARGMAX_Y = 7
 
 
 class ElementwiseMode(Enum):
-    """Elementwise modes, by the number in NPU_OP_ELEMENTWISE."""
+    """Elementwise modes, by the number in NPU_OP_ELEMENTWISE. Ethos-U55 and Ethos-U65 have them up to SHL."""
 
     MUL = 0
     ADD = 1
@@ -42,21 +48,43 @@ class ElementwiseMode(Enum):
     CLZ = 7
     SHR = 8
     SHL = 9
+    LSR = 10
+    DIV = 11
+    EQ = 16
+    NE = 17
+    GE = 18
+    GT = 19
+    AND = 33
+    OR = 34
+    XOR = 35
+    NOT = 36
+    AND_NOT = 42
 
 
-UNARY = (ElementwiseMode.LRELU, ElementwiseMode.ABS, ElementwiseMode.CLZ)
-SCALES_OPERANDS = (ElementwiseMode.ADD, ElementwiseMode.SUB)
+class ResizeMode(Enum):
+    """Interpolation, by the number in NPU_OP_RESIZE."""
+
+    BILINEAR = 0
+    REPLICATE = 1
+    NEAREST = 2
+
+
+Mode = PoolMode | ElementwiseMode | ResizeMode
+
+UNARY = frozenset({ElementwiseMode.LRELU, ElementwiseMode.ABS, ElementwiseMode.CLZ, ElementwiseMode.NOT})
 # These bring their result to the OFM as it is.
-UNSCALED = (ElementwiseMode.SHR, ElementwiseMode.SHL)
+UNSCALED = frozenset({ElementwiseMode.SHR, ElementwiseMode.SHL})
 
 
 class Kind(Enum):
     """What a block operation computes."""
 
     CONV = "conv"
+    MATMUL = "matmul"  # NPU_OP_CONV whose weights are IFM2
     DEPTHWISE = "depthwise"
     POOL = "pool"
     ELEMENTWISE = "elementwise"
+    RESIZE = "resize"
 
 
 @dataclass(frozen=True)
@@ -65,6 +93,7 @@ class FeatureMap:
 
     Four tiles: columns from `width0` on use bases 1 and 3, rows from `height0` (left) or `height1` (right) on use
     bases 2 and 3. `bricks` is NHCWB16: 16 channels together, `stride_c` from one brick to the next.
+    With `chain`, the feature map is in that chaining buffer of Ethos-U85 and has no address.
     """
 
     region: int
@@ -78,6 +107,7 @@ class FeatureMap:
     dtype: np.dtype[Any]
     bricks: bool
     zero_point: int
+    chain: int | None = None
 
 
 @dataclass(frozen=True)
@@ -128,10 +158,61 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Output:
-    """The output stage: scale, round, add the zero point, clamp, look up.
+class WeightStreams:
+    """The compressed weights: one stream per core, or for the fast format a single one.
 
-    `scale` None takes scale and shift per channel from the scale stream; `scaled` False skips scaling.
+    `fast` is Ethos-U85's fixed-width format, `sparse` its 2:4 sparsity.
+    """
+
+    streams: tuple[Stream, ...]
+    fast: bool = False
+    sparse: bool = False
+
+
+class ScaleFormat(Enum):
+    """What the ten bytes of a scale entry hold: (bits of the signed bias, bits of the unsigned scale)."""
+
+    BIAS_40 = (40, 32)  # Ethos-U55 and Ethos-U65
+    BIAS_32 = (32, 31)  # Ethos-U85, 32-bit accumulators
+    BIAS_48 = (48, 15)  # Ethos-U85, 48-bit accumulators
+
+
+@dataclass(frozen=True)
+class ScaleStreams:
+    """Bias, scale and shift of every OFM channel. With two streams, even channels are in the first."""
+
+    streams: tuple[Stream, ...]
+    format: ScaleFormat
+
+
+@dataclass(frozen=True)
+class Lut:
+    """A look-up table at byte `address` of the NPU's own memory.
+
+    An 8-bit `index` selects one of 256 results. A 16-bit one is interpolated between 512 points, each a word with
+    the base in its low and the slope in its high half.
+    """
+
+    address: int
+    index: np.dtype[Any]
+    result: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Multiply by `scale`, then shift right by `shift` with rounding."""
+
+    scale: int
+    shift: int
+    rounding: Rounding
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output stage: scale, round, add the zero point, clamp, look up, reverse, transpose.
+
+    `scale` None takes scale and shift per channel from the scale stream; `scaled` False skips scaling. `reverse` is
+    an axis of (height, width, depth), `transpose` an order of them; memory holds the result of both.
     """
 
     scaled: bool
@@ -139,56 +220,61 @@ class Output:
     shift: int
     rounding: Rounding
     clamp: tuple[int, int] | None
-    lut: int | None  # slot in units of 256 bytes
+    lut: Lut | None = None
+    reverse: int | None = None
+    transpose: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True)
-class OperandScaling:
-    """How ADD and SUB bring their operands to one scale (IFM_PRECISION.scale_mode).
+class Operand:
+    """An operand of an elementwise operation: a feature map that may be broadcast, or a scalar.
 
-    `wide` names the operand ("a" or "b") that is scaled by the 32 bits of `scale_a` and by `shift`; the other is
-    shifted left by `partner_shift`. With `wide` None, both are multiplied, by the 16 bits of their scale.
+    `scaling` None takes the values (without their zero point) as they are.
     """
 
-    wide: str | None
-    scale_a: int
-    scale_b: int
-    shift: int
-    rounding: Rounding
-    partner_shift: int
+    feature_map: FeatureMap
+    broadcast: tuple[bool, bool, bool] = (False, False, False)  # height, width, depth
+    scalar: int | None = None
+    scaling: Scaling | None = None
 
 
 @dataclass(frozen=True)
-class SecondOperand:
-    """IFM2 of an elementwise operation: a feature map that may be broadcast, or a scalar."""
+class ResizeAxis:
+    """Sampling along one axis: OFM position o lies at IFM position (o * step + offset) / denominator."""
 
-    feature_map: FeatureMap
-    broadcast: tuple[bool, bool, bool]  # height, width, depth
-    scalar: int | None
-    is_operand_a: bool
+    step: int
+    offset: int
+    denominator: int
 
 
 @dataclass(frozen=True)
 class BlockOp:
-    """Convolution, depthwise convolution, pooling or elementwise operation."""
+    """Everything but a DMA transfer."""
 
     offset: int  # of the operation in the command stream, bytes
     kind: Kind
-    mode: PoolMode | ElementwiseMode | None
-    shape: Shape  # of the OFM
+    mode: Mode | None
+    shape: Shape  # of the OFM, before it is reversed and transposed
     ifm: FeatureMap
     ifm_depth: int
     ofm: FeatureMap
     kernel: Kernel
     padding: Padding
     upscale: int  # 0 none, 1 nearest, 2 zeros
-    weights: Stream | None
-    scales: Stream | None
+    weights: WeightStreams | None
+    scales: ScaleStreams | None
     output: Output
-    operands: OperandScaling | None
-    ifm2: SecondOperand | None
+    operands: tuple[Operand, ...]  # of an elementwise operation: A, or A and B
+    ifm2: FeatureMap | None  # second operand, matrix of a MATMUL, or where `accumulates` starts from
+    accumulates: bool  # the accumulators start with IFM2 instead of 0
+    divides: bool  # AVERAGE: divides by the number of elements that are not padding
+    resize: tuple[ResizeAxis, ResizeAxis] | None  # along height and width
     block: Shape  # OFM block: shapes the weight order and the cycle estimate
+    micro_block: Shape  # of the OFM: likewise
     accumulator_bits: int
+    blockdep: int  # blocks of the operation before that may still be in work
+    continues: bool = False  # the accumulators start with what the operation before left in them
+    is_partial: bool = False  # the sums stay in the accumulators; nothing is written
 
     @property
     def name(self) -> str:
@@ -199,18 +285,48 @@ class BlockOp:
     def ifm_shape(self) -> Shape:
         """The IFM after upscaling and without padding: there is no register, it follows from the OFM."""
         height, width, depth = self.shape
+        kernel, padding = self.kernel, self.padding
         if self.kind is Kind.ELEMENTWISE:
             return self.shape
-        kernel, padding = self.kernel, self.padding
+        if self.kind is Kind.RESIZE:
+            return kernel.height, kernel.width, depth
         rows = (height - 1) * kernel.stride_y + kernel.dilated_height - padding.top - padding.bottom
         columns = (width - 1) * kernel.stride_x + kernel.dilated_width - padding.left - padding.right
-        takes_all = self.kind is Kind.CONV or self.mode is PoolMode.REDUCE_SUM
-        return rows, columns, self.ifm_depth if takes_all else depth
+        return rows, columns, self.ifm_depth if self.takes_all_channels else depth
+
+    @property
+    def takes_all_channels(self) -> bool:
+        """Whether every OFM channel depends on all IFM channels."""
+        return self.kind in (Kind.CONV, Kind.MATMUL) or self.mode is PoolMode.REDUCE_SUM
+
+    @property
+    def stored_shape(self) -> Shape:
+        """The OFM's shape in memory: transposed."""
+        height, width, depth = (self.shape[axis] for axis in self.output.transpose or (0, 1, 2))
+        return height, width, depth
+
+
+@dataclass(frozen=True)
+class DmaIndex:
+    """Row numbers of an indexed DMA: int32 values of 0 to `maximum` at `address`.
+
+    `plane_stride` is from one plane's indices to the next plane's, in bytes. `scatters`: they number the target's
+    rows, else the source's.
+    """
+
+    region: int
+    address: int
+    maximum: int
+    plane_stride: int
+    scatters: bool
 
 
 @dataclass(frozen=True)
 class DmaOp:
-    """A copy of `length` bytes; a region of None is the shared RAM."""
+    """Copies of `length` bytes, `counts` (planes, rows) of them; a region of None is the NPU's own memory.
+
+    Strides are in bytes from plane to plane and from row to row.
+    """
 
     offset: int
     source_region: int | None
@@ -218,6 +334,10 @@ class DmaOp:
     target_region: int | None
     target: int
     length: int
+    counts: tuple[int, int] = (1, 1)
+    source_strides: tuple[int, int] = (0, 0)
+    target_strides: tuple[int, int] = (0, 0)
+    index: DmaIndex | None = None
 
     name = "DMA"
 

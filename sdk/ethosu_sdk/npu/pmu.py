@@ -1,12 +1,12 @@
-"""The performance monitoring unit: its events, what this model can say about them, and its registers."""
+"""The performance monitoring unit: what each NPU can count, what this model can say about it, and the registers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.npu.event_table import EVENTS_U55
+from ethosu_sdk.errors import SimulationError, UsageError
+from ethosu_sdk.npu.event_table import EVENTS_U55, EVENTS_U85
 from ethosu_sdk.npu.machine import Counters
 
 
@@ -24,12 +24,37 @@ class Event:
     beat_bytes: int = 0
 
 
-_BEAT_BYTES = 8  # AXI ports of Ethos-U55 are 64 bits wide
-NO_EVENT, CYCLE, NPU_IDLE, NPU_ACTIVE, MAC_ACTIVE = 0, 17, 32, 35, 48
-# (port, is write) → event; REGIONCFG says which port a region uses.
+NO_EVENT, CYCLE, NPU_IDLE, NPU_ACTIVE, MAC_ACTIVE, WD_ACTIVE = 0, 17, 32, 35, 48, 80
+# (AXI port, is write) → event. Ethos-U85 calls port 0 SRAM and port 1 EXT, and counts all of a kind together.
 BEATS: Mapping[tuple[int, bool], int] = {(0, False): 130, (0, True): 135, (1, False): 386, (1, True): 391}
-# What the model counts. Every other event reads 0, which then says nothing about the hardware.
+# What the model counts. Every other event reads 0, which then says nothing about the hardware. NPU_IDLE is among
+# those: between jobs the hardware counts the time that the processor takes, which no functional simulator knows.
 KNOWN_EVENTS = frozenset({CYCLE, NPU_ACTIVE, MAC_ACTIVE, *BEATS.values()})
+
+
+@dataclass(frozen=True)
+class PmuKind:
+    """The PMU of one product: events by number, event counters, and what ExecuTorch's runner counts."""
+
+    events: Mapping[int, Event]
+    event_counters: int
+    beat_bytes: int
+    default_events: tuple[int, ...]
+
+    def beats(self, length: int) -> int:
+        """Data beats for `length` bytes, moved once and without gaps: a lower bound of what hardware needs."""
+        return -(-length // self.beat_bytes)
+
+    def value(self, event: int, counters: Counters) -> int:
+        """How often `event` happened; 0 for events that are not modelled."""
+        if event in (CYCLE, NPU_ACTIVE):
+            return counters.total_cycles
+        if event == MAC_ACTIVE:
+            return counters.mac_cycles
+        for key, number in BEATS.items():
+            if event == number:
+                return self.beats(counters.bytes_moved.get(key, 0))
+        return 0
 
 
 def _unit(name: str) -> str:
@@ -38,40 +63,38 @@ def _unit(name: str) -> str:
     return "events" if "_TRANS_" in name or name.startswith("ECC") else "cycles"
 
 
-def _event(text: str) -> Event:
-    number, name = text.split()
-    beats = int(number) in BEATS.values()
-    return Event(int(number), name, _unit(name), int(number) in KNOWN_EVENTS, _BEAT_BYTES if beats else 0)
+def _events(table: str, beat_bytes: int) -> dict[int, Event]:
+    found = {}
+    for row in table.replace("\n", " ").strip().split(", "):
+        number, name = row.split()
+        event = int(number)
+        width = beat_bytes if event in BEATS.values() else 0
+        found[event] = Event(event, name, _unit(name), event in KNOWN_EVENTS, width)
+    return found
 
 
-EVENTS: Mapping[int, Event] = {
-    event.number: event for event in map(_event, EVENTS_U55.replace("\n", " ").strip().split(", "))
+# The defaults are those of ExecuTorch 1.5.1's executor_runner. AXI ports are 64 bits wide on Ethos-U55, else 128.
+_DEFAULTS_U55 = (130, 386, 135, NPU_IDLE)
+_DEFAULTS_U85 = (130, 135, 386, 391, NPU_IDLE, MAC_ACTIVE, WD_ACTIVE)
+PMUS: Mapping[str, PmuKind] = {
+    "ethos-u55": PmuKind(_events(EVENTS_U55, 8), 4, 8, _DEFAULTS_U55),
+    "ethos-u65": PmuKind(_events(EVENTS_U55, 16), 4, 16, _DEFAULTS_U55),
+    "ethos-u85": PmuKind(_events(EVENTS_U85, 16), 8, 16, _DEFAULTS_U85),
 }
-# What ExecuTorch 1.5.1's executor_runner counts on Ethos-U55 and Ethos-U65.
-DEFAULT_EVENTS = (130, 386, 135, 32)
-EVENT_COUNTERS = 4
 
 
-def beats(length: int) -> int:
-    """Data beats for `length` bytes, moved once and without gaps: a lower bound of what hardware needs."""
-    return -(-length // _BEAT_BYTES)
-
-
-def event_value(event: int, counters: Counters) -> int:
-    """How often `event` happened; 0 for events that are not modelled."""
-    if event in (CYCLE, NPU_ACTIVE):
-        return counters.total_cycles
-    if event == MAC_ACTIVE:
-        return counters.mac_cycles
-    for key, number in BEATS.items():
-        if event == number:
-            return beats(counters.bytes_moved.get(key, 0))
-    return 0
+def pmu_of(npu: str) -> PmuKind:
+    """The PMU of `npu`, such as ``"ethos-u55"``. UsageError when it is not known."""
+    if npu not in PMUS:
+        raise UsageError(f"the PMU events of {npu} are not modelled", f"covered are {', '.join(PMUS)}")
+    return PMUS[npu]
 
 
 _ENABLE, _EVENT_RESET, _CYCLE_RESET, _MASK_ENABLE = 1, 2, 4, 8
 _CYCLE_BIT = 1 << 31
 _EVENT_BITS, _CYCLE_BITS = 32, 48
+_EVENT_FIELD = 0x3FF  # PMEVTYPER.ev_type; Ethos-U85 has a selection of parts of the NPU above
+_ONE_CHANNEL = 1 << 10  # PMCAXI_CHAN.bw_ch_sel_en
 # Between jobs no time passes in this model, so these start and stop events all count exactly the jobs' cycles:
 # always (none chosen), while the NPU's clock runs, from NPU_ACTIVE to NPU_IDLE.
 _CYCLE_COUNTER_SPANS = ((NO_EVENT, NO_EVENT), (CYCLE, NO_EVENT), (NPU_ACTIVE, NPU_IDLE))
@@ -80,15 +103,16 @@ _CYCLE_COUNTER_SPANS = ((NO_EVENT, NO_EVENT), (CYCLE, NO_EVENT), (NPU_ACTIVE, NP
 class Pmu:
     """The PMU's registers, by their names: event counters of 32 bits, a cycle counter of 48, overflow flags."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: PmuKind) -> None:
+        self._kind = kind
         self._control = 0
         self._enabled = 0
         self._overflow = 0
         self._interrupt = 0
         self._cycles = 0
-        self._values = [0] * EVENT_COUNTERS
-        self._types = [0] * EVENT_COUNTERS
-        self._plain = {"PMCCNTR_CFG": 0, "PMCAXI_CHAN": 0}
+        self._values = [0] * kind.event_counters
+        self._types = [0] * kind.event_counters
+        self._plain = {"PMCCNTR_CFG": 0, "PMCAXI_CHAN": 0, "PMCLUT": 0}
 
     def read(self, name: str) -> int:
         """The register `name`."""
@@ -97,7 +121,7 @@ class Pmu:
         if name.startswith("PMEVCNTR"):
             return self._values[int(name[-1])]
         return {
-            "PMCR": self._control | EVENT_COUNTERS << 11,
+            "PMCR": self._control | self._kind.event_counters << 11,
             "PMCNTENSET": self._enabled,
             "PMCNTENCLR": self._enabled,
             "PMOVSSET": self._overflow,
@@ -129,7 +153,7 @@ class Pmu:
     def _write_control(self, value: int) -> None:
         self._control = value & (_ENABLE | _MASK_ENABLE)
         if value & _EVENT_RESET:
-            self._values = [0] * EVENT_COUNTERS
+            self._values = [0] * self._kind.event_counters
         if value & _CYCLE_RESET:
             self._cycles = 0
 
@@ -143,28 +167,51 @@ class Pmu:
         """Whether a counter that may interrupt has overflowed."""
         return bool(self._overflow & self._interrupt)
 
-    def count(self, counters: Counters) -> None:
-        """Add what one job did to every counter that is enabled.
-
-        Raises SimulationError when the cycle counter is to start and stop at events that are not modelled.
-        """
-        if not self._control & _ENABLE:
+    def check(self) -> None:
+        """Raise SimulationError when a job is to be counted in a way that the model cannot count."""
+        if not self._control & _ENABLE or not self._enabled:
             return
+        if self._control & _MASK_ENABLE:
+            raise SimulationError(
+                "the NPU model cannot count by NPU_OP_PMU_MASK (PMCR.mask_en)",
+                "count whole jobs, with PMCR.mask_en = 0",
+            )
         if self._enabled & _CYCLE_BIT:
             self._check_cycle_span()
-            total = self._cycles + counters.total_cycles
-            self._overflow |= _CYCLE_BIT if total >> _CYCLE_BITS else 0
-            self._cycles = total & (1 << _CYCLE_BITS) - 1
-        for index, event in enumerate(self._types):
+        for index, selection in enumerate(self._types):
             if self._enabled >> index & 1:
-                total = self._values[index] + event_value(event, counters)
-                self._overflow |= 1 << index if total >> _EVENT_BITS else 0
-                self._values[index] = total & (1 << _EVENT_BITS) - 1
+                self._check_selection(index, selection)
 
     def _check_cycle_span(self) -> None:
-        start, stop = self._plain["PMCCNTR_CFG"] & 0x3FF, self._plain["PMCCNTR_CFG"] >> 16
+        start, stop = self._plain["PMCCNTR_CFG"] & 0xFFFF, self._plain["PMCCNTR_CFG"] >> 16
         if (start, stop) not in _CYCLE_COUNTER_SPANS:
             raise SimulationError(
                 f"the NPU model cannot count cycles from PMU event {start} to PMU event {stop} (PMCCNTR_CFG)",
                 f"count from NPU_ACTIVE ({NPU_ACTIVE}) to NPU_IDLE ({NPU_IDLE})",
             )
+
+    def _check_selection(self, index: int, selection: int) -> None:
+        if selection & ~_EVENT_FIELD:
+            raise SimulationError(
+                f"the NPU model does not know what PMEVTYPER{index} = {selection:#x} selects",
+                f"set nothing but the event, bits {_EVENT_FIELD:#x}",
+            )
+        if selection in BEATS.values() and self._plain["PMCAXI_CHAN"] & _ONE_CHANNEL:
+            raise SimulationError(
+                f"the NPU model cannot count PMU event {selection} for one AXI channel (PMCAXI_CHAN)",
+                "count all channels, with PMCAXI_CHAN.bw_ch_sel_en = 0",
+            )
+
+    def count(self, counters: Counters) -> None:
+        """Add what one job did to every counter that is enabled."""
+        if not self._control & _ENABLE:
+            return
+        if self._enabled & _CYCLE_BIT:
+            total = self._cycles + counters.total_cycles
+            self._overflow |= _CYCLE_BIT if total >> _CYCLE_BITS else 0
+            self._cycles = total & (1 << _CYCLE_BITS) - 1
+        for index, event in enumerate(self._types):
+            if self._enabled >> index & 1:
+                total = self._values[index] + self._kind.value(event, counters)
+                self._overflow |= 1 << index if total >> _EVENT_BITS else 0
+                self._values[index] = total & (1 << _EVENT_BITS) - 1

@@ -1,25 +1,22 @@
-"""A command stream as a list of operations. What does not depend on data is worked out once and kept."""
+"""A command stream as lists of operations. What does not depend on data is worked out once and kept."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ethosu_sdk.npu import cycles
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.decode import Command, commands
-from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
-from ethosu_sdk.npu.operation import Kind, Operation
-from ethosu_sdk.npu.state import Registers, block_operation, dma_operation
+from ethosu_sdk.npu.descriptor import describe
+from ethosu_sdk.npu.errors import CommandError
+from ethosu_sdk.npu.operation import Operation
+from ethosu_sdk.npu.state import Registers, Values
 
-_BLOCK_KINDS = {
-    "OP_CONV": Kind.CONV,
-    "OP_DEPTHWISE": Kind.DEPTHWISE,
-    "OP_POOL": Kind.POOL,
-    "OP_ELEMENTWISE": Kind.ELEMENTWISE,
-}
-# Operations are carried out one after the other, so there is nothing to wait for.
-_WAITS = frozenset({"OP_DMA_WAIT", "OP_KERNEL_WAIT"})
+# Operations are carried out one after the other, so there is nothing to wait for. PMU_MASK hides operations from
+# counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.
+_WITHOUT_EFFECT = frozenset({"OP_DMA_WAIT", "OP_KERNEL_WAIT", "OP_PMU_MASK"})
 
 
 @dataclass(frozen=True)
@@ -34,49 +31,81 @@ class OperationTrace:
 
 
 @dataclass(frozen=True)
-class OperationList:
-    """The operations of one command stream and the trace of each, up to its NPU_OP_STOP at byte `stop_offset`.
+class Branch:
+    """NPU_OP_BRANCH at byte `offset`: goes on at byte `target`, always or only when the last result was not 0."""
 
-    `irq_mask` is the union of the masks of NPU_OP_IRQ and NPU_OP_STOP.
+    offset: int
+    target: int
+    conditional: bool
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The operations from one place of a stream to its NPU_OP_STOP or next branch, and the trace of each.
+
+    `end` is the byte offset behind the last command, `irq_mask` the union of the masks of NPU_OP_IRQ and
+    NPU_OP_STOP, `registers` what the registers hold at the end. `branch` None means the end of the stream's run.
     """
 
     operations: tuple[Operation, ...]
     traces: tuple[OperationTrace, ...]
-    stop_offset: int
+    end: int
     irq_mask: int
+    branch: Branch | None
+    registers: Values
 
 
 @functools.lru_cache(maxsize=32)
-def operations(stream: bytes, config: NpuConfig) -> OperationList:
-    """The operations of `stream`.
+def segment(stream: bytes, config: NpuConfig, start: int = 0, values: Values = ()) -> Segment:
+    """The operations of `stream` from byte `start` on, where the registers hold `values`.
 
     Raises CommandError for a stream that hardware would refuse, UnsupportedCommand for what this model does
     not execute.
     """
-    registers = Registers()
+    registers = Registers(config, values)
     found: list[Operation] = []
     irq_mask = 0
-    for command in commands(stream, config.generation):
+    for command in commands(stream, config.generation, start):
         name = command.type.name
         if not command.type.is_operation:
             registers.set(command)
         elif name in ("OP_IRQ", "OP_STOP"):
             irq_mask |= command.field("mask")
-            if name == "OP_STOP":
-                traces = tuple(_trace(op, config) for op in found)
-                return OperationList(tuple(found), traces, command.offset, irq_mask)
-        elif name not in _WAITS:
-            found.append(_operation(registers, command))
+        elif name not in _WITHOUT_EFFECT and name != "OP_BRANCH":
+            found.append(describe(registers, command))
+        if name in ("OP_STOP", "OP_BRANCH"):
+            traces = tuple(_trace(op, config) for op in found)
+            end = command.offset + 4 * command.type.words
+            return Segment(tuple(found), traces, end, irq_mask, _branch(command), registers.values)
     raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
 
 
-def _operation(registers: Registers, command: Command) -> Operation:
-    name = command.type.name
-    if name in _BLOCK_KINDS:
-        return block_operation(registers, command, _BLOCK_KINDS[name])
-    if name == "OP_DMA_START":
-        return dma_operation(registers, command)
-    raise UnsupportedCommand(f"NPU_{name}", command.offset, command.bits >> 16)
+def operations(stream: bytes, config: NpuConfig) -> Segment:
+    """The operations of `stream` up to its NPU_OP_STOP or its first branch."""
+    return segment(stream, config)
+
+
+def steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation | None]]:
+    """The stream's operations in the order of their places, with what each does; None for waits and the like.
+
+    Branches are not followed. Raises CommandError and UnsupportedCommand as :func:`segment` does.
+    """
+    registers = Registers(config)
+    for command in commands(stream, config.generation):
+        name = command.type.name
+        if not command.type.is_operation:
+            registers.set(command)
+            continue
+        acts = name not in _WITHOUT_EFFECT and name not in ("OP_IRQ", "OP_STOP", "OP_BRANCH")
+        yield command, describe(registers, command) if acts else None
+        if name == "OP_STOP":
+            return
+
+
+def _branch(command: Command) -> Branch | None:
+    if command.type.name != "OP_BRANCH":
+        return None
+    return Branch(command.offset, command.field("branch_target"), bool(command.field("branch_cond")))
 
 
 def _trace(op: Operation, config: NpuConfig) -> OperationTrace:

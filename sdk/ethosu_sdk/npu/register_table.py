@@ -42,6 +42,10 @@ REGISTERS = """
 0x0054 u85  AXI_EXT      rw max_outstanding_read_m1[5:0] max_outstanding_write_m1[12:8] max_beats[17:16]
 0x0060 u85  CFG_SRAM_CAP ro max_outstanding_read_m1[5:0] max_outstanding_write_m1[12:8] max_beats[17:16]
 0x0064 u85  CFG_EXT_CAP  ro max_outstanding_read_m1[5:0] max_outstanding_write_m1[12:8] max_beats[17:16]
+0x0068 u85  CFG_SRAM_HASH*2+8 ro hash_LO[31:6]
+0x006C u85  CFG_SRAM_HASH_HI*2+8 ro hash_HI[7:0]
+0x0078 u85  CFG_EXT_HASH0 ro hash_LO[31:6]
+0x007C u85  CFG_EXT_HASH_HI0 ro hash_HI[7:0]
 0x0080 both BASEP*8+8    rw offset_LO[31:0]
 0x0084 both BASEP_HI*8+8 rw offset_HI[7:0]
 0x0140 both CLKFORCE     rw top_level_clk[0] cc_clk[1] dma_clk[2] mac_clk[3] ao_clk[4] wd_clk[5]
@@ -83,14 +87,15 @@ REGISTERS = """
 0x0FFC both CID3         ro CID3[31:0]
 """
 
-# Values that never change: the identification of the part. REVISION is not public and reads as 0.
+# Values that never change: the identification of the part. REVISION and Ethos-U85's CFG_* registers, which tell how
+# a chip was configured, are not public and read as 0.
 IDENTIFICATION = {
-    "PID0": 0x81,
-    "PID1": 0xB5,
-    "PID2": 0x0B,
-    "PID4": 0x04,
-    "CID0": 0x0D,
-    "CID1": 0xF0,
-    "CID2": 0x05,
-    "CID3": 0xB1,
+    "PID0": {"u55": 0x81, "u85": 0x82},
+    "PID1": {"u55": 0xB5, "u85": 0xB5},
+    "PID2": {"u55": 0x0B, "u85": 0x0B},
+    "PID4": {"u55": 0x04, "u85": 0x04},
+    "CID0": {"u55": 0x0D, "u85": 0x0D},
+    "CID1": {"u55": 0xF0, "u85": 0xF0},
+    "CID2": {"u55": 0x05, "u85": 0x05},
+    "CID3": {"u55": 0xB1, "u85": 0xB1},
 }

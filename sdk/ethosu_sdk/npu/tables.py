@@ -24,7 +24,7 @@ class Field:
     high: int
     low: int
 
-    @property
+    @functools.cached_property
     def mask(self) -> int:
         """The field's bits, in place."""
         return (1 << (self.high + 1)) - (1 << self.low)
@@ -52,6 +52,11 @@ class CommandType:
     def register(self) -> str:
         """The register that a SET command writes, such as ``IFM_PRECISION``."""
         return self.name.removeprefix("SET_")
+
+    @functools.cached_property
+    def field_of(self) -> dict[str, Field]:
+        """Name → field."""
+        return {field.name: field for field in self.fields}
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.execute import WeightCache
 from ethosu_sdk.npu.machine import Machine
 from ethosu_sdk.npu.memory import FixedRegions
+from ethosu_sdk.npu.weight_cache import WeightCache
 
 U55_128 = NpuConfig.for_target("ethos-u55", 128)
+U65_256 = NpuConfig.for_target("ethos-u65", 256)
+U65_512 = NpuConfig.for_target("ethos-u65", 512)
+U85_256 = NpuConfig.for_target("ethos-u85", 256)
 SCRATCH_BYTES = 1 << 16
 
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from ethosu_sdk.npu.errors import BusError
 
-CONV, DEPTHWISE, POOL, ELEMENTWISE, DMA_START = 0x002, 0x003, 0x005, 0x006, 0x010
+CONV, DEPTHWISE, POOL, ELEMENTWISE, RESIZE, DMA_START = 0x002, 0x003, 0x005, 0x006, 0x007, 0x010
+BRANCH = 0x100  # two words
 STOP = struct.pack("<I", 0xFFFF_0000)
 
-# Ethos-U55, version 1.0.6: opcodes of the commands that these tests use.
+# Opcodes of the registers that these tests use: those that Ethos-U55 and Ethos-U65 have, version 1.0.6.
 ONE_WORD = {
     "IFM_PAD_TOP": 0x100,
     "IFM_PAD_LEFT": 0x101,
@@ -49,8 +50,11 @@ ONE_WORD = {
     "ACTIVATION_MAX": 0x127,
     "WEIGHT_REGION": 0x128,
     "SCALE_REGION": 0x129,
+    "BLOCKDEP": 0x12F,
     "DMA0_SRC_REGION": 0x130,
     "DMA0_DST_REGION": 0x131,
+    "DMA0_SIZE0": 0x132,
+    "DMA0_SIZE1": 0x133,
     "IFM2_BROADCAST": 0x180,
     "IFM2_SCALAR": 0x181,
     "IFM2_PRECISION": 0x185,
@@ -80,13 +84,51 @@ ADDRESSES = {
     "DMA0_SRC": 0x030,
     "DMA0_DST": 0x031,
     "DMA0_LEN": 0x032,
+    "DMA0_SKIP0": 0x033,
+    "DMA0_SKIP1": 0x034,
     "IFM2_BASE0": 0x080,
     "IFM2_STRIDE_X": 0x084,
     "IFM2_STRIDE_Y": 0x085,
     "IFM2_STRIDE_C": 0x086,
+    "WEIGHT1_BASE": 0x090,
+    "WEIGHT1_LENGTH": 0x091,
+    "SCALE1_BASE": 0x092,
+    "SCALE1_LENGTH": 0x093,
 }
 # (scale, shift): the shift in bits 21:16 of the first word, the scale in the second.
 SCALES = {"OFM_SCALE": 0x024, "OPA_SCALE": 0x025, "OPB_SCALE": 0x026}
+
+# What only Ethos-U85 has, version 2.0.0.
+U85_ONE_WORD = {
+    "IFM_BROADCAST": 0x108,
+    "RESIZE_X_SCALE_N_M1": 0x12A,
+    "RESIZE_Y_SCALE_N_M1": 0x12B,
+    "RESIZE_X_OFFSET": 0x12C,
+    "RESIZE_Y_OFFSET": 0x12D,
+    "WEIGHT_FORMAT": 0x12E,
+    "DMA0_IDX_REGION": 0x134,
+}
+U85_ADDRESSES = {
+    "OP_SCALAR": 0x027,
+    "DMA0_SRC_STRIDE0": 0x033,
+    "DMA0_SRC_STRIDE1": 0x034,
+    "DMA0_DST_STRIDE0": 0x035,
+    "DMA0_DST_STRIDE1": 0x036,
+    "DMA0_IDX": 0x037,
+    "DMA0_IDX_MAX": 0x038,
+    "DMA0_IDX_SKIP1": 0x039,
+    "WEIGHT2_BASE": 0x092,
+    "WEIGHT2_LENGTH": 0x093,
+    "WEIGHT3_BASE": 0x094,
+    "WEIGHT3_LENGTH": 0x095,
+}
+# Pairs of (second word, bits 31:16 of the first). IFM_SCALE, IFM2_SCALE and OFM_SCALE hold a rounding mode beside
+# the shift; RESIZE_X and RESIZE_Y hold the remainder of a step in the second word, its whole part in the first.
+U85_SCALES = {"IFM_SCALE": 0x025, "IFM2_SCALE": 0x026, "RESIZE_X": 0x096, "RESIZE_Y": 0x097}
+
+_ONE_WORD = {**ONE_WORD, **U85_ONE_WORD}
+_ADDRESSES = {**ADDRESSES, **U85_ADDRESSES}
+_PAIRS = {**SCALES, **U85_SCALES}
 
 Setting = int | tuple[int, int]
 
@@ -104,20 +146,24 @@ def two(opcode: int, parameter: int, payload: int) -> bytes:
 def setting(name: str, value: Setting) -> bytes:
     """The command that sets a register."""
     if isinstance(value, tuple):
-        return two(SCALES[name], value[1], value[0])
-    if name in ADDRESSES:
-        return two(ADDRESSES[name], value >> 32 & 0xFF, value)
-    return one(ONE_WORD[name], value)
+        return two(_PAIRS[name], value[1], value[0])
+    if name in _ADDRESSES:
+        return two(_ADDRESSES[name], value >> 32 & 0xFF, value)
+    return one(_ONE_WORD[name], value)
 
 
 def precision(bits: int, signed: bool = True, ofm: bool = False, extra: int = 0) -> int:
     """The parameter of IFM_, IFM2_ or OFM_PRECISION; `extra` holds further fields, as bits of the parameter."""
-    return int(signed) | {8: 0, 16: 1, 32: 2}[bits] << (1 if ofm else 2) | extra
+    return int(signed) | {8: 0, 16: 1, 32: 2, 64: 3}[bits] << (1 if ofm else 2) | extra
 
 
 GLOBAL_SCALE = 1 << 8  # OFM_PRECISION.scale_mode
-NATURAL = 2 << 14  # OFM_PRECISION.round_mode and IFM_PRECISION.round_mode
+NATURAL = 2 << 14  # OFM_PRECISION.round_mode and IFM_PRECISION.round_mode; on Ethos-U85, activation_storage
 BRICKS = 1 << 6  # activation_format NHCWB16
+
+# Ethos-U85: added to the shift in OFM_SCALE, IFM_SCALE or IFM2_SCALE. Without one, DOUBLE_SYMMETRIC.
+NATURAL_85, DOWN_85 = 1 << 13, 5 << 13
+CHAINED, NO_STORAGE = 2 << 14, 3 << 14  # IFM_, IFM2_ and OFM_PRECISION.activation_storage
 
 
 def feature_map(
@@ -150,8 +196,8 @@ def ofm(base: int, shape: tuple[int, int, int], bits: int, extra: int = 0) -> di
         "OFM_BLK_HEIGHT_M1": min(height, 8) - 1,
         "OFM_BLK_WIDTH_M1": min(width, 8) - 1,
         "OFM_BLK_DEPTH_M1": 15,
-        "ACTIVATION_MIN": {8: -128, 16: -32768, 32: -32768}[bits],
-        "ACTIVATION_MAX": {8: 127, 16: 32767, 32: 32767}[bits],
+        "ACTIVATION_MIN": -128 if bits == 8 else -32768,
+        "ACTIVATION_MAX": 127 if bits == 8 else 32767,
     }
 
 
@@ -162,6 +208,16 @@ def stream(*operations: tuple[Mapping[str, Setting], int, int], stop: bool = Tru
         parts += [setting(name, value) for name, value in registers.items()]
         parts.append(one(opcode, parameter))
     return b"".join([*parts, STOP if stop else b""])
+
+
+def branch(target: int, conditional: bool = False) -> bytes:
+    """NPU_OP_BRANCH to byte `target` of the stream."""
+    return two(BRANCH, int(conditional), target)
+
+
+def scale_entry(bias: int, scale: int, shift: int) -> bytes:
+    """Ten bytes of a scale stream of Ethos-U55 or Ethos-U65: 40 bits of bias, 32 of scale, 6 of shift."""
+    return (bias & (1 << 40) - 1).to_bytes(5, "little") + struct.pack("<IB", scale, shift)
 
 
 @dataclass

@@ -114,6 +114,59 @@ HAND_ASSEMBLED = [
     ("0040120078563412", "u55", "SET_IFM_BASE0", {"addr_hi": 0x12, "addr_lo": 0x12345678}),
     ("24402600010000 80".replace(" ", ""), "u55", "SET_OFM_SCALE", {"shift": 38, "scale": 0x80000001}),
     ("23400000ff ffffff".replace(" ", ""), "u55", "SET_SCALE_LENGTH", {"length": 0xFFFFF}),
+    ("02000100", "u85", "OP_CONV", {"weights_ifm2": 1}),
+    ("07000200", "u85", "OP_RESIZE", {"resize_mode": 2}),
+    (
+        "05018681",  # 0x8186_0105
+        "u85",
+        "SET_IFM_PRECISION",
+        {
+            "activation_type": 0,
+            "activation_precision": 1,
+            "activation_format": 2,
+            "activation_storage": 2,
+        },
+    ),
+    (
+        "14012395",  # 0x9523_0114
+        "u85",
+        "SET_OFM_PRECISION",
+        {
+            "activation_type": 1,
+            "activation_precision": 1,
+            "activation_format": 0,
+            "scale_mode": 1,
+            "activation_reverse": 2,
+            "activation_transpose": 2,
+            "activation_storage": 2,
+        },
+    ),
+    (
+        "24012105",  # 0x0521_0124
+        "u85",
+        "SET_ACC_FORMAT",
+        {"acc_format": 1, "acc_input": 2, "acc_output": 0, "microblock": 5},
+    ),
+    ("25016810", "u85", "SET_ACTIVATION", {"activation_function": 8, "table": 3, "activation_clip_range": 1}),
+    (
+        "30010300",
+        "u85",
+        "SET_DMA0_SRC_REGION",
+        {"region": 3, "region_mode": 0, "stride_mode": 0, "idx_mode": 0},
+    ),
+    (
+        "3001020d",
+        "u85",
+        "SET_DMA0_SRC_REGION",
+        {"region": 2, "region_mode": 1, "stride_mode": 2, "idx_mode": 1},
+    ),
+    (
+        "9640fa0705000300",  # 0x07fa_4096 and 0x0003_0005
+        "u85",
+        "SET_RESIZE_X",
+        {"one_step_int": 10, "blk_step_int": 127, "one_step_mod": 5, "blk_step_mod": 3},
+    ),
+    ("0041010034120000", "u85", "OP_BRANCH", {"branch_cond": 1, "branch_target": 0x1234}),
     (
         "24402620010000c0",
         "u85",
@@ -143,6 +196,27 @@ def test_registers_of_two_words_are_where_the_manual_has_them(name: str) -> None
     opcode = {**streams.ADDRESSES, **streams.SCALES}[name]
     (command,) = commands(two(opcode, 0, 0), "u55")
     assert command.type.name == f"SET_{name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "table"), [(1, streams.U85_ONE_WORD), (2, streams.U85_ADDRESSES), (2, streams.U85_SCALES)]
+)
+def test_registers_that_only_ethos_u85_has(words: int, table: dict[str, int]) -> None:
+    for name, opcode in table.items():
+        (command,) = commands(one(opcode) if words == 1 else two(opcode, 0, 0), "u85")
+        assert command.type.name == f"SET_{name}"
+
+
+def test_decoding_can_start_behind_a_command() -> None:
+    """Where a branch leads to; offsets still count from the start of the stream."""
+    data = one(0x104, 3) + two(0x000, 0, 64) + one(0x002) + one(0x000, 0xFFFF)
+    for start in (4, 12, 16, 20):
+        found = [(command.offset, command.type.name) for command in commands(data, "u85", start)]
+        assert found == [
+            row for row in [(4, "SET_IFM_BASE0"), (12, "OP_CONV"), (16, "OP_STOP")] if row[0] >= start
+        ]
+    with pytest.raises(CommandError, match="at byte 16"):
+        list(commands(data[:16] + one(0x106), "u85", 12))
 
 
 def test_offsets_count_bytes_and_two_word_commands_take_eight() -> None:

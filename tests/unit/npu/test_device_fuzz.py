@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+import pytest
 from ethosu import mlw_codec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,10 +31,14 @@ from tests.unit.npu.streams import (
     setting,
     stream,
 )
-from tests.unit.npu.test_device import ARENA, BASEP, CMD, QBASE, QSIZE, QUEUE, STATUS
+from tests.unit.npu.test_device import ARENA, BASEP, CMD, PROT, QBASE, QSIZE, QUEUE, RESET, STATUS
 
 DEADLINE_MS = 5000
-TABLE: list[CommandType] = sorted(command_types("u55").values(), key=lambda row: (row.words, row.opcode))
+TARGETS = [("ethos-u55", 128), ("ethos-u65", 512), ("ethos-u85", 256)]
+TABLES: dict[str, list[CommandType]] = {
+    npu: sorted(command_types(generation).values(), key=lambda row: (row.words, row.opcode))
+    for npu, generation in (("ethos-u55", "u55"), ("ethos-u65", "u55"), ("ethos-u85", "u85"))
+}
 # Values that registers' limits lie near.
 INTERESTING = [0, 1, 2, 3, 7, 15, 16, 31, 127, 128, 255, 0x7FFF, 0x8000, 0xFFFF]
 SHAPE = (4, 4, 8)
@@ -71,13 +76,26 @@ def base_registers() -> dict[str, Setting]:
 
 
 BASE = stream((base_registers(), DMA_START, 0))[: -len(STOP)]
+COPY = stream(
+    (
+        {
+            "DMA0_SRC_REGION": 1,
+            "DMA0_SRC": 0,
+            "DMA0_DST_REGION": 1,
+            "DMA0_DST": 0x600,
+            "DMA0_LEN": 64,
+        },
+        DMA_START,
+        0,
+    )
+)
 OPERATIONS = (CONV, DEPTHWISE, POOL, ELEMENTWISE, DMA_START)
 
 
 @st.composite
-def commands(draw: st.DrawFn) -> bytes:
+def commands(draw: st.DrawFn, npu: str = "ethos-u55") -> bytes:
     """One command that exists, with fields that are often at a limit."""
-    row = draw(st.sampled_from(TABLE))
+    row = draw(st.sampled_from(TABLES[npu]))
     bits = row.opcode | (0x4000 if row.words == 2 else 0)
     for field in row.fields:
         limit = (1 << (field.high - field.low + 1)) - 1
@@ -105,12 +123,12 @@ def operations(draw: st.DrawFn) -> bytes:
     return changes + struct.pack("<I", draw(st.sampled_from(OPERATIONS)) | draw(st.integers(0, 9)) << 16)
 
 
-def run(data: bytes) -> None:
+def run(data: bytes, npu: str = "ethos-u55", macs: int = 128) -> None:
     ram = Ram(data=np.zeros(0x1_0000, np.uint8))
     ram.put(ARENA, bytes(range(256)) * 16)
     ram.put(ARENA + 0x1000, WEIGHTS)
     ram.put(QUEUE, data)
-    device = Device(NpuConfig.for_target("ethos-u55", 128), ram)
+    device = Device(NpuConfig.for_target(npu, macs), ram)
     device.write32(QBASE, QUEUE)
     device.write32(QSIZE, len(data))
     device.write32(BASEP + 8, ARENA)
@@ -121,7 +139,7 @@ def run(data: bytes) -> None:
         refused = True
     # Either the hardware's view of what happened, or none and an error.
     assert device.irq != refused
-    assert bool(device.read32(STATUS) & 0b1011_0100) != refused
+    assert bool(device.read32(STATUS) & 0b10_1011_0100) != refused
     assert len(device.jobs) == (0 if refused else 1)
     # Below its one region the NPU writes nothing.
     assert ram.data[: len(data)].tobytes() == data
@@ -134,16 +152,19 @@ def test_the_base_runs() -> None:
         run(BASE + struct.pack("<I", opcode) + STOP)
 
 
-@settings(max_examples=150, deadline=DEADLINE_MS)
-@given(st.lists(st.integers(0, 0xFFFF_FFFF), max_size=24))
-def test_any_words(words: list[int]) -> None:
-    run(struct.pack(f"<{len(words)}I", *words))
+@pytest.mark.parametrize(("npu", "macs"), TARGETS)
+@settings(max_examples=100, deadline=DEADLINE_MS)
+@given(words=st.lists(st.integers(0, 0xFFFF_FFFF), max_size=24))
+def test_any_words(npu: str, macs: int, words: list[int]) -> None:
+    run(struct.pack(f"<{len(words)}I", *words), npu, macs)
 
 
-@settings(max_examples=150, deadline=DEADLINE_MS)
-@given(st.lists(commands(), max_size=30))
-def test_any_commands(parts: list[bytes]) -> None:
-    run(b"".join(parts) + STOP)
+@pytest.mark.parametrize(("npu", "macs"), TARGETS)
+@settings(max_examples=100, deadline=DEADLINE_MS)
+@given(data=st.data())
+def test_any_commands(npu: str, macs: int, data: st.DataObject) -> None:
+    parts = data.draw(st.lists(commands(npu), max_size=30))
+    run(b"".join(parts) + STOP, npu, macs)
 
 
 @settings(max_examples=200, deadline=DEADLINE_MS)
@@ -161,13 +182,93 @@ def test_any_flipped_bits(first: int, second: int, opcode: int) -> None:
     run(bytes(damaged) + STOP)
 
 
-@given(st.integers(0, 0xFFF), st.integers(0, 0xFFFF_FFFF))
-def test_any_register_access(offset: int, value: int) -> None:
-    device = Device(NpuConfig.for_target("ethos-u55", 128), Ram())
+# --- registers
+
+WINDOWS = {"ethos-u55": 0x1000, "ethos-u65": 0x1000, "ethos-u85": 0x2000}
+# Literals: the registers of a driver, by what a write of any value leaves behind.
+MASKS = {
+    "common": {
+        QBASE: 0xFFFF_FFFF,
+        0x14: 0xFF,  # QBASE_HI
+        0x1C: 0x3,  # QCONFIG
+        QSIZE: 0xFFFF_FFFF,
+        0x3C: 0xFFFF,  # REGIONCFG
+        **{BASEP + 8 * n: 0xFFFF_FFFF for n in range(8)},
+        **{BASEP + 8 * n + 4: 0xFF for n in range(8)},
+    },
+    "u55": {0x2C: 0xFFFF_FFFF, **{0x40 + 4 * n: 0x1F3F_00F3 for n in range(4)}},
+    "u85": {0x38: 0x3F, 0x50: 0x3_1F3F, 0x54: 0x3_1F3F, **{0x40 + 4 * n: 0xF7 for n in range(4)}},
+}
+READ_ONLY = [0x00, 0x24, 0x28, 0xFC0, 0xFD0, 0xFE0, 0xFFC]
+
+
+def masks(npu: str) -> dict[int, int]:
+    return MASKS["common"] | MASKS["u85" if npu == "ethos-u85" else "u55"]
+
+
+@pytest.mark.parametrize(("npu", "macs"), TARGETS)
+@given(data=st.data())
+def test_any_register_access(npu: str, macs: int, data: st.DataObject) -> None:
+    offset, value = data.draw(st.integers(0, WINDOWS[npu] - 1)), data.draw(st.integers(0, 0xFFFF_FFFF))
+    device = Device(NpuConfig.for_target(npu, macs), Ram())
     found = 0
     try:
         device.write32(offset, value)
         found = device.read32(offset)
     except SdkError:
-        assert offset % 4 or 0x400 <= offset < 0xFC0
+        debug = 0x400 <= offset < 0xFC0 or (npu == "ethos-u85" and 0x144 <= offset < 0x2C0)
+        debug |= npu == "ethos-u85" and 0x1100 <= offset < 0x1118
+        assert offset % 4 or debug or (offset == CMD and value & 0x11 == 0x11)
     assert 0 <= found <= 0xFFFF_FFFF
+
+
+Access = tuple[int, int]
+
+
+@st.composite
+def accesses(draw: st.DrawFn, npu: str) -> Access:
+    """A write to a register that a driver writes, or to any other; bases often where memory is."""
+    pmu = 0x1180 if npu == "ethos-u85" else 0x180
+    offset = draw(
+        st.sampled_from(sorted(masks(npu)))
+        | st.sampled_from([CMD, RESET, *READ_ONLY])
+        | st.integers(0, 0x2C // 4).map(lambda word: pmu + 4 * word)
+        | st.integers(0, WINDOWS[npu] // 4 - 1).map(lambda word: 4 * word)
+    )
+    addresses = st.sampled_from([QUEUE, ARENA, QUEUE + 4, 0, 0x7000_0000])
+    small = st.integers(0, 64)
+    return offset, draw(addresses | small | st.integers(0, 0xFFFF_FFFF))
+
+
+@pytest.mark.parametrize(("npu", "macs"), TARGETS)
+@settings(max_examples=100, deadline=DEADLINE_MS)
+@given(data=st.data())
+def test_any_sequence_of_register_writes(npu: str, macs: int, data: st.DataObject) -> None:
+    """Registers keep what fits them, the interrupt follows STATUS, and a reset makes all good again."""
+    ram = Ram(data=np.zeros(0x1_0000, np.uint8))
+    ram.put(QUEUE, COPY)
+    device = Device(NpuConfig.for_target(npu, macs), ram)
+    fixed = [device.read32(offset) for offset in READ_ONLY if offset != PROT]
+    kept = dict.fromkeys(masks(npu), 0)
+    for offset, value in data.draw(st.lists(accesses(npu), max_size=40)):
+        try:
+            device.write32(offset, value)
+        except SdkError:
+            continue
+        if offset == RESET:
+            kept = dict.fromkeys(kept, 0)
+            assert device.read32(PROT) == value & 3
+        elif offset in kept:
+            kept[offset] = value & masks(npu)[offset]
+        assert {place: device.read32(place) for place in kept} == kept
+        assert [device.read32(place) for place in READ_ONLY if place != PROT] == fixed
+        assert device.irq == bool(device.read32(STATUS) & 2)
+        assert not device.read32(STATUS) & 0b1001  # never seen running, never seen in reset
+    device.write32(RESET, 1)
+    ram.put(QUEUE, COPY)
+    ram.put(ARENA, bytes(range(1, 65)))
+    for offset, value in ((QBASE, QUEUE), (QSIZE, len(COPY)), (BASEP + 8, ARENA)):
+        device.write32(offset, value)
+    device.write32(CMD, 1)
+    assert device.read32(STATUS) & 0xFFFF == 0x22
+    assert ram.data[ARENA + 0x600 - QUEUE :][:64].tobytes() == bytes(range(1, 65))

@@ -11,7 +11,7 @@ import pytest
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.npu import NpuConfig, api
-from ethosu_sdk.npu.errors import BusError
+from ethosu_sdk.npu.errors import BusError, UnsupportedCommand
 from tests.unit.npu.machine import U55_128, place, run, taken
 from tests.unit.npu.streams import (
     DMA_START,
@@ -83,13 +83,17 @@ def test_a_table_that_was_never_loaded_shows() -> None:
         ("DMA0_SRC", -1),
         ("DMA0_DST", 24 * 1024 - 255),
         ("DMA0_LEN", 0x1_0000),
-        ("DMA0_LEN", -1),
         ("DMA0_SRC_REGION", 6),
     ],
 )
 def test_copies_outside_are_bus_errors(change: str, value: int) -> None:
     with pytest.raises(BusError):
         run(stream(({**to_shared_ram(0), change: value}, DMA_START, 0)), place())
+
+
+def test_copies_of_a_negative_length_are_refused() -> None:
+    with pytest.raises(UnsupportedCommand, match="SET_DMA0_LEN"):
+        run(stream(({**to_shared_ram(0), "DMA0_LEN": -1}, DMA_START, 0)), place())
 
 
 def test_copies_may_overlap() -> None:

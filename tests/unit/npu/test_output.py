@@ -7,10 +7,26 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk.npu.errors import BusError
-from ethosu_sdk.npu.operation import Output, Rounding
+from ethosu_sdk.npu.operation import Lut, Output, Rounding
 from ethosu_sdk.npu.output import finish, look_up
+from tests.unit.npu.machine import U85_256, place, run, taken
+from tests.unit.npu.streams import (
+    BRICKS,
+    GLOBAL_SCALE,
+    NATURAL_85,
+    POOL,
+    Setting,
+    feature_map,
+    ofm,
+    stream,
+)
 
 NO_LUT = np.zeros(2048, np.uint8)
+
+
+def table(slot: int, result: str) -> Lut:
+    """The table in slot `slot` of 256 bytes: 32-bit results come from 8-bit indices, others from their own kind."""
+    return Lut(256 * slot, np.dtype("<i1" if result == "<i4" else result), np.dtype(result))
 
 
 def finished(
@@ -24,7 +40,9 @@ def finished(
     tables: NDArray[np.uint8] = NO_LUT,
 ) -> list[int]:
     factor, shift = scale if scale is not None else (None, None)
-    output = Output(scaled, factor, shift or 0, Rounding.NATURAL, clamp, lut)
+    output = Output(
+        scaled, factor, shift or 0, Rounding.NATURAL, clamp, None if lut is None else table(lut, dtype)
+    )
     accumulator = np.array(values, np.int64).reshape(1, 1, -1)
     result = finish(accumulator, output, factor, shift, zero_point, np.dtype(dtype), tables)
     assert result.dtype == dtype
@@ -120,10 +138,100 @@ def test_16_bit_tables_interpolate() -> None:
 def test_16_bit_interpolation_rounds_half_up(slope: int, expected: int) -> None:
     """At fraction 64, a slope of one is half a step."""
     words = np.tile(np.array([10, slope], "<i2"), 512)
-    assert look_up(np.array([64]), 0, np.dtype("<i2"), words.view(np.uint8)).tolist() == [expected]
+    assert look_up(np.array([64]), table(0, "<i2"), words.view(np.uint8)).tolist() == [expected]
 
 
 @pytest.mark.parametrize(("dtype", "slot"), [("<i2", 1), ("<i4", 5), ("<i1", 8)])
 def test_tables_that_reach_past_the_shared_ram_are_errors(dtype: str, slot: int) -> None:
-    with pytest.raises(BusError, match=f"slot {slot}"):
-        look_up(np.array([0]), slot, np.dtype(dtype), NO_LUT)
+    with pytest.raises(BusError, match=f"at {256 * slot:#x}"):
+        look_up(np.array([0]), table(slot, dtype), NO_LUT)
+
+
+def test_8_bit_indices_select_16_bit_results() -> None:
+    """Ethos-U85's s8 to s16: 512 bytes, one half-word per index."""
+    entries = (np.arange(256, dtype=np.int64) * 250 - 32_000).astype("<i2")
+    kind = Lut(512, np.dtype("<i1"), np.dtype("<i2"))
+    found = look_up(np.array([-128, -1, 0, 127]), kind, table_at(2, entries.view(np.uint8)))
+    assert found.tolist() == [-32_000, -250, 0, 31_750]
+
+
+def test_32_bit_results_of_16_bit_indices_keep_the_fraction() -> None:
+    """s16 to s32: the base times 128 and 0 to 127 slopes, not rounded."""
+    words = np.tile(np.array([-10, 3], "<i2"), 512)
+    kind = Lut(0, np.dtype("<i2"), np.dtype("<i4"))
+    found = look_up(np.array([-32768, -32767, 127, 128]), kind, words.view(np.uint8))
+    assert found.tolist() == [-1280, -1277, -1280 + 3 * 127, -1280]
+
+
+ELEMENTS = np.arange(24).reshape(2, 3, 4)  # 12 y + 4 x + c
+
+
+def stored(reverse: int | None, transpose: tuple[int, int, int] | None) -> NDArray[np.int8]:
+    output = Output(False, None, 0, Rounding.NATURAL, None, None, reverse, transpose)
+    return finish(ELEMENTS.astype(np.int64), output, None, None, 0, np.dtype("<i1"), NO_LUT)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_results_are_reversed_along_one_axis(axis: int) -> None:
+    found = stored(axis, None)
+    for at in np.ndindex(2, 3, 4):
+        mirrored = tuple(ELEMENTS.shape[i] - 1 - at[i] if i == axis else at[i] for i in range(3))
+        assert found[at] == ELEMENTS[mirrored]
+
+
+@pytest.mark.parametrize(
+    ("order", "shape"),
+    [
+        ((1, 0, 2), (3, 2, 4)),
+        ((0, 2, 1), (2, 4, 3)),
+        ((1, 2, 0), (3, 4, 2)),
+        ((2, 0, 1), (4, 2, 3)),
+        ((2, 1, 0), (4, 3, 2)),
+    ],
+)
+def test_results_are_transposed(order: tuple[int, int, int], shape: tuple[int, int, int]) -> None:
+    """Axis i of what is stored is axis order[i] of what was computed."""
+    found = stored(None, order)
+    assert found.shape == shape
+    for at in np.ndindex(2, 3, 4):
+        assert found[tuple(at[axis] for axis in order)] == ELEMENTS[at]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_memory_holds_the_reversed_result(number: int) -> None:
+    """Ethos-U85: reverse 1, 2, 3 is along height, width, depth."""
+    scratch = place((0x1000, ELEMENTS.astype(np.int8)))
+    run(stream((copy_85((2, 3, 4), number << 9), POOL, 3)), scratch, config=U85_256)
+    expected = np.flip(ELEMENTS, number - 1).reshape(-1).tolist()
+    assert taken(scratch, 0x3000, 24, "<i1") == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "letters"), [(0, "HWC"), (1, "WHC"), (2, "HCW"), (3, "WCH"), (6, "CHW"), (7, "CWH")]
+)
+@pytest.mark.parametrize("bricks", [False, True])
+def test_memory_holds_the_transposed_result(number: int, letters: str, bricks: bool) -> None:
+    """The strides describe memory, behind the transpose; the sizes in the OFM registers what comes before it."""
+    axes = ["HWC".index(letter) for letter in letters]
+    memory = tuple(ELEMENTS.shape[axis] for axis in axes)
+    registers = copy_85((memory[0], memory[1], memory[2]), number << 11 | (BRICKS if bricks else 0))
+    if bricks:
+        registers |= {"OFM_STRIDE_Y": 16 * memory[1], "OFM_STRIDE_C": 1 << 30}
+    scratch = place((0x1000, ELEMENTS.astype(np.int8)))
+    run(stream((registers, POOL, 3)), scratch, config=U85_256)
+    for at in np.ndindex(2, 3, 4):
+        i, j, k = (at[axis] for axis in axes)
+        address = (i * memory[1] + j) * (16 if bricks else memory[2]) + k
+        assert scratch[0x3000 + address] == ELEMENTS[at]
+
+
+def copy_85(stored: tuple[int, int, int], extra: int) -> dict[str, Setting]:
+    """A sum of one element each: Ethos-U85's copy, to a feature map that has the shape `stored` in memory."""
+    return {
+        **feature_map("IFM", 0x1000, (2, 3, 4), 8),
+        **ofm(0x3000, (2, 3, 4), 8),
+        **feature_map("OFM", 0x3000, stored, 8, GLOBAL_SCALE | extra),
+        "OFM_SCALE": (1, NATURAL_85),
+        "ACC_FORMAT": 0,
+        "ACTIVATION": 0,
+    }

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ethosu_sdk.npu.pmu import EVENTS
+from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.npu.machine import Counters
+from ethosu_sdk.npu.pmu import PMUS
 from tests.unit.npu.test_device import ADDITION, CMD, REGIONCFG, RESET, Bench, bench
+from tests.unit.npu.test_device_families import copy, make
 
 __all__ = ["bench"]
 
@@ -14,7 +17,8 @@ CCNTR, CCNTR_HI, CCNTR_CFG = 0x1A0, 0x1A4, 0x1A8
 EVCNTR, EVTYPER = 0x300, 0x380
 ENABLE, EVENT_RESET, CYCLE_RESET = 1, 2, 4
 CYCLE_BIT = 1 << 31
-CYCLE, NPU_ACTIVE, NPU_IDLE = 17, 35, 32
+AXI_CHAN = 0x1AC
+CYCLE, NPU_ACTIVE, NPU_IDLE, MAC_ACTIVE = 17, 35, 32, 48
 AXI0_READ, AXI0_WRITE, AXI1_READ, AXI1_WRITE = 130, 135, 386, 391
 
 
@@ -151,13 +155,125 @@ def test_an_enabled_overflow_raises_the_pmu_interrupt(bench: Bench) -> None:
     assert not bench.run() & 1 << 6
 
 
-def test_the_event_table_has_every_number_once() -> None:
-    assert len({event.name for event in EVENTS.values()}) == len(EVENTS) == 74
-    assert {number: EVENTS[number].name for number in (17, 35, 32, 130, 391)} == {
-        17: "CYCLE",
-        35: "NPU_ACTIVE",
-        32: "NPU_IDLE",
-        130: "AXI0_RD_DATA_BEAT_RECEIVED",
-        391: "AXI1_WR_DATA_BEAT_WRITTEN",
-    }
-    assert all(0 <= number < 1 << 10 for number in EVENTS)
+@pytest.mark.parametrize(
+    ("offset", "value", "match"),
+    [
+        (PMCR, ENABLE | 8, "PMU_MASK"),  # mask_en
+        (CCNTR_CFG, MAC_ACTIVE, "PMCCNTR_CFG"),
+        (AXI_CHAN, 1 << 10, "one AXI channel"),  # bw_ch_sel_en
+    ],
+)
+def test_what_cannot_be_counted_is_refused_before_the_job(
+    bench: Bench, offset: int, value: int, match: str
+) -> None:
+    bench.device.write32(PMCR, ENABLE)
+    bench.device.write32(EVTYPER, AXI0_READ)
+    bench.device.write32(CNTENSET, CYCLE_BIT | 1)
+    bench.device.write32(offset, value)
+    with pytest.raises(SimulationError, match=match):
+        bench.run()
+    assert bench.device.jobs == []
+    bench.device.write32(CNTENCLR, 0xFFFF_FFFF)
+    bench.run()  # nobody counts: nothing is wrong
+    assert len(bench.device.jobs) == 1
+
+
+@pytest.mark.parametrize(
+    ("npu", "events", "counters"), [("ethos-u55", 74, 4), ("ethos-u65", 74, 4), ("ethos-u85", 96, 8)]
+)
+def test_the_event_tables_have_every_number_once(npu: str, events: int, counters: int) -> None:
+    kind = PMUS[npu]
+    assert len({event.name for event in kind.events.values()}) == len(kind.events) == events
+    assert all(0 <= number < 1 << 10 and event.number == number for number, event in kind.events.items())
+    assert kind.event_counters == counters >= len(kind.default_events)
+    assert set(kind.default_events) <= kind.events.keys()
+
+
+@pytest.mark.parametrize(
+    ("npu", "names"),
+    [
+        ("ethos-u55", {130: "AXI0_RD_DATA_BEAT_RECEIVED", 391: "AXI1_WR_DATA_BEAT_WRITTEN", 433: "ECC_SB1"}),
+        ("ethos-u65", {130: "AXI0_RD_DATA_BEAT_RECEIVED", 391: "AXI1_WR_DATA_BEAT_WRITTEN", 433: "ECC_SB1"}),
+        (
+            "ethos-u85",
+            {
+                52: "MAC_STALLED_BY_W_OR_ACC",
+                123: "WD_TRANS_WB3",
+                130: "SRAM_RD_DATA_BEAT_RECEIVED",
+                135: "SRAM_WR_DATA_BEAT_WRITTEN",
+                181: "ECC_AO_LUT",
+                386: "EXT_RD_DATA_BEAT_RECEIVED",
+                391: "EXT_WR_DATA_BEAT_WRITTEN",
+            },
+        ),
+    ],
+)
+def test_events_have_the_names_of_their_family(npu: str, names: dict[int, str]) -> None:
+    common = {17: "CYCLE", 32: "NPU_IDLE", 35: "NPU_ACTIVE", 48: "MAC_ACTIVE", 80: "WD_ACTIVE"}
+    found = PMUS[npu].events
+    assert {number: found[number].name for number in (*common, *names)} == common | names
+
+
+@pytest.mark.parametrize("npu", PMUS)
+def test_only_what_is_modelled_can_be_other_than_zero(npu: str) -> None:
+    counters = Counters(1000, 100, 1 << 20, {(port, way): 64 for port in (0, 1) for way in (False, True)})
+    for number, event in PMUS[npu].events.items():
+        assert (PMUS[npu].value(number, counters) > 0) == event.modelled, event.name
+
+
+@pytest.mark.parametrize(("npu", "width"), [("ethos-u55", 8), ("ethos-u65", 16), ("ethos-u85", 16)])
+def test_a_beat_is_as_wide_as_the_port(npu: str, width: int) -> None:
+    kind = PMUS[npu]
+    for length in (0, 1, width, width + 1, 1000 * width):
+        counters = Counters(bytes_moved={(1, True): length})
+        assert kind.value(391, counters) == -(-length // width)
+        assert kind.value(386, counters) == kind.value(130, counters) == kind.value(135, counters) == 0
+    assert kind.events[391].beat_bytes == width
+    assert kind.events[391].unit == "beats"
+    assert kind.events[48].beat_bytes == 0
+
+
+# --- Ethos-U85: the same registers elsewhere, and twice as many counters
+
+
+def test_ethos_u85_has_eight_event_counters_at_0x1300() -> None:
+    bench = make("ethos-u85", 256)
+    assert bench.device.read32(0x1180) == 8 << 11
+    for index in range(8):
+        bench.device.write32(0x1380 + 4 * index, 0xFFFF_FF00 | index)
+        bench.device.write32(0x1300 + 4 * index, 0x8000_0000 | index)
+    assert [bench.device.read32(0x1380 + 4 * n) for n in range(8)] == [0xF300 | n for n in range(8)]
+    assert [bench.device.read32(0x1300 + 4 * n) for n in range(8)] == [0x8000_0000 | n for n in range(8)]
+    for setter in (0x1184, 0x118C, 0x1194):
+        bench.device.write32(setter, 0xFFFF_FFFF)
+        assert bench.device.read32(setter) == bench.device.read32(setter + 4) == CYCLE_BIT | 0xFF
+        bench.device.write32(setter + 4, 0x55)
+        assert bench.device.read32(setter) == bench.device.read32(setter + 4) == CYCLE_BIT | 0xAA
+
+
+def test_all_counters_of_ethos_u85_count_and_overflow() -> None:
+    bench = make("ethos-u85", 256)
+    bench.device.write32(0x1180, ENABLE)
+    bench.device.write32(0x11A8, NPU_IDLE << 16 | NPU_ACTIVE)
+    bench.device.write32(0x1184, CYCLE_BIT | 0xFF)
+    for index in range(8):
+        bench.device.write32(0x1380 + 4 * index, CYCLE)
+    bench.run(copy())
+    total = bench.device.jobs[-1].counters.total_cycles
+    assert total > 0
+    assert [bench.device.read32(0x1300 + 4 * n) for n in range(8)] == [total] * 8
+    assert bench.device.read32(0x11A4) << 32 | bench.device.read32(0x11A0) == total
+    bench.device.write32(0x131C, 0xFFFF_FFFF)
+    bench.device.write32(0x1194, 1 << 7)
+    assert bench.run(copy()) & 1 << 6  # pmu_irq_raised
+    assert bench.device.read32(0x118C) == 1 << 7
+    assert bench.device.read32(0x131C) == total - 1
+
+
+def test_a_selection_of_parts_of_ethos_u85_is_refused() -> None:
+    bench = make("ethos-u85", 256)
+    bench.device.write32(0x1180, ENABLE)
+    bench.device.write32(0x1184, 1)
+    bench.device.write32(0x1380, 1 << 12 | MAC_ACTIVE)
+    with pytest.raises(SimulationError, match="PMEVTYPER0"):
+        bench.run(copy())

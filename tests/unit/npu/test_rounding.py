@@ -118,9 +118,19 @@ def test_single_and_double_round_at_ties(
     st.integers(2, 62),
 )
 def test_any_scale_as_tosa_defines_it(value: int, scale: int, shift: int) -> None:
-    for rounding in Rounding:
+    for rounding in (NATURAL, DOUBLE):
         expected = apply_scale_32(value, scale, shift, rounding is DOUBLE)
         assert rescaled(value, scale, shift, rounding) == expected
+    # Python's own shift goes towards minus infinity.
+    assert rescaled(value, scale, shift, Rounding.DOWN) == (value * scale) >> shift
+
+
+@pytest.mark.parametrize(
+    ("value", "shift", "expected"),
+    [(5, 1, 2), (-5, 1, -3), (7, 2, 1), (-7, 2, -2), (-1, 62, -1), (1, 62, 0), (-5, 0, -5), (-8, 2, -2)],
+)
+def test_down_is_a_plain_shift(value: int, shift: int, expected: int) -> None:
+    assert int(shift_round(np.array([value]), shift, Rounding.DOWN)[0]) == expected
 
 
 def test_each_channel_has_its_own_scale_and_shift() -> None:

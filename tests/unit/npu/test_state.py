@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ethosu_sdk.errors import InputError
@@ -14,11 +15,16 @@ from ethosu_sdk.npu.operation import (
     ElementwiseMode,
     Kernel,
     Kind,
+    Lut,
     Padding,
     PoolMode,
     Rounding,
+    ScaleFormat,
+    ScaleStreams,
+    Stream,
+    WeightStreams,
 )
-from ethosu_sdk.npu.program import operations
+from ethosu_sdk.npu.program import operations, segment
 from tests.unit.npu.machine import U55_128
 from tests.unit.npu.streams import (
     BRICKS,
@@ -116,8 +122,11 @@ def test_a_pool_with_every_register() -> None:
     assert op.kernel == Kernel(5, 2, 4, 3, 1, 1, False)
     assert op.padding == Padding(1, 0, 3, 1)
     assert (op.output.scale, op.output.shift, op.output.rounding) == (0xFFFF_FFFF, 63, Rounding.NATURAL)
-    assert (op.output.clamp, op.output.lut, op.output.scaled) == ((-5, 6), 2, True)
-    assert (op.weights, op.scales, op.ifm2) == (None, None, None)
+    assert (op.output.clamp, op.output.scaled) == ((-5, 6), True)
+    # 24 KiB of shared RAM, the tables in its last 2; function 18 is slot 2.
+    assert op.output.lut == Lut(22 * 1024 + 512, np.dtype("<i1"), np.dtype("<i1"))
+    assert (op.weights, op.scales, op.ifm2, op.operands) == (None, None, None, ())
+    assert (op.accumulates, op.divides, op.resize, op.micro_block) == (False, True, None, (1, 2, 8))
 
 
 def test_kernels_are_given_dilated() -> None:
@@ -132,8 +141,8 @@ def test_weights_and_scales_are_streams() -> None:
     op = block(convolution({"WEIGHT_REGION": 2, "SCALE_REGION": 4, "IFM_DEPTH_M1": 16}), CONV)
     assert op.weights is not None
     assert op.scales is not None
-    assert (op.weights.region, op.weights.address, op.weights.length) == (2, 0x40, 48)
-    assert (op.scales.region, op.scales.address, op.scales.length) == (4, 0x90, 50)
+    assert op.weights == WeightStreams((Stream(2, 0x40, 48),))
+    assert op.scales == ScaleStreams((Stream(4, 0x90, 50),), ScaleFormat.BIAS_40)
     assert (op.output.scale, op.ifm_depth, op.name) == (None, 17, "CONV")
 
 
@@ -171,9 +180,13 @@ def test_elementwise_operations_without_scaling() -> None:
 def test_the_second_operand() -> None:
     op = block(elementwise({"IFM2_BROADCAST": 1 << 7 | 1 << 6 | 5, "IFM2_SCALAR": -9}), ELEMENTWISE, 0)
     assert op.ifm2 is not None
-    assert (op.ifm2.scalar, op.ifm2.is_operand_a, op.ifm2.broadcast) == (-9, True, (True, False, True))
-    assert op.ifm2.feature_map.bases[0] == 0x300
-    assert block(elementwise(), ELEMENTWISE, ElementwiseMode.ABS.value).ifm2 is None
+    # The order is reversed: operand A is IFM2.
+    first, second = op.operands
+    assert (first.scalar, first.broadcast, first.feature_map) == (-9, (True, False, True), op.ifm2)
+    assert (second.scalar, second.broadcast, second.feature_map) == (None, (False, False, False), op.ifm)
+    assert op.ifm2.bases[0] == 0x300
+    unary = block(elementwise(), ELEMENTWISE, ElementwiseMode.ABS.value)
+    assert (unary.ifm2, len(unary.operands)) == (None, 1)
 
 
 def test_registers_keep_their_values() -> None:
@@ -228,7 +241,7 @@ def test_registers_that_an_operation_needs_must_be_set(missing: str) -> None:
     ("registers", "opcode", "mode", "name", "reason"),
     [
         (pool({"IFM_PRECISION": precision(8, extra=2 << 6)}), POOL, 0, "IFM_PRECISION", "format"),
-        (pool({"IFM_PRECISION": 3 << 2 | 1}), POOL, 0, "IFM_PRECISION", "element type"),
+        (pool({"IFM_PRECISION": 3 << 2}), POOL, 0, "IFM_PRECISION", "element type"),
         (pool({"IFM_PRECISION": precision(32, signed=False)}), POOL, 0, "IFM_PRECISION", "element type"),
         (
             pool({"OFM_PRECISION": precision(8, ofm=True, extra=1 << 14)}),
@@ -295,7 +308,7 @@ def test_what_the_model_lacks_is_refused_by_name(
 def test_nothing_behind_the_stop_is_read() -> None:
     data = stream((pool(), POOL, 0))
     program = operations(data + b"\xff" * 4, U55_128)
-    assert (len(program.operations), program.stop_offset) == (1, len(data) - 4)
+    assert (len(program.operations), program.end, program.branch) == (1, len(data), None)
     with pytest.raises(CommandError, match=f"at byte {len(data)}"):
         operations(data.replace(STOP, one(0x012)) + b"\xff" * 4, U55_128)
 
@@ -310,3 +323,19 @@ def test_streams_without_a_stop_are_errors(data: bytes) -> None:
 
 def test_waits_do_nothing() -> None:
     assert operations(one(0x011, 1) + one(0x012, 3) + STOP, U55_128).operations == ()
+
+
+def test_masks_of_interrupts_add_up() -> None:
+    assert (
+        operations(one(0x001, 0x0003) + one(0x001, 0x0100) + one(0x000, 0x8000), U55_128).irq_mask == 0x8103
+    )
+
+
+def test_registers_can_go_on_from_what_was_set_before() -> None:
+    """A segment behind a branch starts from the registers as the one before left them."""
+    before = operations(stream((pool(), POOL, 0)), U55_128)
+    rest = stream(({"OFM_ZERO_POINT": 3}, POOL, 0))
+    first = before.operations[0]
+    (op,) = segment(rest, U55_128, 0, before.registers).operations
+    assert isinstance(first, BlockOp)
+    assert op == replace(first, offset=op.offset, ofm=replace(first.ofm, zero_point=3))

@@ -7,7 +7,15 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk.npu.operation import Kernel, Padding
-from ethosu_sdk.npu.ops.window import UPSCALE_NEAREST, UPSCALE_NONE, UPSCALE_ZEROS, padded, upscaled, windows
+from ethosu_sdk.npu.ops.window import (
+    UPSCALE_NEAREST,
+    UPSCALE_NONE,
+    UPSCALE_ZEROS,
+    padded,
+    taps,
+    upscaled,
+    windows,
+)
 
 SMALL = np.array([[1, 2], [3, 4]])[:, :, None]
 
@@ -53,3 +61,26 @@ def test_windows(stride: tuple[int, int], dilation: tuple[int, int]) -> None:
         assert (
             view[y, x, c, i, j] == values[y * stride[0] + i * dilation[0], x * stride[1] + j * dilation[1], c]
         )
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    ("size", "stride", "dilation"), [(1, 1, 1), (3, 1, 1), (2, 3, 1), (4, 2, 2), (9, 1, 1)]
+)
+def test_taps_are_what_each_element_of_the_kernel_meets(
+    axis: int, size: int, stride: int, dilation: int
+) -> None:
+    values = np.arange(9 * 9 * 2).reshape(9, 9, 2)
+    along = (size, stride, dilation)
+    other = (1, 1, 1)
+    (height, stride_y, dilation_y), (width, stride_x, dilation_x) = (
+        (along, other) if axis == 0 else (other, along)
+    )
+    found = list(taps(values, Kernel(height, width, stride_y, stride_x, dilation_y, dilation_x, False), axis))
+    count = len(range(0, 9 - (size - 1) * dilation, stride))
+    assert len(found) == size
+    for element, part in enumerate(found):
+        assert part.shape[axis] == count
+        for position in range(count):
+            source = position * stride + element * dilation
+            assert part.take(position, axis).tolist() == values.take(source, axis).tolist()

@@ -34,8 +34,8 @@ class ConvWeights:
     @classmethod
     def of(cls, weights: npt.NDArray[np.int16]) -> ConvWeights:
         """From weights of (OFM, height, width, IFM)."""
-        matrix = np.ascontiguousarray(weights.reshape(weights.shape[0], -1).T)
-        return cls(matrix, int(np.abs(matrix.astype(np.int64)).sum(axis=0).max(initial=0)))
+        flat = weights.reshape(weights.shape[0], -1)
+        return cls(flat.T, int(np.abs(flat).sum(axis=1, dtype=np.int64).max(initial=0)))
 
 
 def exact_float(largest_sum: int, largest_input: int) -> type[np.float32] | type[np.float64]:
@@ -102,3 +102,14 @@ def convolve_depthwise(
             ]
             total += part * taps[:, row, column, 0]
     return np.asarray(total.astype(np.int64))
+
+
+def multiply_batches(values: Array, matrices: Array, largest: int) -> Int64:
+    """For each row of `values` (rows, columns, K): its product with its own matrix (rows, OFM depth, K).
+
+    `largest` bounds the product of two elements. Shape of the result: (rows, columns, OFM depth).
+    """
+    kind = exact_float(values.shape[2] * largest, 1)
+    return np.asarray(
+        np.matmul(values.astype(kind), matrices.astype(kind).transpose(0, 2, 1)).astype(np.int64)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -40,3 +41,15 @@ def windows(values: Array, kernel: Kernel) -> Array:
     return np.asarray(
         view[:: kernel.stride_y, :: kernel.stride_x, :, :: kernel.dilation_y, :: kernel.dilation_x]
     )
+
+
+def taps(values: Array, kernel: Kernel, axis: int) -> Iterator[Array]:
+    """Along axis 0 or 1: for each of the kernel's elements, a view of what it meets at all OFM positions."""
+    size, stride, dilation = (
+        (kernel.height, kernel.stride_y, kernel.dilation_y),
+        (kernel.width, kernel.stride_x, kernel.dilation_x),
+    )[axis]
+    count = (values.shape[axis] - (size - 1) * dilation - 1) // stride + 1
+    for element in range(size):
+        part = slice(element * dilation, element * dilation + (count - 1) * stride + 1, stride)
+        yield values[part] if axis == 0 else values[:, part]

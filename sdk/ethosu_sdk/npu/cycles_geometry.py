@@ -1,0 +1,165 @@
+"""The blocks in which an operation is carried out, as far as its cost depends on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.operation import BlockOp, FeatureMap, Kind, PoolMode, Shape
+from ethosu_sdk.npu.performance_tables import IFM_UNITS
+
+SUBKERNEL = 8  # rows and columns of a kernel that are walked in one go
+_NEAREST = 1  # upscale
+_UNIT_BYTES = 16  # of the depth of an IFM unit
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Shapes (height, width, depth) of an operation: whole feature maps, blocks, and the OFM's micro-blocks.
+
+    The whole OFM is that in memory: with its axes exchanged, where the operation does that.
+    """
+
+    ofm: Shape
+    block: Shape
+    micro: Shape
+    ifm: Shape
+    ifm_block: Shape
+
+    @property
+    def clipped(self) -> Shape:
+        """The OFM block without what lies outside the OFM."""
+        return clipped(self.ofm, self.block)
+
+    @property
+    def clipped_ifm(self) -> Shape:
+        """The IFM block without what lies outside the IFM."""
+        return clipped(self.ifm, self.ifm_block)
+
+    @property
+    def micros(self) -> Shape:
+        """Micro-blocks along each axis of a block."""
+        return divided(self.clipped, self.micro)
+
+    @property
+    def count(self) -> float:
+        """Blocks in the OFM, the last ones in proportion to their micro-blocks."""
+        return volume(divided(self.ofm, self.micro)) / volume(self.micros)
+
+
+def ceil_div(value: int, divisor: int) -> int:
+    """`value` / `divisor`, rounded up."""
+    return -(-value // divisor)
+
+
+def round_up(value: int, granule: int) -> int:
+    """The next multiple of `granule`."""
+    return ceil_div(value, granule) * granule
+
+
+def volume(shape: Shape) -> int:
+    """Elements of a shape."""
+    return shape[0] * shape[1] * shape[2]
+
+
+def clipped(shape: Shape, limit: Shape) -> Shape:
+    """The lesser of two shapes along each axis."""
+    return min(shape[0], limit[0]), min(shape[1], limit[1]), min(shape[2], limit[2])
+
+
+def divided(shape: Shape, part: Shape) -> Shape:
+    """How many of `part` cover `shape` along each axis."""
+    return ceil_div(shape[0], part[0]), ceil_div(shape[1], part[1]), ceil_div(shape[2], part[2])
+
+
+def of(op: BlockOp, config: NpuConfig) -> Geometry:
+    """The geometry of `op` on `config`."""
+    micro = op.micro_block if config.generation == "u85" else _micro_block(op)
+    if op.kind is Kind.ELEMENTWISE:
+        return Geometry(op.stored_shape, op.block, micro, op.shape, op.block)
+    if config.generation == "u85":
+        return Geometry(op.stored_shape, op.block, micro, stored_ifm(op), _ifm_block_u85(op, config))
+    return Geometry(op.shape, op.block, micro, stored_ifm(op), _ifm_block_u55(op))
+
+
+def _micro_block(op: BlockOp) -> Shape:
+    """One row of four instead of two rows of two, where the OFM has but one row of an even number of columns."""
+    height, width, depth = op.micro_block
+    if height == 2 and op.kind is Kind.CONV and op.kernel.height == 1 and op.shape[0] == 1:
+        return (1, 4, depth) if op.shape[1] % 2 == 0 else op.micro_block
+    return height, width, depth
+
+
+def stored_ifm(op: BlockOp) -> Shape:
+    """The IFM as stored, before upscaling.
+
+    Its tile tells of rows and columns that a stride leaves out at the end.
+    """
+    factor = 2 if op.upscale else 1
+    rows, columns, depth = op.ifm_shape
+    whole = op.ifm.height0 if _is_one_tile(op.ifm) else 0
+    return max(ceil_div(rows, factor), whole, 1), max(ceil_div(columns, factor), op.ifm.width0), depth
+
+
+def _is_one_tile(feature_map: FeatureMap) -> bool:
+    return not any(feature_map.bases[1:])
+
+
+def _extent(op: BlockOp, axis: int, granule: int, upscale: int, rounding: int) -> int:
+    """Rows (axis 0) or columns (axis 1) of the IFM block that an OFM block needs."""
+    kernel = op.kernel
+    stride = (kernel.stride_y, kernel.stride_x)[axis]
+    border = min((kernel.dilated_height, kernel.dilated_width)[axis], SUBKERNEL)
+    return round_up(ceil_div((op.block[axis] - 1) * stride + border + rounding, upscale), granule)
+
+
+def _ifm_block_u55(op: BlockOp) -> Shape:
+    height, width, _ = op.micro_block
+    upscale, rounding = (2 if op.upscale else 1), int(op.upscale == _NEAREST)
+    rows, columns = (
+        _extent(op, 0, height, upscale, rounding),
+        _extent(op, 1, width, upscale, rounding),
+    )
+    if not op.takes_all_channels:
+        return rows, columns, op.block[2]
+    if op.ifm.dtype.itemsize == 2:
+        return rows, columns, round_up(min(op.ifm_depth, 16), 4)
+    return rows, columns, round_up(min(op.ifm_depth, 16 if _is_part_kernel(op) else 32), 8)
+
+
+def _is_part_kernel(op: BlockOp) -> bool:
+    return op.kind is Kind.CONV and op.kernel.part_kernel_first
+
+
+def _ifm_block_u85(op: BlockOp, config: NpuConfig) -> Shape:
+    deep = _ifm_block_depth_u85(op, config)
+    depth = deep or op.block[2]
+    itemsize = op.ifm.dtype.itemsize
+    # Of micro-blocks that Vela never chooses nothing is known.
+    units = IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
+    unit = units[(depth * itemsize > 16) + (depth * itemsize > 32)]
+    # Only convolutions take the IFM's upscaling into account.
+    upscale = 2 if op.upscale and op.kind is Kind.CONV else 1
+    rounding = int(op.upscale == _NEAREST and op.kind is Kind.CONV)
+    rows, columns = _extent(op, 0, unit[0], upscale, rounding), _extent(op, 1, unit[1], upscale, rounding)
+    if op.kind in (Kind.CONV, Kind.MATMUL):
+        return rows, columns, depth
+    return rows, columns, round_up(depth, unit[2] * _UNIT_BYTES // itemsize)
+
+
+def _ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
+    """Channels of an IFM block; 0 where they are those of the OFM block."""
+    if not op.takes_all_channels:
+        return 0
+    if _is_part_kernel(op):
+        return 16
+    is_sparse = op.weights is not None and op.weights.sparse
+    narrow = config.macs <= 256 and op.micro_block[2] == 16 and not is_sparse
+    if op.ifm.dtype.itemsize == 4 or narrow:
+        return 32
+    return 128 if is_sparse and op.ifm.dtype.itemsize == 1 else 64
+
+
+def is_per_channel_pool(op: BlockOp) -> bool:
+    """Pooling that leaves the channels apart."""
+    return op.kind is Kind.POOL and op.mode is not PoolMode.REDUCE_SUM

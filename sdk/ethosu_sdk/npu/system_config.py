@@ -1,0 +1,145 @@
+"""The memories that an Ethos-U reaches through its AXI ports, as the vela.ini that comes with Vela describes them.
+
+A *system configuration* says what hangs on the two ports and how fast it is, a *memory mode* which of the two holds
+the constants, the arena and the cache. The figures are Arm's examples of systems, not properties of an NPU.
+"""
+
+from __future__ import annotations
+
+import configparser
+import functools
+import importlib.resources
+from dataclasses import dataclass
+
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.targets import Target, families, suggestion
+
+_INI = "config_files/Arm/vela.ini"  # inside ethos-u-vela's package `ethosu`
+_SYSTEM, _MODE, _INHERIT = "System_Config", "Memory_Mode", "inherit"
+# Bytes that one AXI port moves per NPU cycle at a clock scale of 1 (ethos-u-vela 5.1.0, regor.cpp).
+_PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
+# What the regions of a command stream are for, as Vela 5.1.0 numbers them.
+_CONSTANTS_REGION, _CACHE_REGION = 0, 2
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One memory as the NPU sees it through `ports` ports of AXI interface `interface` (0 or 1).
+
+    `bytes_per_cycle` is for all ports together; latencies are in NPU cycles, `max_reads` and `max_writes` are
+    transactions under way per port.
+    """
+
+    name: str
+    interface: int
+    ports: int
+    bytes_per_cycle: float
+    read_latency_cycles: int
+    write_latency_cycles: int
+    burst_bytes: int
+    max_reads: int
+    max_writes: int
+
+
+@dataclass(frozen=True)
+class SystemConfig:
+    """A system configuration in a memory mode: the clock and the memory of each kind of data.
+
+    `cache_bytes` is the size of the cache where the memory mode limits it.
+    """
+
+    name: str
+    memory_mode: str
+    clock_hz: float
+    constants: Memory
+    arena: Memory
+    cache: Memory
+    cache_bytes: int | None = None
+
+    def memory(self, region: int | None) -> Memory:
+        """The memory of a command stream's region: 0 holds the constants, 2 the cache, any other is in the arena."""
+        if region == _CONSTANTS_REGION:
+            return self.constants
+        return self.cache if region == _CACHE_REGION else self.arena
+
+    @property
+    def command_stream(self) -> Memory:
+        """The memory that the NPU fetches its commands from: they lie beside the constants."""
+        return self.constants
+
+
+def memory_map(target: Target) -> SystemConfig:
+    """The memories of `target`. Raises UsageError when vela.ini has no such system configuration or memory mode."""
+    return _memory_map(target.npu, target.system_config, target.memory_mode)
+
+
+@functools.cache
+def default_for(npu: str) -> SystemConfig:
+    """The memories of a family such as ``ethos-u55`` with its default system configuration and memory mode.
+
+    UsageError when there is no such family.
+    """
+    family = families().get(npu)
+    if family is None:
+        raise UsageError(f"unknown NPU '{npu}'", suggestion(npu, families()))
+    return _memory_map(npu, family.default_system_config, family.default_memory_mode)
+
+
+@functools.cache
+def _memory_map(npu: str, system_config: str, memory_mode: str) -> SystemConfig:
+    if npu not in _PORT_BYTES:
+        raise UsageError(f"unknown NPU '{npu}'", suggestion(npu, _PORT_BYTES))
+    system, mode = _section(_SYSTEM, system_config), _section(_MODE, memory_mode)
+    ports = {f"Axi{number}": _memory(system, number, _PORT_BYTES[npu]) for number in (0, 1)}
+    size = mode.get("arena_cache_size")
+    return SystemConfig(
+        name=system_config,
+        memory_mode=memory_mode,
+        clock_hz=float(system["core_clock"]),
+        constants=ports[mode["const_mem_area"]],
+        arena=ports[mode["arena_mem_area"]],
+        cache=ports[mode["cache_mem_area"]],
+        cache_bytes=None if size is None else int(size),
+    )
+
+
+def _memory(system: dict[str, str], interface: int, port_bytes: int) -> Memory:
+    name = system[f"axi{interface}_port"]
+
+    def value(key: str, least: int = 1) -> int:
+        return max(least, int(system.get(f"{name}_{key}".lower(), "1")))
+
+    ports = value("ports_used")
+    return Memory(
+        name=name,
+        interface=interface,
+        ports=ports,
+        bytes_per_cycle=float(system[f"{name}_clock_scale".lower()]) * port_bytes * ports,
+        read_latency_cycles=value("read_latency", 0),
+        write_latency_cycles=value("write_latency", 0),
+        burst_bytes=value("burst_length"),
+        max_reads=value("max_reads"),
+        max_writes=value("max_writes"),
+    )
+
+
+@functools.cache
+def _ini() -> configparser.ConfigParser:
+    place = importlib.resources.files("ethosu") / _INI
+    parser = configparser.ConfigParser()
+    try:
+        parser.read_string(place.read_text(encoding="utf-8"))
+    except (OSError, configparser.Error) as error:
+        raise InputError(f"vela.ini cannot be read: {error}", "install ethos-u-vela again") from error
+    return parser
+
+
+def _section(kind: str, name: str) -> dict[str, str]:
+    """A section with what it inherits. Keys are lower case."""
+    ini = _ini()
+    if not ini.has_section(f"{kind}.{name}"):
+        known = [section.removeprefix(f"{kind}.") for section in ini.sections() if section.startswith(kind)]
+        raise UsageError(f"vela.ini has no {kind} '{name}'", suggestion(name, known))
+    own = dict(ini[f"{kind}.{name}"])
+    parent = own.pop(_INHERIT, None)
+    return own if parent is None else _section(kind, parent.removeprefix(f"{kind}.")) | own

@@ -1,0 +1,227 @@
+"""Running a delegate in one line, on every NPU: configurations, regions, tensors, results."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ethosu_sdk import npu
+from ethosu_sdk.errors import InputError, UsageError
+from tests.unit.npu.streams import (
+    DMA_START,
+    GLOBAL_SCALE,
+    NATURAL,
+    NATURAL_85,
+    POOL,
+    STOP,
+    Setting,
+    branch,
+    feature_map,
+    ofm,
+    one,
+    precision,
+    stream,
+)
+from tests.unit.test_vela_blocks import Payload, slots
+
+# What Vela writes for each NPU into the first words of a payload: CONFIG and the architecture word.
+WORDS = {
+    ("ethos-u55", 32): (0x0000_1005, 0x1006_6001),
+    ("ethos-u55", 64): (0x0000_1006, 0x1006_6001),
+    ("ethos-u55", 128): (0x0000_1807, 0x1006_6001),
+    ("ethos-u55", 256): (0x0000_3008, 0x1006_6001),
+    ("ethos-u65", 256): (0x1000_3008, 0x1006_6001),
+    ("ethos-u65", 512): (0x1000_6009, 0x1006_6001),
+    ("ethos-u85", 128): (0x2000_0117, 0x2000_7000),
+    ("ethos-u85", 256): (0x2000_0118, 0x2000_7000),
+    ("ethos-u85", 512): (0x2000_1119, 0x2000_7000),
+    ("ethos-u85", 1024): (0x2000_251A, 0x2000_7000),
+    ("ethos-u85", 2048): (0x2000_261B, 0x2000_7000),
+}
+U55, U85 = ("ethos-u55", 128), ("ethos-u85", 256)
+SHAPE = (2, 3, 8)
+COUNT = 48
+IFM, OFM = 0x100, 0x400
+INPUT = (1, 1, 1, *SHAPE, 1, IFM, 1)
+OUTPUT = (1, 1, 1, *SHAPE, 1, OFM, 1)
+VALUES = np.random.default_rng(3).integers(-128, 128, SHAPE).astype(np.int8)
+
+
+def copy(target: tuple[str, int], changes: dict[str, Setting] | None = None) -> bytes:
+    """A pool that copies, as Vela writes it for the family: an average of one, or a sum of one."""
+    is_u85 = target[0] == "ethos-u85"
+    registers: dict[str, Setting] = {
+        **feature_map("IFM", IFM, SHAPE, 8),
+        **ofm(OFM, SHAPE, 8, GLOBAL_SCALE | (0 if is_u85 else NATURAL)),
+        "OFM_SCALE": (1, NATURAL_85 if is_u85 else 0),
+        "ACC_FORMAT": 0,
+        "ACTIVATION": 0,
+        **(changes or {}),
+    }
+    return stream((registers, POOL, 3 if is_u85 else 1))
+
+
+def payload(
+    target: tuple[str, int],
+    data: bytes,
+    inputs: tuple[tuple[int, ...], ...] = (INPUT,),
+    outputs: tuple[tuple[int, ...], ...] = (OUTPUT,),
+    weights: bytes = b"",
+) -> bytes:
+    data = data.ljust(-(-len(data) // 16) * 16, b"\0")
+    head = [0x0010_0001, *WORDS[target], 5, 5, 5, (len(data) // 4 & 0xFFFF) << 16 | 2]
+    return replace(
+        Payload(),
+        cmd_data=b"COP1" + struct.pack("<7I", *head) + data,
+        weight_data=weights,
+        scratch_size=struct.pack("<I", 0x800),
+        inputs=slots(*inputs),
+        outputs=slots(*outputs),
+    ).encode()
+
+
+@pytest.mark.parametrize("target", WORDS)
+def test_every_npu_runs_its_payloads(target: tuple[str, int]) -> None:
+    program = npu.load(payload(target, copy(target)))
+    assert (program.config.npu, program.config.macs) == target
+    assert program.config.config_word == WORDS[target][0]
+    result = npu.run(program, [VALUES])
+    assert result.outputs[0].reshape(SHAPE).tolist() == VALUES.tolist()
+    assert [row.name for row in result.operations] == [
+        "POOL_SUM" if target[0] == "ethos-u85" else "POOL_AVERAGE"
+    ]
+    assert result.counters.total_cycles > 0
+    # IFM and OFM on port 0, once each.
+    assert result.counters.bytes_moved[0, False] == result.counters.bytes_moved[0, True] == COUNT
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        (0x3000_1807, "product 3"),
+        (0x2000_0119, "0x20000119"),  # 512 MACs with the decoders of 256
+        (0x2000_0116, "ethos-u85-64"),
+        (0x1000_3007, "ethos-u65-128"),
+        (0x0000_1009, "ethos-u55-512"),
+    ],
+)
+def test_other_configurations_are_errors(word: int, message: str) -> None:
+    good = payload(U55, copy(U55))
+    data = good.replace(struct.pack("<I", WORDS[U55][0]), struct.pack("<I", word))
+    assert data != good
+    with pytest.raises(UsageError) as raised:
+        npu.load(data)
+    assert message in raised.value.message
+
+
+def test_the_command_set_is_that_of_the_configuration() -> None:
+    """BRANCH and RESIZE exist on Ethos-U85 alone."""
+    data = branch(8) + STOP
+    assert npu.run(payload(U85, data), [VALUES]).operations == ()
+    with pytest.raises(npu.CommandError):
+        npu.run(payload(U55, data), [VALUES])
+    with pytest.raises(npu.CommandError):
+        npu.run(payload(U55, one(0x007) + STOP), [VALUES])
+
+
+def dma(source: tuple[int, int], target: tuple[int, int], length: int) -> bytes:
+    registers: dict[str, Setting] = {
+        "DMA0_SRC_REGION": source[0],
+        "DMA0_SRC": source[1],
+        "DMA0_DST_REGION": target[0],
+        "DMA0_DST": target[1],
+        "DMA0_LEN": length,
+    }
+    return stream((registers, DMA_START, 0), stop=False)
+
+
+def test_constants_are_region_0_and_cannot_be_written() -> None:
+    constants = bytes(range(COUNT))
+    data = dma((0, 0), (1, OFM), COUNT) + STOP
+    result = npu.run(payload(U85, data, weights=constants), [VALUES])
+    assert result.outputs[0].tobytes() == constants
+    with pytest.raises(npu.BusError, match="read-only"):
+        npu.run(payload(U85, dma((1, 0), (0, 0), 4) + STOP, weights=constants), [VALUES])
+    with pytest.raises(npu.BusError, match="read-only"):
+        npu.run(payload(U85, copy(U85, {"OFM_REGION": 0, "OFM_BASE0": 0}), weights=constants), [VALUES])
+
+
+def test_fast_scratch_is_region_2() -> None:
+    """512 KiB of it, as much as Vela's memory modes give."""
+    far = 512 * 1024 - COUNT
+    data = dma((1, IFM), (2, far), COUNT) + dma((2, far), (1, OFM), COUNT) + STOP
+    assert (
+        npu.run(payload(U55, data), [VALUES]).outputs[0].reshape(-1).tolist() == VALUES.reshape(-1).tolist()
+    )
+
+
+@pytest.mark.parametrize("region", [3, 4, 7])
+def test_there_are_no_other_regions(region: int) -> None:
+    with pytest.raises(npu.BusError, match=f"region {region}"):
+        npu.run(payload(U85, copy(U85, {"IFM_REGION": region})), [VALUES])
+
+
+def test_scratch_is_zero_before_a_run_and_ends_where_the_payload_says() -> None:
+    program = npu.load(payload(U85, dma((1, 0x600), (1, OFM), COUNT) + STOP))
+    assert not npu.run(program, [VALUES]).outputs[0].any()
+    with pytest.raises(npu.BusError):
+        npu.run(payload(U85, dma((1, 0x800 - 4), (1, OFM), 5) + STOP), [VALUES])
+    npu.run(payload(U85, dma((1, 0x800 - 4), (1, OFM), 4) + STOP), [VALUES])
+
+
+@pytest.mark.parametrize(("size", "kind"), [(1, np.int8), (2, np.int16), (4, np.int32)])
+def test_tensors_in_their_order_and_with_their_types(size: int, kind: type[np.signedinteger[Any]]) -> None:
+    """Two inputs come out as they are, exchanged by the order of the outputs."""
+    first = (1, 1, 1, 1, 2, 3, size, 0x100, 1)
+    second = (1, 1, 1, 1, 5, 1, size, 0x200, 1)
+    program = npu.load(payload(U85, STOP, (first, second), (second, first)))
+    a = np.arange(-3, 3).astype(kind)
+    b = np.arange(5).astype(kind) * 20
+    outputs = npu.run(program, [a, b]).outputs
+    assert [output.dtype for output in outputs] == [np.dtype(kind)] * 2
+    assert [output.shape for output in outputs] == [(1, 1, 1, 1, 5, 1), (1, 1, 1, 1, 2, 3)]
+    assert [output.reshape(-1).tolist() for output in outputs] == [b.tolist(), a.tolist()]
+
+
+def test_tensors_of_other_sizes_are_errors() -> None:
+    with pytest.raises(InputError, match="8-byte elements"):
+        npu.load(payload(U85, STOP, ((1, 1, 1, 1, 1, 4, 8, 0, 1),)))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [VALUES, VALUES.reshape(-1), VALUES.view(np.uint8), np.asfortranarray(VALUES), VALUES.copy()[::1]],
+)
+def test_inputs_are_taken_by_their_values_in_row_order(values: NDArray[Any]) -> None:
+    found = npu.run(payload(U85, copy(U85)), [values]).outputs[0]
+    assert found.reshape(SHAPE).tolist() == VALUES.tolist()
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_the_number_of_inputs_must_fit(count: int) -> None:
+    with pytest.raises(InputError, match=f"{count} inputs where the delegate has 1"):
+        npu.run(payload(U85, copy(U85)), [VALUES] * count)
+
+
+def test_the_input_is_not_changed_and_runs_are_alike() -> None:
+    """The OFM lies where the input is, one higher: the run works on a copy."""
+    in_place = copy(U85, {"OFM_BASE0": IFM, "OFM_ZERO_POINT": 1})
+    program = npu.load(payload(U85, in_place, outputs=((*OUTPUT[:7], IFM, 1),)))
+    before = VALUES.copy()
+    results = [npu.run(program, [VALUES]).outputs[0] for _ in range(3)]
+    assert np.array_equal(VALUES, before)
+    assert all((result == results[0]).all() for result in results)
+    results[0][...] = 0
+    assert results[1].any()
+
+
+def test_what_the_model_cannot_do_is_named() -> None:
+    data = copy(U85, {"OFM_PRECISION": precision(8, ofm=True, extra=GLOBAL_SCALE | 1 << 14)})
+    with pytest.raises(npu.UnsupportedCommand) as raised:
+        npu.run(payload(U85, data), [VALUES])
+    assert raised.value.name == "SET_OFM_PRECISION"

@@ -1,0 +1,321 @@
+"""What Ethos-U55's and Ethos-U65's registers say about an operation: cores, tables, scales, strided DMA."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
+from ethosu_sdk.npu.operation import (
+    BlockOp,
+    DmaOp,
+    ElementwiseMode,
+    Kind,
+    Lut,
+    PoolMode,
+    Rounding,
+    ScaleFormat,
+    ScaleStreams,
+    Scaling,
+    Stream,
+    WeightStreams,
+)
+from ethosu_sdk.npu.program import operations
+from tests.unit.npu.machine import U55_128, U65_256, U65_512
+from tests.unit.npu.streams import (
+    CONV,
+    DEPTHWISE,
+    DMA_START,
+    ELEMENTWISE,
+    GLOBAL_SCALE,
+    NATURAL,
+    POOL,
+    Setting,
+    feature_map,
+    ofm,
+    precision,
+    stream,
+)
+
+SHAPE = (3, 4, 5)
+SCALE_A, SCALE_B = 1 << 8, 2 << 8  # IFM_PRECISION.scale_mode
+U55_32, U55_64, U55_256 = (NpuConfig.for_target("ethos-u55", macs) for macs in (32, 64, 256))
+
+
+def registers(changes: dict[str, Setting] | None = None, bits: int = 8) -> dict[str, Setting]:
+    """Registers of which every kind of operation can be made, with OFM_SCALE."""
+    return {
+        **feature_map("IFM", 0x100, SHAPE, bits),
+        **feature_map("IFM2", 0x300, SHAPE, bits),
+        **ofm(0x200, SHAPE, bits, GLOBAL_SCALE | NATURAL),
+        "IFM_DEPTH_M1": 4,
+        "IFM2_BROADCAST": 0,
+        "OFM_SCALE": (1, 0),
+        "ACC_FORMAT": 0,
+        "WEIGHT_BASE": 0x40,
+        "WEIGHT_LENGTH": 48,
+        "SCALE_BASE": 0x90,
+        "SCALE_LENGTH": 50,
+        **(changes or {}),
+    }
+
+
+def block(changes: dict[str, Setting], opcode: int, mode: int = 0, config: NpuConfig = U55_128) -> BlockOp:
+    (op,) = operations(stream((registers(changes), opcode, mode)), config).operations
+    assert isinstance(op, BlockOp)
+    return op
+
+
+def dma(changes: dict[str, Setting], config: NpuConfig = U65_256) -> DmaOp:
+    settings: dict[str, Setting] = {"DMA0_SRC": 0x10, "DMA0_DST": 0x20, "DMA0_LEN": 6, **changes}
+    (op,) = operations(stream((settings, DMA_START, 0)), config).operations
+    assert isinstance(op, DmaOp)
+    return op
+
+
+PER_CHANNEL: dict[str, Setting] = {"OFM_PRECISION": precision(8, ofm=True)}
+SECOND_CORE: dict[str, Setting] = {
+    "WEIGHT1_BASE": 0x1_0000_0070,
+    "WEIGHT1_LENGTH": 32,
+    "SCALE1_BASE": 0xD0,
+    "SCALE1_LENGTH": 40,
+}
+
+
+def test_two_cores_have_two_streams_each() -> None:
+    op = block({**PER_CHANNEL, **SECOND_CORE, "WEIGHT_REGION": 2, "SCALE_REGION": 3}, CONV, config=U65_512)
+    assert op.weights == WeightStreams((Stream(2, 0x40, 48), Stream(2, 0x1_0000_0070, 32)))
+    assert op.scales == ScaleStreams((Stream(3, 0x90, 50), Stream(3, 0xD0, 40)), ScaleFormat.BIAS_40)
+
+
+@pytest.mark.parametrize("changes", [{}, {"WEIGHT1_LENGTH": 0, "SCALE1_LENGTH": 0}])
+def test_an_empty_second_stream_leaves_one_core(changes: dict[str, Setting]) -> None:
+    op = block({**PER_CHANNEL, **changes}, CONV, config=U65_512)
+    assert op.weights is not None
+    assert op.scales is not None
+    assert (len(op.weights.streams), len(op.scales.streams)) == (1, 1)
+
+
+@pytest.mark.parametrize("config", [U55_32, U55_128, U65_256])
+def test_one_core_does_not_read_the_second_streams(config: NpuConfig) -> None:
+    op = block({**PER_CHANNEL, **SECOND_CORE}, DEPTHWISE, config=config)
+    assert op.weights == WeightStreams((Stream(0, 0x40, 48),))
+    assert op.scales == ScaleStreams((Stream(0, 0x90, 50),), ScaleFormat.BIAS_40)
+
+
+@pytest.mark.parametrize(
+    ("config", "micro_block", "lut"),
+    [
+        (U55_32, (1, 1, 4), 14336),
+        (U55_64, (1, 1, 8), 14336),
+        (U55_128, (1, 2, 8), 22528),
+        (U55_256, (2, 2, 8), 47104),
+        (U65_256, (2, 2, 8), 47104),
+        (U65_512, (2, 2, 8), 47104),  # of one core
+    ],
+)
+@pytest.mark.parametrize("slot", [0, 7])
+def test_micro_blocks_and_tables(
+    config: NpuConfig, micro_block: tuple[int, int, int], lut: int, slot: int
+) -> None:
+    op = block({"ACTIVATION": 16 + slot}, POOL, config=config)
+    assert op.micro_block == micro_block
+    assert op.output.lut == Lut(lut + 256 * slot, np.dtype("<i1"), np.dtype("<i1"))
+
+
+@pytest.mark.parametrize(
+    ("ofm_precision", "index", "result"),
+    [
+        (precision(8, ofm=True), "<i1", "<i1"),
+        (precision(8, signed=False, ofm=True), "<u1", "<u1"),
+        (precision(16, ofm=True), "<i2", "<i2"),
+        (precision(32, ofm=True), "<i1", "<i4"),  # indexed as if the OFM had 8 bits
+    ],
+)
+def test_tables_follow_the_ofm(ofm_precision: int, index: str, result: str) -> None:
+    op = block({"OFM_PRECISION": ofm_precision | GLOBAL_SCALE, "ACTIVATION": 18}, POOL)
+    assert op.output.lut == Lut(22528 + 512, np.dtype(index), np.dtype(result))
+
+
+@pytest.mark.parametrize(("bits", "partner"), [(8, 1 << 19), (16, 1 << 14)])
+@pytest.mark.parametrize("mode", [ElementwiseMode.ADD, ElementwiseMode.SUB])
+@pytest.mark.parametrize("wide", ["a", "b"])
+@pytest.mark.parametrize("rounding", [Rounding.DOUBLE, Rounding.NATURAL])
+def test_one_operand_has_the_wide_scale(
+    bits: int, partner: int, mode: ElementwiseMode, wide: str, rounding: Rounding
+) -> None:
+    extra = (SCALE_A if wide == "a" else SCALE_B) | (NATURAL if rounding is Rounding.NATURAL else 0)
+    changes: dict[str, Setting] = {
+        "IFM_PRECISION": precision(bits, extra=extra),
+        "OPA_SCALE": (0x8765_4321, 33),
+        "OPB_SCALE": (partner & 0xFFFF, 0),
+    }
+    scaled = Scaling(0x8765_4321, 33, rounding)
+    shifted = Scaling(partner, 0, Rounding.NATURAL)
+    expected = [scaled, shifted] if wide == "a" else [shifted, scaled]
+    op = block(changes, ELEMENTWISE, mode.value)
+    assert [operand.scaling for operand in op.operands] == expected
+    assert [operand.feature_map for operand in op.operands] == [op.ifm, op.ifm2]
+    # The scale belongs to the operand, whatever feature map that is.
+    swapped = block({**changes, "IFM2_BROADCAST": 1 << 6}, ELEMENTWISE, mode.value)
+    assert [operand.scaling for operand in swapped.operands] == expected
+    assert [operand.feature_map for operand in swapped.operands] == [swapped.ifm2, swapped.ifm]
+
+
+def test_both_operands_have_narrow_scales() -> None:
+    op = block({"OPA_SCALE": (0xABCD_1234, 9), "OPB_SCALE": (0xFFFF, 0)}, ELEMENTWISE, 1)
+    found = [operand.scaling for operand in op.operands]
+    assert found == [Scaling(0x1234, 0, Rounding.NATURAL), Scaling(0xFFFF, 0, Rounding.NATURAL)]
+
+
+@pytest.mark.parametrize("mode", [ElementwiseMode.MUL, ElementwiseMode.MIN, ElementwiseMode.SHL])
+def test_other_modes_take_their_operands_as_they_are(mode: ElementwiseMode) -> None:
+    op = block({"OPA_SCALE": (7, 0), "OPB_SCALE": (9, 0)}, ELEMENTWISE, mode.value)
+    assert [operand.scaling for operand in op.operands] == [None, None]
+
+
+def test_32_bit_sums_take_their_operands_as_they_are() -> None:
+    op = block({"IFM_PRECISION": precision(32), "OPA_SCALE": (7, 0), "OPB_SCALE": (9, 0)}, ELEMENTWISE, 1)
+    assert [operand.scaling for operand in op.operands] == [None, None]
+
+
+def test_scalars_are_signed_as_the_second_operand_is() -> None:
+    constant: dict[str, Setting] = {"IFM2_BROADCAST": 1 << 7, "IFM2_SCALAR": 0xFFFE}
+    assert block(constant, ELEMENTWISE).operands[1].scalar == -2
+    unsigned: dict[str, Setting] = {**constant, "IFM2_PRECISION": precision(8, signed=False)}
+    assert block(unsigned, ELEMENTWISE).operands[1].scalar == 0xFFFE
+
+
+def test_right_shifts_round_half_up_whatever_the_mode() -> None:
+    plain: dict[str, Setting] = {"OFM_PRECISION": precision(32, ofm=True)}
+    shifted = block(plain, ELEMENTWISE, ElementwiseMode.SHR.value).output
+    assert (shifted.rounding, shifted.scaled) == (Rounding.NATURAL, False)
+    assert block(plain, ELEMENTWISE, ElementwiseMode.CLZ.value).output.rounding is Rounding.DOUBLE
+
+
+@pytest.mark.parametrize("side", ["TOP", "LEFT", "BOTTOM", "RIGHT"])
+def test_averages_divide_where_there_is_padding(side: str) -> None:
+    kernel: dict[str, Setting] = {"KERNEL_HEIGHT_M1": 1, "KERNEL_WIDTH_M1": 1}
+    assert not block(kernel, POOL, PoolMode.AVERAGE.value).divides
+    assert block({**kernel, f"IFM_PAD_{side}": 1}, POOL, PoolMode.AVERAGE.value).divides
+    assert not block({**kernel, f"IFM_PAD_{side}": 1}, POOL, PoolMode.MAX.value).divides
+
+
+@pytest.mark.parametrize(("number", "bits"), [(0, 32), (1, 40)])
+def test_accumulators(number: int, bits: int) -> None:
+    op = block({"ACC_FORMAT": number}, POOL)
+    assert (op.accumulator_bits, op.accumulates) == (bits, False)
+    # Elementwise operations do not read the register.
+    assert block({"ACC_FORMAT": 3}, ELEMENTWISE).accumulator_bits == 32
+
+
+def test_block_dependencies() -> None:
+    assert block({"BLOCKDEP": 3}, POOL).blockdep == 3
+    assert block({}, POOL).blockdep == 0
+
+
+def test_there_are_no_chaining_buffers() -> None:
+    """The bits of Ethos-U85's activation_storage are the rounding mode here."""
+    op = block({}, ELEMENTWISE)
+    assert (op.ifm.chain, op.ofm.chain, op.output.reverse, op.output.transpose) == (None, None, None, None)
+    assert op.kind is Kind.ELEMENTWISE
+
+
+def test_copies_in_one_dimension() -> None:
+    for config in (U55_128, U65_512):
+        op = dma({"DMA0_SRC_REGION": 2, "DMA0_SIZE0": 7, "DMA0_SKIP0": 9}, config)
+        assert (op.source_region, op.source, op.target_region, op.target) == (2, 0x10, 0, 0x20)
+        assert (op.length, op.counts, op.index) == (6, (1, 1), None)
+
+
+def test_copies_in_two_dimensions_leave_a_gap_behind_each_row() -> None:
+    op = dma({"DMA0_DST_REGION": 1 | 1 << 9, "DMA0_SIZE0": 3, "DMA0_SKIP0": 10})
+    assert (op.length, op.counts, op.target_region) == (6, (1, 3), 1)
+    assert (op.source_strides[1], op.target_strides[1]) == (6, 16)
+
+
+def test_copies_in_three_dimensions_leave_a_gap_behind_each_plane() -> None:
+    op = dma(
+        {
+            "DMA0_DST_REGION": 2 << 9,
+            "DMA0_SIZE0": 3,
+            "DMA0_SIZE1": 4,
+            "DMA0_SKIP0": 0,
+            "DMA0_SKIP1": 100,
+        }
+    )
+    assert (op.length, op.counts) == (6, (4, 3))
+    assert op.source_strides == (18, 6)
+    assert op.target_strides == (118, 6)
+
+
+def test_planes_whose_rows_have_gaps_are_refused() -> None:
+    settings: dict[str, Setting] = {
+        "DMA0_DST_REGION": 2 << 9,
+        "DMA0_SIZE0": 3,
+        "DMA0_SIZE1": 4,
+        "DMA0_SKIP0": 10,
+        "DMA0_SKIP1": 100,
+    }
+    with pytest.raises(UnsupportedCommand, match="SET_DMA0_SKIP0 = 0xa"):
+        dma(settings)
+
+
+@pytest.mark.parametrize("missing", ["DMA0_SIZE0", "DMA0_SIZE1", "DMA0_SKIP0", "DMA0_SKIP1"])
+def test_strided_copies_need_their_registers(missing: str) -> None:
+    settings: dict[str, Setting] = {
+        "DMA0_DST_REGION": 2 << 9,
+        "DMA0_SIZE0": 3,
+        "DMA0_SIZE1": 4,
+        "DMA0_SKIP0": 0,
+        "DMA0_SKIP1": 100,
+    }
+    del settings[missing]
+    with pytest.raises(CommandError, match=missing):
+        dma(settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "opcode", "mode", "config", "name", "value"),
+    [
+        # Shapes of copies that Ethos-U55 or nobody has.
+        ({"DMA0_DST_REGION": 1 << 9}, DMA_START, 0, U55_128, "SET_DMA0_DST_REGION", 1 << 9),
+        ({"DMA0_DST_REGION": 2 << 9}, DMA_START, 0, U55_256, "SET_DMA0_DST_REGION", 2 << 9),
+        ({"DMA0_DST_REGION": 3 << 9}, DMA_START, 0, U65_512, "SET_DMA0_DST_REGION", 3 << 9),
+        ({"DMA0_SRC_REGION": 1 << 9}, DMA_START, 0, U65_512, "SET_DMA0_SRC_REGION", 1 << 9),
+        # The operand without the wide scale has another scale than the one that is shifted in.
+        (
+            {"IFM_PRECISION": precision(8, extra=SCALE_A), "OPA_SCALE": (1 << 30, 31), "OPB_SCALE": (5, 0)},
+            ELEMENTWISE,
+            1,
+            U55_128,
+            "SET_OPB_SCALE",
+            5,
+        ),
+        ({"IFM_PRECISION": precision(8, extra=3 << 8)}, ELEMENTWISE, 2, U55_128, "SET_IFM_PRECISION", 0x301),
+        # Modes of Ethos-U85.
+        ({}, ELEMENTWISE, ElementwiseMode.LSR.value, U65_256, "NPU_OP_ELEMENTWISE", 10),
+        ({}, ELEMENTWISE, ElementwiseMode.GT.value, U55_128, "NPU_OP_ELEMENTWISE", 19),
+        ({}, POOL, PoolMode.SUM.value, U65_512, "NPU_OP_POOL", 3),
+        ({}, POOL, PoolMode.MIN.value, U55_128, "NPU_OP_POOL", 5),
+        ({"ACC_FORMAT": 2}, CONV, 0, U65_512, "SET_ACC_FORMAT", 2),
+        ({"ACTIVATION": 3}, CONV, 0, U65_512, "SET_ACTIVATION", 3),
+        (
+            {"OFM_PRECISION": precision(8, ofm=True, extra=1 << 14)},
+            POOL,
+            0,
+            U55_128,
+            "SET_OFM_PRECISION",
+            0x4001,
+        ),
+    ],
+)
+def test_what_is_not_executed_is_named(
+    changes: dict[str, Setting], opcode: int, mode: int, config: NpuConfig, name: str, value: int
+) -> None:
+    copies: dict[str, Setting] = {"DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 1}
+    data = stream((registers({**copies, **changes}), opcode, mode))
+    with pytest.raises(UnsupportedCommand) as raised:
+        operations(data, config)
+    assert (raised.value.name, raised.value.offset, raised.value.value) == (name, len(data) - 8, value)

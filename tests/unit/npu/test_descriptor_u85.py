@@ -1,0 +1,399 @@
+"""What Ethos-U85's registers say about an operation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
+from ethosu_sdk.npu.operation import (
+    BlockOp,
+    ElementwiseMode,
+    Kind,
+    Lut,
+    PoolMode,
+    ResizeAxis,
+    ResizeMode,
+    Rounding,
+    ScaleFormat,
+    ScaleStreams,
+    Scaling,
+    Stream,
+    WeightStreams,
+)
+from ethosu_sdk.npu.program import operations
+from tests.unit.npu.machine import U85_256
+from tests.unit.npu.streams import (
+    CHAINED,
+    CONV,
+    DEPTHWISE,
+    DMA_START,
+    ELEMENTWISE,
+    GLOBAL_SCALE,
+    NATURAL_85,
+    NO_STORAGE,
+    POOL,
+    RESIZE,
+    Setting,
+    feature_map,
+    ofm,
+    precision,
+    stream,
+)
+
+SHAPE = (3, 4, 5)
+CONFIGS = {macs: NpuConfig.for_target("ethos-u85", macs) for macs in (128, 256, 512, 1024, 2048)}
+
+
+def registers(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
+    """Registers of which every kind of operation can be made."""
+    return {
+        **feature_map("IFM", 0x100, SHAPE, 8),
+        **feature_map("IFM2", 0x300, SHAPE, 8),
+        **ofm(0x200, SHAPE, 8, GLOBAL_SCALE),
+        "IFM_DEPTH_M1": 4,
+        "IFM_BROADCAST": 0,
+        "IFM2_BROADCAST": 0,
+        "IFM_SCALE": (1, NATURAL_85),
+        "IFM2_SCALE": (1, NATURAL_85),
+        "OFM_SCALE": (1, NATURAL_85),
+        "OP_SCALAR": 0,
+        "ACC_FORMAT": 0,
+        **{f"{name}_BASE": 0x40 + 64 * i for i, name in enumerate(WEIGHTS)},
+        **{f"{name}_LENGTH": 16 * (i + 1) for i, name in enumerate(WEIGHTS)},
+        "SCALE_BASE": 0x1000,
+        "SCALE_LENGTH": 160,
+        "RESIZE_X": (0, 1),
+        "RESIZE_Y": (0, 1),
+        **{f"RESIZE_{axis}_{name}": 0 for axis in "XY" for name in ("SCALE_N_M1", "OFFSET")},
+        **(changes or {}),
+    }
+
+
+WEIGHTS = ("WEIGHT", "WEIGHT1", "WEIGHT2", "WEIGHT3")
+STREAMS = tuple(Stream(0, 0x40 + 64 * i, 16 * (i + 1)) for i in range(4))
+PER_CHANNEL: dict[str, Setting] = {"OFM_PRECISION": precision(8, ofm=True)}
+
+
+def block(changes: dict[str, Setting], opcode: int, mode: int = 0, config: NpuConfig = U85_256) -> BlockOp:
+    (op,) = operations(stream((registers(changes), opcode, mode)), config).operations
+    assert isinstance(op, BlockOp)
+    return op
+
+
+@pytest.mark.parametrize(
+    ("number", "rounding"), [(0, Rounding.DOUBLE), (1, Rounding.NATURAL), (5, Rounding.DOWN)]
+)
+def test_the_output_rounds_as_its_scale_says(number: int, rounding: Rounding) -> None:
+    output = block({"OFM_SCALE": (0x7FFF_FFFF, 63 | number << 13)}, POOL, PoolMode.SUM.value).output
+    assert (output.scaled, output.scale, output.shift, output.rounding) == (True, 0x7FFF_FFFF, 63, rounding)
+
+
+def test_bit_31_is_not_part_of_a_scale() -> None:
+    assert block({"OFM_SCALE": (0x8000_0003, 4)}, POOL).output.scale == 3
+
+
+@pytest.mark.parametrize(("number", "rounding"), [(0, Rounding.DOUBLE), (1, Rounding.NATURAL)])
+def test_each_operand_has_a_scale_and_a_rounding(number: int, rounding: Rounding) -> None:
+    op = block({"IFM_SCALE": (9, 3 | number << 13), "IFM2_SCALE": (11, 35 | NATURAL_85)}, ELEMENTWISE, 1)
+    first, second = op.operands
+    assert (first.scaling, second.scaling) == (Scaling(9, 3, rounding), Scaling(11, 35, Rounding.NATURAL))
+    assert (first.feature_map, second.feature_map) == (op.ifm, op.ifm2)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in ElementwiseMode if mode is not ElementwiseMode.LRELU])
+def test_a_scale_of_one_takes_operands_as_they_are(mode: ElementwiseMode) -> None:
+    """MUL and DIV have no other."""
+    assert {operand.scaling for operand in block({}, ELEMENTWISE, mode.value).operands} == {None}
+
+
+NO_INPUT_SCALES = {ElementwiseMode.MUL, ElementwiseMode.DIV, ElementwiseMode.LRELU}
+
+
+@pytest.mark.parametrize("mode", [mode for mode in ElementwiseMode if mode not in NO_INPUT_SCALES])
+def test_all_other_modes_have_input_scales(mode: ElementwiseMode) -> None:
+    op = block({"IFM_SCALE": (9, 3), "IFM2_SCALE": (9, 3)}, ELEMENTWISE, mode.value)
+    assert {operand.scaling for operand in op.operands} == {Scaling(9, 3, Rounding.DOUBLE)}
+
+
+def test_operations_for_one_operand() -> None:
+    for mode in ("ABS", "CLZ", "NOT"):
+        op = block({}, ELEMENTWISE, ElementwiseMode[mode].value)
+        assert (len(op.operands), op.ifm2) == (1, None)
+
+
+BROADCASTS = [(0, False, False, False), (1, True, False, False), (2, False, True, False)]
+BROADCASTS += [(4, False, False, True), (3, True, True, False), (6, False, True, True), (7, True, True, True)]
+
+
+@pytest.mark.parametrize(("number", "height", "width", "depth"), BROADCASTS)
+def test_either_operand_is_broadcast(number: int, height: bool, width: bool, depth: bool) -> None:
+    first = block({"IFM_BROADCAST": number}, ELEMENTWISE, 1).operands
+    assert [operand.broadcast for operand in first] == [(height, width, depth), (False, False, False)]
+    second = block({"IFM2_BROADCAST": number}, ELEMENTWISE, 1).operands
+    assert [operand.broadcast for operand in second] == [(False, False, False), (height, width, depth)]
+    assert [operand.scalar for operand in (*first, *second)] == [None] * 4
+
+
+@pytest.mark.parametrize("prefix", ["IFM", "IFM2"])
+@pytest.mark.parametrize("how", ["broadcast", "storage"])
+@pytest.mark.parametrize(
+    ("kind", "scalar"),
+    [
+        (precision(8), -2),
+        (precision(8, signed=False), 0xFE),
+        (precision(16), -0x1102),
+        (precision(16, signed=False), 0xEEFE),
+        (precision(32), -0x2345_1102),
+    ],
+)
+def test_either_operand_can_be_the_scalar(prefix: str, how: str, kind: int, scalar: int) -> None:
+    """The element that the scalar register's low bits are in the operand's type."""
+    changes: dict[str, Setting] = {"OP_SCALAR": 0xDCBA_EEFE, f"{prefix}_PRECISION": kind}
+    if how == "broadcast":
+        changes[f"{prefix}_BROADCAST"] = 8
+    else:
+        changes[f"{prefix}_PRECISION"] = kind | NO_STORAGE
+    values = [operand.scalar for operand in block(changes, ELEMENTWISE, 1).operands]
+    assert values == ([scalar, None] if prefix == "IFM" else [None, scalar])
+
+
+def test_chained_feature_maps_name_their_buffer_in_the_region() -> None:
+    changes: dict[str, Setting] = {
+        "IFM_PRECISION": precision(8, extra=CHAINED),
+        "IFM_REGION": 1,
+        "IFM2_PRECISION": precision(8, extra=CHAINED),
+        "IFM2_REGION": 3,
+        "OFM_PRECISION": precision(8, ofm=True, extra=CHAINED | GLOBAL_SCALE),
+        "OFM_REGION": 0,
+    }
+    op = block(changes, ELEMENTWISE, 1)
+    assert op.ifm2 is not None
+    assert (op.ifm.chain, op.ifm2.chain, op.ofm.chain) == (1, 3, 0)
+    assert [operand.feature_map.chain for operand in op.operands] == [1, 3]
+    plain = block({}, ELEMENTWISE, 1)
+    assert plain.ifm2 is not None
+    assert (plain.ifm.chain, plain.ifm2.chain, plain.ofm.chain) == (None, None, None)
+
+
+@pytest.mark.parametrize(("number", "axis"), [(0, None), (1, 0), (2, 1), (3, 2)])
+def test_the_ofm_is_reversed_along_height_width_or_depth(number: int, axis: int | None) -> None:
+    op = block({"OFM_PRECISION": precision(8, ofm=True, extra=GLOBAL_SCALE | number << 9)}, POOL)
+    assert (op.output.reverse, op.output.transpose) == (axis, None)
+
+
+@pytest.mark.parametrize(
+    ("number", "letters"), [(0, "HWC"), (1, "WHC"), (2, "HCW"), (3, "WCH"), (6, "CHW"), (7, "CWH")]
+)
+def test_the_ofm_is_transposed(number: int, letters: str) -> None:
+    op = block({"OFM_PRECISION": precision(8, ofm=True, extra=GLOBAL_SCALE | number << 11)}, POOL)
+    assert op.stored_shape == tuple(SHAPE["HWC".index(letter)] for letter in letters)
+    assert op.shape == SHAPE
+    assert (op.output.transpose or (0, 1, 2)) == tuple("HWC".index(letter) for letter in letters)
+
+
+@pytest.mark.parametrize(
+    ("function", "index", "result", "table_bytes"),
+    [
+        (1, "<u1", "<u1", 256),
+        (4, "<i1", "<i1", 256),
+        (5, "<i1", "<i2", 512),
+        (7, "<i1", "<i4", 1024),
+        (8, "<i2", "<i2", 2048),
+        (9, "<i2", "<i4", 2048),
+    ],
+)
+def test_tables_are_numbered_in_their_own_size(
+    function: int, index: str, result: str, table_bytes: int
+) -> None:
+    for table in (0, 1):
+        op = block({"ACTIVATION": function | table << 5}, POOL)
+        assert op.output.lut == Lut(table * table_bytes, np.dtype(index), np.dtype(result))
+
+
+def test_the_clamp_is_that_of_the_tables_index() -> None:
+    limits: dict[str, Setting] = {"ACTIVATION_MIN": -5, "ACTIVATION_MAX": 6}
+    assert block(limits, POOL).output.clamp == (-5, 6)
+    assert block({**limits, "ACTIVATION": 1}, POOL).output.clamp == (0xFFFB, 6)
+    assert block({**limits, "ACTIVATION": 1 << 12}, POOL).output.clamp is None
+    words: dict[str, Setting] = {**limits, "OFM_PRECISION": precision(32, ofm=True, extra=GLOBAL_SCALE)}
+    assert block(words, POOL).output.clamp == (-5, 6)
+
+
+@pytest.mark.parametrize("macs", CONFIGS)
+@pytest.mark.parametrize(
+    ("number", "height", "width"), [(0, 1, 1), (1, 1, 2), (2, 1, 4), (3, 2, 2), (4, 2, 4), (5, 4, 4)]
+)
+def test_micro_blocks(macs: int, number: int, height: int, width: int) -> None:
+    """16, 32, 64, 128 and 256 elements for 128 to 2048 MACs."""
+    op = block({"ACC_FORMAT": number << 8}, POOL, config=CONFIGS[macs])
+    assert op.micro_block == (height, width, macs // 8 // (height * width))
+
+
+@pytest.mark.parametrize(("number", "bits"), [(0, 32), (1, 48)])
+@pytest.mark.parametrize("from_ifm2", [False, True])
+def test_accumulators(number: int, bits: int, from_ifm2: bool) -> None:
+    op = block({"ACC_FORMAT": number | 2 * from_ifm2 << 4, **PER_CHANNEL}, CONV)
+    assert (op.accumulator_bits, op.accumulates) == (bits, from_ifm2)
+    if from_ifm2:
+        assert op.ifm2 is not None
+        assert op.ifm2.bases[0] == 0x300
+    else:
+        assert op.ifm2 is None
+    assert op.scales == ScaleStreams(
+        (Stream(0, 0x1000, 160),), ScaleFormat.BIAS_32 if bits == 32 else ScaleFormat.BIAS_48
+    )
+
+
+def test_accumulators_that_go_on() -> None:
+    nowhere: dict[str, Setting] = {"OFM_PRECISION": precision(8, ofm=True, extra=GLOBAL_SCALE | NO_STORAGE)}
+    first = block({"ACC_FORMAT": 1 << 6, **nowhere}, CONV)
+    assert (first.is_partial, first.continues, first.accumulates) == (True, False, False)
+    middle = block({"ACC_FORMAT": 1 << 6 | 1 << 4, **nowhere}, CONV)
+    assert (middle.is_partial, middle.continues) == (True, True)
+    last = block({"ACC_FORMAT": 1 << 4}, CONV)
+    assert (last.is_partial, last.continues, last.accumulates, last.ifm2) == (False, True, False, None)
+
+
+@pytest.mark.parametrize(("macs", "count"), [(128, 1), (256, 1), (512, 2), (1024, 4), (2048, 4)])
+def test_every_decoder_core_has_a_weight_stream(macs: int, count: int) -> None:
+    op = block({**PER_CHANNEL, "WEIGHT_FORMAT": 0}, DEPTHWISE, config=CONFIGS[macs])
+    assert op.weights == WeightStreams(STREAMS[:count])
+    # The fast format has one stream, the biases and scales always have.
+    fast = block({**PER_CHANNEL, "WEIGHT_FORMAT": 1 | 1 << 4}, CONV, config=CONFIGS[macs])
+    assert fast.weights == WeightStreams(STREAMS[:1], fast=True, sparse=True)
+    assert fast.scales is not None
+    assert len(fast.scales.streams) == 1
+
+
+def test_matrices_come_in_as_the_second_feature_map() -> None:
+    op = block({}, CONV, 1)
+    assert (op.kind, op.weights, op.accumulates) == (Kind.MATMUL, None, False)
+    assert op.ifm2 is not None
+    assert op.ifm2.bases[0] == 0x300
+    assert block(PER_CHANNEL, CONV, 0).kind is Kind.CONV
+
+
+@pytest.mark.parametrize("mode", list(PoolMode))
+def test_pools(mode: PoolMode) -> None:
+    op = block({}, POOL, mode.value)
+    assert (op.kind, op.mode, op.name) == (Kind.POOL, mode, f"POOL_{mode.name}")
+    # With and without padding.
+    assert op.divides == (mode is PoolMode.AVERAGE)
+
+
+@pytest.mark.parametrize("mode", [ResizeMode.BILINEAR, ResizeMode.NEAREST])
+def test_resize(mode: ResizeMode) -> None:
+    op = block(
+        {
+            "OFM_SCALE": (5, 21 | NATURAL_85),
+            "KERNEL_HEIGHT_M1": 6,
+            "KERNEL_WIDTH_M1": 8,
+            "RESIZE_X": (3 | 999 << 16, 2 | 99 << 4),  # block steps do not matter
+            "RESIZE_X_SCALE_N_M1": 10,
+            "RESIZE_X_OFFSET": 0xFFF,  # twelve bits: -1
+            "RESIZE_Y": (1, 0),
+            "RESIZE_Y_SCALE_N_M1": 2047,
+            "RESIZE_Y_OFFSET": 0x7FF,
+        },
+        RESIZE,
+        mode.value,
+    )
+    assert (op.kind, op.mode, op.ifm_shape) == (Kind.RESIZE, mode, (7, 9, 5))
+    assert op.resize == (ResizeAxis(1, 2047, 2048), ResizeAxis(2 * 11 + 3, -1, 11))
+
+
+TILE_3X1 = 1 << 14  # activation_storage
+IDX = 1 << 11  # idx_mode
+
+
+@pytest.mark.parametrize(
+    ("changes", "opcode", "mode", "name", "value"),
+    [
+        *(
+            ({"OFM_SCALE": (1, n << 13)}, POOL, 0, "SET_OFM_SCALE", 1)
+            for n in (2, 3, 4, 6, 7)  # rounding modes
+        ),
+        ({"OFM_SCALE": (77, 20 << 6)}, POOL, 0, "SET_OFM_SCALE", 77),  # dbl_rnd
+        ({"IFM_SCALE": (78, 20 << 6)}, ELEMENTWISE, 1, "SET_IFM_SCALE", 78),
+        ({"IFM2_SCALE": (79, 15 << 6)}, ELEMENTWISE, 2, "SET_IFM2_SCALE", 79),
+        *(
+            (
+                {f"{p}_PRECISION": precision(8, ofm=p == "OFM", extra=TILE_3X1)},
+                ELEMENTWISE,
+                1,
+                f"SET_{p}_PRECISION",
+                1 | TILE_3X1,
+            )
+            for p in ("IFM", "IFM2", "OFM")
+        ),
+        *(
+            (
+                {"OFM_PRECISION": precision(8, ofm=True, extra=n << 11)},
+                POOL,
+                0,
+                "SET_OFM_PRECISION",
+                1 | n << 11,
+            )
+            for n in (4, 5)  # transposes
+        ),
+        ({"ACC_FORMAT": 2}, POOL, 0, "SET_ACC_FORMAT", 2),
+        ({"ACC_FORMAT": 3 << 4}, CONV, 0, "SET_ACC_FORMAT", 3 << 4),
+        # Sums that are not brought out, to an OFM that is there, and the reverse.
+        ({"ACC_FORMAT": 1 << 6, **PER_CHANNEL}, CONV, 0, "SET_OFM_PRECISION", 1),
+        (
+            {"OFM_PRECISION": precision(8, ofm=True, extra=NO_STORAGE)},
+            CONV,
+            0,
+            "SET_OFM_PRECISION",
+            1 | NO_STORAGE,
+        ),
+        ({"ACC_FORMAT": 6 << 8}, POOL, 0, "SET_ACC_FORMAT", 6 << 8),
+        ({"ACC_FORMAT": 7 << 8}, POOL, 0, "SET_ACC_FORMAT", 7 << 8),
+        *(({"ACTIVATION": n}, POOL, 0, "SET_ACTIVATION", n) for n in (2, 3, 6, 10, 11, 31)),
+        ({}, ELEMENTWISE, 12, "NPU_OP_ELEMENTWISE", 12),
+        ({}, ELEMENTWISE, 63, "NPU_OP_ELEMENTWISE", 63),
+        ({}, RESIZE, 3, "NPU_OP_RESIZE", 3),
+        ({"OFM_SCALE": (7, 32)}, RESIZE, 0, "SET_OFM_SCALE", 7),
+        ({"KERNEL_STRIDE": 1 << 5}, CONV, 0, "SET_KERNEL_STRIDE", 1 << 5),
+        ({"DMA0_SRC_REGION": 3 << 9}, DMA_START, 0, "SET_DMA0_SRC_REGION", 3 << 9),
+        ({"DMA0_SRC_REGION": IDX, "DMA0_DST_REGION": IDX}, DMA_START, 0, "SET_DMA0_DST_REGION", IDX),
+    ],
+)
+def test_what_is_not_executed_is_named(
+    changes: dict[str, Setting], opcode: int, mode: int, name: str, value: int
+) -> None:
+    copies: dict[str, Setting] = {"DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 1}
+    data = stream((registers({**copies, **changes}), opcode, mode))
+    with pytest.raises(UnsupportedCommand) as raised:
+        operations(data, U85_256)
+    assert (raised.value.name, raised.value.offset, raised.value.value) == (name, len(data) - 8, value)
+
+
+@pytest.mark.parametrize(
+    ("missing", "opcode"),
+    [
+        ("OFM_SCALE", POOL),
+        ("ACC_FORMAT", POOL),
+        ("IFM_BROADCAST", ELEMENTWISE),
+        ("IFM2_BROADCAST", ELEMENTWISE),
+        ("RESIZE_X", RESIZE),
+        ("RESIZE_Y_OFFSET", RESIZE),
+        ("WEIGHT_BASE", CONV),
+        ("SCALE_LENGTH", CONV),
+    ],
+)
+def test_registers_that_an_operation_needs_must_be_set(missing: str, opcode: int) -> None:
+    settings = registers({**PER_CHANNEL, "OFM_SCALE": (1, 16 | NATURAL_85)})
+    del settings[missing]
+    with pytest.raises(CommandError, match=f"needs {missing}, which was never set"):
+        operations(stream((settings, opcode, 0)), U85_256)
+
+
+def test_the_scalar_must_be_set_where_it_is_used() -> None:
+    settings = registers({"IFM2_BROADCAST": 8})
+    del settings["OP_SCALAR"]
+    with pytest.raises(CommandError, match="needs OP_SCALAR"):
+        operations(stream((settings, ELEMENTWISE, 1)), U85_256)
+    assert operations(stream(({**settings, "IFM2_BROADCAST": 0}, ELEMENTWISE, 1)), U85_256).operations

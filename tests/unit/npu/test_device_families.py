@@ -1,0 +1,335 @@
+"""The register windows of Ethos-U65 and Ethos-U85, and where they differ from Ethos-U55's (test_device.py).
+
+Offsets and bits are literals, from the register headers of ethos-u-vela 5.1.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from ethosu import mlw_codec
+
+from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.npu.device import Device, NpuConfig
+from ethosu_sdk.npu.errors import WeightStreamError
+from tests.unit.npu.streams import CONV, DMA_START, STOP, Ram, Setting, feature_map, ofm, one, setting, two
+
+ID, STATUS, CMD, RESET, QBASE, QBASE_HI, QREAD, QCONFIG, QSIZE, PROT, CONFIG = range(0x00, 0x2C, 4)
+COND_STATUS, POWER_CTRL, REGIONCFG, MEM_ATTR, AXI_SRAM, AXI_EXT, BASEP = (
+    0x30, 0x38, 0x3C, 0x40, 0x50, 0x54, 0x80,
+)  # fmt: skip
+RUN, CLEAR_IRQ, STOP_REQUEST = 1, 2, 16
+IRQ_RAISED, BUS_STATUS, PARSE_ERROR, END_REACHED, WD_FAULT, BRANCH_FAULT = 2, 4, 16, 32, 128, 512
+OP_BRANCH = 0x100
+QUEUE, ARENA, FAST = 0x6000_0000, 0x6000_4000, 0x6000_8000
+SOURCE, TARGET, LENGTH = 0x100, 0x200, 64
+ALL = [
+    ("ethos-u55", 32),
+    ("ethos-u65", 256),
+    ("ethos-u65", 512),
+    ("ethos-u85", 128),
+    ("ethos-u85", 256),
+    ("ethos-u85", 512),
+    ("ethos-u85", 1024),
+    ("ethos-u85", 2048),
+]
+
+
+@dataclass
+class Bench:
+    """A device on a bank of memory, with a copy of 64 bytes from region 1 to region 2 to carry out."""
+
+    device: Device
+    ram: Ram
+
+    def prepare(self, data: bytes) -> None:
+        """Lay a command stream into memory and point the NPU at it and at its regions."""
+        self.ram.put(QUEUE, data)
+        for offset, value in ((QBASE, QUEUE), (QSIZE, len(data)), (BASEP + 8, ARENA), (BASEP + 16, FAST)):
+            self.device.write32(offset, value)
+            if offset != QSIZE:
+                self.device.write32(offset + 4, 0)
+
+    def run(self, data: bytes) -> int:
+        """STATUS after a job."""
+        self.prepare(data)
+        self.device.write32(CMD, RUN)
+        return self.device.read32(STATUS)
+
+    def copied(self) -> bytes:
+        """What lies where the copy goes."""
+        start = FAST - self.ram.base + TARGET
+        return self.ram.data[start : start + LENGTH].tobytes()
+
+
+def make(npu: str, macs: int) -> Bench:
+    ram = Ram()
+    ram.put(ARENA + SOURCE, bytes(range(1, LENGTH + 1)))
+    return Bench(Device(NpuConfig.for_target(npu, macs), ram), ram)
+
+
+@pytest.fixture
+def u85() -> Bench:
+    return make("ethos-u85", 256)
+
+
+def copy(changes: dict[str, Setting] | None = None) -> bytes:
+    registers: dict[str, Setting] = {
+        "DMA0_SRC_REGION": 1,
+        "DMA0_SRC": SOURCE,
+        "DMA0_DST_REGION": 2,
+        "DMA0_DST": TARGET,
+        "DMA0_LEN": LENGTH,
+        **(changes or {}),
+    }
+    return b"".join(setting(name, value) for name, value in registers.items()) + one(DMA_START) + STOP
+
+
+@pytest.mark.parametrize(("npu", "macs"), ALL)
+def test_a_job(npu: str, macs: int) -> None:
+    bench = make(npu, macs)
+    assert not bench.device.irq
+    assert bench.run(copy()) == IRQ_RAISED | END_REACHED | 0xFFFF << 16
+    assert bench.device.irq
+    assert bench.copied() == bytes(range(1, LENGTH + 1))
+    assert bench.device.read32(QREAD) == len(copy())
+    bench.device.write32(CMD, CLEAR_IRQ)
+    assert not bench.device.irq
+
+
+@pytest.mark.parametrize(
+    ("npu", "macs", "config", "identity"),
+    [
+        ("ethos-u65", 256, 0x1000_3008, 0x1006_6001),
+        ("ethos-u65", 512, 0x1000_6009, 0x1006_6001),
+        ("ethos-u85", 128, 0x2000_0117, 0x2000_7000),
+        ("ethos-u85", 256, 0x2000_0118, 0x2000_7000),
+        ("ethos-u85", 512, 0x2000_1119, 0x2000_7000),
+        ("ethos-u85", 1024, 0x2000_251A, 0x2000_7000),
+        ("ethos-u85", 2048, 0x2000_261B, 0x2000_7000),
+    ],
+)
+def test_identification(npu: str, macs: int, config: int, identity: int) -> None:
+    device = make(npu, macs).device
+    assert (device.read32(CONFIG), device.read32(ID)) == (config, identity)
+    part = 0x82 if npu == "ethos-u85" else 0x81
+    found = [device.read32(offset) for offset in (0xFE0, 0xFE4, 0xFE8, 0xFD0, 0xFF0, 0xFF4, 0xFF8, 0xFFC)]
+    assert found == [part, 0xB5, 0x0B, 0x04, 0x0D, 0xF0, 0x05, 0xB1]
+
+
+def test_registers_of_ethos_u85_keep_their_fields(u85: Bench) -> None:
+    masks = {
+        POWER_CTRL: 0x3F,
+        AXI_SRAM: 0x0003_1F3F,
+        AXI_EXT: 0x0003_1F3F,
+        **{MEM_ATTR + 4 * n: 0xF7 for n in range(4)},
+        0x11B0: 0xFFFF_0001,  # PMCLUT
+    }
+    for offset, mask in masks.items():
+        u85.device.write32(offset, 0xFFFF_FFFF)
+        assert u85.device.read32(offset) == mask, hex(offset)
+    for offset in (COND_STATUS, 0x60, 0x64, 0x68, 0x6C, 0x74, 0x7C):  # read-only
+        u85.device.write32(offset, 0xFFFF_FFFF)
+        assert u85.device.read32(offset) == 0, hex(offset)
+    u85.device.write32(RESET, 1)
+    assert [u85.device.read32(offset) for offset in masks] == [0] * len(masks)
+
+
+@pytest.mark.parametrize("offset", [0x2C, 0x34, 0x180, 0x184, 0x300, 0x380, 0x1200, 0x13C0, 0x1FFC])
+def test_what_ethos_u85_does_not_have_reads_as_zero(u85: Bench, offset: int) -> None:
+    u85.device.write32(offset, 0xFFFF_FFFF)
+    assert u85.device.read32(offset) == 0
+
+
+def test_the_window_is_8_kib_on_ethos_u85_and_4_on_the_others(u85: Bench) -> None:
+    with pytest.raises(SimulationError, match="0x2000"):
+        u85.device.read32(0x2000)
+    with pytest.raises(SimulationError, match="0x1000"):
+        make("ethos-u65", 256).device.read32(0x1000)
+
+
+@pytest.mark.parametrize("offset", [0x144, 0x27C, 0x400, 0x800, 0xFBC, 0x1100, 0x1114])
+def test_debug_registers_are_refused(u85: Bench, offset: int) -> None:
+    with pytest.raises(SimulationError, match="debug registers"):
+        u85.device.read32(offset)
+
+
+def beats(bench: Bench) -> list[int]:
+    """Beats of one copy: read on port 0, written on port 0, read on port 1, written on port 1."""
+    block, types, counters = (
+        (0x1180, 0x1380, 0x1300) if bench.device.read32(CONFIG) >> 28 == 2 else (0x180, 0x380, 0x300)
+    )
+    bench.device.write32(block, 0b111)
+    for index, event in enumerate((130, 135, 386, 391)):
+        bench.device.write32(types + 4 * index, event)
+    bench.device.write32(block + 4, 0xF)
+    bench.run(copy())
+    return [bench.device.read32(counters + 4 * index) for index in range(4)]
+
+
+_COMMANDS = -(-len(copy()) // 16)
+_DATA = LENGTH // 16
+
+
+@pytest.mark.parametrize("macs", [256, 512])
+def test_ethos_u65_routes_by_the_upper_bit_of_a_setting(macs: int) -> None:
+    bench = make("ethos-u65", macs)
+    assert beats(bench) == [_COMMANDS + _DATA, _DATA, 0, 0]
+    bench.device.write32(REGIONCFG, 0b01_10_00)  # region 1 on port 1, region 2 on port 0
+    bench.device.write32(QCONFIG, 3)
+    assert beats(bench) == [0, _DATA, _COMMANDS + _DATA, 0]
+
+
+def test_ethos_u85_routes_by_mem_attr(u85: Bench) -> None:
+    """A setting chooses one of four MEM_ATTR; bit 2 of that one is the port."""
+    u85.device.write32(REGIONCFG, 0b11_10_00)  # regions 1 and 2: MEM_ATTR2 and MEM_ATTR3
+    u85.device.write32(QCONFIG, 1)
+    assert beats(u85) == [_COMMANDS + _DATA, _DATA, 0, 0]  # all MEM_ATTR are 0: SRAM
+    u85.device.write32(MEM_ATTR + 12, 4)
+    assert beats(u85) == [_COMMANDS + _DATA, 0, 0, _DATA]
+    u85.device.write32(MEM_ATTR + 4, 0xF7 & ~4 | 4)
+    u85.device.write32(MEM_ATTR + 8, 0xF7 & ~4)
+    assert beats(u85) == [_DATA, 0, _COMMANDS, _DATA]
+
+
+def test_a_bus_error_names_the_port_of_its_region(u85: Bench) -> None:
+    u85.device.write32(REGIONCFG, 0b11_10_00)
+    u85.device.write32(MEM_ATTR + 12, 4)
+    status = u85.run(copy({"DMA0_DST": 1 << 20}))
+    assert status & 0xFFFF == IRQ_RAISED | BUS_STATUS | 1 << 11 | 9 << 12  # EXT, memory-to-memory write
+    assert "COPY_WRITE" in u85.device.jobs[-1].error
+    u85.device.write32(RESET, 0)
+    status = u85.run(copy({"DMA0_SRC": 1 << 20}))
+    assert status & 0xFFFF == IRQ_RAISED | BUS_STATUS | 4 << 12  # SRAM, memory-to-memory read
+
+
+@pytest.mark.parametrize(("npu", "macs"), [("ethos-u65", 256), ("ethos-u85", 256)])
+def test_addresses_have_40_bits(npu: str, macs: int) -> None:
+    """The upper word counts: what lies 4 GiB higher is not the same memory."""
+    bench = make(npu, macs)
+    bench.prepare(copy())
+    bench.device.write32(QBASE_HI, 0x1_01)
+    assert bench.device.read32(QBASE_HI) == 1
+    bench.device.write32(CMD, RUN)
+    assert bench.device.read32(STATUS) & 0xFFFF == IRQ_RAISED | BUS_STATUS  # channel 0: commands
+    assert "0x160000000" in bench.device.jobs[-1].error
+    bench.device.write32(RESET, 0)
+    bench.prepare(copy())
+    bench.device.write32(BASEP + 12, 1)
+    bench.device.write32(CMD, RUN)
+    assert bench.device.read32(STATUS) & BUS_STATUS
+
+
+@pytest.mark.parametrize("wrong", ["base", "queue"])
+def test_misaligned_bases_are_bus_errors(u85: Bench, wrong: str) -> None:
+    u85.prepare(copy())
+    u85.device.write32(*{"base": (BASEP + 8, ARENA + 8), "queue": (QBASE, QUEUE + 4)}[wrong])
+    u85.device.write32(CMD, RUN)
+    assert u85.device.read32(STATUS) & 0xFF == IRQ_RAISED | BUS_STATUS
+    assert "multiple of 16" in u85.device.jobs[-1].error
+
+
+def test_a_branch_out_of_the_stream_is_a_branch_fault(u85: Bench) -> None:
+    body = copy()[: -len(STOP)]
+    data = body + two(OP_BRANCH, 0, 1 << 20) + STOP
+    status = u85.run(data)
+    assert status & 0xFFFF == IRQ_RAISED | BRANCH_FAULT
+    assert u85.device.read32(QREAD) == len(body)
+    assert u85.copied() == bytes(range(1, LENGTH + 1))  # what comes before the branch is done
+    u85.device.write32(CMD, CLEAR_IRQ | RUN)
+    assert len(u85.device.jobs) == 1  # nothing more until a reset
+    u85.device.write32(RESET, 0)
+    assert u85.run(copy()) & END_REACHED
+
+
+def test_branches_are_taken(u85: Bench) -> None:
+    """Over a command that no parser takes."""
+    body = copy()[: -len(STOP)]
+    data = body + two(OP_BRANCH, 0, len(body) + 12) + one(0x3FF) + STOP
+    assert u85.run(data) & 0xFFFF == IRQ_RAISED | END_REACHED
+    assert u85.run(body + one(0x3FF) + STOP) & 0xFFFF == IRQ_RAISED | PARSE_ERROR
+
+
+def test_an_unknown_condition_is_refused(u85: Bench) -> None:
+    """After a copy there is no result of one element that COND_STATUS could tell of."""
+    assert u85.device.read32(COND_STATUS) == 0
+    u85.run(copy())
+    with pytest.raises(SimulationError, match="COND_STATUS"):
+        u85.device.read32(COND_STATUS)
+    u85.device.write32(RESET, 0)
+    assert u85.device.read32(COND_STATUS) == 0
+
+
+def test_a_branch_is_no_command_of_ethos_u65() -> None:
+    bench = make("ethos-u65", 256)
+    assert bench.run(copy()[: -len(STOP)] + two(OP_BRANCH, 0, 0) + STOP) & PARSE_ERROR
+
+
+def _convolution(data: bytes) -> bytes:
+    registers: dict[str, Setting] = {
+        **feature_map("IFM", 0x100, (1, 1, 8), 8),
+        **ofm(0x300, (1, 1, 8), 8),
+        "OFM_BLK_HEIGHT_M1": 0,
+        "OFM_BLK_WIDTH_M1": 0,
+        "IFM_DEPTH_M1": 7,
+        "KERNEL_HEIGHT_M1": 0,
+        "KERNEL_WIDTH_M1": 0,
+        "KERNEL_STRIDE": 0,
+        "ACC_FORMAT": 0,
+        "ACTIVATION": 0,
+        "OFM_SCALE": (1, 0),
+        "WEIGHT_REGION": 1,
+        "WEIGHT_BASE": 0x1000,
+        "WEIGHT_LENGTH": len(data),
+        "SCALE_REGION": 1,
+        "SCALE_BASE": 0x3000,
+        "SCALE_LENGTH": 160,
+    }
+    return b"".join(setting(name, value) for name, value in registers.items()) + one(CONV) + STOP
+
+
+def _broken_weights() -> bytes:
+    good = bytes(mlw_codec.encode([1] * 512))
+    return good[: len(good) // 2] + bytes(len(good))
+
+
+def test_weights_that_cannot_be_decoded_are_a_decoder_fault_on_ethos_u65() -> None:
+    bench = make("ethos-u65", 256)
+    bench.ram.put(ARENA + 0x1000, _broken_weights())
+    assert bench.run(_convolution(_broken_weights())) & 0xFF == IRQ_RAISED | WD_FAULT
+
+
+def test_weights_that_cannot_be_decoded_end_the_simulation_on_ethos_u85(u85: Bench) -> None:
+    """It has no STATUS bit for them, and nothing may take what then comes out for a result."""
+    u85.ram.put(ARENA + 0x1000, _broken_weights())
+    with pytest.raises(WeightStreamError):
+        u85.run(_convolution(_broken_weights()))
+    assert not u85.device.irq
+    assert u85.device.jobs == []
+
+
+def test_a_stop_request_finds_nothing_to_stop(u85: Bench) -> None:
+    u85.run(copy())
+    u85.device.write32(CMD, STOP_REQUEST | CLEAR_IRQ)
+    assert u85.device.read32(CMD) == STOP_REQUEST | CLEAR_IRQ  # reads as last written
+    assert not u85.device.irq
+    assert u85.run(copy()) & END_REACHED
+    with pytest.raises(SimulationError, match="stop"):
+        u85.device.write32(CMD, STOP_REQUEST | RUN)
+
+
+def test_irq_history_is_cleared_bit_by_bit(u85: Bench) -> None:
+    u85.run(copy())
+    u85.device.write32(CMD, 0x00FF << 16)
+    assert u85.device.read32(STATUS) >> 16 == 0xFF00
+
+
+def test_an_address_beyond_the_ram_leaves_it_alone(u85: Bench) -> None:
+    before = u85.ram.data.copy()
+    u85.prepare(b"")
+    u85.ram.data[:] = before
+    u85.device.write32(CMD, RUN)
+    assert u85.device.read32(STATUS) & 0xFF == IRQ_RAISED | PARSE_ERROR  # an empty stream has no end
+    np.testing.assert_array_equal(u85.ram.data, before)

@@ -1,0 +1,362 @@
+"""Hazards in hand-written streams: what must be reported, where, and what must not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import pytest
+
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.hazards import Conflict, Hazard, HazardKind, check
+from tests.unit.npu.machine import U55_128, U65_256, U85_256
+from tests.unit.npu.streams import (
+    CHAINED,
+    DMA_START,
+    GLOBAL_SCALE,
+    NATURAL_85,
+    NO_STORAGE,
+    POOL,
+    STOP,
+    Setting,
+    branch,
+    feature_map,
+    ofm,
+    one,
+    precision,
+    stream,
+)
+
+U55_64 = NpuConfig.for_target("ethos-u55", 64)
+SHAPE = (4, 4, 16)
+SIZE = 4 * 4 * 16
+IN, MIDDLE, OUT = 0x1000, 0x2000, 0x3000
+TABLE = 16  # ACTIVATION of Ethos-U55: look-up table 0
+TABLE_85 = 4  # of Ethos-U85: table 0, int8 to int8
+MAX, REDUCE_SUM, SUM = 0, 2, 3
+
+
+def pool(
+    source: int,
+    target: int,
+    *changes: dict[str, Setting],
+    shape: tuple[int, int, int] = SHAPE,
+    blockdep: int = 0,
+    mode: int = MAX,
+) -> bytes:
+    """A pool of one element from `source` to `target` in region 1, in blocks of one row."""
+    registers: dict[str, Setting] = {
+        **feature_map("IFM", source, shape, 8),
+        **ofm(target, shape, 8, GLOBAL_SCALE),
+        "OFM_BLK_HEIGHT_M1": 0,
+        "IFM_DEPTH_M1": shape[2] - 1,
+        "KERNEL_HEIGHT_M1": 0,
+        "KERNEL_WIDTH_M1": 0,
+        "KERNEL_STRIDE": 0,
+        "IFM_PAD_TOP": 0,
+        "IFM_PAD_BOTTOM": 0,
+        "ACC_FORMAT": 0,
+        "ACTIVATION": 0,
+        "OFM_SCALE": (1, NATURAL_85),
+        "BLOCKDEP": blockdep,
+    }
+    for change in changes:
+        registers |= change
+    return stream((registers, POOL, mode), stop=False)
+
+
+def copy(source: int, target: int, length: int = SIZE, regions: tuple[int, int] = (1, 1)) -> bytes:
+    """A DMA transfer; bit 8 of a region stands for the NPU's own memory."""
+    registers: dict[str, Setting] = {
+        "DMA0_SRC_REGION": regions[0],
+        "DMA0_SRC": source,
+        "DMA0_DST_REGION": regions[1],
+        "DMA0_DST": target,
+        "DMA0_LEN": length,
+    }
+    return stream((registers, DMA_START, 0), stop=False)
+
+
+def load(config: NpuConfig, slot: int = 0) -> bytes:
+    """A DMA transfer of a look-up table of 256 bytes."""
+    return copy(0, config.lut_address + 256 * slot, 256, (0, 1 << 8))
+
+
+def use(slot: int = 0, config: NpuConfig = U55_128) -> dict[str, Setting]:
+    """That an operation uses a table."""
+    return {"ACTIVATION": TABLE_85 | slot << 5 if config.npu == "ethos-u85" else TABLE + slot}
+
+
+def dma_wait(count: int = 0) -> bytes:
+    return one(0x011, count)
+
+
+def kernel_wait(count: int = 0) -> bytes:
+    return one(0x012, count)
+
+
+def hazards(*parts: bytes, config: NpuConfig = U55_128) -> tuple[Hazard, ...]:
+    return check(b"".join(parts) + STOP, config)
+
+
+def kinds(*parts: bytes, config: NpuConfig = U55_128) -> list[HazardKind]:
+    return [hazard.kind for hazard in hazards(*parts, config=config)]
+
+
+def ends(parts: Iterable[bytes]) -> list[int]:
+    """Offset of the last word of each part: of its operation."""
+    return [end - 4 for end in itertools.accumulate(len(part) for part in parts)]
+
+
+CONFLICTS = [
+    (copy(IN, MIDDLE), pool(MIDDLE, OUT), Conflict.READ_AFTER_WRITE),
+    (copy(OUT, IN), pool(MIDDLE, OUT), Conflict.WRITE_AFTER_READ),
+    (copy(IN, OUT), pool(MIDDLE, OUT), Conflict.WRITE_AFTER_WRITE),
+]
+
+
+@pytest.mark.parametrize(("transfer", "operation", "conflict"), CONFLICTS)
+def test_an_operation_waits_for_the_transfer_that_it_depends_on(
+    transfer: bytes, operation: bytes, conflict: Conflict
+) -> None:
+    earlier, at = ends([transfer, operation])
+    place = MIDDLE if conflict is Conflict.READ_AFTER_WRITE else OUT
+    expected = Hazard(HazardKind.DMA_WAIT, at, earlier, conflict, 1, place, place + SIZE)
+    assert hazards(transfer, operation) == (expected,)
+    assert not hazards(transfer, dma_wait(), operation)
+    assert kinds(transfer, kernel_wait(), operation) == [HazardKind.DMA_WAIT]
+
+
+MIRRORED = {
+    Conflict.READ_AFTER_WRITE: Conflict.WRITE_AFTER_READ,
+    Conflict.WRITE_AFTER_READ: Conflict.READ_AFTER_WRITE,
+    Conflict.WRITE_AFTER_WRITE: Conflict.WRITE_AFTER_WRITE,
+}
+
+
+@pytest.mark.parametrize(("transfer", "operation", "conflict"), CONFLICTS)
+def test_a_transfer_waits_for_the_operation_that_it_depends_on(
+    transfer: bytes, operation: bytes, conflict: Conflict
+) -> None:
+    found = hazards(operation, transfer)
+    assert [(hazard.kind, hazard.conflict) for hazard in found] == [
+        (HazardKind.KERNEL_WAIT, MIRRORED[conflict])
+    ]
+    assert not hazards(operation, kernel_wait(), transfer)
+    assert kinds(operation, dma_wait(), transfer) == [HazardKind.KERNEL_WAIT]
+
+
+def test_transfers_wait_for_each_other() -> None:
+    first, second = copy(IN, MIDDLE), copy(MIDDLE, OUT)
+    assert kinds(first, second) == [HazardKind.DMA_WAIT]
+    assert not hazards(first, dma_wait(), second)
+    assert not hazards(first, copy(IN, OUT))
+
+
+def test_the_other_regions_and_neighbouring_bytes_are_no_conflict() -> None:
+    assert not hazards(copy(IN, MIDDLE, regions=(1, 2)), pool(MIDDLE, OUT))
+    assert not hazards(copy(IN, MIDDLE - SIZE), pool(MIDDLE, OUT))
+    assert not hazards(copy(IN, MIDDLE + SIZE), pool(MIDDLE, OUT))
+    assert kinds(copy(IN, MIDDLE + SIZE - 1), pool(MIDDLE, OUT)) == [HazardKind.DMA_WAIT]
+
+
+def test_rows_with_gaps_meet_only_where_they_have_bytes() -> None:
+    gaps: dict[str, Setting] = {"IFM_STRIDE_Y": 0x100}
+    assert not hazards(copy(IN, MIDDLE + 0x40, 0xC0), pool(MIDDLE, OUT, gaps))
+    assert kinds(copy(IN, MIDDLE + 0x40, 0xC1), pool(MIDDLE, OUT, gaps)) == [HazardKind.DMA_WAIT]
+
+
+@pytest.mark.parametrize(("allowed", "found"), [(0, []), (1, []), (2, [HazardKind.DMA_WAIT])])
+def test_a_wait_lets_the_newest_go_on(allowed: int, found: list[HazardKind]) -> None:
+    transfers = [copy(IN, MIDDLE), copy(IN, 0x8000)]
+    assert kinds(*transfers, dma_wait(allowed), pool(MIDDLE, OUT), config=U85_256) == found
+
+
+@pytest.mark.parametrize(("config", "others"), [(U55_128, 1), (U65_256, 2), (U85_256, 4)])
+def test_a_transfer_ends_when_others_fill_its_place(config: NpuConfig, others: int) -> None:
+    filling = [copy(IN, 0x8000 + SIZE * n) for n in range(others)]
+    assert kinds(copy(IN, MIDDLE), *filling[1:], pool(MIDDLE, OUT), config=config) == [HazardKind.DMA_WAIT]
+    assert not hazards(copy(IN, MIDDLE), *filling, pool(MIDDLE, OUT), config=config)
+
+
+def test_two_operations_are_at_work() -> None:
+    one_more, two_more = [pool(IN, 0x8000)], [pool(IN, 0x8000), pool(IN, 0x9000)]
+    assert kinds(pool(IN, MIDDLE), *one_more, copy(MIDDLE, OUT)) == [HazardKind.KERNEL_WAIT]
+    assert not hazards(pool(IN, MIDDLE), *one_more, kernel_wait(1), copy(MIDDLE, OUT))
+    assert not hazards(pool(IN, MIDDLE), *two_more, copy(MIDDLE, OUT))
+
+
+def test_a_missing_wait_is_reported_once() -> None:
+    assert kinds(copy(IN, MIDDLE), pool(MIDDLE, OUT), pool(MIDDLE, 0x8000)) == [HazardKind.DMA_WAIT]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_blockdep_counts_the_blocks_between(rows: int) -> None:
+    """Of `rows` blocks each, block i waits for block i: the last `rows` may not be unfinished before the first."""
+    shape = (rows, 4, 16)
+    front = pool(IN, MIDDLE, shape=shape)
+    for blockdep in range(4):
+        behind = pool(MIDDLE, OUT, shape=shape, blockdep=blockdep)
+        expected = [HazardKind.BLOCKDEP] if blockdep >= rows else []
+        assert kinds(front, behind) == expected
+        assert not hazards(front, kernel_wait(), behind)
+        assert not hazards(front, pool(MIDDLE + 0x800, OUT, shape=shape, blockdep=blockdep))
+
+
+def test_a_window_needs_the_rows_around_it() -> None:
+    """The first row of a kernel of 3x1 with a row of padding needs two of four rows, the second one three."""
+    window: dict[str, Setting] = {"KERNEL_HEIGHT_M1": 2, "IFM_PAD_TOP": 1, "IFM_PAD_BOTTOM": 1}
+    front = pool(IN, MIDDLE)
+    assert not hazards(front, pool(MIDDLE, OUT, window, blockdep=2))
+    assert kinds(front, pool(MIDDLE, OUT, window, blockdep=3)) == [HazardKind.BLOCKDEP]
+
+
+def test_channels_come_in_blocks_of_the_ifm() -> None:
+    """64 channels are written in four blocks and summed in two steps; the second one needs the last two blocks."""
+    shape = (1, 1, 64)
+    single: dict[str, Setting] = {"OFM_DEPTH_M1": 0, "OFM_STRIDE_X": 1, "OFM_STRIDE_Y": 1}
+    front = pool(IN, MIDDLE, shape=shape)
+    behind = [
+        pool(MIDDLE, OUT, single, shape=shape, blockdep=blockdep, mode=REDUCE_SUM) for blockdep in range(4)
+    ]
+    assert not hazards(front, behind[1])
+    assert kinds(front, behind[2]) == [HazardKind.BLOCKDEP]
+
+
+def test_blockdep_is_about_reading_what_was_written() -> None:
+    """Blocks pass in order: writing where the operation in front reads or writes is safe."""
+    assert not hazards(pool(IN, MIDDLE), pool(OUT, MIDDLE, blockdep=3), pool(0x8000, OUT, blockdep=3))
+
+
+def test_a_table_must_be_loaded() -> None:
+    start = U55_128.lut_address
+    operation = pool(IN, OUT, use())
+    missing = Hazard(
+        HazardKind.LUT_NOT_LOADED, len(operation) - 4, None, Conflict.NEVER_WRITTEN, None, start, start + 256
+    )
+    assert hazards(operation) == (missing,)
+    assert not hazards(load(U55_128), dma_wait(), operation, operation)
+    assert kinds(load(U55_128), operation) == [HazardKind.DMA_WAIT]
+    assert kinds(load(U55_128, slot=1), dma_wait(), operation) == [HazardKind.LUT_NOT_LOADED]
+
+
+def test_a_table_in_use_must_not_be_overwritten() -> None:
+    user = [load(U55_128), dma_wait(), pool(IN, OUT, use())]
+    assert kinds(*user, load(U55_128)) == [HazardKind.LUT_OVERWRITTEN]
+    assert not hazards(*user, kernel_wait(), load(U55_128))
+    assert not hazards(*user, load(U55_128, slot=1))
+
+
+def test_a_table_must_be_used_before_the_next_one() -> None:
+    too_early = [load(U55_128), dma_wait(), load(U55_128), dma_wait(), pool(IN, OUT, use())]
+    (found,) = hazards(*too_early)
+    assert (found.kind, found.conflict) == (HazardKind.LUT_OVERWRITTEN, Conflict.UNUSED)
+
+
+def test_operations_without_a_table_spoil_all_on_small_parts() -> None:
+    """Where no banks are set aside for tables. An operation with another table leaves the rest alone."""
+
+    def after(*parts: bytes, config: NpuConfig = U55_64) -> list[HazardKind]:
+        user = pool(IN, OUT, use())
+        return kinds(load(config), dma_wait(), user, *parts, user, config=config)
+
+    assert after(pool(0x8000, 0x9000)) == [HazardKind.LUT_NOT_LOADED]
+    assert after(pool(0x8000, 0x9000), config=U55_128) == []
+    assert after(load(U55_64, slot=1), dma_wait(), pool(0x8000, 0x9000, use(1))) == []
+    assert after(pool(0x8000, 0x9000), kernel_wait(), load(U55_64), dma_wait()) == []
+    spoiler = [pool(0x8000, 0x9000, blockdep=1), kernel_wait(), load(U55_64), dma_wait()]
+    assert after(*spoiler) == [HazardKind.LUT_OVERWRITTEN]  # before the first user has ended
+    assert after(pool(0x8000, 0x9000), load(U55_64), dma_wait()) == [HazardKind.KERNEL_WAIT]
+
+
+def chained(prefix: str, buffer: int) -> dict[str, Setting]:
+    extra = CHAINED | (GLOBAL_SCALE if prefix == "OFM" else 0)
+    return {
+        f"{prefix}_PRECISION": precision(8, ofm=prefix == "OFM", extra=extra),
+        f"{prefix}_REGION": buffer,
+    }
+
+
+def test_sums_that_stay_in_the_accumulators_write_nothing() -> None:
+    unstored = precision(8, ofm=True, extra=NO_STORAGE | GLOBAL_SCALE)
+    partial: dict[str, Setting] = {"ACC_FORMAT": 1 << 6, "OFM_PRECISION": unstored}
+    behind = copy(MIDDLE, OUT)
+    assert kinds(pool(IN, MIDDLE, mode=SUM), behind, config=U85_256) == [HazardKind.KERNEL_WAIT]
+    assert not hazards(pool(IN, MIDDLE, partial, mode=SUM), behind, config=U85_256)
+
+
+def test_chaining_buffers_are_written_before_they_are_read() -> None:
+    write, read = pool(IN, 0, chained("OFM", 1)), pool(0, OUT, chained("IFM", 1))
+    assert not hazards(write, read, config=U85_256)
+    (found,) = hazards(write, pool(0, OUT, chained("IFM", 2)), config=U85_256)
+    assert (found.kind, found.chain) == (HazardKind.CHAIN_NOT_WRITTEN, 2)
+    assert kinds(write, pool(IN, 0x8000), read, config=U85_256) == [HazardKind.CHAIN_NOT_WRITTEN]
+
+
+def test_a_chain_is_one_operation() -> None:
+    """Two may go on after the wait: the chain's first part as well, which reads what the transfer writes."""
+    chain = [pool(IN, 0, chained("OFM", 1)), pool(0, OUT, chained("IFM", 1))]
+    transfer = copy(0x8000, IN)
+    assert kinds(*chain, kernel_wait(1), transfer, config=U85_256) == [HazardKind.KERNEL_WAIT]
+    assert not hazards(*chain, pool(OUT, 0x9000), kernel_wait(1), transfer, config=U85_256)
+
+
+def test_branches_are_followed_both_ways() -> None:
+    """The table is loaded on one way only."""
+    condition = [pool(IN, MIDDLE), kernel_wait()]
+    loading = [load(U85_256), dma_wait()]
+    user = pool(IN, OUT, use(config=U85_256))
+    target = sum(map(len, [*condition, *loading])) + 8
+    skipping = [*condition, branch(target, conditional=True), *loading, user]
+    assert kinds(*skipping, config=U85_256) == [HazardKind.LUT_NOT_LOADED]
+    assert not hazards(*condition, *loading, user, config=U85_256)
+
+
+@pytest.mark.parametrize(("conditional", "found"), [(False, []), (True, [HazardKind.DMA_WAIT])])
+def test_nothing_goes_past_a_branch_that_is_always_taken(conditional: bool, found: list[HazardKind]) -> None:
+    transfer, operation = copy(IN, MIDDLE), pool(MIDDLE, OUT)
+    jump = branch(len(transfer) + 8 + len(operation), conditional)
+    assert kinds(transfer, jump, operation, config=U85_256) == found
+
+
+def test_a_loop_meets_itself() -> None:
+    again = [copy(IN, MIDDLE), dma_wait(), pool(MIDDLE, OUT)]
+    assert not hazards(*again, config=U85_256)
+    assert kinds(*again, branch(0), config=U85_256) == [HazardKind.KERNEL_WAIT]
+    assert not hazards(*again, kernel_wait(), branch(0), config=U85_256)
+
+
+def test_a_conditional_branch_waits_for_the_result_it_tests() -> None:
+    test = pool(IN, OUT)
+    (found,) = hazards(test, branch(0, conditional=True), config=U85_256)
+    assert (found.kind, found.conflict) == (HazardKind.KERNEL_WAIT, Conflict.RESULT)
+    assert not hazards(test, kernel_wait(), branch(0, conditional=True), config=U85_256)
+
+
+@pytest.mark.parametrize(
+    ("hazard", "sentence"),
+    [
+        (
+            Hazard(HazardKind.DMA_WAIT, 0x30, 0x10, Conflict.READ_AFTER_WRITE, 1, 0x2000, 0x2100),
+            "missing NPU_OP_DMA_WAIT: the operation at byte 0x30 of the command stream reads what the one at 0x10 "
+            "writes, bytes 0x2000 to 0x2100 of region 1",
+        ),
+        (
+            Hazard(HazardKind.LUT_NOT_LOADED, 0x30, None, Conflict.NEVER_WRITTEN, None, 0x100, 0x200),
+            "look-up table not loaded: the operation at byte 0x30 of the command stream reads what nothing wrote, "
+            "bytes 0x100 to 0x200 of the NPU's own memory",
+        ),
+        (
+            Hazard(HazardKind.CHAIN_NOT_WRITTEN, 0x30, None, Conflict.NEVER_WRITTEN, chain=2),
+            "chaining buffer not written: the operation at byte 0x30 of the command stream reads what nothing "
+            "wrote, in chaining buffer 2",
+        ),
+        (
+            Hazard(HazardKind.KERNEL_WAIT, 0x30, 0x10, Conflict.RESULT),
+            "missing NPU_OP_KERNEL_WAIT: the operation at byte 0x30 of the command stream depends on the result of "
+            "the one at 0x10",
+        ),
+    ],
+)
+def test_sentences(hazard: Hazard, sentence: str) -> None:
+    assert hazard.describe() == sentence
