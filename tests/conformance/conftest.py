@@ -1,79 +1,87 @@
-"""The corpus, lowered once per test session and group."""
+"""The corpus, lowered once per test session and group, and the size of the run."""
 
 from __future__ import annotations
 
 import csv
 import fcntl
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk import proc, records
-from tests.conformance.models import GROUPS
-from tests.conformance.tosa_graphs import NUMERIC
+from tests.conformance.selection import ALL_GROUPS, FULL, Pair, profile_of
 
 _ROOT = Path(__file__).resolve().parents[2]
-_TIME_LIMIT_S = 600
+_TIME_LIMIT_S = 1200
 
 
 @dataclass(frozen=True)
 class Delegate:
-    """What Vela was given and what it made of it for each MAC count of Ethos-U55.
+    """What Vela was given for a target and what it made of it.
 
     `layers` are the rows of Vela's own table of layers.
     """
 
     tosa: bytes
-    payloads: dict[int, bytes]
-    layers: dict[int, list[dict[str, str]]]
+    payload: bytes
+    layers: list[dict[str, str]]
 
 
-Corpus = Callable[[str, str], list[Delegate]]
+Corpus = Callable[[Pair], list[Delegate]]
 
 
-def read_delegate(tosa: Path) -> Delegate:
-    """The delegate whose TOSA graph is in `tosa`, with the payloads beside it."""
+def read_delegates(folder: Path, target: str) -> list[Delegate]:
+    """The delegates of the model in `folder` for a target, in order."""
+    graphs = sorted(folder.glob(f"{profile_of(target)}-*.tosa"))
+    return [
+        Delegate(
+            graph.read_bytes(),
+            graph.with_suffix(f".{target}.bin").read_bytes(),
+            list(csv.DictReader(graph.with_suffix(f".{target}.csv").read_text().splitlines())),
+        )
+        for graph in graphs
+    ]
 
-    def files(suffix: str) -> dict[int, Path]:
-        return {int(path.stem.split("-")[1]): path for path in tosa.parent.glob(f"{tosa.stem}-*.{suffix}")}
 
-    return Delegate(
-        tosa.read_bytes(),
-        {macs: path.read_bytes() for macs, path in files("bin").items()},
-        {macs: list(csv.DictReader(path.read_text().splitlines())) for macs, path in files("csv").items()},
+def groups_of(items: Iterable[pytest.Item]) -> set[str]:
+    """The groups whose models the tests of a session run."""
+    parameters = (
+        item.callspec.params
+        for item in items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
     )
+    return {row["pair"].group for row in parameters if "pair" in row}
 
 
-def lower(folder: Path, group: str, *, wait: bool) -> None:
-    """Lower a group into `folder`, unless that is done. Without `wait`, leave it to a process that is at it."""
-    place = records.make_directory(folder / group)
-    with (place / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            return
-        if not (place / "done").is_file():
-            argv = [sys.executable, "-m", "tests.conformance.lower", str(place), group]
-            proc.run(argv, cwd=_ROOT, timeout_s=_TIME_LIMIT_S, log=place / "lower.log")
-            (place / "done").touch()
+def lower(folder: Path, group: str, others: Iterable[str]) -> None:
+    """Have a group lowered into `folder`, and `others` that nobody is lowering; wait for the group alone."""
+    if not (folder / group / "done").is_file():
+        argv = [sys.executable, "-m", "tests.conformance.lower", str(folder), group, *others]
+        proc.run(argv, cwd=_ROOT, timeout_s=_TIME_LIMIT_S, log=folder / f"lower-{os.getpid()}.log")
+        with (folder / group / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    assert (folder / group / "done").is_file(), f"the process that was lowering {group} failed"
 
 
 @pytest.fixture(scope="session")
-def corpus(shared_folder: Path) -> Corpus:
-    """``corpus(group, model)``: the model's delegates. The first call lowers.
+def corpus(shared_folder: Path, request: pytest.FixtureRequest) -> Corpus:
+    """``corpus(pair)``: the delegates of a model for a target. The first call lowers.
 
-    A worker of pytest-xdist that finds its group in work lowers another one before it waits.
+    Two workers of pytest-xdist share the work by groups. The environment variable ETHOSU_SDK_CORPUS names a folder
+    that keeps what is lowered for later sessions.
     """
-    folder = shared_folder / "conformance"
+    kept = os.environ.get("ETHOSU_SDK_CORPUS")
+    folder = records.make_directory(
+        (Path(kept) if kept else shared_folder / "conformance") / ("full" if FULL else "quick")
+    )
+    needed = groups_of(request.session.items)
 
-    def delegates(group: str, model: str) -> list[Delegate]:
-        if not (folder / group / "done").is_file():
-            for other in (group, *GROUPS, NUMERIC):
-                lower(folder, other, wait=False)
-            lower(folder, group, wait=True)
-        return [read_delegate(path) for path in sorted((folder / group / model).glob("*.tosa"))]
+    def delegates(pair: Pair) -> list[Delegate]:
+        lower(folder, pair.group, (group for group in ALL_GROUPS if group in needed))
+        return read_delegates(folder / pair.group / pair.model, pair.target)
 
     return delegates

@@ -1,15 +1,21 @@
-"""Child process: lowers one group of models and leaves TOSA graphs and Vela's payloads behind.
+"""Child process: lowers groups of models and leaves TOSA graphs and Vela's payloads behind.
 
-Usage: python -m tests.conformance.lower FOLDER GROUP. For each model, FOLDER/MODEL gets, per delegate N, ``N.tosa``
-and, for each ethos-u55-MACS, the payload ``N-MACS.bin`` and Vela's table of layers ``N-MACS.csv``. It is a process
-of its own because the tools print, warn and may end the process.
+Usage: python -m tests.conformance.lower FOLDER GROUP... Each model gets FOLDER/GROUP/MODEL with, per profile (u55 or
+u85) and delegate N, the TOSA graph ``u55-N.tosa`` and, for each target, the payload ``u55-N.TARGET.bin`` and Vela's
+table of layers ``u55-N.TARGET.csv``; FOLDER/GROUP/done marks a whole group. Groups that another process has locked
+are left to it. It is a process of its own because the tools print, warn and may end it, and take long to import.
+
+ExecuTorch knows two profiles of operators: the TOSA graphs of Ethos-U55 and U65 are the same, those of U85 differ.
+So a model is lowered twice, and Vela compiles what comes out for every target of the profile.
 """
 
 from __future__ import annotations
 
+import fcntl
 import sys
 import tempfile
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,21 +23,24 @@ from typing import Any
 from ethosu_sdk.aot import lowering
 from ethosu_sdk.aot.vela_capture import spaceless_directory
 from ethosu_sdk.targets import parse_target
-from tests.conformance.models import GROUPS, Case
-from tests.conformance.tosa_graphs import GRAPHS, NUMERIC
+from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
+from tests.conformance.selection import FULL, PROFILES, TARGETS, cases
+from tests.conformance.tosa_operators import GRAPHS, NUMERIC
 
-MACS = (32, 64, 128, 256)
-_LOWERED_FOR = 128
 _CALIBRATION_SAMPLES = 4
+_AMPLITUDE = 4.0
+_OFFSET = 0.5  # without it the mean of a whole tensor would have a range of almost nothing
 
 
-def compile_for(macs: int, tosa: bytes) -> tuple[bytes, bytes]:
-    """The delegate payload of a TOSA graph for an Ethos-U55, and Vela's table of layers."""
-    from executorch.backends.arm.arm_vela import vela_compile
+def compile_for(target: str, tosa: bytes, extra_flags: Sequence[str] = ()) -> tuple[bytes, bytes]:
+    """The delegate payload of a TOSA graph for a target, and Vela's table of layers."""
+    with warnings.catch_warnings():  # of ExecuTorch's modules, where a test calls this
+        warnings.simplefilter("ignore")
+        from executorch.backends.arm.arm_vela import vela_compile
 
-    spec = lowering.compile_spec(parse_target(f"ethos-u55-{macs}"))
+        spec = lowering.compile_spec(parse_target(target))
     with tempfile.TemporaryDirectory(dir=spaceless_directory()) as folder:
-        flags = [*spec.compiler_flags, "--verbose-performance"]
+        flags = [*spec.compiler_flags, *extra_flags, "--verbose-performance"]
         result = vela_compile(tosa, flags, intermediate_path=folder)
         (table,) = Path(folder, "output").glob("*_per-layer.csv")
         return bytes(result.processed_bytes), table.read_bytes()
@@ -39,7 +48,8 @@ def compile_for(macs: int, tosa: bytes) -> tuple[bytes, bytes]:
 
 @contextmanager
 def captured_graphs() -> Iterator[list[bytes]]:
-    """The TOSA graphs that ExecuTorch hands to Vela while the block runs."""
+    """The TOSA graphs that ExecuTorch would hand to Vela while the block runs. Vela itself is left out."""
+    from executorch.backends.arm.arm_vela import VelaCompileResult
     from executorch.backends.arm.ethosu import backend
 
     graphs: list[bytes] = []
@@ -47,7 +57,7 @@ def captured_graphs() -> Iterator[list[bytes]]:
 
     def recording(tosa: bytes, *arguments: Any, **options: Any) -> Any:
         graphs.append(bytes(tosa))
-        return original(tosa, *arguments, **options)
+        return VelaCompileResult(bytes(16))
 
     backend.vela_compile = recording
     try:
@@ -57,53 +67,98 @@ def captured_graphs() -> Iterator[list[bytes]]:
 
 
 def inputs(case: Case, seed: int) -> tuple[Any, ...]:
-    """Random inputs of a model."""
+    """Random inputs of a model: uniform, as those that the comparison uses, so that few results saturate."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    if case.quantize == "none":
-        return tuple(
-            torch.randint(-(1 << 14), 1 << 14, shape, generator=generator, dtype=torch.int32)
-            for shape in case.shapes
+
+    def centred(shape: Shape) -> Any:
+        return 2 * torch.rand(shape, generator=generator) - 1
+
+    return tuple(
+        torch.randint(
+            kind.low, kind.high + 1, kind.shape, generator=generator, dtype=getattr(torch, kind.dtype)
         )
-    return tuple(2 * torch.randn(shape, generator=generator) for shape in case.shapes)
+        if isinstance(kind, Integers)
+        else _AMPLITUDE * centred(kind) + _OFFSET * centred(())
+        for kind in case.inputs
+    )
 
 
-def tosa_graphs(case: Case) -> list[bytes]:
+def quantized(program: Any, case: Case, spec: Any) -> Any:
+    """The quantised module of a float program."""
+    samples = [inputs(case, seed) for seed in range(_CALIBRATION_SAMPLES)]
+    if case.quantize == BRANCHES:
+        from executorch.backends.arm import quantizer as arm
+
+        quantizer = arm.EthosUQuantizer(spec)
+        quantizer.set_global(arm.get_symmetric_quantization_config(is_per_channel=True))
+        # Each sign of the sum takes another branch: all of them see calibration samples.
+        samples += [tuple(sign * value for value in samples[0]) for sign in (-1, 0)]
+        return quantizer._quantize_with_submodules(program.module(check_guards=False), samples)
+    prepared = lowering.prepare(program, spec, case.quantize)
+    for sample in samples:
+        prepared(*sample)
+    return lowering.convert(prepared)
+
+
+def tosa_graphs(case: Case, target: str) -> list[bytes]:
     """The TOSA graphs of a model's delegates, in the order in which ExecuTorch compiles them."""
     import torch
 
     torch.manual_seed(7)
     example = inputs(case, 0)
-    spec = lowering.compile_spec(parse_target(f"ethos-u55-{_LOWERED_FOR}"))
-    program = lowering.export(case.make(torch).eval(), example)
+    spec = lowering.compile_spec(parse_target(target))
+    branches = (
+        case.quantize == BRANCHES
+    )  # only the strict mode of export keeps the marks of quantised branches
+    program = torch.export.export(case.make(torch).eval(), example, strict=branches)
     if case.quantize != "none":
-        prepared = lowering.prepare(program, spec, case.quantize)
-        for seed in range(_CALIBRATION_SAMPLES):
-            prepared(*inputs(case, seed))
-        program = lowering.export(lowering.convert(prepared), example)
+        program = torch.export.export(quantized(program, case, spec), example, strict=branches)
     with captured_graphs() as graphs:
         lowering.lower(program, spec)
     return graphs
 
 
+def write(place: Path, profile: str, graphs: Sequence[bytes], flags: Sequence[str] = ()) -> None:
+    """Compile a model's graphs for the targets of a profile and leave everything in `place`."""
+    place.mkdir(parents=True, exist_ok=True)
+    for number, tosa in enumerate(graphs):
+        (place / f"{profile}-{number}.tosa").write_bytes(tosa)
+        for target in TARGETS[profile]:
+            payload, table = compile_for(target, tosa, flags)
+            (place / f"{profile}-{number}.{target}.bin").write_bytes(payload)
+            (place / f"{profile}-{number}.{target}.csv").write_bytes(table)
+
+
+def lower(place: Path, group: str) -> None:
+    """Lower all models of a group into `place`."""
+    if group == NUMERIC:
+        for name, tie in GRAPHS.items():
+            for profile in tie.profiles:
+                write(place / name, profile, [tie.make()])
+        return
+    for name, case in cases(group, full=FULL).items():
+        for profile in case.profiles:
+            write(place / name, profile, tosa_graphs(case, PROFILES[profile]), case.flags)
+
+
 def main() -> None:
-    """Lower the group that the command line names."""
-    folder, group = Path(sys.argv[1]), sys.argv[2]
-    graphs = (
-        {name: [make()] for name, make in GRAPHS.items()}
-        if group == NUMERIC
-        else {name: tosa_graphs(case) for name, case in GROUPS[group].items()}
-    )
-    for name, found in graphs.items():
-        place = folder / name
-        place.mkdir(parents=True)
-        for number, tosa in enumerate(found):
-            (place / f"{number}.tosa").write_bytes(tosa)
-            for macs in MACS:
-                payload, table = compile_for(macs, tosa)
-                (place / f"{number}-{macs}.bin").write_bytes(payload)
-                (place / f"{number}-{macs}.csv").write_bytes(table)
+    """Lower those groups of the command line that nobody has lowered and nobody is lowering."""
+    import torch
+
+    torch.set_num_threads(1)  # the models are small: more threads only wait for each other
+    for group in sys.argv[2:]:
+        place = Path(sys.argv[1], group)
+        place.mkdir(parents=True, exist_ok=True)
+        with (place / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            if not (place / "done").is_file():
+                lower(place, group)
+                (place / "done").touch()
 
 
 if __name__ == "__main__":

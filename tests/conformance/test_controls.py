@@ -5,28 +5,61 @@ Without them, an oracle that is never reached or inputs that never matter would 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ethosu_sdk import npu
-from ethosu_sdk.npu import execute, output
+from ethosu_sdk.npu import output, weight_cache
 from ethosu_sdk.npu.operation import BlockOp, Rounding
 from ethosu_sdk.npu.program import operations
 from ethosu_sdk.npu.tables import command_types
 from ethosu_sdk.vela_blocks import parse
 from tests.conformance.comparison import differing_elements
 from tests.conformance.conftest import Corpus
-from tests.conformance.tosa_graphs import NUMERIC
+from tests.conformance.selection import Pair
+from tests.conformance.tosa_operators import NUMERIC
 from tests.oracles.tosa import TosaModel
 
 pytestmark = pytest.mark.torch
 
-MACS = 128
+# One configuration of a core and one of several per generation of the command stream.
+TARGETS = ("ethos-u55-128", "ethos-u65-512", "ethos-u85-256", "ethos-u85-2048")
 
 right_shift_round = output.shift_round
-right_arrange = execute.arrange
+right_arrange = weight_cache.arrange
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A delegate, and how much of its outputs differs between the two models."""
+
+    payload: bytes
+    tosa: bytes
+    oracle: TosaModel
+    int32_range: tuple[int, int]
+
+    def differing(self, payload: bytes | None = None) -> float:
+        """The part of the elements that differ, with another payload if one is given."""
+        differing, total = differing_elements(
+            payload or self.payload, self.tosa, self.oracle, self.int32_range
+        )
+        return differing / total
+
+
+@pytest.fixture
+def comparison(corpus: Corpus, tosa: TosaModel, pair: Pair) -> Comparison:
+    """The one delegate of the test's parameter `pair`."""
+    (delegate,) = corpus(pair)
+    return Comparison(delegate.payload, delegate.tosa, tosa, pair.int32_range)
+
+
+def on_targets(group: str, *models: str) -> Any:
+    """The parameter `pair`: each model on each of TARGETS."""
+    pairs = [Pair(group, model, target) for model in models for target in TARGETS]
+    return pytest.mark.parametrize("pair", pairs, ids=str)
 
 
 def truncating(values: Any, shift: Any, rounding: Rounding, sign_of: Any = None) -> Any:
@@ -52,8 +85,9 @@ def flipped(*arguments: Any) -> Any:
 
 def with_one_added_to(register: str, payload: bytes) -> bytes:
     """The payload with one added to every setting of a command's parameter."""
-    opcode = next(row.opcode for row in command_types("u55").values() if row.name == f"SET_{register}")
     blocks = parse(payload)
+    generation = npu.NpuConfig.from_word(blocks.config_word).generation
+    opcode = next(row.opcode for row in command_types(generation).values() if row.name == f"SET_{register}")
     stream = bytearray(blocks.command_stream)
     changed = 0
     position = 0
@@ -68,66 +102,61 @@ def with_one_added_to(register: str, payload: bytes) -> bytes:
     return payload.replace(bytes(blocks.command_stream), bytes(stream))
 
 
-@pytest.mark.parametrize("model", ["digits_cnn", "inverted_residual", "mlp"])
-def test_truncation_is_noticed(
-    corpus: Corpus, tosa: TosaModel, monkeypatch: pytest.MonkeyPatch, model: str
-) -> None:
-    (delegate,) = corpus("networks", model)
-    assert differing_elements(delegate.payloads[MACS], delegate.tosa, tosa)[0] == 0
+@on_targets("networks", "digits_cnn", "inverted_residual", "mlp")
+def test_truncation_is_noticed(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert comparison.differing() == 0
     monkeypatch.setattr(output, "shift_round", truncating)
-    differing, total = differing_elements(delegate.payloads[MACS], delegate.tosa, tosa)
-    assert differing > total / 10
+    assert comparison.differing() > 0.1
 
 
-@pytest.mark.parametrize("model", ["digits_cnn", "inverted_residual"])
-def test_flipped_kernels_are_noticed(
-    corpus: Corpus, tosa: TosaModel, monkeypatch: pytest.MonkeyPatch, model: str
-) -> None:
-    (delegate,) = corpus("networks", model)
-    monkeypatch.setattr(execute, "arrange", flipped)
-    differing, total = differing_elements(delegate.payloads[MACS], delegate.tosa, tosa)
-    assert differing > total / 3
+@on_targets("networks", "digits_cnn", "inverted_residual")
+def test_flipped_kernels_are_noticed(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weight_cache, "arrange", flipped)
+    assert comparison.differing() > 1 / 3
 
 
 @pytest.mark.parametrize("register", ["IFM_ZERO_POINT", "OFM_ZERO_POINT"])
-def test_another_zero_point_is_noticed(corpus: Corpus, tosa: TosaModel, register: str) -> None:
-    (delegate,) = corpus("networks", "digits_cnn")
-    payload = with_one_added_to(register, delegate.payloads[MACS])
-    differing, total = differing_elements(payload, delegate.tosa, tosa)
-    assert differing > total / 10
+@on_targets("networks", "digits_cnn")
+def test_another_zero_point_is_noticed(comparison: Comparison, register: str) -> None:
+    assert comparison.differing(with_one_added_to(register, comparison.payload)) > 0.1
 
 
-@pytest.mark.parametrize(
-    ("fault", "graph"),
-    [
-        (half_away_from_zero, "rescale_int8_int8_single_round_31"),
-        (half_away_from_zero, "convolution_ties"),
-        (half_away_from_zero, "depthwise_ties"),
-        (half_away_from_zero, "add_ties"),
-        (single_round, "rescale_int8_int8_double_round_33"),
-        (single_round, "rescale_int32_int8_double_round_40"),
-        (single_round, "convolution_double_round"),
-        (single_round, "depthwise_double_round"),
-    ],
+@on_targets(
+    NUMERIC,
+    "rescale_int8_int8_single_round_31",
+    "convolution_ties",
+    "depthwise_ties",
+    "add_ties",
+    "rescale_per_channel",
 )
-def test_other_ties_are_noticed(
-    corpus: Corpus, tosa: TosaModel, monkeypatch: pytest.MonkeyPatch, fault: Any, graph: str
-) -> None:
+def test_ties_away_from_zero_are_noticed(comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     """What random models cannot tell apart: these graphs do."""
-    (delegate,) = corpus(NUMERIC, graph)
-    monkeypatch.setattr(output, "shift_round", fault)
-    assert differing_elements(delegate.payloads[MACS], delegate.tosa, tosa)[0] > 0
+    monkeypatch.setattr(output, "shift_round", half_away_from_zero)
+    assert comparison.differing() > 0
+
+
+@on_targets(
+    NUMERIC,
+    "rescale_int8_int8_double_round_33",
+    "rescale_int32_int16_double_round_35",
+    "convolution_double_round",
+    "depthwise_double_round",
+)
+def test_single_for_double_rounding_is_noticed(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "shift_round", single_round)
+    assert comparison.differing() > 0
 
 
 @pytest.mark.parametrize("byte", [0, 5])
-def test_another_bias_or_scale_is_noticed(corpus: Corpus, tosa: TosaModel, byte: int) -> None:
-    """The first channel's entry of the first convolution: bias from byte 0 on, scale from byte 5 on."""
-    (delegate,) = corpus("networks", "digits_cnn")
-    payload = delegate.payloads[MACS]
-    blocks = parse(payload)
-    program = operations(bytes(blocks.command_stream), npu.NpuConfig.for_target("ethos-u55", MACS))
-    scales = next(op.scales for op in program.operations if isinstance(op, BlockOp) and op.scales)
+@on_targets("networks", "digits_cnn")
+def test_another_bias_or_scale_is_noticed(comparison: Comparison, byte: int) -> None:
+    """The first channel's entry of the first convolution: the bias from byte 0 on, what scales it from byte 5 on."""
+    blocks = parse(comparison.payload)
+    config = npu.NpuConfig.from_word(blocks.config_word)
+    rows = operations(bytes(blocks.command_stream), config).operations
+    scales = next(op.scales for op in rows if isinstance(op, BlockOp) and op.scales)
     damaged = bytearray(blocks.weights)
-    damaged[scales.address + byte + 2] ^= 0x10
-    payload = payload.replace(bytes(blocks.weights), bytes(damaged))
-    assert differing_elements(payload, delegate.tosa, tosa)[0] > 0
+    damaged[scales.streams[0].address + byte + 2] ^= 0x10
+    assert comparison.differing(comparison.payload.replace(bytes(blocks.weights), bytes(damaged))) > 0

@@ -1,4 +1,8 @@
-"""Every model of the corpus, on every Ethos-U55: the NPU model gives the TOSA reference model's bytes."""
+"""Every model of the corpus: the NPU model gives the TOSA reference model's bytes.
+
+The quick set runs each model on one configuration per profile. With ETHOSU_SDK_CONFORMANCE=full, as
+scripts/npu-conformance sets it, each runs on all configurations that have its operators.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,24 @@ import pytest
 
 from tests.conformance.comparison import differing_elements
 from tests.conformance.conftest import Corpus
-from tests.conformance.lower import MACS
-from tests.conformance.models import GROUPS
-from tests.conformance.tosa_graphs import GRAPHS, NUMERIC
+from tests.conformance.selection import COMPILER_DEFECTS, FULL, Pair, pairs
 from tests.oracles.tosa import TosaModel
 
 pytestmark = pytest.mark.torch
 
-CASES = [
-    pytest.param(group, model, id=f"{group}-{model}")
-    for group, models in {**GROUPS, NUMERIC: GRAPHS}.items()
-    for model in models
-]
 
-
-@pytest.mark.parametrize("macs", MACS)
-@pytest.mark.parametrize(("group", "model"), CASES)
-def test_outputs_equal_the_reference(
-    corpus: Corpus, tosa: TosaModel, group: str, model: str, macs: int
-) -> None:
-    delegates = corpus(group, model)
+@pytest.mark.parametrize("pair", pairs(full=FULL), ids=str)
+def test_outputs_equal_the_reference(corpus: Corpus, tosa: TosaModel, pair: Pair) -> None:
+    delegates = corpus(pair)
     assert delegates, "nothing of the model was delegated"
     for delegate in delegates:
-        differing, total = differing_elements(delegate.payloads[macs], delegate.tosa, tosa)
+        differing, total = differing_elements(delegate.payload, delegate.tosa, tosa, pair.int32_range)
         assert differing == 0, f"{differing} of {total} elements differ"
+
+
+@pytest.mark.parametrize("pair", pairs(full=FULL, defects=True), ids=str)
+def test_a_defect_of_the_compiler_shows(corpus: Corpus, tosa: TosaModel, pair: Pair) -> None:
+    """The model follows the stream, not the graph: where Vela's stream is wrong, the bytes differ."""
+    (delegate,) = corpus(pair)
+    differing, _ = differing_elements(delegate.payload, delegate.tosa, tosa, pair.int32_range)
+    assert differing, f"no longer so: {COMPILER_DEFECTS[pair.model]}"

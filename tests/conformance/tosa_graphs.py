@@ -1,250 +1,219 @@
 """Hand-built TOSA graphs whose arithmetic meets what random models never do: exact half-way ties, shifts above 31.
 
 Quantised models scale by 31-bit multipliers, which practically never leave a remainder of exactly one half. These
-graphs scale by powers of two, so that every odd value is a tie.
+graphs scale by powers of two, so that every odd value is a tie. This file holds those whose point is the scaling;
+tosa_operators.py those of other operators.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-NUMERIC = "numeric"  # the name of this group beside those of models.py
+from tests.conformance.models.case import BOTH, U85
+from tests.conformance.tosa_graph import Graph, Scale
+
+Range = tuple[int, int]
+SHAPE = (1, 6, 5, 11)
 _SEED = 3
 
 
-class Graph:
-    """A TOSA graph under construction: every method adds an operator and returns its result's tensor."""
+@dataclass(frozen=True)
+class Tie:
+    """A graph: `make()` builds it. `profiles` are those whose NPUs run it; `ranges` limit its int32 inputs."""
 
-    def __init__(self) -> None:
-        import tosa_serializer as ts
-
-        self.ts = ts
-        self._serializer = ts.TosaSerializer(targetMajor=1, targetMinor=0, targetPatch=0, targetDraft=False)
-        self._count = 0
-
-    def input(self, shape: Sequence[int], dtype: str) -> Any:
-        """A new input tensor."""
-        self._count += 1
-        tensor = self.ts.TosaSerializerTensor(f"input{self._count}", list(shape), self._dtype(dtype))
-        self._serializer.addInputTensor(tensor)
-        return tensor
-
-    def constant(self, shape: Sequence[int], dtype: str, values: Sequence[int]) -> Any:
-        """A constant."""
-        self._count += 1
-        name = f"constant{self._count}"
-        return self._serializer.addConst(list(shape), self._dtype(dtype), list(values), name=name)
-
-    def add(self, op: str, inputs: Sequence[Any], shape: Sequence[int], dtype: str, **attributes: Any) -> Any:
-        """Any operator; `attributes` are the arguments of its attribute."""
-        attribute = self.ts.TosaSerializerAttribute()
-        kind = "".join(word.capitalize() for word in op.split("_"))
-        getattr(attribute, f"{kind}Attribute")(**attributes)
-        output = self._serializer.addIntermediate(list(shape), self._dtype(dtype))
-        names = [tensor.name for tensor in inputs]
-        self._serializer.addOperator(getattr(self.ts.Op, op), names, [output.name], attribute)
-        return output
-
-    def rescale(
-        self,
-        value: Any,
-        dtype: str,
-        scales: Sequence[tuple[int, int]],
-        zero_points: tuple[int, int] = (0, 0),
-        rounding: str = "SINGLE_ROUND",
-    ) -> Any:
-        """RESCALE by (multiplier, shift), one pair or one per channel."""
-        source = self._name(value.dtype)
-        constants = [
-            self.constant([len(scales)], "INT32", [multiplier for multiplier, _ in scales]),
-            self.constant([len(scales)], "INT8", [shift for _, shift in scales]),
-            self.constant([1], source, [zero_points[0]]),
-            self.constant([1], dtype, [zero_points[1]]),
-        ]
-        return self.add(
-            "RESCALE",
-            [value, *constants],
-            value.shape,
-            dtype,
-            scale32=True,
-            rounding_mode=getattr(self.ts.RoundingMode, rounding),
-            per_channel=len(scales) > 1,
-            input_unsigned=False,
-            output_unsigned=False,
-        )
-
-    def finish(self, *outputs: Any) -> bytes:
-        """The flatbuffer with these tensors as its outputs."""
-        for tensor in outputs:
-            self._serializer.addOutputTensor(tensor)
-        return bytes(self._serializer.serialize())
-
-    def _dtype(self, name: str) -> Any:
-        return getattr(self.ts.DType, name)
-
-    def _name(self, dtype: Any) -> str:
-        return next(name for name, member in self.ts.DType.__members__.items() if member == dtype)
+    make: Callable[[], bytes]
+    profiles: tuple[str, ...] = BOTH
+    ranges: Range = (-(1 << 15), (1 << 15) - 1)
 
 
-_SHAPE = (1, 6, 5, 11)
+def built(build: Callable[[Graph], Any]) -> Callable[[], bytes]:
+    """A graph whose outputs are what `build` returns: a tensor or several."""
+
+    def make() -> bytes:
+        graph = Graph()
+        outputs = build(graph)
+        return graph.finish(*(outputs if isinstance(outputs, tuple) else (outputs,)))
+
+    return make
 
 
 def rescaled(
     source: str,
     target: str,
-    scale: tuple[int, int],
+    scales: Sequence[Scale],
     zero_points: tuple[int, int] = (0, 0),
     rounding: str = "SINGLE_ROUND",
 ) -> Callable[[], bytes]:
     """A single RESCALE."""
-
-    def make() -> bytes:
-        graph = Graph()
-        return graph.finish(
-            graph.rescale(graph.input(_SHAPE, source), target, [scale], zero_points, rounding)
-        )
-
-    return make
+    return built(
+        lambda graph: graph.rescale(graph.input(SHAPE, source), target, scales, zero_points, rounding)
+    )
 
 
-def convolution(depthwise: bool, rounding: str) -> Callable[[], bytes]:
-    """A 3x3 convolution whose channels are scaled by 2^-3 to 2^-8: ties in every channel."""
+def weights(graph: Graph, shape: Sequence[int]) -> Any:
+    """Small random weights."""
+    import numpy as np
 
-    def make() -> bytes:
-        import numpy as np
+    values = np.random.default_rng(_SEED).integers(-9, 10, tuple(shape))
+    return graph.constant(shape, "INT8", values.reshape(-1).tolist())
 
-        graph = Graph()
-        channels = 11
-        shape = (3, 3, channels, 1) if depthwise else (channels, 3, 3, channels)
-        weights = np.random.default_rng(_SEED).integers(-9, 10, shape).reshape(-1).tolist()
-        value = graph.add(
-            "DEPTHWISE_CONV2D" if depthwise else "CONV2D",
-            [
-                graph.input(_SHAPE, "INT8"),
-                graph.constant(shape, "INT8", weights),
-                graph.constant([channels], "INT32", [4 * channel - 20 for channel in range(channels)]),
-                graph.constant([1], "INT8", [3]),
-                graph.constant([1], "INT8", [0]),
-            ],
-            _SHAPE,
-            "INT32",
-            pad=[1, 1, 1, 1],
+
+def convolution(
+    kind: str, rounding: str = "SINGLE_ROUND", ifm: str = "INT8", kernel: int = 3
+) -> Callable[[], bytes]:
+    """A convolution that keeps the size, its channels scaled by 2^-3 to 2^-8: ties in every channel.
+
+    `kind` is CONV2D or DEPTHWISE_CONV2D. Of int16 values TOSA makes 48-bit sums, scaled by 16-bit multipliers.
+    """
+    channels = SHAPE[3]
+    wide = ifm == "INT16"
+    accumulator = "INT48" if wide else "INT32"
+    depthwise = kind.startswith("DEPTHWISE")
+    shape = (kernel, kernel, channels, 1) if depthwise else (channels, kernel, kernel, channels)
+    offsets = [4 * channel - 20 for channel in range(channels)]
+
+    def build(graph: Graph) -> Any:
+        operands = [
+            graph.input(SHAPE, ifm),
+            weights(graph, shape),
+            graph.constant([channels], accumulator, offsets),
+            graph.constant([1], ifm, [0 if wide else 3]),
+            graph.constant([1], "INT8", [0]),
+        ]
+        sums = graph.add(
+            kind,
+            operands,
+            SHAPE,
+            accumulator,
+            pad=[kernel // 2] * 4,
             stride=[1, 1],
             dilation=[1, 1],
             local_bound=False,
-            acc_type=graph.ts.DType.INT32,
+            acc_type=getattr(graph.ts.DType, accumulator),
         )
-        scales = [(1 << 30, 33 + channel % 6) for channel in range(channels)]
-        return graph.finish(graph.rescale(value, "INT8", scales, (0, -2), rounding))
+        scales = [
+            (1 << 14, 16 + channel % 6) if wide else (1 << 30, 33 + channel % 6)
+            for channel in range(channels)
+        ]
+        return graph.rescale(sums, ifm, scales, (0, 0 if wide else -2), rounding)
 
-    return make
+    return built(build)
 
 
-def average_pool(kernel: int, pad: int, edges: tuple[int, int]) -> Callable[[], bytes]:
+def average_pool(kernel: int, pad: int, edges: tuple[int, int], dtype: str = "INT8") -> Callable[[], bytes]:
     """An average of 4 or 9 values, also at padded borders, where TOSA divides by fewer."""
+    zero_points = (5, -7) if dtype == "INT8" else (0, 0)
 
-    def make() -> bytes:
-        graph = Graph()
+    def build(graph: Graph) -> Any:
         size = [(edge + 2 * pad - kernel) // kernel + 1 for edge in edges]
-        value = graph.add(
+        return graph.add(
             "AVG_POOL2D",
             [
-                graph.input((1, *edges, 11), "INT8"),
-                graph.constant([1], "INT8", [5]),
-                graph.constant([1], "INT8", [-7]),
+                graph.input((1, *edges, 11), dtype),
+                *(graph.constant([1], dtype, [zero]) for zero in zero_points),
             ],
             (1, *size, 11),
-            "INT8",
+            dtype,
             kernel=[kernel, kernel],
             stride=[kernel, kernel],
             pad=[pad] * 4,
             acc_type=graph.ts.DType.INT32,
         )
-        return graph.finish(value)
 
-    return make
-
-
-def binary(op: str, dtype: str = "INT32", **attributes: Any) -> Callable[[], bytes]:
-    """One elementwise operator on two inputs."""
-
-    def make() -> bytes:
-        graph = Graph()
-        operands = [graph.input(_SHAPE, dtype), graph.input(_SHAPE, dtype)]
-        if op == "MUL":
-            operands.append(graph.constant([1], "INT8", [0]))
-        return graph.finish(graph.add(op, operands, _SHAPE, "INT32", **attributes))
-
-    return make
+    return built(build)
 
 
-def shifted(op: str, **attributes: Any) -> Callable[[], bytes]:
-    """A shift of an int32 input by constants of 0 to 31."""
+def combined(op: str, dtype: str, rounding: str, shifts: tuple[int, int, int]) -> Callable[[], bytes]:
+    """ADD or SUB of two inputs on a common int32 scale, scaled back: the result's ties.
 
-    def make() -> bytes:
-        graph = Graph()
-        amounts = graph.constant((1, 1, 1, 11), "INT32", [0, 1, 2, 3, 5, 8, 13, 21, 30, 31, 4])
-        value = graph.add(op, [graph.input(_SHAPE, "INT32"), amounts], _SHAPE, "INT32", **attributes)
-        return graph.finish(value)
-
-    return make
-
-
-def leading_zeros() -> bytes:
-    """CLZ of an int32 input."""
-    graph = Graph()
-    return graph.finish(graph.add("CLZ", [graph.input(_SHAPE, "INT32")], _SHAPE, "INT32"))
-
-
-def added(rounding: str) -> Callable[[], bytes]:
-    """Two int8 inputs on a common int32 scale, added, and halved: the sum's ties.
-
-    The operand with the larger scale is multiplied by exactly 2^19, as ExecuTorch 1.5.1 does. Vela 5.1.0 relies on
-    it: the operand that it does not scale itself is shifted by the hardware.
+    `shifts` belong to multipliers of 2^30. The operand with the larger scale is multiplied by exactly 2^19 (int8)
+    or 2^14 (int16), as ExecuTorch 1.5.1 does: Vela 5.1.0 relies on it, since on Ethos-U55 the operand that it does
+    not scale itself is shifted so by the hardware.
     """
+    zero_points = (4, -9, 1) if dtype == "INT8" else (0, 0, 0)
 
-    def make() -> bytes:
-        graph = Graph()
+    def build(graph: Graph) -> Any:
         left, right = (
-            graph.rescale(graph.input(_SHAPE, "INT8"), "INT32", [scale], (zero_point, 0), rounding)
-            for scale, zero_point in (((1 << 30, 11), 4), ((1 << 30, 12), -9))
+            graph.rescale(graph.input(SHAPE, dtype), "INT32", [(1 << 30, shift)], (zero, 0), rounding)
+            for shift, zero in zip(shifts[:2], zero_points[:2], strict=True)
         )
-        total = graph.add("ADD", [left, right], _SHAPE, "INT32")
-        return graph.finish(graph.rescale(total, "INT8", [(1 << 30, 50)], (0, 1), rounding))
+        total = graph.add(op, [left, right], SHAPE, "INT32")
+        return graph.rescale(total, dtype, [(1 << 30, shifts[2])], (0, zero_points[2]), rounding)
 
-    return make
+    return built(build)
 
 
-GRAPHS: Mapping[str, Callable[[], bytes]] = {
+def product(dtype: str, shift: int, rounding: str) -> Callable[[], bytes]:
+    """Two inputs multiplied and scaled back."""
+
+    def build(graph: Graph) -> Any:
+        operands = [graph.rescale(graph.input(SHAPE, dtype), "INT32", [(1 << 30, 30)]) for _ in range(2)]
+        result = graph.add("MUL", [*operands, graph.constant([1], "INT8", [0])], SHAPE, "INT32")
+        return graph.rescale(result, dtype, [(1 << 30, shift)], rounding=rounding)
+
+    return built(build)
+
+
+_INT32 = (-(1 << 31), (1 << 31) - 1)
+_ROUNDINGS = ("SINGLE_ROUND", "DOUBLE_ROUND")
+# From, to, shift of a multiplier of 2^30, range of an int32 input that leaves some of the results unsaturated.
+_RESCALES: tuple[tuple[str, str, int, Range], ...] = (
+    ("INT8", "INT8", 31, (0, 0)),
+    ("INT8", "INT8", 33, (0, 0)),
+    ("INT16", "INT8", 38, (0, 0)),
+    ("INT32", "INT8", 40, (-(1 << 18), 1 << 18)),
+    ("INT32", "INT8", 52, (-(1 << 30), 1 << 30)),
+    ("INT32", "INT16", 35, (-(1 << 21), 1 << 21)),
+    ("INT32", "INT16", 45, _INT32),
+    ("INT32", "INT32", 31, (-(1 << 30), (1 << 30) - 1)),
+    ("INT32", "INT32", 32, _INT32),
+    ("INT32", "INT32", 38, _INT32),
+    ("INT8", "INT32", 33, (0, 0)),
+    ("INT8", "INT16", 31, (0, 0)),
+    ("INT16", "INT32", 34, (0, 0)),
+    ("INT16", "INT16", 32, (0, 0)),
+)
+
+SCALING: Mapping[str, Tie] = {
     **{
-        f"rescale_{source}_{target}_{rounding}_{shift}".lower(): rescaled(
-            source, target, (1 << 30, shift), rounding=rounding
+        f"rescale_{source}_{target}_{rounding}_{shift}".lower(): Tie(
+            rescaled(source, target, [(1 << 30, shift)], rounding=rounding), ranges=ranges
         )
-        for source, target, shift in (
-            ("INT8", "INT8", 31),
-            ("INT8", "INT8", 33),
-            ("INT16", "INT8", 38),
-            ("INT32", "INT8", 40),
-            ("INT32", "INT16", 35),
-            ("INT32", "INT32", 32),
-            ("INT8", "INT32", 33),
-            ("INT16", "INT16", 32),
-        )
-        for rounding in ("SINGLE_ROUND", "DOUBLE_ROUND")
+        for source, target, shift, ranges in _RESCALES
+        for rounding in _ROUNDINGS
     },
-    "rescale_zero_points": rescaled("INT8", "INT8", (1 << 30, 32), (-11, 23)),
-    "convolution_ties": convolution(False, "SINGLE_ROUND"),
-    "convolution_double_round": convolution(False, "DOUBLE_ROUND"),
-    "depthwise_ties": convolution(True, "SINGLE_ROUND"),
-    "depthwise_double_round": convolution(True, "DOUBLE_ROUND"),
-    "average_2x2": average_pool(2, 0, (8, 12)),
-    "average_2x2_padded": average_pool(2, 1, (8, 12)),
-    "average_3x3_padded": average_pool(3, 1, (7, 13)),
-    "add_ties": added("SINGLE_ROUND"),
-    "add_double_round": added("DOUBLE_ROUND"),
-    "multiply": binary("MUL"),
-    "shift_right": shifted("ARITHMETIC_RIGHT_SHIFT", round=True),
-    "shift_left": shifted("LOGICAL_LEFT_SHIFT"),
-    "leading_zeros": leading_zeros,
+    "rescale_zero_points": Tie(rescaled("INT8", "INT8", [(1 << 30, 32)], (-11, 23))),
+    "rescale_per_channel": Tie(
+        rescaled("INT32", "INT8", [(1 << 30, 33 + channel) for channel in range(SHAPE[3])], (0, 5))
+    ),
+    "rescale_per_channel_double_round": Tie(
+        rescaled(
+            "INT32", "INT8", [(1 << 30, 33 + channel) for channel in range(SHAPE[3])], (0, 5), "DOUBLE_ROUND"
+        )
+    ),
+    "convolution_ties": Tie(convolution("CONV2D")),
+    "convolution_double_round": Tie(convolution("CONV2D", "DOUBLE_ROUND")),
+    "convolution_1x1_ties": Tie(convolution("CONV2D", kernel=1)),
+    "convolution_int16_ties": Tie(convolution("CONV2D", ifm="INT16")),
+    "depthwise_ties": Tie(convolution("DEPTHWISE_CONV2D")),
+    "depthwise_double_round": Tie(convolution("DEPTHWISE_CONV2D", "DOUBLE_ROUND")),
+    "depthwise_int16_ties": Tie(convolution("DEPTHWISE_CONV2D", ifm="INT16")),
+    "average_2x2": Tie(average_pool(2, 0, (8, 12))),
+    "average_2x2_padded": Tie(average_pool(2, 1, (8, 12))),
+    "average_3x3_padded": Tie(average_pool(3, 1, (7, 13))),
+    "average_4x4_padded": Tie(average_pool(4, 2, (8, 12)), U85),
+    "average_2x2_int16": Tie(average_pool(2, 0, (8, 12), "INT16")),
+    "average_2x2_padded_int16": Tie(average_pool(2, 1, (8, 12), "INT16")),
+    "add_ties": Tie(combined("ADD", "INT8", "SINGLE_ROUND", (11, 12, 50))),
+    "add_double_round": Tie(combined("ADD", "INT8", "DOUBLE_ROUND", (11, 12, 50))),
+    "add_other_operand": Tie(combined("ADD", "INT8", "SINGLE_ROUND", (13, 11, 51))),
+    "subtract_ties": Tie(combined("SUB", "INT8", "SINGLE_ROUND", (11, 12, 50))),
+    "subtract_double_round": Tie(combined("SUB", "INT8", "DOUBLE_ROUND", (12, 11, 50))),
+    "add_int16_ties": Tie(combined("ADD", "INT16", "SINGLE_ROUND", (16, 17, 46))),
+    "add_int16_double_round": Tie(combined("ADD", "INT16", "DOUBLE_ROUND", (16, 17, 46))),
+    "product_ties": Tie(product("INT8", 37, "SINGLE_ROUND")),
+    "product_double_round": Tie(product("INT8", 37, "DOUBLE_ROUND")),
+    "product_int16_ties": Tie(product("INT16", 45, "SINGLE_ROUND")),
 }

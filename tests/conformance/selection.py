@@ -1,0 +1,108 @@
+"""Which model runs on which of the eleven NPU configurations, in the quick set and in the full one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ethosu_sdk.targets import target_names
+from tests.conformance.models import GROUPS
+from tests.conformance.models.case import Case
+from tests.conformance.tosa_operators import GRAPHS, NUMERIC
+
+FULL = os.environ.get("ETHOSU_SDK_CONFORMANCE") == "full"
+
+# Profile of TOSA operators → the target that ExecuTorch lowers for.
+PROFILES = {"u55": "ethos-u55-128", "u85": "ethos-u85-256"}
+TARGETS = {
+    "u55": tuple(name for name in target_names() if not name.startswith("ethos-u85")),
+    "u85": tuple(name for name in target_names() if name.startswith("ethos-u85")),
+}
+# The largest first: they are what two processes that share the lowering wait for.
+ALL_GROUPS = (*sorted(GROUPS, key=lambda group: -len(GROUPS[group])), NUMERIC)
+
+# Variants that the quick set leaves out, since lowering is what costs time: it has another model of each one's kind.
+_VARIANTS = """
+    conv_stride_uneven conv_dilated_uneven conv_tall conv_grouped_wide conv_many_outputs conv_transposed_3x3
+    conv_asymmetric_padding conv_int16_1x1 conv_1d depthwise_dilated depthwise_deep depthwise_1d
+    depthwise_one_channel depthwise_int16_stride_2 linear_rank_3 linear_int16 linear_int16_wide
+    bilinear_form conv_3d_stride sparse_1x1 sparse_linear sparse_int16 ternary_depthwise mostly_zero_linear
+    max_pool_batch max_pool_1d average_pool_batch average_pool_large average_pool_adaptive
+    average_pool_borders_int16 mean_int16 mean_batch sum_int16 extrema_int16 arg_max_deep arithmetic_batch
+    arithmetic_rank_2 broadcast_int16 broadcast_int32 constants_int16 minimum_maximum_int16
+    minimum_maximum_int32 prelu_int16 more_activations comparisons_int16 comparisons_int32
+    comparisons_broadcast where_int16 where_int32 transpose permutations_large permutations_int16
+    permutations_batch flips_int16 slices_int16 paddings_int16 concatenations_int16 concatenations_int32
+    shapes channel_shuffle splits pixel_unshuffle nearest_x4 nearest_x8 nearest_x2_int16 bilinear_x3
+    bilinear_x2_corners bilinear_half bilinear_deep select_scatter softmax_channels softmax_int16
+    log_softmax layer_norm_int16 instance_norm batch_norm vector_norm inverted_residual_int16 attention
+    masked_attention attention_int16 fire lstm_step_int16 ds_cnn autoencoder matmul_wide cascade
+    cascade_for_size
+"""
+FULL_ONLY = frozenset(_VARIANTS.split())
+
+# Models that Vela 5.1.0 compiles wrongly for Ethos-U55 and U65, and how.
+COMPILER_DEFECTS: Mapping[str, str] = {
+    "minimum_reshaped": (
+        "REDUCE_MIN along the width, then RESHAPE: the subtraction that ends the minimum reads its operand in the "
+        "new shape, as one row that it repeats for every row"
+    ),
+}
+
+
+def profile_of(target: str) -> str:
+    """The profile that a target belongs to."""
+    return next(profile for profile, targets in TARGETS.items() if target in targets)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A model on a configuration."""
+
+    group: str
+    model: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.group}-{self.model}-{self.target}"
+
+    @property
+    def int32_range(self) -> tuple[int, int]:
+        """The range of the model's int32 inputs."""
+        if self.group == NUMERIC:
+            return GRAPHS[self.model].ranges
+        return GROUPS[self.group][self.model].int32_range
+
+    @property
+    def compiles_wrongly(self) -> bool:
+        """Whether a known defect of Vela shows."""
+        return self.model in COMPILER_DEFECTS and profile_of(self.target) == "u55"
+
+
+def cases(group: str, *, full: bool) -> Mapping[str, Case]:
+    """The models of a group of GROUPS, or those of them that the quick set has."""
+    return {name: case for name, case in GROUPS[group].items() if full or name not in FULL_ONLY}
+
+
+def models(*, full: bool) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Every group and model with its profiles."""
+    for group in GROUPS:
+        for model, case in cases(group, full=full).items():
+            yield group, model, case.profiles
+    for model, tie in GRAPHS.items():
+        yield NUMERIC, model, tie.profiles
+
+
+def pairs(*, full: bool, defects: bool = False) -> list[Pair]:
+    """All pairs, or the quick set: one configuration per profile, a different one from model to model.
+
+    With `defects` only those that Vela compiles wrongly, else only the others.
+    """
+    found = []
+    for index, (group, model, profiles) in enumerate(models(full=full)):
+        for profile in profiles:
+            targets = TARGETS[profile]
+            chosen = targets if full else (targets[index % len(targets)],)
+            found += [Pair(group, model, target) for target in chosen]
+    return [pair for pair in found if pair.compiles_wrongly == defects]
