@@ -9,11 +9,11 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools
+from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools, vela_blocks
 from ethosu_sdk.commands import host_facts, locations
 from ethosu_sdk.commands.compile import target_part
 from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.errors import UsageError
+from ethosu_sdk.errors import SdkError, UsageError
 from ethosu_sdk.firmware_build import FirmwareBuild
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import suggestion
@@ -53,13 +53,38 @@ def build_in(
     for name in _PROGRAMS:
         tools.require(name)
     with reporter.stage(f"building the firmware for {escape(path.name)}"):
-        firmware = firmware_build.build(path, folder, board=board, inferences=input_sets)
+        firmware = firmware_build.build(
+            path,
+            folder,
+            board=board,
+            inferences=input_sets,
+            fast_scratch_bytes=_fast_scratch_bytes(program),
+        )
     record = _record(path, program, firmware, time.monotonic() - start)
     for note in firmware.notes:
         reporter.warn(escape(note))
     schema.check(record, "the build result")
     records.write_json(folder / RECORD_NAME, record)
     return Built(program, firmware, record)
+
+
+def _fast_scratch_bytes(program: pte.Pte) -> int | None:
+    """What the delegates write to fast scratch memory, at most: a payload does not say it, its commands do.
+
+    None when the NPU model cannot read them, which need not concern who runs the firmware elsewhere.
+    """
+    # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
+    from ethosu_sdk.npu import config, extent
+
+    most = 0
+    for vela in (row.vela for plan in program.plans for row in plan.delegates if row.vela is not None):
+        try:
+            npu = config.NpuConfig.from_word(vela.config_word)
+            written = extent.written_bytes(bytes(vela.command_stream), npu)
+        except SdkError:
+            return None
+        most = max(most, written.get(vela_blocks.REGION_FAST_SCRATCH, 0))
+    return most
 
 
 def _check_board(board: str | None) -> None:

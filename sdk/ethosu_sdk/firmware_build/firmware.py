@@ -59,6 +59,16 @@ class FirmwareBuild:
 
 
 @dataclass(frozen=True)
+class _Wishes:
+    """What :func:`build` is asked for; its documentation says what each means."""
+
+    method: str | None
+    inferences: int
+    npu_timeout_ms: int
+    fast_scratch_bytes: int | None
+
+
+@dataclass(frozen=True)
 class _Recipe:
     """All that shapes the firmware."""
 
@@ -81,18 +91,21 @@ def build(
     method: str | None = None,
     inferences: int = 1,
     npu_timeout_ms: int = DEFAULT_NPU_TIMEOUT_MS,
+    fast_scratch_bytes: int | None = None,
 ) -> FirmwareBuild:
     """Build the firmware of the program at `pte_path` and put ELF and map into `out_dir`.
 
     `board` is the name of one of `BOARDS`, by default the first. `method` is the one to run: by default
     ``forward``, or the only one. `inferences` is how many one run must be able to take (its inputs lie in
-    memory together). `npu_timeout_ms` bounds one NPU job in the board's own time.
+    memory together). `npu_timeout_ms` bounds one NPU job in the board's own time. `fast_scratch_bytes` is what the
+    command streams need of region 2, by default the most that the memory mode allows them.
 
     Raises InputError for a damaged or unusable program, BuildError when an operator has no kernel, the model
     does not fit or a tool fails, ToolError when one is missing.
     """
     start = time.monotonic()
-    recipe = _recipe(pte_path, boards.board(board or boards.BOARDS[0]), method, inferences, npu_timeout_ms)
+    wishes = _Wishes(method, inferences, npu_timeout_ms, fast_scratch_bytes)
+    recipe = _recipe(pte_path, boards.board(board or boards.BOARDS[0]), wishes)
     toolchain = cmake.find_toolchain()
     source = resources.directory("firmware")
     configuration = cmake.Configuration(cache.sources(source), recipe.board.preset, toolchain)
@@ -115,26 +128,25 @@ def build(
     return _describe(recipe, products, key, cached, toolchain, time.monotonic() - start)
 
 
-def _recipe(
-    path: Path, board: boards.Board, method: str | None, inferences: int, npu_timeout_ms: int
-) -> _Recipe:
-    if inferences < 1:
-        raise InputError(f"a run of {inferences} inferences cannot be built", "one at least")
+def _recipe(path: Path, board: boards.Board, wishes: _Wishes) -> _Recipe:
+    if wishes.inferences < 1:
+        raise InputError(f"a run of {wishes.inferences} inferences cannot be built", "one at least")
     data = _read(path)
     program = pte.parse(data)
-    name = _method_name(program, method)
+    name = _method_name(program, wishes.method)
     plan = program.plan(name)
     target = program.target()
     known = kernels.manifest(resources.directory("firmware") / "kernels" / "kernels.toml")
     selected = kernels.select((row.full_name for row in plan.operators), known)
-    memory = layout.plan(_requirements(data, plan, target), board, inferences)
+    needs = _requirements(data, plan, target, wishes.fast_scratch_bytes)
+    memory = layout.plan(needs, board, wishes.inferences)
     configuration = generate.Configuration(
         version=__version__,
         method=name,
         delegates=len(plan.delegates),
         memory_mode=target.memory_mode if target else None,
         planned_bytes=_planned(plan),
-        npu_timeout_ms=npu_timeout_ms,
+        npu_timeout_ms=wishes.npu_timeout_ms,
     )
     files = {
         "model_config.hpp": generate.model_config(configuration, memory).encode(),
@@ -164,7 +176,9 @@ def _planned(plan: pte.ExecutionPlan) -> tuple[int, ...]:
     return tuple(plan.non_const_buffer_sizes[1:])  # ExecuTorch reserves the first
 
 
-def _requirements(data: bytes, plan: pte.ExecutionPlan, target: Target | None) -> layout.Requirements:
+def _requirements(
+    data: bytes, plan: pte.ExecutionPlan, target: Target | None, fast_scratch_bytes: int | None
+) -> layout.Requirements:
     foreign = sorted({row.id for row in plan.delegates} - {pte.ETHOSU_BACKEND})
     if foreign:
         raise InputError(
@@ -179,6 +193,7 @@ def _requirements(data: bytes, plan: pte.ExecutionPlan, target: Target | None) -
         planned_bytes=_planned(plan),
         method_pool_bytes=method_pool_bytes(plan),
         input_bytes=tuple(tensor.nbytes for tensor in plan.input_tensors()),
+        fast_scratch_bytes=fast_scratch_bytes,
     )
 
 

@@ -15,8 +15,8 @@ POOL_ALIGNMENT = 16
 MODEL_ALIGNMENT = 128
 MIB = 1 << 20
 
-# Bytes of region 2, which no payload states: arena_cache_size of the memory modes in vela.ini. The plain
-# Dedicated_Sram has none there: Vela may use the whole SRAM.
+# The most bytes of region 2 that Vela gives a program, which no payload states: arena_cache_size of the memory modes
+# in vela.ini. The plain Dedicated_Sram has none there: Vela may use the whole SRAM.
 _FAST_SCRATCH_BYTES = {
     "Dedicated_Sram_256KB": 256 << 10,
     "Dedicated_Sram_384KB": 384 << 10,
@@ -39,6 +39,7 @@ class Requirements:
     planned_bytes: tuple[int, ...]  # ExecuTorch's planned buffers, in the order of their memory ids
     method_pool_bytes: int
     input_bytes: tuple[int, ...]  # each input of one inference
+    fast_scratch_bytes: int | None = None  # the largest of all delegates; None when it is not known
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,12 @@ def _npu_pools(needs: Requirements, board: Board, notes: list[str]) -> list[Plac
     """MODEL, SCRATCH and FAST_SCRATCH, as the memory mode has them."""
     scratch, model = aligned(needs.scratch_bytes), aligned(needs.model_bytes, MODEL_ALIGNMENT)
     mode = needs.memory_mode or ""
-    scratch_memory, model_memory, fast_bytes = board.fast, board.bulk, 0
+    scratch_memory, model_memory = board.fast, board.bulk
+    fast_bytes = needs.fast_scratch_bytes or 0
     if mode.startswith("Dedicated_Sram"):
         scratch_memory = board.bulk
-        fast_bytes = _FAST_SCRATCH_BYTES.get(mode, board.fast.size_bytes)
+        if needs.fast_scratch_bytes is None:
+            fast_bytes = _FAST_SCRATCH_BYTES.get(mode, board.fast.size_bytes)
     elif scratch > board.fast.size_bytes:
         scratch_memory = board.bulk
         notes.append(
@@ -124,7 +127,7 @@ def _npu_pools(needs: Requirements, board: Board, notes: list[str]) -> list[Plac
     return [
         Placement("MODEL", model_memory, model, needs.model_bytes),
         Placement("SCRATCH", scratch_memory, scratch, needs.scratch_bytes),
-        Placement("FAST_SCRATCH", board.fast, fast_bytes, fast_bytes),
+        Placement("FAST_SCRATCH", board.fast, aligned(fast_bytes), fast_bytes),
     ]
 
 

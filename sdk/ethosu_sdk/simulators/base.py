@@ -42,13 +42,13 @@ class SimulationResult:
 
 
 class Simulator(Protocol):
-    """A way to run a firmware.
-
-    `fidelity` says in one line what of a run is real, measured or modelled; it goes into the run's record.
-    """
+    """A way to run a firmware."""
 
     name: str
-    fidelity: str
+
+    def fidelity(self, npu: str) -> str:
+        """One line, for the run's record: what of a run with `npu` (may be empty) is real, measured or modelled."""
+        ...
 
     def version(self) -> str:
         """The version of the simulator that is installed. ToolError when it is missing or too old."""

@@ -11,17 +11,13 @@ from ethosu_sdk.targets import suggestion
 if TYPE_CHECKING:
     from ethosu_sdk.npu.pmu import Event
 
-_COVERED = ("ethos-u55", "ethos-u65")
-
 
 def events(npu: str) -> Mapping[int, Event]:
     """The PMU events of `npu`, such as ``"ethos-u55"``, by number. UsageError when they are not known."""
     # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
     from ethosu_sdk.npu import pmu
 
-    if npu not in _COVERED:
-        raise UsageError(f"the PMU events of {npu} are not modelled", f"covered are {', '.join(_COVERED)}")
-    return pmu.EVENTS
+    return pmu.pmu_of(npu).events
 
 
 def choose_events(npu: str | None, names: str | None) -> tuple[int, ...]:
@@ -35,15 +31,16 @@ def choose_events(npu: str | None, names: str | None) -> tuple[int, ...]:
         if names is not None:
             raise UsageError("there are no PMU events to count: the model does not use an NPU")
         return ()
-    numbers = {event.name: event.number for event in events(npu).values()}
+    kind = pmu.pmu_of(npu)
     if names is None:
-        return pmu.DEFAULT_EVENTS
+        return kind.default_events
+    numbers = {event.name: event.number for event in kind.events.values()}
     chosen = [name.strip() for name in names.split(",")]
     for name in chosen:
         if name not in numbers:
             raise UsageError(f"unknown PMU event '{name}'", suggestion(name.upper(), numbers))
         if chosen.count(name) > 1:
             raise UsageError(f"the PMU event {name} is named twice")
-    if len(chosen) > pmu.EVENT_COUNTERS:
-        raise UsageError(f"{len(chosen)} PMU events, but {npu} has {pmu.EVENT_COUNTERS} counters")
+    if len(chosen) > kind.event_counters:
+        raise UsageError(f"{len(chosen)} PMU events, but {npu} has {kind.event_counters} counters")
     return tuple(numbers[name] for name in chosen)

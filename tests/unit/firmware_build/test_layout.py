@@ -72,6 +72,21 @@ def test_dedicated_sram_has_its_fast_scratch_there(mode: str, fast_bytes: int) -
     assert result.size_of("FAST_SCRATCH") == fast_bytes
 
 
+@pytest.mark.parametrize(("known", "pool"), [(0, 0), (1, 16), (11_360, 11_360), (2 * MIB, 2 * MIB)])
+def test_a_fast_scratch_of_known_size_gets_no_more(known: int, pool: int) -> None:
+    needs = replace(SMALL, memory_mode="Dedicated_Sram_384KB", fast_scratch_bytes=known)
+    result = layout.plan(needs, BOARD)
+    assert result.size_of("FAST_SCRATCH") == pool
+    (row,) = (row for row in result.placements if row.name == "FAST_SCRATCH")
+    assert (row.used_bytes, row.memory.name) == (known, "SRAM")
+
+
+def test_a_fast_scratch_larger_than_sram_is_refused() -> None:
+    needs = replace(SMALL, memory_mode="Dedicated_Sram", fast_scratch_bytes=2 * MIB + 1)
+    with pytest.raises(BuildError, match="fast_scratch 2,097,168"):
+        layout.plan(needs, BOARD)
+
+
 def test_a_large_method_pool_leaves_the_tightly_coupled_memory() -> None:
     assert memory_of(layout.plan(replace(SMALL, method_pool_bytes=300_000), BOARD), "METHOD_POOL") == "DDR"
 

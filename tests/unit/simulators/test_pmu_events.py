@@ -10,10 +10,13 @@ def test_events_are_chosen_by_name() -> None:
     # Numbers: PMU event table of the Ethos-U55 technical reference manual.
     assert simulators.choose_events("ethos-u55", "MAC_ACTIVE, AXI0_RD_DATA_BEAT_RECEIVED") == (0x30, 0x82)
     assert simulators.events("ethos-u65")[0x187].name == "AXI1_WR_DATA_BEAT_WRITTEN"
+    assert simulators.choose_events("ethos-u85", "EXT_WR_DATA_BEAT_WRITTEN,WD_TRANS_WB3") == (0x187, 0x7B)
 
 
 def test_the_default_is_executorchs() -> None:
     assert simulators.choose_events("ethos-u55", None) == (0x82, 0x182, 0x87, 0x20)
+    assert simulators.choose_events("ethos-u65", None) == (0x82, 0x182, 0x87, 0x20)
+    assert simulators.choose_events("ethos-u85", None) == (0x82, 0x87, 0x182, 0x187, 0x20, 0x30, 0x50)
     assert simulators.choose_events(None, None) == ()
 
 
@@ -24,6 +27,13 @@ def test_the_default_is_executorchs() -> None:
         ("ethos-u55", "", "unknown PMU event ''"),
         ("ethos-u55", "CYCLE,CYCLE", "named twice"),
         ("ethos-u55", "CYCLE,NPU_IDLE,NPU_ACTIVE,MAC_ACTIVE,WD_ACTIVE", "has 4 counters"),
+        ("ethos-u85", "AXI0_RD_DATA_BEAT_RECEIVED", "unknown PMU event"),
+        ("ethos-u55", "SRAM_RD_DATA_BEAT_RECEIVED", "unknown PMU event"),
+        (
+            "ethos-u85",
+            ",".join(f"WD_TRANS_WB{n},WD_TRANS_WS_SC{n}" for n in range(4)) + ",CYCLE",
+            "has 8 counters",
+        ),
         (None, "CYCLE", "does not use an NPU"),
         ("ethos-u99", "CYCLE", "not modelled"),
     ],
@@ -42,3 +52,11 @@ def test_a_misspelt_event_gets_a_suggestion() -> None:
 def test_simulators_are_made_by_name() -> None:
     assert simulators.create("qemu").name == "qemu"
     assert simulators.create("auto").name == "qemu"
+
+
+def test_only_an_ethos_u85_is_on_a_board_that_does_not_exist() -> None:
+    qemu = simulators.create("qemu")
+    plain = qemu.fidelity("ethos-u55")
+    assert qemu.fidelity("ethos-u65") == qemu.fidelity("") == plain
+    assert qemu.fidelity("ethos-u85").startswith(plain)
+    assert "Corstone-300 with an Ethos-U85" in qemu.fidelity("ethos-u85")

@@ -23,6 +23,10 @@ from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge, NpuDevice
 
 _PROGRAM = "qemu-system-arm"
 
+_FIDELITY = "functional: instructions and NPU arithmetic are exact, NPU cycles modelled, CPU time is not"
+# QEMU has neither Corstone-320 nor a Cortex-M85.
+_NO_SUCH_BOARD = "; Corstone-300 with an Ethos-U85 in it, which exists in this simulator alone"
+
 DeviceFactory = Callable[[str, int, NpuMemory], NpuDevice]
 
 
@@ -39,10 +43,13 @@ class QemuSimulator:
     """
 
     name = "qemu"
-    fidelity = "functional: instructions and NPU arithmetic are exact, NPU cycles modelled, CPU time is not"
 
     def __init__(self, open_device: DeviceFactory = open_npu_model) -> None:
         self._open_device = open_device
+
+    def fidelity(self, npu: str) -> str:
+        """What of a run is exact, what modelled, and where the board is not one that exists."""
+        return _FIDELITY + (_NO_SUCH_BOARD if npu == "ethos-u85" else "")
 
     def version(self) -> str:
         """The version of the QEMU that is installed. ToolError when it is missing or too old."""

@@ -1,0 +1,33 @@
+"""The SDK's NPU model as what executes the Ethos-U delegates of a program on the host runtime."""
+
+from __future__ import annotations
+
+from ethosu_sdk import npu
+from ethosu_sdk.npu import pmu
+from ethosu_sdk.simulators.host.runtime import DelegateCall
+from ethosu_sdk.simulators.host.wire import Array
+
+
+class NpuModel:
+    """Callable for :func:`ethosu_sdk.simulators.host.open_pte`. Decoded weights are kept from call to call.
+
+    `calls` are the counters of each delegate call so far; whoever reads them may clear them.
+    """
+
+    def __init__(self) -> None:
+        self._programs: dict[str, npu.Program] = {}
+        self.calls: list[npu.Counters] = []
+
+    def __call__(self, call: DelegateCall) -> list[Array]:
+        """Execute one delegate call. Raises what :func:`ethosu_sdk.npu.run` raises."""
+        if call.payload_sha256 not in self._programs:
+            self._programs[call.payload_sha256] = npu.load(call.payload)
+        result = npu.run(self._programs[call.payload_sha256], call.inputs)
+        self.calls.append(result.counters)
+        return result.outputs
+
+
+def event_totals(target_npu: str, events: tuple[int, ...], calls: list[npu.Counters]) -> dict[int, int]:
+    """PMU event → how often it happened in all `calls`, counted per call as the hardware's PMU does."""
+    kind = pmu.pmu_of(target_npu)
+    return {event: sum(kind.value(event, counters) for counters in calls) for event in events}
