@@ -57,16 +57,27 @@ def test_every_zoo_model_equals_the_independent_chain(
     expected = [np.stack(column) for column in zip(*rows, strict=True)]
     npz.write_npz(tmp_path / "in.npz", {f"input{i}": array for i, array in enumerate(inputs)})
     npz.write_npz(tmp_path / "want.npz", {f"output{i}": array for i, array in enumerate(expected)})
-    outcome, record = run(
-        compiled.pte, tmp_path, "--inputs", tmp_path / "in.npz", "--expect", tmp_path / "want.npz"
-    )
-    assert outcome.code == 0, outcome.err
-    assert record["status"] == "pass"
-    assert record["inferences"] == INFERENCES
-    got = np.load(tmp_path / "out" / "outputs.npz")
-    for index, want in enumerate(expected):
-        np.testing.assert_array_equal(got[f"output{index}"], want, strict=True)
-        assert np.unique(want).size > 2, "an output that hardly varies proves little"
+    found = {}
+    for simulator in ("qemu", "host"):
+        options = (
+            "--inputs",
+            tmp_path / "in.npz",
+            "--expect",
+            tmp_path / "want.npz",
+            "--simulator",
+            simulator,
+        )
+        outcome, record = run(compiled.pte, tmp_path, *options)
+        assert outcome.code == 0, outcome.err
+        assert record["status"] == "pass"
+        assert record["inferences"] == INFERENCES
+        assert record["simulator"]["name"] == simulator
+        got = np.load(tmp_path / "out" / "outputs.npz")
+        for index, want in enumerate(expected):
+            np.testing.assert_array_equal(got[f"output{index}"], want, strict=True)
+            assert np.unique(want).size > 2, "an output that hardly varies proves little"
+        found[simulator] = record
+    assert found["host"].get("npu") == found["qemu"].get("npu")
 
 
 def test_ds_cnn_runs_two_delegates_with_a_cpu_pool_between(zoo_pte: ZooPte, tmp_path: Path) -> None:

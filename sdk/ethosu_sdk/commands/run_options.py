@@ -1,0 +1,23 @@
+"""The options of `run` that are not those of `compile`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+HOST = "host"
+SIMULATORS = ("auto", "qemu", HOST)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of `run` as given on the command line."""
+
+    inputs: Path | None = None
+    expect: Path | None = None
+    atol: float = 0.0
+    rtol: float = 0.0
+    simulator: str = "auto"
+    timeout_s: float = 300.0
+    events: str | None = None
+    board: str | None = None
