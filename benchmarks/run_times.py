@@ -37,24 +37,6 @@ def shell(*argv: str | Path, cache: Path | None = None) -> Callable[[], object]:
     return lambda: subprocess.run(argv, check=True, capture_output=True, env=env)
 
 
-def npu_against_tosa() -> tuple[float, float, float]:
-    """Seconds of MobileNetV2's delegate: our first run, our second run, the TOSA reference model."""
-    import numpy as np
-    import tosa_reference_model
-
-    from ethosu_sdk import npu, pte
-
-    (delegate,) = pte.read(MODEL).plan("forward").delegates
-    program = npu.load(delegate.payload)
-    image = np.random.default_rng(0).integers(-128, 128, program.blocks.inputs[0].shape[-4:], np.int8)
-    first = median(lambda: npu.run(npu.load(delegate.payload), [image]), 3)
-    npu.run(program, [image])
-    second = median(lambda: npu.run(program, [image]))
-    graph = MODEL.with_name("delegate0.tosa").read_bytes()
-    tosa = median(lambda: tosa_reference_model.run(graph, [image], verbosity="LOW"), 3)
-    return first, second, tosa
-
-
 def main() -> None:
     """Measure and print."""
     if not MODEL.is_file():
@@ -74,9 +56,6 @@ def main() -> None:
         warm_run = median(shell(COMMAND, "run", MODEL, "-o", folder, cache=cache))
         row("build, cold", cold, "build, nothing to do", warm_build)
         row("run, warm", warm_run, "build, nothing to do", warm_build)
-    first, second, tosa = npu_against_tosa()
-    row("NPU model, first inference", first, "TOSA reference model", tosa)
-    row("NPU model, second inference", second, "TOSA reference model", tosa)
     Console().print(table)
 
 

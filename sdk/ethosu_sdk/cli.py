@@ -63,6 +63,23 @@ Inputs = Annotated[
 Io = Annotated[
     str, typer.Option("--io", metavar="float|int8", help="Type of the model's inputs and outputs.")
 ]
+QuantizePer = Annotated[
+    str, typer.Option(metavar="channel|tensor", help="Weights get a scale for each output channel, or one.")
+]
+VelaConfig = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.ini", help="Vela configuration file.", show_default="Vela's own"),
+]
+ExtraVelaFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FLAG", help="A flag to add to Vela's, such as --optimise=Size.", show_default=False
+    ),
+]
+RequireFullDelegation = Annotated[
+    bool,
+    typer.Option("--require-full-delegation", help="Exit code 7 when an operator stays on the CPU."),
+]
 NoDelegate = Annotated[bool, typer.Option("--no-delegate", help="Keep every operator on the CPU.")]
 Board = Annotated[
     str | None, typer.Option(metavar="corstone-300", help="The board.", show_default="the target's")
@@ -91,10 +108,14 @@ def compile_command(
     system_config: SystemConfig = None,
     memory_mode: MemoryMode = None,
     quantize: Quantize = None,
+    quantize_per: QuantizePer = "channel",
     calibration: Calibration = None,
     inputs: Inputs = None,
     io: Io = "float",
     no_delegate: NoDelegate = False,
+    vela_config: VelaConfig = None,
+    extra_vela_flag: ExtraVelaFlag = None,
+    require_full_delegation: RequireFullDelegation = False,
     output: OutDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -105,7 +126,18 @@ def compile_command(
     from ethosu_sdk.commands.reporter import Reporter
 
     options = command.CompileOptions(
-        target, system_config, memory_mode, quantize, io, not no_delegate, tuple(calibration or ()), inputs
+        target=target,
+        system_config=system_config,
+        memory_mode=memory_mode,
+        quantize=quantize,
+        io=io,
+        delegate=not no_delegate,
+        calibration=tuple(calibration or ()),
+        inputs=inputs,
+        quantize_per=quantize_per,
+        vela_config=vela_config,
+        vela_flags=tuple(extra_vela_flag or ()),
+        require_full_delegation=require_full_delegation,
     )
     command.compile_model(model, options, output, Reporter(as_json=json, quiet=quiet))
 
@@ -135,7 +167,12 @@ def run_command(
     ] = None,
     atol: Annotated[float, typer.Option(min=0.0, help="Allowed absolute difference.")] = 0.0,
     rtol: Annotated[float, typer.Option(min=0.0, help="Allowed relative difference.")] = 0.0,
-    simulator: Annotated[str, typer.Option(metavar="auto|qemu", help="What runs the firmware.")] = "auto",
+    simulator: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|qemu|host", help="A board on QEMU with the firmware, or ExecuTorch's runtime here."
+        ),
+    ] = "auto",
     timeout: Annotated[
         float, typer.Option(metavar="S", min=0.1, help="Wall-clock limit in seconds.")
     ] = 300.0,
@@ -147,9 +184,13 @@ def run_command(
     system_config: SystemConfig = None,
     memory_mode: MemoryMode = None,
     quantize: Quantize = None,
+    quantize_per: QuantizePer = "channel",
     calibration: Calibration = None,
     io: Io = "float",
     no_delegate: NoDelegate = False,
+    vela_config: VelaConfig = None,
+    extra_vela_flag: ExtraVelaFlag = None,
+    require_full_delegation: RequireFullDelegation = False,
     board: Board = None,
     output: OutDir = None,
     json: Json = False,
@@ -165,7 +206,18 @@ def run_command(
     from ethosu_sdk.commands.reporter import Reporter
 
     compile_options = CompileOptions(
-        target, system_config, memory_mode, quantize, io, not no_delegate, tuple(calibration or ()), None
+        target=target,
+        system_config=system_config,
+        memory_mode=memory_mode,
+        quantize=quantize,
+        io=io,
+        delegate=not no_delegate,
+        calibration=tuple(calibration or ()),
+        inputs=None,
+        quantize_per=quantize_per,
+        vela_config=vela_config,
+        vela_flags=tuple(extra_vela_flag or ()),
+        require_full_delegation=require_full_delegation,
     )
     options = command.RunOptions(inputs, expect, atol, rtol, simulator, timeout, events, board)
     command.run(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))

@@ -83,14 +83,11 @@ def parse_target(name: str, system_config: str | None = None, memory_mode: str |
 
     Raises UsageError for an unknown name or a pairing that the family does not have.
     """
-    if name not in target_names():
-        raise UsageError(f"unknown target '{name}'", suggestion(name, target_names()))
-    npu, _, macs = name.rpartition("-")
-    family = families()[npu]
+    family, macs = parse_name(name)
     system = system_config or family.default_system_config
     if system not in family.system_configs:
         raise UsageError(
-            f"system configuration '{system}' does not belong to {npu}",
+            f"system configuration '{system}' does not belong to {family.name}",
             suggestion(system, family.system_configs),
         )
     mode = memory_mode or family.default_memory_mode
@@ -101,4 +98,27 @@ def parse_target(name: str, system_config: str | None = None, memory_mode: str |
             f"memory mode '{mode}' cannot be used with {system}",
             suggestion(mode, family.system_configs[system]),
         )
-    return Target(npu=npu, macs=int(macs), system_config=system, memory_mode=mode)
+    return Target(npu=family.name, macs=macs, system_config=system, memory_mode=mode)
+
+
+def parse_name(name: str) -> tuple[Family, int]:
+    """The family and the MAC count that a target's name stands for. UsageError when there is no such
+    target."""
+    if name not in target_names():
+        raise UsageError(f"unknown target '{name}'", suggestion(name, target_names()))
+    npu, _, macs = name.rpartition("-")
+    return families()[npu], int(macs)
+
+
+def custom_target(name: str, system_config: str, memory_mode: str) -> Target:
+    """The target whose system configuration comes from a user's own Vela configuration file.
+
+    The firmware places memories by the memory mode's name: UsageError for one that Vela's own file does not have.
+    """
+    family, macs = parse_name(name)
+    modes = {mode for row in families().values() for known in row.system_configs.values() for mode in known}
+    if memory_mode not in modes:
+        raise UsageError(
+            f"the firmware knows no memory mode '{memory_mode}'", suggestion(memory_mode, sorted(modes))
+        )
+    return Target(npu=family.name, macs=macs, system_config=system_config, memory_mode=memory_mode)

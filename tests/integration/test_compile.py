@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -145,31 +146,42 @@ import sys
 from pathlib import Path
 from ethosu_sdk import aot
 from ethosu_sdk.targets import parse_target
-request = aot.CompileRequest("zoo:digits_cnn", parse_target("ethos-u55-128"), Path(sys.argv[1]))
+folder, model, target, quantize = sys.argv[1:]
+request = aot.CompileRequest(model, parse_target(target), Path(folder), quantize=quantize)
 aot.compile_model(request, lambda stage: print("stage", stage))
 """
 
 
-def test_same_bytes_from_two_processes_and_nothing_printed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("model", "target", "quantize"),
+    [("zoo:digits_cnn", "ethos-u55-128", "int8"), (None, "ethos-u85-256", "int16")],
+)
+def test_same_bytes_from_two_processes_and_nothing_printed(
+    two_inputs: Path, tmp_path: Path, model: str | None, target: str, quantize: str
+) -> None:
     folders = [tmp_path / "one", tmp_path / "another folder" / "below"]
-    results = [in_child(COMPILE, str(folder), PYTHONHASHSEED=str(n)) for n, folder in enumerate(folders, 1)]
+
+    def compile_in(number: int) -> subprocess.CompletedProcess[str]:
+        arguments = (str(folders[number]), model or str(two_inputs), target, quantize)
+        return in_child(COMPILE, *arguments, PYTHONHASHSEED=str(number + 1))
+
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(compile_in, range(len(folders))))
     for result in results:
         assert result.stdout == "".join(f"stage {name}\n" for name in STAGES)
         assert result.stderr == ""
     first, second = (
-        {
-            path.name: path.read_bytes()
-            for path in folder.iterdir()
-            if path.suffix in (".pte", ".npz", ".tosa")
-        }
+        {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "compile.log"}
         for folder in folders
     )
-    assert first.keys() == {"digits_cnn.pte", "digits_cnn.io.npz", "delegate0.tosa"}
+    name = "two_inputs" if model is None else "digits_cnn"
+    reports = {f"delegate0.{kind}" for kind in ("tosa", "summary.csv", "per-layer.csv", "debug.xml")}
+    assert first.keys() == {f"{name}.pte", f"{name}.io.npz", *reports}
     assert first == second
     # Vela prints its summary on file descriptor 1: it must be in the log for this test to mean anything.
     assert "Network summary" in (folders[0] / "compile.log").read_text()
     for folder in folders:
-        assert str(tmp_path).encode() not in (folder / "digits_cnn.pte").read_bytes()
+        assert str(tmp_path).encode() not in (folder / f"{name}.pte").read_bytes()
 
 
 def test_int8_inputs_and_outputs(two_inputs: Path, tmp_path: Path) -> None:

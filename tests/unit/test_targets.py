@@ -1,7 +1,12 @@
+import configparser
+import itertools
+from importlib.util import find_spec
+from pathlib import Path
+
 import pytest
 
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.targets import Target, families, parse_target, target_names
+from ethosu_sdk.targets import Target, families, parse_name, parse_target, target_names
 
 
 def test_the_eleven_targets() -> None:
@@ -70,3 +75,45 @@ def test_every_family_names_its_board() -> None:
         "ethos-u65": "corstone-300",
         "ethos-u85": "corstone-320",
     }
+
+
+def vela_ini() -> configparser.ConfigParser:
+    """Vela's own configuration file, found without importing Vela."""
+    package = find_spec("ethosu")
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    parser = configparser.ConfigParser()
+    parser.read(Path(next(iter(package.submodule_search_locations)), "config_files", "Arm", "vela.ini"))
+    return parser
+
+
+def test_all_726_combinations_are_judged_as_velas_file_has_them() -> None:
+    """A system configuration belongs to the family in its name; Dedicated_Sram needs DRAM behind its second port.
+
+    Vela checks the latter alone, and that by an exception.
+    """
+    ini = vela_ini()
+    systems, modes = (
+        [name.removeprefix(prefix) for name in ini.sections() if name.startswith(prefix)]
+        for prefix in ("System_Config.", "Memory_Mode.")
+    )
+    allowed, refused = 0, 0
+    for name, system, mode in itertools.product(target_names(), systems, modes):
+        family = name.rpartition("-")[0].replace("ethos-u", "Ethos_U")
+        has_dram = ini[f"System_Config.{system}"]["axi1_port"] == "Dram"
+        if system.startswith(family + "_") and (has_dram or not mode.startswith("Dedicated_Sram")):
+            assert parse_target(name, system, mode).name == name
+            allowed += 1
+        else:
+            with pytest.raises(UsageError) as caught:
+                parse_target(name, system, mode)
+            assert "one of: " in caught.value.hint
+            refused += 1
+    assert (allowed, refused) == (166, 560)
+
+
+def test_name_alone() -> None:
+    family, macs = parse_name("ethos-u85-2048")
+    assert (family.name, macs) == ("ethos-u85", 2048)
+    with pytest.raises(UsageError, match="unknown target"):
+        parse_name("ethos-u85")

@@ -9,26 +9,36 @@ from __future__ import annotations
 from ethosu_sdk.aot.api import (
     IO_CHOICES,
     QUANTIZE_CHOICES,
+    QUANTIZE_PER_CHOICES,
     STAGES,
+    CallSite,
     CompileOutput,
     CompileRequest,
     DelegateFacts,
+    OperationFacts,
     OperatorCount,
+    SourceLine,
     TensorFacts,
 )
 from ethosu_sdk.aot.compiler import compile_model
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.vela_config import resolve_target
 
 __all__ = [
     "IO_CHOICES",
     "QUANTIZE_CHOICES",
+    "QUANTIZE_PER_CHOICES",
     "STAGES",
+    "CallSite",
     "CompileOutput",
     "CompileRequest",
     "DelegateFacts",
     "ModelSpec",
+    "OperationFacts",
     "OperatorCount",
+    "SourceLine",
     "TensorFacts",
     "compile_model",
     "parse_model_spec",
+    "resolve_target",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 from ethosu_sdk.targets import Target
 
 QUANTIZE_CHOICES = ("int8", "int16", "none")
+QUANTIZE_PER_CHOICES = ("channel", "tensor")
 IO_CHOICES = ("float", "int8")
 STAGES = ("import", "model", "export", "calibrate", "quantize", "lower", "write")
 
@@ -21,10 +22,13 @@ class CompileRequest:
     """One compilation.
 
     `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.aot.model_spec`).
-    `quantize` is one of QUANTIZE_CHOICES; None takes the zoo model's own choice, else ``int8``.
+    `quantize` is one of QUANTIZE_CHOICES; None takes the model's own choice (the zoo's; ``none`` for a program
+    that is quantised already), else ``int8``. `quantize_per` is one of QUANTIZE_PER_CHOICES: whether weights get
+    a scale for each output channel or one for the whole tensor.
     `io` is the type of a quantised program's inputs and outputs. `delegate` False keeps every operator on the
     CPU. `inputs` is an `.npz` with the example inputs ``input0``…; each file of `calibration` holds
-    ``input0``… with samples stacked on a leading axis.
+    ``input0``… with samples stacked on a leading axis. `vela_config` is a Vela configuration file to take in
+    place of Vela's own; `vela_flags` are added to Vela's command line.
     """
 
     model: str
@@ -36,6 +40,9 @@ class CompileRequest:
     inputs: Path | None = None
     calibration: tuple[Path, ...] = ()
     timeout_s: float = DEFAULT_TIMEOUT_S
+    quantize_per: str = "channel"
+    vela_config: Path | None = None
+    vela_flags: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON values; :meth:`from_json` is the way back."""
@@ -44,6 +51,7 @@ class CompileRequest:
             "out_dir": str(self.out_dir),
             "inputs": None if self.inputs is None else str(self.inputs),
             "calibration": [str(path) for path in self.calibration],
+            "vela_config": None if self.vela_config is None else str(self.vela_config),
         }
 
     @classmethod
@@ -56,6 +64,8 @@ class CompileRequest:
                 "out_dir": Path(data["out_dir"]),
                 "inputs": None if data["inputs"] is None else Path(data["inputs"]),
                 "calibration": tuple(Path(path) for path in data["calibration"]),
+                "vela_config": None if data["vela_config"] is None else Path(data["vela_config"]),
+                "vela_flags": tuple(data["vela_flags"]),
             }
         )
 
@@ -71,11 +81,58 @@ class TensorFacts:
 
 
 @dataclass(frozen=True)
+class SourceLine:
+    """Where in the model something comes from; None for what torch did not record.
+
+    `file` is relative to the folder of the model's file, or begins with the name of an installed package.
+    `module` is the name below the model, as in ``named_modules()`` (empty for the model itself), `module_type` its
+    class.
+    """
+
+    file: str | None
+    line: int | None
+    module: str | None
+    module_type: str | None
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """Calls of one operator on the CPU that share a reason (why the NPU does not do it) and a place."""
+
+    calls: int
+    reason: str
+    source: SourceLine | None
+
+
+@dataclass(frozen=True)
 class OperatorCount:
-    """How often one operator is called on the CPU in one inference."""
+    """How often one operator is called on the CPU in one inference. `boundary` says that all it does is to
+    convert between the model's float values and quantised ones."""
 
     name: str
     calls: int
+    boundary: bool = False
+    sites: tuple[CallSite, ...] = ()
+
+
+@dataclass(frozen=True)
+class OperationFacts:
+    """One operation that Vela scheduled, and where it comes from.
+
+    `offsets` are those of its NPU operations in the command stream, in bytes from behind the header of the driver
+    actions. `cycles` and `macs` are Vela's estimates. `tosa_index`, `tosa_operator` and `tosa_tensor` name an
+    operator of the delegate's TOSA graph and its first output; they are None when Vela added the operation.
+    """
+
+    operator: str
+    name: str
+    offsets: tuple[int, ...]
+    cycles: int | None
+    macs: int | None
+    tosa_index: int | None
+    tosa_operator: str | None
+    tosa_tensor: str | None
+    source: SourceLine | None
 
 
 @dataclass(frozen=True)
@@ -86,7 +143,8 @@ class DelegateFacts:
     flatbuffer that it was made from; the other files are Vela's (`summary_file`, `per_layer_file` CSV,
     `debug_file` XML). `scratch_bytes` is the tensor arena; `scratch_fast_bytes` the staging buffer that
     Dedicated_Sram memory modes need beside it (0 when none). `estimates` are the numbers of Vela's summary
-    CSV, under Vela's own column names and units (`*_memory_used` in KiB, `inference_time` in s).
+    CSV, under Vela's own column names and units (`*_memory_used` in KiB, `inference_time` in s). `operations`
+    are in the order of the command stream.
     """
 
     index: int
@@ -100,15 +158,16 @@ class DelegateFacts:
     scratch_bytes: int
     scratch_fast_bytes: int
     estimates: dict[str, float]
+    operations: tuple[OperationFacts, ...] = ()
 
 
 @dataclass(frozen=True)
 class CompileOutput:
     """Everything that a compilation produced: files (absolute paths) and facts.
 
-    `calibration_source` is ``none``, ``file``, ``zoo`` or ``example``; `cpu_operators` are those of
+    `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or ``example``; `cpu_operators` are those of
     ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
-    sentences.
+    sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``.
     """
 
     name: str
@@ -132,6 +191,7 @@ class CompileOutput:
     versions: dict[str, str]
     timings_s: dict[str, float]
     warnings: tuple[str, ...] = field(default=())
+    prequantized: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The output as JSON values; :meth:`from_json` is the way back."""
@@ -150,8 +210,8 @@ class CompileOutput:
                 "methods": tuple(data["methods"]),
                 "inputs": _tensors(data["inputs"]),
                 "outputs": _tensors(data["outputs"]),
-                "cpu_operators": tuple(OperatorCount(**row) for row in data["cpu_operators"]),
-                "delegates": tuple(DelegateFacts(**row) for row in data["delegates"]),
+                "cpu_operators": tuple(_operator(row) for row in data["cpu_operators"]),
+                "delegates": tuple(_delegate(row) for row in data["delegates"]),
                 "warnings": tuple(data["warnings"]),
             }
         )
@@ -159,3 +219,20 @@ class CompileOutput:
 
 def _tensors(rows: list[dict[str, Any]]) -> tuple[TensorFacts, ...]:
     return tuple(TensorFacts(row["dtype"], tuple(row["shape"]), tuple(row["dim_order"])) for row in rows)
+
+
+def _source(row: dict[str, Any] | None) -> SourceLine | None:
+    return None if row is None else SourceLine(**row)
+
+
+def _operator(row: dict[str, Any]) -> OperatorCount:
+    sites = tuple(CallSite(**{**site, "source": _source(site["source"])}) for site in row["sites"])
+    return OperatorCount(**{**row, "sites": sites})
+
+
+def _delegate(row: dict[str, Any]) -> DelegateFacts:
+    operations = tuple(
+        OperationFacts(**{**part, "offsets": tuple(part["offsets"]), "source": _source(part["source"])})
+        for part in row["operations"]
+    )
+    return DelegateFacts(**{**row, "operations": operations})

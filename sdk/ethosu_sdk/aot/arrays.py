@@ -31,7 +31,7 @@ def read_inputs(path: Path) -> tuple[Array, ...]:
     return tuple(arrays[name] for name in names)
 
 
-def check_inputs(arrays: Sequence[Array], examples: Sequence[Array], where: Path) -> None:
+def check_inputs(arrays: Sequence[Array], examples: Sequence[Array], where: Path | str) -> None:
     """InputError unless `arrays` have the number, dtypes and shapes of `examples`."""
     _check_count(arrays, examples, where)
     for index, (array, example) in enumerate(zip(arrays, examples, strict=True)):
@@ -74,12 +74,12 @@ def _unstack(array: Array, example: Array, index: int, where: Path) -> list[Arra
     )
 
 
-def _check_count(arrays: Sequence[Array], examples: Sequence[Array], where: Path) -> None:
+def _check_count(arrays: Sequence[Array], examples: Sequence[Array], where: Path | str) -> None:
     if len(arrays) != len(examples):
         raise InputError(f"{where} holds {len(arrays)} inputs, the model takes {len(examples)}")
 
 
-def _check_dtype(array: Array, example: Array, index: int, where: Path) -> None:
+def _check_dtype(array: Array, example: Array, index: int, where: Path | str) -> None:
     if array.dtype != example.dtype:
         raise InputError(
             f"input{index} in {where} is {array.dtype}, the model takes {example.dtype}",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.aot import program_facts
-from ethosu_sdk.aot.api import DelegateFacts
+from ethosu_sdk.aot import debug_database, program_facts, tosa_operators
+from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
+from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.aot.vela_capture import VelaCapture
 from ethosu_sdk.errors import BuildError
 
@@ -25,12 +28,32 @@ _SUFFIXES = {
 _ARTEFACT = re.compile(r"delegate\d+(\.tosa|\.summary\.csv|\.per-layer\.csv|\.debug\.xml)")
 
 
-def write_delegates(folder: Path, manager: Any, captures: Sequence[VelaCapture]) -> tuple[DelegateFacts, ...]:
+@contextlib.contextmanager
+def published(folder: Path) -> Iterator[Path]:
+    """An empty folder whose files replace those of `folder` when the block ends well, and vanish otherwise.
+
+    Artefacts of delegates that an earlier compilation left are removed. BuildError when the disk refuses.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=".compile-", dir=folder) as name:
+            yield Path(name)
+            written = {path.name: path for path in Path(name).iterdir()}
+            for old in folder.iterdir():
+                if _ARTEFACT.fullmatch(old.name) and old.name not in written:
+                    old.unlink()
+            for final, path in sorted(written.items()):
+                path.replace(folder / final)
+    except OSError as error:
+        raise BuildError(f"cannot write to {folder}: {error.strerror}", "choose another with -o") from error
+
+
+def write_delegates(
+    folder: Path, manager: Any, captures: Sequence[VelaCapture], finder: SourceFinder
+) -> tuple[DelegateFacts, ...]:
     """Write each delegate's artefacts and return the facts in the program's order.
 
     Vela may see the delegates in another order than the program has them, so they are joined by the SHA-256
-    of the payload. Artefacts of an earlier compilation are removed. BuildError when a delegate has no Vela
-    run.
+    of the payload. BuildError when a delegate has no Vela run.
     """
     by_digest = {capture.payload_sha256: capture for capture in captures}
     facts = []
@@ -38,11 +61,7 @@ def write_delegates(folder: Path, manager: Any, captures: Sequence[VelaCapture])
         capture = by_digest.get(hashlib.sha256(payload).hexdigest())
         if capture is None:
             raise BuildError(f"delegate {index} of the program is none that Vela compiled in this run")
-        facts.append(_write_one(folder, index, capture))
-    written = {name for row in facts for name in _file_names(row.index).values()}
-    for path in folder.iterdir():
-        if _ARTEFACT.fullmatch(path.name) and path.name not in written:
-            path.unlink()
+        facts.append(_write_one(folder, index, capture, finder))
     return tuple(facts)
 
 
@@ -50,7 +69,7 @@ def _file_names(index: int) -> dict[str, str]:
     return {part: f"delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
 
 
-def _write_one(folder: Path, index: int, capture: VelaCapture) -> DelegateFacts:
+def _write_one(folder: Path, index: int, capture: VelaCapture, finder: SourceFinder) -> DelegateFacts:
     names = _file_names(index)
     for part, name in names.items():
         records.write_bytes(folder / name, getattr(capture, part))
@@ -66,4 +85,30 @@ def _write_one(folder: Path, index: int, capture: VelaCapture) -> DelegateFacts:
         scratch_bytes=capture.scratch_bytes,
         scratch_fast_bytes=capture.scratch_fast_bytes,
         estimates=capture.estimates,
+        operations=_operations(capture, finder),
     )
+
+
+def _operations(capture: VelaCapture, finder: SourceFinder) -> tuple[OperationFacts, ...]:
+    """The command stream's operations, each joined with its TOSA operator and its line in the model."""
+    graph = tosa_operators.read(capture.tosa)
+    facts = []
+    for row in debug_database.scheduled_operations(capture.debug_xml):
+        known = row.tosa_index is not None and row.tosa_index < len(graph)
+        origin = graph[row.tosa_index] if known and row.tosa_index is not None else None
+        tensor = origin.outputs[0] if origin is not None and origin.outputs else None
+        meta = capture.nodes.get(tensor, {}) if tensor is not None else {}
+        facts.append(
+            OperationFacts(
+                operator=row.operator,
+                name=row.name,
+                offsets=row.offsets,
+                cycles=row.cycles,
+                macs=row.macs,
+                tosa_index=origin.index if origin is not None else None,
+                tosa_operator=origin.name if origin is not None else None,
+                tosa_tensor=tensor,
+                source=finder.find(meta),
+            )
+        )
+    return tuple(facts)

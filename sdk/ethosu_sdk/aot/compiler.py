@@ -15,11 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import proc, records
-from ethosu_sdk.aot.api import IO_CHOICES, QUANTIZE_CHOICES, CompileOutput, CompileRequest
+from ethosu_sdk.aot import vela_flags
+from ethosu_sdk.aot.api import (
+    IO_CHOICES,
+    QUANTIZE_CHOICES,
+    QUANTIZE_PER_CHOICES,
+    CompileOutput,
+    CompileRequest,
+)
 from ethosu_sdk.aot.artefacts import LOG_NAME
 from ethosu_sdk.aot.model_spec import parse_model_spec
+from ethosu_sdk.aot.vela_config import resolve_target
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
-from ethosu_sdk.targets import parse_target, suggestion
+from ethosu_sdk.targets import suggestion
 
 Progress = Callable[[str], None]
 
@@ -80,15 +88,15 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
 def _check(request: CompileRequest) -> None:
     """Everything that can be judged without torch. UsageError, InputError or ToolError."""
     target = request.target
-    parse_target(target.name, target.system_config, target.memory_mode)
-    if request.quantize is not None and request.quantize not in QUANTIZE_CHOICES:
-        raise UsageError(
-            f"unknown quantisation '{request.quantize}'", suggestion(request.quantize, QUANTIZE_CHOICES)
-        )
-    if request.io not in IO_CHOICES:
-        raise UsageError(
-            f"unknown type of inputs and outputs '{request.io}'", suggestion(request.io, IO_CHOICES)
-        )
+    resolve_target(target.name, target.system_config, target.memory_mode, request.vela_config)
+    vela_flags.check(request.vela_flags)
+    for what, value, choices in (
+        ("quantisation", request.quantize, QUANTIZE_CHOICES),
+        ("way to scale weights", request.quantize_per, QUANTIZE_PER_CHOICES),
+        ("type of inputs and outputs", request.io, IO_CHOICES),
+    ):
+        if value is not None and value not in choices:
+            raise UsageError(f"unknown {what} '{value}'", suggestion(value, choices))
     if request.io == "int8" and request.quantize not in (None, "int8"):
         raise UsageError(
             f"--io int8 does not go with --quantize {request.quantize}", "choose --quantize int8"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -13,11 +14,23 @@ Tensors = tuple[Any, ...]
 _Result = TypeVar("_Result")
 
 
-def compile_spec(target: Target) -> Any:
-    """ExecuTorch's description of `target`. It holds no path: all of it ends up in the `.pte`."""
+DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+_LOG_HINT = "compile.log holds what the tools printed"
+VELA_CONFIG = "Arm/vela.ini"  # the configuration file that comes with Vela
+
+
+def compile_spec(target: Target, vela_config: str = VELA_CONFIG, vela_flags: Sequence[str] = ()) -> Any:
+    """ExecuTorch's description of `target`. It may hold no path of this machine: all of it ends up in the
+    `.pte`."""
     from executorch.backends.arm.ethosu import EthosUCompileSpec
 
-    return EthosUCompileSpec(target.name, system_config=target.system_config, memory_mode=target.memory_mode)
+    return EthosUCompileSpec(
+        target.name,
+        system_config=target.system_config,
+        memory_mode=target.memory_mode,
+        extra_flags=list(vela_flags),
+        config_ini=vela_config,
+    )
 
 
 def run_eager(module: Any, inputs: Tensors) -> Tensors:
@@ -41,14 +54,33 @@ def export(module: Any, inputs: Tensors) -> Any:
     """An ``ExportedProgram`` of `module`, which may be one already."""
     import torch
 
-    if isinstance(module, torch.export.ExportedProgram):
-        return module
-    return _guarded("torch.export could not trace the model", lambda: torch.export.export(module, inputs))
+    program = module
+    if not isinstance(module, torch.export.ExportedProgram):
+        program = _guarded(
+            "torch.export could not trace the model", lambda: torch.export.export(module, inputs)
+        )
+    _check_static(program)
+    return program
 
 
-def prepare(program: Any, spec: Any, quantize: str) -> Any:
-    """`program` as a module with observers for `quantize` (``int8``: int8 activations and per-channel int8
-    weights; ``int16``: int16 activations and int8 weights)."""
+def _check_static(program: Any) -> None:
+    """InputError when a shape in `program` is not a fixed one: the NPU's command stream holds numbers."""
+    import torch
+    from torch.utils import _pytree
+
+    for node in program.graph.nodes:
+        for value in _pytree.tree_leaves(node.meta.get("val")):
+            if isinstance(value, torch.Tensor) and any(isinstance(n, torch.SymInt) for n in value.shape):
+                shape = ", ".join(map(str, value.shape))
+                raise InputError(
+                    f"the model has dynamic shapes: that of '{node.name}' is [{shape}]",
+                    "export it without dynamic_shapes, and without operators whose result's shape depends on data",
+                )
+
+
+def prepare(program: Any, spec: Any, quantize: str, *, per_channel: bool = True) -> Any:
+    """`program` as a module with observers for `quantize` (``int8``: int8 activations and weights; ``int16``:
+    int16 activations and int8 weights); weights get a scale for each channel, or one for the tensor."""
     from executorch.backends.arm import quantizer as arm
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
@@ -57,7 +89,7 @@ def prepare(program: Any, spec: Any, quantize: str) -> Any:
         "int16": arm.get_symmetric_a16w8_quantization_config,
     }
     quantizer = arm.EthosUQuantizer(spec)
-    quantizer.set_global(configurations[quantize](is_per_channel=True))
+    quantizer.set_global(configurations[quantize](is_per_channel=per_channel))
     # The guards that torch adds to an exported module are calls that PT2E's passes refuse.
     module = program.module(check_guards=False)
     return _guarded(
@@ -129,7 +161,9 @@ def _guarded(what: str, action: Callable[[], _Result]) -> _Result:
         return action()
     except SdkError:
         raise
+    except OSError as error:
+        if error.errno in DISK_FULL:
+            raise
+        raise BuildError(f"{what}: {first_line(error)}", _LOG_HINT) from error
     except (Exception, SystemExit) as error:
-        raise BuildError(
-            f"{what}: {first_line(error)}", "compile.log holds what the tools printed"
-        ) from error
+        raise BuildError(f"{what}: {first_line(error)}", _LOG_HINT) from error

@@ -17,20 +17,26 @@ from ethosu_sdk.targets import suggestion
 
 _DEFAULT_ENTRIES = ("ModelUnderTest", "model", "Model", "get_model")
 _INPUT_NAMES = ("ModelInputs", "example_inputs")
+_CALIBRATION_NAMES = ("calibration", "calibration_inputs")
 _INPUTS_HINT = "give them with --inputs FILE.npz, or define example_inputs beside the model"
+_CALIBRATION_HINT = (
+    "give a list of samples, or a function that returns one; each a tensor or a tuple of tensors"
+)
 _MODULE_NAME = "ethosu_sdk_user_model"
 
 
 @dataclass(frozen=True)
 class LoadedModel:
     """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors,
-    or None when the model brings none), calibration samples, and the quantisation it is meant for."""
+    or None when the model brings none), calibration samples, and the quantisation it is meant for.
+    `prequantized` says that it is a program that was quantised before it was saved."""
 
     module: Any
     example_inputs: tuple[Any, ...] | None
     calibration: tuple[tuple[Any, ...], ...] = ()
     calibration_source: str = "none"
     quantize: str = "int8"
+    prequantized: bool = False
 
 
 def load(spec: ModelSpec) -> LoadedModel:
@@ -58,14 +64,24 @@ def _load_pt2(path: Path) -> LoadedModel:
         program = torch.export.load(path)
     except Exception as error:
         raise InputError(f"{path} is not a program saved by torch.export: {first_line(error)}") from error
+    prequantized = _is_quantized(program)
+    quantize = "none" if prequantized else "int8"
     if program.example_inputs is None:
-        return LoadedModel(program, None)
+        return LoadedModel(program, None, quantize=quantize, prequantized=prequantized)
     arguments, keywords = program.example_inputs
     if keywords:
         raise InputError(
             f"{path} takes keyword inputs, which a .pte cannot name", "export it with positional inputs"
         )
-    return LoadedModel(program, as_inputs(arguments, f"the example inputs of {path}"))
+    inputs = as_inputs(arguments, f"the example inputs of {path}")
+    return LoadedModel(program, inputs, quantize=quantize, prequantized=prequantized)
+
+
+def _is_quantized(program: Any) -> bool:
+    """Whether a program holds the quantise and dequantise operators that PT2E puts in."""
+    return any(
+        getattr(node.target, "namespace", "") == "quantized_decomposed" for node in program.graph.nodes
+    )
 
 
 def _load_python(path: Path, entry: str | None) -> LoadedModel:
@@ -77,7 +93,8 @@ def _load_python(path: Path, entry: str | None) -> LoadedModel:
     module, inputs = _instantiate(getattr(namespace, name), f"{path}:{name}")
     if inputs is None:
         inputs = _find_inputs(namespace, module, path)
-    return LoadedModel(module.eval(), inputs)
+    calibration = _find_calibration(namespace, module, path)
+    return LoadedModel(module.eval(), inputs, calibration, "model" if calibration else "none")
 
 
 def _execute(path: Path) -> ModuleType:
@@ -140,17 +157,40 @@ def _instantiate(value: Any, where: str) -> tuple[Any, tuple[Any, ...] | None]:
 
 
 def _find_inputs(namespace: ModuleType, module: Any, path: Path) -> tuple[Any, ...] | None:
-    holders = [(namespace, name) for name in _INPUT_NAMES] + [(module, "example_inputs")]
+    found = _find_value(namespace, module, _INPUT_NAMES, path)
+    return None if found is None else as_inputs(*found)
+
+
+def _find_calibration(namespace: ModuleType, module: Any, path: Path) -> tuple[tuple[Any, ...], ...]:
+    """The calibration samples that the file defines: each a tensor or a tuple of tensors."""
+    found = _find_value(namespace, module, _CALIBRATION_NAMES, path)
+    if found is None:
+        return ()
+    value, what = found
+    try:
+        samples = list(value)
+    except Exception as error:
+        raise InputError(f"{what} gives no samples: {first_line(error)}", _CALIBRATION_HINT) from error
+    if not samples:
+        raise InputError(f"{what} holds no samples", _CALIBRATION_HINT)
+    return tuple(as_inputs(sample, f"sample {index} of {what}") for index, sample in enumerate(samples))
+
+
+def _find_value(
+    namespace: ModuleType, module: Any, names: tuple[str, ...], path: Path
+) -> tuple[Any, str] | None:
+    """The first of `names` that the file, or else the module, defines, called if it is a function, and words for
+    it."""
+    holders = [(namespace, name) for name in names] + [(module, names[-1])]
     for holder, name in holders:
         value = getattr(holder, name, None)
         if value is None:
             continue
         what = f"'{name}' of {path}"
         try:
-            value = value() if callable(value) else value
+            return (value() if callable(value) else value), what
         except Exception as error:
             raise InputError(f"{what} failed: {first_line(error)}") from error
-        return as_inputs(value, what)
     return None
 
 

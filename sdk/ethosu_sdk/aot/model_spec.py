@@ -14,6 +14,10 @@
 Example inputs are a tensor or a tuple of tensors. They come, first found first taken, from ``--inputs``, the
 function's second result, the file's ``ModelInputs`` or ``example_inputs``, the module's ``example_inputs``
 (each a value or a function without arguments), or the `.pt2` itself.
+
+Calibration samples, each a tensor or a tuple of tensors like the example inputs, come from ``--calibration``, or
+from the file's ``calibration`` or ``calibration_inputs``, or the module's ``calibration_inputs`` (each a list of
+samples or a function without arguments that returns one).
 """
 
 from __future__ import annotations

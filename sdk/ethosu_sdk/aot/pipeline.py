@@ -11,10 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import npz, records
-from ethosu_sdk.aot import arrays, artefacts, lowering, model_loading, program_facts, vela_capture
+from ethosu_sdk.aot import (
+    arrays,
+    artefacts,
+    cpu_operators,
+    lowering,
+    model_loading,
+    program_facts,
+    vela_capture,
+    vela_config,
+)
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.source_lines import SourceFinder
+from ethosu_sdk.aot.vela_config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
 
 Progress = Callable[[str], None]
@@ -48,6 +59,12 @@ class _Plan:
     calibration: tuple[Tensors, ...]
     calibration_source: str
     quantize: str
+    prequantized: bool = False
+
+    @property
+    def quantized(self) -> bool:
+        """Whether the program computes with quantised values, whoever quantised it."""
+        return self.prequantized or self.quantize != "none"
 
 
 @dataclass(frozen=True)
@@ -70,25 +87,25 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     spec = parse_model_spec(request.model)
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
-    with vela_capture.captured() as captures:
-        lowered = _lower(request, plan, clock)
-    with clock.stage("write"):
-        delegates = artefacts.write_delegates(request.out_dir, lowered.manager, captures)
-        io = request.out_dir / f"{spec.name}.io.npz"
+    config = None if request.vela_config is None else vela_config.read(request.vela_config)
+    with vela_capture.captured(config) as captures:
+        lowered = _lower(request, plan, config, clock)
+    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent)
+    with clock.stage("write"), artefacts.published(request.out_dir) as folder:
+        delegates = artefacts.write_delegates(folder, lowered.manager, captures, finder)
         content = arrays.io_arrays(
             [_numpy(item) for item in lowered.inputs], [_numpy(item) for item in lowered.outputs]
         )
-        npz.write_npz(io, content)
-        pte = request.out_dir / f"{spec.name}.pte"
+        npz.write_npz(folder / f"{spec.name}.io.npz", content)
         data = bytes(lowered.manager.buffer)
-        records.write_bytes(pte, data)
-    operators = program_facts.cpu_operators(lowered.manager)
+        records.write_bytes(folder / f"{spec.name}.pte", data)
+    operators = cpu_operators.find(lowered.manager, finder, delegated=request.delegate)
     return CompileOutput(
         name=spec.name,
-        pte=pte,
+        pte=request.out_dir / f"{spec.name}.pte",
         pte_sha256=records.sha256_bytes(data),
         pte_bytes=len(data),
-        io=io,
+        io=request.out_dir / f"{spec.name}.io.npz",
         log=request.out_dir / artefacts.LOG_NAME,
         model_source=request.model,
         model_sha256=_source_digest(spec),
@@ -105,6 +122,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
         warnings=_warnings(request, plan, len(delegates)),
+        prequantized=plan.prequantized,
     )
 
 
@@ -121,18 +139,47 @@ def _import_tools() -> None:
 
 
 def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
+    if model.prequantized and request.quantize not in (None, "none"):
+        raise UsageError(
+            f"{request.model} is quantised already, --quantize {request.quantize} cannot be done to it",
+            "leave --quantize out, or give the float model",
+        )
     quantize = request.quantize or model.quantize
-    if quantize == "none" and (request.calibration or request.io != "float"):
+    if quantize == "none" and (request.calibration or (request.io != "float" and not model.prequantized)):
         option = "--calibration" if request.calibration else f"--io {request.io}"
         raise UsageError(f"{option} needs a quantised model", "choose --quantize int8")
     inputs = _example_inputs(request, model)
-    if quantize == "none":
-        return _Plan(model.module, inputs, (), "none", quantize)
+    _check_examples(inputs, quantize)
+    calibration, source = _samples(request, model, inputs) if quantize != "none" else ((), "none")
+    return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized)
+
+
+def _check_examples(inputs: Tensors, quantize: str) -> None:
+    """InputError for example inputs of a kind that no program for the NPU can take."""
+    for index, tensor in enumerate(inputs):
+        what = f"example input {index}"
+        dtype = str(_numpy(tensor, what).dtype)
+        if dtype not in program_facts.DTYPES:
+            raise InputError(f"{what} is {dtype}, a type that ExecuTorch's runtime lacks")
+        if quantize != "none" and dtype == "float64":
+            raise InputError(
+                f"{what} is float64, which cannot be quantised", "give the model and its inputs as float32"
+            )
+        if 0 in tensor.shape:
+            raise InputError(f"{what} has no elements: its shape is {tuple(tensor.shape)}")
+
+
+def _samples(request: CompileRequest, model: LoadedModel, inputs: Tensors) -> tuple[tuple[Tensors, ...], str]:
+    """The calibration samples and where they come from."""
     if request.calibration:
-        return _Plan(model.module, inputs, _calibration(request.calibration, inputs), "file", quantize)
-    if model.calibration:
-        return _Plan(model.module, inputs, model.calibration, model.calibration_source, quantize)
-    return _Plan(model.module, inputs, (inputs,), "example", quantize)
+        return _calibration(request.calibration, inputs), "file"
+    if not model.calibration:
+        return (inputs,), "example"
+    expected = [_numpy(item) for item in inputs]
+    for index, sample in enumerate(model.calibration):
+        where = f"calibration sample {index} of {request.model}"
+        arrays.check_inputs([_numpy(item) for item in sample], expected, where)
+    return model.calibration, model.calibration_source
 
 
 def _example_inputs(request: CompileRequest, model: LoadedModel) -> Tensors:
@@ -172,10 +219,11 @@ def _like(values: Sequence[arrays.Array], examples: Tensors) -> Tensors:
     )
 
 
-def _lower(request: CompileRequest, plan: _Plan, clock: StageClock) -> _Lowered:
+def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, clock: StageClock) -> _Lowered:
     import torch
 
-    spec = lowering.compile_spec(request.target)
+    ini = lowering.VELA_CONFIG if config is None else config.stored_name
+    spec = lowering.compile_spec(request.target, ini, request.vela_flags)
     with clock.stage("export"), torch.no_grad():
         reference = plan.module
         if isinstance(reference, torch.export.ExportedProgram):
@@ -184,7 +232,8 @@ def _lower(request: CompileRequest, plan: _Plan, clock: StageClock) -> _Lowered:
         program = lowering.export(plan.module, plan.inputs)
     if plan.quantize != "none":
         with clock.stage("calibrate"), torch.no_grad():
-            prepared = lowering.prepare(program, spec, plan.quantize)
+            per_channel = request.quantize_per == "channel"
+            prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel)
             for sample in plan.calibration:
                 lowering.run_eager(prepared, sample)
         with clock.stage("quantize"), torch.no_grad():
@@ -201,12 +250,12 @@ def _lower(request: CompileRequest, plan: _Plan, clock: StageClock) -> _Lowered:
         return _Lowered(lowering.to_executorch(edge), inputs, outputs)
 
 
-def _numpy(tensor: Any) -> arrays.Array:
+def _numpy(tensor: Any, what: str = "a tensor") -> arrays.Array:
     try:
         array: arrays.Array = tensor.detach().cpu().numpy()
-    except TypeError as error:
+    except (TypeError, RuntimeError) as error:
         raise InputError(
-            f"a tensor of {tensor.dtype} cannot be stored in an .npz", "use a type that NumPy has"
+            f"{what} of type {tensor.dtype} cannot be stored in an .npz", "use a type that NumPy has"
         ) from error
     return array
 
@@ -224,5 +273,9 @@ def _warnings(request: CompileRequest, plan: _Plan, delegates: int) -> tuple[str
     if request.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     if plan.calibration_source == "example":
-        found.append("Calibrated on the example inputs alone: quantisation ranges are guesses.")
+        found.append(
+            "No calibration data was given, so the model was calibrated on the example inputs alone: its "
+            "quantisation ranges are guesses and its accuracy is unknown. Give samples with --calibration "
+            "FILE.npz, or define 'calibration' in the model's file."
+        )
     return tuple(found)

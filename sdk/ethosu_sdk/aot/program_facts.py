@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections import Counter
 from typing import Any
 
-from ethosu_sdk.aot.api import OperatorCount, TensorFacts
+from ethosu_sdk.aot.api import TensorFacts
 from ethosu_sdk.errors import BuildError
 
 METHOD = "forward"
 _PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
 
 # ExecuTorch's ScalarType names, and NumPy's.
-_DTYPES = {
+_SCALAR_TYPES = {
     "BYTE": "uint8",
     "CHAR": "int8",
     "SHORT": "int16",
@@ -28,6 +27,7 @@ _DTYPES = {
     "UINT32": "uint32",
     "UINT64": "uint64",
 }
+DTYPES = frozenset(_SCALAR_TYPES.values())
 
 
 def methods(manager: Any) -> tuple[str, ...]:
@@ -47,17 +47,16 @@ def outputs(manager: Any) -> tuple[TensorFacts, ...]:
     return tuple(_tensor(plan, index) for index in plan.outputs)
 
 
-def cpu_operators(manager: Any) -> tuple[OperatorCount, ...]:
-    """The operators that ``forward`` calls on the CPU, in order of first call."""
+def kernel_calls(manager: Any) -> tuple[tuple[str, str], ...]:
+    """(name, overload) of each operator that ``forward`` calls on the CPU, in the order of the calls."""
     plan = _plan(manager)
-    calls: Counter[str] = Counter()
-    for chain in plan.chains:
-        for instruction in chain.instructions:
-            arguments = instruction.instr_args
-            if type(arguments).__name__ == "KernelCall":
-                operator = plan.operators[arguments.op_index]
-                calls[f"{operator.name}.{operator.overload}" if operator.overload else operator.name] += 1
-    return tuple(OperatorCount(name, count) for name, count in calls.items())
+    operators = [
+        plan.operators[instruction.instr_args.op_index]
+        for chain in plan.chains
+        for instruction in chain.instructions
+        if type(instruction.instr_args).__name__ == "KernelCall"
+    ]
+    return tuple((operator.name, operator.overload) for operator in operators)
 
 
 def delegate_payloads(manager: Any) -> tuple[bytes, ...]:
@@ -88,6 +87,6 @@ def _tensor(plan: Any, index: int) -> TensorFacts:
     if type(value).__name__ != "Tensor":
         raise BuildError(f"an input or output of the program is a {type(value).__name__}, not a tensor")
     name = value.scalar_type.name
-    if name not in _DTYPES:
+    if name not in _SCALAR_TYPES:
         raise BuildError(f"an input or output of the program has the type {name}, which NumPy lacks")
-    return TensorFacts(_DTYPES[name], tuple(value.sizes), tuple(value.dim_order))
+    return TensorFacts(_SCALAR_TYPES[name], tuple(value.sizes), tuple(value.dim_order))

@@ -10,14 +10,19 @@ import contextlib
 import csv
 import hashlib
 import io
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ethosu_sdk.aot import lowering_trace
+from ethosu_sdk.aot.lowering_trace import LoweringTrace
+from ethosu_sdk.aot.model_loading import first_line
+from ethosu_sdk.aot.vela_config import VelaConfig
 from ethosu_sdk.errors import BuildError
 
 # Reports beside the stream. Given to Vela alone, not to the compile specs, they leave the `.pte` unchanged.
@@ -38,7 +43,8 @@ _TEXT_COLUMNS = frozenset(
 
 @dataclass(frozen=True)
 class VelaCapture:
-    """One Vela run: its input, the payload that ExecuTorch packed, and the reports."""
+    """One Vela run: its input, the payload that ExecuTorch packed, and the reports. `nodes` has the `meta` of
+    the torch.fx node behind each TOSA tensor (:mod:`ethosu_sdk.aot.lowering_trace`)."""
 
     payload_sha256: str
     payload_bytes: int
@@ -48,6 +54,7 @@ class VelaCapture:
     debug_xml: bytes
     scratch_bytes: int
     scratch_fast_bytes: int
+    nodes: Mapping[str, Mapping[str, Any]]
 
     @property
     def estimates(self) -> dict[str, float]:
@@ -82,20 +89,29 @@ def spaceless_directory() -> Path:
 
 
 @contextlib.contextmanager
-def captured() -> Iterator[list[VelaCapture]]:
-    """While the block runs, every Vela run that ExecuTorch makes in this process is added to the list."""
+def captured(config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
+    """While the block runs, every Vela run that ExecuTorch makes in this process is added to the list.
+
+    `config` is the configuration file that the compile specs call by its `stored_name`.
+    """
     from executorch.backends.arm.ethosu import backend
 
     captures: list[VelaCapture] = []
     original = backend.vela_compile
-    backend.vela_compile = _recording(original, captures)
-    try:
-        yield captures
-    finally:
-        backend.vela_compile = original
+    with lowering_trace.traced() as trace:
+        backend.vela_compile = _recording(original, captures, trace, config)
+        try:
+            yield captures
+        finally:
+            backend.vela_compile = original
 
 
-def _recording(original: Callable[..., Any], captures: list[VelaCapture]) -> Callable[..., Any]:
+def _recording(
+    original: Callable[..., Any],
+    captures: list[VelaCapture],
+    trace: LoweringTrace,
+    config: VelaConfig | None,
+) -> Callable[..., Any]:
     def vela_compile(
         tosa_flatbuffer: bytes,
         args: list[str],
@@ -104,22 +120,62 @@ def _recording(original: Callable[..., Any], captures: list[VelaCapture]) -> Cal
         block_placements: Any = None,
     ) -> Any:
         del verbose, intermediate_path
-        with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=spaceless_directory()) as folder:
-            result = original(
-                tosa_flatbuffer,
-                [*args, *_REPORT_FLAGS],
-                intermediate_path=folder,
-                block_placements=block_placements,
-            )
-            captures.append(
-                _read_capture(bytes(tosa_flatbuffer), bytes(result.processed_bytes), Path(folder))
-            )
+        tosa, nodes = bytes(tosa_flatbuffer), trace.take()
+        with _working_folder() as folder:
+            arguments = [*_with_config(args, config, folder), *_REPORT_FLAGS]
+            with _refusals_explained():
+                result = original(
+                    tosa, arguments, intermediate_path=str(folder), block_placements=block_placements
+                )
+            captures.append(_read_capture(tosa, nodes, bytes(result.processed_bytes), folder))
         return result
 
     return vela_compile
 
 
-def _read_capture(tosa: bytes, payload: bytes, folder: Path) -> VelaCapture:
+@contextlib.contextmanager
+def _working_folder() -> Iterator[Path]:
+    parent = spaceless_directory()
+    try:
+        with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=parent) as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise BuildError(
+            f"Vela's files cannot be written: {error.strerror or error}",
+            f"free some space in {parent} and in the output folder, or set TMPDIR to another folder",
+        ) from error
+
+
+def _with_config(args: list[str], config: VelaConfig | None, folder: Path) -> list[str]:
+    """`args` with the user's configuration file, copied where its path has no space."""
+    if config is None:
+        return list(args)
+    copy = folder / config.stored_name
+    copy.write_bytes(config.content)
+    return [f"--config={copy}" if arg == f"--config={config.stored_name}" else arg for arg in args]
+
+
+@contextlib.contextmanager
+def _refusals_explained() -> Iterator[None]:
+    """Vela refuses its options by ending the process and a graph by an exception: both become BuildError."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(printed):
+            yield
+    except OSError:
+        raise
+    except (Exception, SystemExit) as error:
+        lines = printed.getvalue().strip().splitlines() if isinstance(error, SystemExit) else []
+        reason = lines[-1] if lines else first_line(error)
+        raise BuildError(f"Vela refused: {reason}", "compile.log holds what the tools printed") from error
+    finally:
+        with contextlib.suppress(OSError):  # the log's disk may be full
+            sys.stderr.write(printed.getvalue())
+
+
+def _read_capture(
+    tosa: bytes, nodes: Mapping[str, Mapping[str, Any]], payload: bytes, folder: Path
+) -> VelaCapture:
     output = folder / "output"
     with np.load(output / "out_vela.npz", allow_pickle=False) as arrays:
         scratch = int(np.atleast_1d(arrays["scratch_shape"])[0])
@@ -130,9 +186,11 @@ def _read_capture(tosa: bytes, payload: bytes, folder: Path) -> VelaCapture:
         tosa=tosa,
         summary_csv=_only(output, "*_summary_*.csv"),
         per_layer_csv=_only(output, "*_per-layer.csv"),
-        debug_xml=_only(output, "*_debug.xml"),
+        # The folder's random name is in it: without, the report is the same in each run.
+        debug_xml=_only(output, "*_debug.xml").replace(f"{folder}/".encode(), b""),
         scratch_bytes=scratch,
         scratch_fast_bytes=fast,
+        nodes=nodes,
     )
 
 

@@ -7,14 +7,16 @@ the parent must know goes through RESULT_FD as JSON lines: ``{"stage": …}`` as
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import traceback
 from typing import Any
 
-from ethosu_sdk.aot import pipeline
+from ethosu_sdk.aot import lowering, pipeline
 from ethosu_sdk.aot.api import CompileRequest
+from ethosu_sdk.aot.model_loading import first_line
 from ethosu_sdk.errors import BuildError, SdkError, ToolError
 
 
@@ -29,26 +31,30 @@ def main() -> None:
 
         try:
             output = pipeline.run(request, lambda stage: send({"stage": stage}))
-        except SdkError as error:
-            traceback.print_exc()
-            send(_error(error))
-        except ImportError as error:
-            traceback.print_exc()
-            send(
-                _error(
-                    ToolError(
-                        f"the compiler's packages do not import: {error}", "pip install 'ethosu-sdk[compile]'"
-                    )
-                )
-            )
-        except MemoryError:
-            traceback.print_exc()
-            send(_error(BuildError("the machine's memory does not suffice to compile this model")))
         except Exception as error:
-            traceback.print_exc()
-            send(_error(BuildError(f"compilation failed: {type(error).__name__}: {error}")))
+            send(_error(_as_sdk_error(error)))
+            with contextlib.suppress(OSError):  # the log's disk may be what is full
+                traceback.print_exc()
         else:
             send({"output": output.to_json()})
+
+
+def _as_sdk_error(error: Exception) -> SdkError:
+    """What the user is told of `error`."""
+    if isinstance(error, SdkError):
+        return error
+    if isinstance(error, ImportError):
+        return ToolError(
+            f"the compiler's packages do not import: {error}", "pip install 'ethosu-sdk[compile]'"
+        )
+    if isinstance(error, MemoryError):
+        return BuildError("the machine's memory does not suffice to compile this model")
+    if isinstance(error, OSError) and error.errno in lowering.DISK_FULL:
+        where = error.filename or "the compiler's output"
+        return BuildError(
+            f"cannot write {where}: {error.strerror}", "free some space or choose another folder with -o"
+        )
+    return BuildError(f"compilation failed: {first_line(error)}", "compile.log holds what the tools printed")
 
 
 def _error(error: SdkError) -> dict[str, Any]:
@@ -57,6 +63,7 @@ def _error(error: SdkError) -> dict[str, Any]:
 
 if __name__ == "__main__":
     main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
     os._exit(0)  # threads that the user's file started do not keep the process

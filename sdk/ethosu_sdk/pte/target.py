@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.pte.model import Delegate
-from ethosu_sdk.targets import Target, parse_target
+from ethosu_sdk.targets import Target, custom_target, parse_target
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 _FLAGS_KEY = "compile_flags"
 _TARGET_KEY = "target"
+_VELAS_OWN = "Arm/vela.ini"  # any other configuration file is the user's, and its names are not in our tables
 _HINT = "compile the model again with `ethosu-sdk compile`"
 
 # CONFIG bits 31:28, Vela 5.1.0.
@@ -62,6 +63,8 @@ def _delegate_target(delegate: Delegate, vela: VelaBlocks, where: str) -> Target
             _HINT,
         )
     try:
+        if flags.get("config", _VELAS_OWN) != _VELAS_OWN:
+            return custom_target(name, flags["system-config"], flags["memory-mode"])
         return parse_target(name, flags["system-config"], flags["memory-mode"])
     except UsageError as error:
         raise InputError(f"{where}: {error.message}", error.hint) from error

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.aot import (
+    CallSite,
     CompileOutput,
     CompileRequest,
     DelegateFacts,
+    OperationFacts,
     OperatorCount,
+    SourceLine,
     TensorFacts,
     compile_model,
     compiler,
@@ -29,7 +32,14 @@ def request_(tmp_path: Path) -> CompileRequest:
 
 def test_request_survives_json(request_: CompileRequest) -> None:
     full = replace(
-        request_, quantize="int16", delegate=False, inputs=Path("i.npz"), calibration=(Path("a"), Path("b"))
+        request_,
+        quantize="int16",
+        quantize_per="tensor",
+        delegate=False,
+        inputs=Path("i.npz"),
+        calibration=(Path("a"), Path("b")),
+        vela_config=Path("v.ini"),
+        vela_flags=("--optimise=Size",),
     )
     for request in (request_, full):
         assert CompileRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
@@ -37,9 +47,24 @@ def test_request_survives_json(request_: CompileRequest) -> None:
 
 def test_output_survives_json(tmp_path: Path) -> None:
     tensor = TensorFacts("int8", (1, 3, 2, 2), (0, 2, 3, 1))
+    source = SourceLine("net.py", 3, "block.conv", "Conv2d")
+    operation = OperationFacts("Conv2D", "out", (64, 96), 7, None, 3, "CONV2D", "conv", source)
+    copy = OperationFacts("Copy", "", (128,), None, None, None, None, None, None)
     delegate = DelegateFacts(
-        0, "ab", 4, "d.tosa", "cd", "d.csv", "p.csv", "d.xml", 64, 0, {"cycles_total": 7.0}
+        index=0,
+        payload_sha256="ab",
+        payload_bytes=4,
+        tosa_file="d.tosa",
+        tosa_sha256="cd",
+        summary_file="d.csv",
+        per_layer_file="p.csv",
+        debug_file="d.xml",
+        scratch_bytes=64,
+        scratch_fast_bytes=0,
+        estimates={"cycles_total": 7.0},
+        operations=(operation, copy),
     )
+    sites = (CallSite(1, "too wide", source), CallSite(1, "too high", None))
     output = CompileOutput(
         name="add",
         pte=tmp_path / "add.pte",
@@ -57,11 +82,12 @@ def test_output_survives_json(tmp_path: Path) -> None:
         methods=("forward",),
         inputs=(tensor,),
         outputs=(tensor, tensor),
-        cpu_operators=(OperatorCount("aten::_softmax.out", 2),),
+        cpu_operators=(OperatorCount("aten::_softmax.out", 2, sites=sites),),
         delegates=(delegate,),
         versions={"torch": "2"},
         timings_s={"lower": 1.5},
         warnings=("Beware.",),
+        prequantized=True,
     )
     assert CompileOutput.from_json(json.loads(json.dumps(output.to_json()))) == output
 
@@ -73,6 +99,9 @@ def test_output_survives_json(tmp_path: Path) -> None:
         ({"model": "absent.py"}, InputError, "absent.py"),
         ({"quantize": "int9"}, UsageError, "int9"),
         ({"io": "int16"}, UsageError, "int16"),
+        ({"quantize_per": "layer"}, UsageError, "unknown way to scale weights 'layer'"),
+        ({"vela_flags": ("--cop-format=COP2",)}, UsageError, "--cop-format cannot be added"),
+        ({"vela_config": Path("absent.ini")}, InputError, "absent.ini"),
         ({"io": "int8", "quantize": "none"}, UsageError, "--io int8"),
         ({"io": "int8", "quantize": "int16"}, UsageError, "--io int8"),
         ({"inputs": Path("absent.npz")}, InputError, "absent.npz"),

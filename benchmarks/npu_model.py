@@ -1,0 +1,97 @@
+"""How fast the NPU model runs MobileNetV2, as ratios to the TOSA reference model in the same run.
+
+Prints, for each target, the first inference (weights decoded), the second one, the reference model, and the ten
+operations that take longest. Programs that build/ does not have are compiled first (not timed).
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import tosa_reference_model
+from rich.console import Console
+from rich.table import Table
+
+from ethosu_sdk import npu, pte
+from ethosu_sdk.npu.execute import Executor
+from ethosu_sdk.npu.memory import FixedRegions, Memory
+from ethosu_sdk.npu.operation import BlockOp
+from ethosu_sdk.npu.program import operations
+from ethosu_sdk.npu.weight_cache import WeightCache
+
+TARGETS = ("ethos-u55-128", "ethos-u65-256", "ethos-u85-256")
+REPEATS = 5
+LONGEST = 10
+
+
+def seconds(action: Callable[[], object], repeats: int = REPEATS) -> float:
+    """The median wall time of `action`."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def program_of(target: str) -> tuple[bytes, bytes]:
+    """The delegate's payload of MobileNetV2 for `target`, and the TOSA graph that it was compiled from."""
+    folder = Path("build") / f"mobilenet_v2-{target}"
+    if not (folder / "mobilenet_v2.pte").is_file():
+        command = Path(sys.executable).with_name("ethosu-sdk")
+        subprocess.run([command, "compile", "zoo:mobilenet_v2", "--target", target, "-q"], check=True)
+    (delegate,) = pte.read(folder / "mobilenet_v2.pte").plan("forward").delegates
+    return bytes(delegate.payload), (folder / "delegate0.tosa").read_bytes()
+
+
+def operation_times(program: npu.Program) -> list[tuple[float, str, str]]:
+    """(seconds, name, shapes) of every operation, weights decoded before."""
+    blocks = program.blocks
+    sizes = {1: blocks.scratch_bytes, 2: 1 << 20}
+    regions = {0: np.frombuffer(blocks.weights, np.uint8)}
+    regions |= {number: np.zeros(size, np.uint8) for number, size in sizes.items()}
+    memory = Memory(FixedRegions(regions), program.config.own_bytes)
+    listed = operations(bytes(blocks.command_stream), program.config).operations
+    cache = WeightCache()
+    cache.prepare(listed, memory, program.config)
+    executor = Executor(program.config, memory, cache)
+    found = []
+    for op in listed:
+        taken = seconds(lambda op=op: executor.run(op), 1)  # type: ignore[misc]
+        shapes = f"{op.ifm_shape} → {op.shape}" if isinstance(op, BlockOp) else f"{op.length} bytes"
+        found.append((taken, op.name, shapes))
+    return sorted(found, reverse=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    console = Console()
+    ratios = Table("target", "run", "seconds", "TOSA reference model", "times as fast")
+    profiles = []
+    for target in TARGETS:
+        payload, graph = program_of(target)
+        program = npu.load(payload)
+        image = np.random.default_rng(0).integers(-128, 128, program.blocks.inputs[0].shape[-4:], np.int8)
+        first = seconds(lambda: npu.run(npu.load(payload), [image]), 3)  # noqa: B023 - called at once
+        npu.run(program, [image])
+        second = seconds(lambda: npu.run(program, [image]))  # noqa: B023
+        tosa = seconds(lambda: tosa_reference_model.run(graph, [image], verbosity="LOW"), 3)  # noqa: B023
+        for name, taken in (("first", first), ("second", second)):
+            ratios.add_row(target, name, f"{taken:.3f}", f"{tosa:.3f}", f"{tosa / taken:.1f}")
+        profile = Table("ms", "share", "operation", "IFM → OFM (height, width, depth)", title=target)
+        times = operation_times(program)
+        total = sum(row[0] for row in times)
+        for taken, name, shapes in times[:LONGEST]:
+            profile.add_row(f"{1000 * taken:.2f}", f"{100 * taken / total:.1f} %", name, shapes)
+        profiles.append(profile)
+    console.print(ratios, *profiles)
+
+
+if __name__ == "__main__":
+    main()

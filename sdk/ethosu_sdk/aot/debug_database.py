@@ -1,0 +1,86 @@
+"""Vela's debug database, and the way through it from the command stream to the TOSA graph.
+
+The XML that Vela 5.1.0 writes with ``--enable-debug-db`` holds tables as CSV. The way through: a row of ``queue``
+is one NPU operation in the command stream, its offset counted in bytes from behind the driver actions' header; it
+names a row of ``perf`` (what Vela scheduled) and one of ``optimised`` (what Vela made of the graph), which names a
+row of ``source``: the operator of the TOSA block whose index is ``ext_key``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from ethosu_sdk.errors import BuildError
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class ScheduledOperation:
+    """One operation that Vela scheduled: its operator and name, the offsets of its NPU operations, its estimated
+    cycles and MACs (None where Vela gives none), and the index of the TOSA operator behind it (None when Vela
+    added it)."""
+
+    operator: str
+    name: str
+    offsets: tuple[int, ...]
+    cycles: int | None
+    macs: int | None
+    tosa_index: int | None
+
+
+def tables(xml: bytes) -> dict[str, list[Row]]:
+    """The database's tables by name. BuildError when `xml` has another form."""
+    try:
+        root = ElementTree.fromstring(xml)
+    except ElementTree.ParseError as error:
+        raise BuildError(f"Vela's debug database is not XML: {error}") from error
+    return {
+        table.get("name", ""): list(csv.DictReader(io.StringIO((table.text or "").strip())))
+        for table in root.iter("table")
+    }
+
+
+def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
+    """The operations of the command stream, in its order. BuildError when the database lacks a table."""
+    database = tables(xml)
+    try:
+        scheduled, optimised, source = (_by_id(database[name]) for name in ("perf", "optimised", "source"))
+        offsets: dict[tuple[str, str], list[int]] = {}
+        for row in database["queue"]:
+            offsets.setdefault((row["scheduled_id"], row["optimised_id"]), []).append(int(row["offset"]))
+        return tuple(
+            _operation(scheduled.get(key, {}), optimised[optimised_id], source, tuple(found))
+            for (key, optimised_id), found in offsets.items()
+        )
+    except (KeyError, ValueError) as error:
+        raise BuildError(
+            f"Vela's debug database has another form than that of Vela 5.1.0: {error}"
+        ) from error
+
+
+def _operation(
+    scheduled: Row, optimised: Row, source: Mapping[str, Row], offsets: tuple[int, ...]
+) -> ScheduledOperation:
+    origin = source.get(optimised["source_id"])
+    name = scheduled.get("name", "")
+    return ScheduledOperation(
+        operator=scheduled.get("operator") or optimised["operator"],
+        name="" if name.startswith("#") else name,  # a serial number of Vela's process: it says nothing
+        offsets=offsets,
+        cycles=_number(scheduled, "op_cycles"),
+        macs=_number(scheduled, "mac_count"),
+        tosa_index=int(origin["ext_key"]) if origin and int(origin["ext_key"]) >= 0 else None,
+    )
+
+
+def _by_id(rows: list[Row]) -> dict[str, Row]:
+    return {row["id"]: row for row in rows}
+
+
+def _number(row: Row, key: str) -> int | None:
+    return int(row[key]) if row.get(key) else None

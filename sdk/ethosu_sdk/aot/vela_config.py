@@ -1,0 +1,107 @@
+"""A user's own Vela configuration file: what it holds, and the target that it describes.
+
+The form is that of the vela.ini in ethos-u-vela 5.1.0: sections ``System_Config.NAME`` and ``Memory_Mode.NAME``,
+each of which may name another one with ``inherit``.
+"""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.targets import Target, parse_name, parse_target, suggestion
+
+_SYSTEM, _MEMORY = "System_Config", "Memory_Mode"
+_MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class VelaConfig:
+    """A configuration file that was read: the names in it, and its content."""
+
+    path: Path
+    content: bytes
+    system_configs: tuple[str, ...]
+    memory_modes: tuple[str, ...]
+
+    @property
+    def stored_name(self) -> str:
+        """The name under which a `.pte` refers to this file: its content decides, its place does not."""
+        return f"sha256-{hashlib.sha256(self.content).hexdigest()}.ini"
+
+
+def read(path: Path) -> VelaConfig:
+    """Read a configuration file. InputError when it cannot be read, or holds no system configuration or no
+    memory mode, or inherits from a section that it does not have."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    if len(content) > _MAX_BYTES:
+        raise InputError(f"{path} is too large for a Vela configuration file")
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(content.decode("utf-8"), str(path))
+    except (configparser.Error, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path} is not a Vela configuration file: {reason}") from error
+    for name in parser.sections():
+        parent = parser.get(name, "inherit", fallback=None)
+        if parent is not None and (parent == name or not parser.has_section(parent)):
+            raise InputError(f"section {name} of {path} inherits from '{parent}', which cannot be")
+    names = {kind: _names(parser, kind) for kind in (_SYSTEM, _MEMORY)}
+    for kind, found in names.items():
+        if not found:
+            raise InputError(f"{path} has no section [{kind}.NAME]", "see the vela.ini of ethos-u-vela")
+    return VelaConfig(path, content, names[_SYSTEM], names[_MEMORY])
+
+
+def _names(parser: configparser.ConfigParser, kind: str) -> tuple[str, ...]:
+    prefix = f"{kind}."
+    return tuple(name.removeprefix(prefix) for name in parser.sections() if name.startswith(prefix))
+
+
+def resolve_target(
+    name: str, system_config: str | None, memory_mode: str | None, config_file: Path | None
+) -> Target:
+    """The target that a user asked for; with a configuration file of the user's, its names count.
+
+    What is not given is the family's default if the file has that, or the file's only one. UsageError for a
+    name that does not exist, InputError for a file that is none.
+    """
+    if config_file is None:
+        return parse_target(name, system_config, memory_mode)
+    family, macs = parse_name(name)
+    config = read(config_file)
+    return Target(
+        npu=family.name,
+        macs=macs,
+        system_config=_choose(
+            "system configuration",
+            system_config,
+            family.default_system_config,
+            config.system_configs,
+            config_file,
+        ),
+        memory_mode=_choose(
+            "memory mode", memory_mode, family.default_memory_mode, config.memory_modes, config_file
+        ),
+    )
+
+
+def _choose(what: str, wanted: str | None, default: str, known: Sequence[str], where: Path) -> str:
+    if wanted is None:
+        if default in known:
+            return default
+        if len(known) == 1:
+            return known[0]
+        option = "--" + ("memory-mode" if what == "memory mode" else "system-config")
+        raise UsageError(f"{where} has several {what}s", f"choose with {option}, one of: {', '.join(known)}")
+    if wanted not in known:
+        raise UsageError(f"{where} has no {what} '{wanted}'", suggestion(wanted, known))
+    return wanted

@@ -1,0 +1,49 @@
+"""From the command stream to the TOSA graph: the join through Vela's tables."""
+
+import pytest
+
+from ethosu_sdk.aot import debug_database
+from ethosu_sdk.aot.debug_database import ScheduledOperation
+from ethosu_sdk.errors import BuildError
+
+TABLES = {
+    "source": '"id","operator","ext_key"\n1,"Const",0\n5,"Conv2D",7\n6,"Rescale",-1\n',
+    "optimised": '"id","source_id","operator"\n10,5,"Conv2D"\n11,0,"Copy"\n12,6,"Rescale"\n',
+    "perf": '"id","operator","name","op_cycles","mac_count"\n20,"Conv2D","out",300,400\n21,"Copy","#99",5,""\n',
+    "queue": '"offset","cmdstream_id","optimised_id","scheduled_id"\n64,1,10,20\n96,1,10,20\n120,1,11,21\n'
+    "200,1,12,22\n",
+}
+
+
+def database(**changes: str) -> bytes:
+    parts = "".join(
+        f'<table name="{name}">\n<![CDATA[\n{text}]]>\n</table>\n'
+        for name, text in {**TABLES, **changes}.items()
+    )
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n<debug source='x'>\n{parts}</debug>\n".encode()
+
+
+def test_join() -> None:
+    assert debug_database.scheduled_operations(database()) == (
+        ScheduledOperation("Conv2D", "out", (64, 96), 300, 400, 7),
+        ScheduledOperation("Copy", "", (120,), 5, None, None),  # Vela's own, with a serial number for a name
+        ScheduledOperation(
+            "Rescale", "", (200,), None, None, None
+        ),  # scheduled, but not in the table of cycles
+    )
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        b"",
+        b"<debug>",
+        b"<debug></debug>",
+        database(queue='"offset"\n64\n'),
+        database(queue='"offset","cmdstream_id","optimised_id","scheduled_id"\nx,1,10,20\n'),
+        database(queue='"offset","cmdstream_id","optimised_id","scheduled_id"\n64,1,99,20\n'),
+    ],
+)
+def test_another_form_is_refused(xml: bytes) -> None:
+    with pytest.raises(BuildError, match="debug database"):
+        debug_database.scheduled_operations(xml)

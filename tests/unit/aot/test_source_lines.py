@@ -1,0 +1,72 @@
+"""From what torch records with a node to a line of the model."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk.aot import SourceLine
+from ethosu_sdk.aot.source_lines import SourceFinder
+
+ROOT = Path("/models/mine")
+MODULE = {"a": ("", "mine.Net"), "b": ("block.conv", "torch.nn.modules.conv.Conv2d")}
+
+
+def site(package: str, file: str) -> str:
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return str(Path(next(iter(spec.submodule_search_locations)), file))
+
+
+def trace(*frames: tuple[str, int]) -> str:
+    return "\n".join(f'  File "{file}", line {line}, in forward\n    code()\n' for file, line in frames)
+
+
+TORCH = (site("torch", "nn/modules/conv.py"), 565)
+PASS = (site("executorch", "backends/arm/_passes/rewrite_conv_pass.py"), 12)
+FX = (site("torch", "fx/passes/infra/pass_base.py"), 46)
+ZOO = (site("ethosu_sdk", "aot/zoo/mobilenet_v2.py"), 33)
+
+
+@pytest.mark.parametrize(
+    ("frames", "place"),
+    [
+        (
+            [("/models/mine/net.py", 14), ("/models/mine/parts/block.py", 7), TORCH, PASS, FX],
+            ("parts/block.py", 7),
+        ),
+        ([("/models/mine/net.py", 14), PASS], ("net.py", 14)),
+        ([("/elsewhere/net.py", 3), TORCH], ("/elsewhere/net.py", 3)),
+        ([ZOO, TORCH, PASS], ("ethosu_sdk/aot/zoo/mobilenet_v2.py", 33)),
+        ([TORCH, PASS, FX], ("torch/nn/modules/conv.py", 565)),
+    ],
+)
+def test_the_innermost_line_of_the_model(frames: list[tuple[str, int]], place: tuple[str, int]) -> None:
+    found = SourceFinder(ROOT).find({"stack_trace": trace(*frames), "nn_module_stack": MODULE})
+    assert found == SourceLine(*place, "block.conv", "Conv2d")
+
+
+@pytest.mark.parametrize(
+    ("meta", "expected"),
+    [
+        ({}, None),
+        ({"stack_trace": None}, None),
+        ({"stack_trace": trace(PASS, FX)}, None),
+        (
+            {"stack_trace": trace(PASS), "nn_module_stack": MODULE},
+            SourceLine(None, None, "block.conv", "Conv2d"),
+        ),
+        ({"nn_module_stack": {"a": ("", "torch.export._trace.Wrapper")}}, None),
+        ({"nn_module_stack": {"a": ("", "mine.Net")}}, SourceLine(None, None, "", "Net")),
+        ({"stack_trace": trace(("/models/mine/net.py", 2))}, SourceLine("net.py", 2, None, None)),
+    ],
+)
+def test_what_torch_did_not_record_is_not_made_up(meta: dict[str, Any], expected: SourceLine | None) -> None:
+    assert SourceFinder(ROOT).find(meta) == expected
+
+
+def test_a_model_without_a_folder() -> None:
+    found = SourceFinder(None).find({"stack_trace": trace(("/models/mine/net.py", 2))})
+    assert found == SourceLine("/models/mine/net.py", 2, None, None)
