@@ -64,6 +64,8 @@ def _request(
         idle_timeout_s=min(_IDLE_LIMIT_S, options.timeout_s),
         uart_log=folder / UART_NAME,
         with_npu=target is not None,
+        system_config=target.system_config if target else "",
+        memory_mode=target.memory_mode if target else "",
     )
 
 

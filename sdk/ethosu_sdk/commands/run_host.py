@@ -46,7 +46,7 @@ def execute(
     events = simulators.choose_events(target.npu if target else None, options.events)
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory("host-runner"))
-    model = NpuModel()
+    model = NpuModel(_system(program))
     first_calls = 0
     outputs: list[tuple[npt.NDArray[Any], ...]] = []
     with (
@@ -70,6 +70,13 @@ def execute(
         operators=_operators(program, npu),
         unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
     )
+
+
+def _system(program: pte.Pte) -> Any:
+    from ethosu_sdk.npu import system_config
+
+    target = program.target()
+    return target and system_config.known(target.npu, target.system_config, target.memory_mode)
 
 
 def _npu(

@@ -15,6 +15,7 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.machine import Counters, Machine
 from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.program import OperationTrace
+from ethosu_sdk.npu.system_config import SystemConfig
 from ethosu_sdk.npu.weight_cache import WeightCache
 
 Array = npt.NDArray[Any]
@@ -29,6 +30,7 @@ class Program:
 
     blocks: vela_blocks.VelaBlocks
     config: NpuConfig
+    system: SystemConfig | None = None  # None: the family's default
     cache: WeightCache = field(default_factory=WeightCache, compare=False, repr=False)
 
 
@@ -45,8 +47,11 @@ class RunResult:
     operations: tuple[OperationTrace, ...]
 
 
-def load(blob: bytes | memoryview) -> Program:
+def load(blob: bytes | memoryview, system: SystemConfig | None = None) -> Program:
     """A delegate's payload, as ExecuTorch stores it, made ready to run.
+
+    `system` is what cycles and AXI ports are modelled for, by default ExecuTorch's default for the family; see
+    :func:`ethosu_sdk.npu.system_config.memory_map`.
 
     Raises InputError for a damaged payload, UsageError for an NPU that the model does not cover.
     """
@@ -57,7 +62,7 @@ def load(blob: bytes | memoryview) -> Program:
                 f"the delegate has a tensor of {slot.element_bytes}-byte elements in region {slot.region}",
                 "the NPU model runs delegates whose tensors have 1, 2 or 4 bytes and lie in scratch memory",
             )
-    return Program(blocks, NpuConfig.from_word(blocks.config_word))
+    return Program(blocks, NpuConfig.from_word(blocks.config_word), system)
 
 
 def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) -> RunResult:
@@ -87,7 +92,7 @@ def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) 
             vela_blocks.REGION_FAST_SCRATCH: np.zeros(_FAST_SCRATCH_BYTES, np.uint8),
         }
     )
-    machine = Machine(program.config, regions, program.cache)
+    machine = Machine(program.config, regions, program.cache, system=program.system)
     machine.run(bytes(blocks.command_stream))
     outputs = [
         scratch[slot.offset : slot.offset + slot.nbytes]

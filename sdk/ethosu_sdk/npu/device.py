@@ -21,6 +21,7 @@ from ethosu_sdk.npu.memory import Bytes
 from ethosu_sdk.npu.pmu import Pmu, pmu_of
 from ethosu_sdk.npu.program import OperationTrace
 from ethosu_sdk.npu.register_table import IDENTIFICATION
+from ethosu_sdk.npu.system_config import SystemConfig
 from ethosu_sdk.npu.tables import Register, registers
 from ethosu_sdk.npu.weight_cache import WeightCache
 
@@ -90,7 +91,9 @@ class _GuestRegions:
 class Device:
     """One Ethos-U: :meth:`read32`, :meth:`write32`, and the level of its interrupt line in `irq`."""
 
-    def __init__(self, config: NpuConfig, memory: GuestMemory) -> None:
+    def __init__(self, config: NpuConfig, memory: GuestMemory, system: SystemConfig | None = None) -> None:
+        """`system` gives the cycles; by default it is the family's default."""
+        self._system = system
         self._config = config
         self._memory = memory
         self._cache = WeightCache()
@@ -188,7 +191,8 @@ class Device:
         regions = _GuestRegions(
             self._memory, [self._address(f"BASEP{n}", f"BASEP_HI{n}") for n in range(_REGIONS)]
         )
-        machine = Machine(self._config, regions, self._cache, Ports(self._port, self._command_port()))
+        ports = Ports(self._port, self._command_port())
+        machine = Machine(self._config, regions, self._cache, ports, self._system)
         status, error, position = self._outcome(machine)
         self._values["QREAD"] = position
         self._condition = machine.result_flag

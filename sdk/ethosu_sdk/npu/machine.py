@@ -10,6 +10,7 @@ from ethosu_sdk.npu.errors import BranchError, UnsupportedCommand
 from ethosu_sdk.npu.execute import Executor
 from ethosu_sdk.npu.memory import Memory, Regions, Traffic
 from ethosu_sdk.npu.program import Branch, OperationTrace, Segment, segment
+from ethosu_sdk.npu.system_config import SystemConfig, default_for
 from ethosu_sdk.npu.weight_cache import WeightCache
 
 _MOST_STEPS = 16384  # operations and branches of a job that branches: a loop that never ends must
@@ -38,19 +39,27 @@ class Ports:
     commands: int
 
 
-# ExecuTorch's default for Ethos-U55: constants and commands on port 1 (flash), everything else on port 0 (SRAM).
-DEFAULT_PORTS = Ports(lambda region: 1 if region == 0 else 0, 1)
+def ports_of(system: SystemConfig) -> Ports:
+    """The ports that a system configuration's memories hang on."""
+    return Ports(lambda region: system.memory(region).interface, system.command_stream.interface)
 
 
 class Machine:
     """Runs one command stream on one memory. `counters`, `trace`, `position` and `irq_mask` tell what happened."""
 
     def __init__(
-        self, config: NpuConfig, regions: Regions, cache: WeightCache, ports: Ports = DEFAULT_PORTS
+        self,
+        config: NpuConfig,
+        regions: Regions,
+        cache: WeightCache,
+        ports: Ports | None = None,
+        system: SystemConfig | None = None,
     ) -> None:
+        """`system` gives the cycles and, without `ports`, the ports; by default it is the family's default."""
         self._config = config
+        self._system = system or default_for(config.npu)
         self._cache = cache
-        self._ports = ports
+        self._ports = ports or ports_of(self._system)
         self._memory = Memory(regions, config.own_bytes, self._count)
         self.counters = Counters()
         self.trace: list[OperationTrace] = []
@@ -65,7 +74,7 @@ class Machine:
         is the offset of the operation that failed, and `trace` and `counters` hold those before it.
         """
         executor = Executor(self._config, self._memory, self._cache)
-        entry = part = segment(stream, self._config)
+        entry = part = segment(stream, self._config, system=self._system)
         # What follows a segment depends on the branch alone: loops need not look it up by all their registers.
         known = {id(entry): entry}  # keeps them, and so their ids, alive
         followers: dict[tuple[int, bool], Segment] = {}
@@ -80,7 +89,7 @@ class Machine:
             taken = self._takes(part.branch, executor)
             if (id(part), taken) not in followers:
                 start = _target(part.branch, len(stream)) if taken else part.end
-                follower = segment(stream, self._config, start, part.registers)
+                follower = segment(stream, self._config, start, part.registers, self._system)
                 followers[id(part), taken] = known.setdefault(id(follower), follower)
             part = followers[id(part), taken]
 

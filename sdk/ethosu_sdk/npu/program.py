@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk.npu import cycles
@@ -13,6 +13,7 @@ from ethosu_sdk.npu.descriptor import describe
 from ethosu_sdk.npu.errors import CommandError
 from ethosu_sdk.npu.operation import Operation
 from ethosu_sdk.npu.state import Registers, Values
+from ethosu_sdk.npu.system_config import SystemConfig
 
 # Operations are carried out one after the other, so there is nothing to wait for. PMU_MASK hides operations from
 # counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.
@@ -56,8 +57,16 @@ class Segment:
 
 
 @functools.lru_cache(maxsize=32)
-def segment(stream: bytes, config: NpuConfig, start: int = 0, values: Values = ()) -> Segment:
+def segment(
+    stream: bytes,
+    config: NpuConfig,
+    start: int = 0,
+    values: Values = (),
+    system: SystemConfig | None = None,
+) -> Segment:
     """The operations of `stream` from byte `start` on, where the registers hold `values`.
+
+    Cycles are those of `system`, by default the family's default.
 
     Raises CommandError for a stream that hardware would refuse, UnsupportedCommand for what this model does
     not execute.
@@ -74,15 +83,15 @@ def segment(stream: bytes, config: NpuConfig, start: int = 0, values: Values = (
         elif name not in _WITHOUT_EFFECT and name != "OP_BRANCH":
             found.append(describe(registers, command))
         if name in ("OP_STOP", "OP_BRANCH"):
-            traces = tuple(_trace(op, config) for op in found)
+            traces = _traces(found, config, system)
             end = command.offset + 4 * command.type.words
             return Segment(tuple(found), traces, end, irq_mask, _branch(command), registers.values)
     raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
 
 
-def operations(stream: bytes, config: NpuConfig) -> Segment:
+def operations(stream: bytes, config: NpuConfig, system: SystemConfig | None = None) -> Segment:
     """The operations of `stream` up to its NPU_OP_STOP or its first branch."""
-    return segment(stream, config)
+    return segment(stream, config, system=system)
 
 
 def steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation | None]]:
@@ -108,6 +117,10 @@ def _branch(command: Command) -> Branch | None:
     return Branch(command.offset, command.field("branch_target"), bool(command.field("branch_cond")))
 
 
-def _trace(op: Operation, config: NpuConfig) -> OperationTrace:
-    estimate = cycles.estimate(op, config)
-    return OperationTrace(op.offset, op.name, estimate.total_cycles, estimate.mac_cycles, estimate.macs)
+def _traces(
+    found: Sequence[Operation], config: NpuConfig, system: SystemConfig | None
+) -> tuple[OperationTrace, ...]:
+    return tuple(
+        OperationTrace(op.offset, op.name, row.total_cycles, row.mac_cycles, row.macs)
+        for op, row in zip(found, cycles.estimates(found, config, system), strict=True)
+    )

@@ -12,12 +12,17 @@ import importlib.resources
 from dataclasses import dataclass
 
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.targets import Target, families, suggestion
 
 _INI = "config_files/Arm/vela.ini"  # inside ethos-u-vela's package `ethosu`
 _SYSTEM, _MODE, _INHERIT = "System_Config", "Memory_Mode", "inherit"
 # Bytes that one AXI port moves per NPU cycle at a clock scale of 1 (ethos-u-vela 5.1.0, regor.cpp).
 _PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
+# System configuration and memory mode that ExecuTorch 1.5.1 compiles for when none are named.
+_DEFAULTS = {
+    "ethos-u55": ("Ethos_U55_High_End_Embedded", "Shared_Sram"),
+    "ethos-u65": ("Ethos_U65_High_End", "Dedicated_Sram_384KB"),
+    "ethos-u85": ("Ethos_U85_SYS_DRAM_Mid", "Sram_Only"),
+}
 # What the regions of a command stream are for, as Vela 5.1.0 numbers them.
 _CONSTANTS_REGION, _CACHE_REGION = 0, 2
 
@@ -68,9 +73,12 @@ class SystemConfig:
         return self.constants
 
 
-def memory_map(target: Target) -> SystemConfig:
-    """The memories of `target`. Raises UsageError when vela.ini has no such system configuration or memory mode."""
-    return _memory_map(target.npu, target.system_config, target.memory_mode)
+def known(npu: str, system_config: str, memory_mode: str) -> SystemConfig | None:
+    """The memories of a target, or None when vela.ini does not name them: users have files of their own."""
+    try:
+        return memory_map(npu, system_config, memory_mode)
+    except UsageError:
+        return None
 
 
 @functools.cache
@@ -79,16 +87,16 @@ def default_for(npu: str) -> SystemConfig:
 
     UsageError when there is no such family.
     """
-    family = families().get(npu)
-    if family is None:
-        raise UsageError(f"unknown NPU '{npu}'", suggestion(npu, families()))
-    return _memory_map(npu, family.default_system_config, family.default_memory_mode)
+    if npu not in _DEFAULTS:
+        raise UsageError(f"unknown NPU '{npu}'", f"one of: {', '.join(_DEFAULTS)}")
+    return memory_map(npu, *_DEFAULTS[npu])
 
 
 @functools.cache
-def _memory_map(npu: str, system_config: str, memory_mode: str) -> SystemConfig:
+def memory_map(npu: str, system_config: str, memory_mode: str) -> SystemConfig:
+    """The memories of an NPU such as ``ethos-u55`` in a system. UsageError when vela.ini does not name them."""
     if npu not in _PORT_BYTES:
-        raise UsageError(f"unknown NPU '{npu}'", suggestion(npu, _PORT_BYTES))
+        raise UsageError(f"unknown NPU '{npu}'", f"one of: {', '.join(_PORT_BYTES)}")
     system, mode = _section(_SYSTEM, system_config), _section(_MODE, memory_mode)
     ports = {f"Axi{number}": _memory(system, number, _PORT_BYTES[npu]) for number in (0, 1)}
     size = mode.get("arena_cache_size")
@@ -138,8 +146,8 @@ def _section(kind: str, name: str) -> dict[str, str]:
     """A section with what it inherits. Keys are lower case."""
     ini = _ini()
     if not ini.has_section(f"{kind}.{name}"):
-        known = [section.removeprefix(f"{kind}.") for section in ini.sections() if section.startswith(kind)]
-        raise UsageError(f"vela.ini has no {kind} '{name}'", suggestion(name, known))
+        names = [section.removeprefix(f"{kind}.") for section in ini.sections() if section.startswith(kind)]
+        raise UsageError(f"vela.ini has no {kind} '{name}'", f"one of: {', '.join(names)}")
     own = dict(ini[f"{kind}.{name}"])
     parent = own.pop(_INHERIT, None)
     return own if parent is None else _section(kind, parent.removeprefix(f"{kind}.")) | own

@@ -14,7 +14,8 @@ class SimulationRequest:
     `images` are (address, bytes) pairs that stand in the board's DDR before the first instruction. `npu` and
     `macs` choose the NPU, such as ``"ethos-u55"`` and 128; without `with_npu` the firmware does not touch it.
     `timeout_s` bounds the whole run by wall clock, `idle_timeout_s` the time in which the firmware neither
-    prints a byte nor accesses the NPU. `uart_log` is written while the firmware runs.
+    prints a byte nor accesses the NPU. `system_config` and `memory_mode` are names of vela.ini, for modelled cycles;
+    with others, or without, the family's defaults stand in. `uart_log` is written while the firmware runs.
     """
 
     elf: Path
@@ -25,6 +26,8 @@ class SimulationRequest:
     idle_timeout_s: float
     uart_log: Path
     with_npu: bool = True
+    system_config: str = ""
+    memory_mode: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ethosu_sdk import npu
 from ethosu_sdk.npu import pmu
+from ethosu_sdk.npu.system_config import SystemConfig
 from ethosu_sdk.simulators.host.runtime import DelegateCall
 from ethosu_sdk.simulators.host.wire import Array
 
@@ -14,14 +15,16 @@ class NpuModel:
     `calls` are the counters of each delegate call so far; whoever reads them may clear them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, system: SystemConfig | None = None) -> None:
+        """`system` is what cycles and AXI ports are modelled for, by default the family's default."""
+        self._system = system
         self._programs: dict[str, npu.Program] = {}
         self.calls: list[npu.Counters] = []
 
     def __call__(self, call: DelegateCall) -> list[Array]:
         """Execute one delegate call. Raises what :func:`ethosu_sdk.npu.run` raises."""
         if call.payload_sha256 not in self._programs:
-            self._programs[call.payload_sha256] = npu.load(call.payload)
+            self._programs[call.payload_sha256] = npu.load(call.payload, self._system)
         result = npu.run(self._programs[call.payload_sha256], call.inputs)
         self.calls.append(result.counters)
         return result.outputs

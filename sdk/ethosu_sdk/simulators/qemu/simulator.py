@@ -11,6 +11,7 @@ from typing import IO
 
 from ethosu_sdk import tools
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.npu import system_config
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu import firmware_image
@@ -30,21 +31,22 @@ _NO_SUCH_BOARD = "; Corstone-300 with an Ethos-U85 in it, which exists in this s
 DeviceFactory = Callable[[str, int, NpuMemory], NpuDevice]
 
 
-def open_npu_model(npu: str, macs: int, memory: NpuMemory) -> NpuDevice:
+def open_npu_model(request: SimulationRequest, memory: NpuMemory) -> NpuDevice:
     """The SDK's NPU model as a device that sees `memory`."""
-    return Device(NpuConfig.for_target(npu, macs), memory)
+    system = system_config.known(request.npu, request.system_config, request.memory_mode)
+    return Device(NpuConfig.for_target(request.npu, request.macs), memory, system)
 
 
 class QemuSimulator:
     """QEMU's ``mps3-an547`` and an NPU; implements :class:`ethosu_sdk.simulators.base.Simulator`.
 
     Several may run at once, in threads or processes: a run shares nothing with another but its `uart_log`, if
-    the requests name the same. `open_device` makes the NPU of each run.
+    the requests name the same. `open_device` makes the NPU of each run, in place of the SDK's model.
     """
 
     name = "qemu"
 
-    def __init__(self, open_device: DeviceFactory = open_npu_model) -> None:
+    def __init__(self, open_device: DeviceFactory | None = None) -> None:
         self._open_device = open_device
 
     def fidelity(self, npu: str) -> str:
@@ -84,7 +86,10 @@ class QemuSimulator:
 
     def _bridge(self, machine: Machine, banks: BankAccess, request: SimulationRequest) -> NpuBridge:
         memory = NpuMemory(machine.ddr, banks)
-        device = self._open_device(request.npu, request.macs, memory)
+        if self._open_device is None:
+            device = open_npu_model(request, memory)
+        else:
+            device = self._open_device(request.npu, request.macs, memory)
         return NpuBridge(machine, device, memory, NPU_WINDOW_BYTES[request.npu])
 
 
