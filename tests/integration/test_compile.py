@@ -32,6 +32,13 @@ ZOO: dict[str, tuple[dict[str, int], int]] = {
     "digits_cnn": ({QUANTIZE: 1, DEQUANTIZE: 1}, 1),
     "ds_cnn": ({QUANTIZE: 2, DEQUANTIZE: 2, "aten::avg_pool2d.out": 1}, 2),
     "mobilenet_v2": ({QUANTIZE: 1, DEQUANTIZE: 1}, 1),
+    "resnet8": ({QUANTIZE: 1, DEQUANTIZE: 1}, 1),
+    "mobilenet_v1_025": ({QUANTIZE: 1, DEQUANTIZE: 1}, 1),
+    "deep_autoencoder": ({QUANTIZE: 1, DEQUANTIZE: 1}, 1),
+    "mtcnn_pnet": ({QUANTIZE: 1, DEQUANTIZE: 2}, 1),
+    "mtcnn_rnet": ({QUANTIZE: 1, DEQUANTIZE: 2}, 1),
+    "mtcnn_onet": ({QUANTIZE: 1, DEQUANTIZE: 3}, 1),
+    "crepe_tiny": ({QUANTIZE: 1, DEQUANTIZE: 1}, 1),
 }
 
 TWO_INPUTS = """

@@ -22,7 +22,7 @@ from tests.oracles import chain
 from tests.oracles.tosa import TosaModel
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
-MODELS = ("add", "softmax", "digits_cnn", "ds_cnn", "mobilenet_v2")
+MODELS = zoo.names()
 INFERENCES = 3
 _ADD_LIMIT = 1 << 30  # TOSA calls an int32 sum that overflows unpredictable
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ethosu_sdk.aot.zoo.model import ZooModel
 
-def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
+
+def build() -> ZooModel:
     """The module, its example input (int32 [5]) and no calibration samples."""
     import torch
 
@@ -13,4 +15,4 @@ def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
         def forward(self, x: Any) -> Any:
             return x + x
 
-    return Add().eval(), (torch.tensor([1, 2, -3, 1000, -70000], dtype=torch.int32),), ()
+    return ZooModel(Add().eval(), (torch.tensor([1, 2, -3, 1000, -70000], dtype=torch.int32),), ())

@@ -14,7 +14,8 @@ def calibrate(module: Any, batches: Iterable[Any]) -> None:
     """Set every BatchNorm's mean and variance to the average over `batches`; leaves `module` in eval mode."""
     import torch
 
-    norms = [layer for layer in module.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
+    kinds = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d)
+    norms = [layer for layer in module.modules() if isinstance(layer, kinds)]
     for norm in norms:
         norm.reset_running_stats()
         norm.momentum = None  # a plain average instead of a moving one

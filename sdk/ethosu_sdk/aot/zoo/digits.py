@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk import cache, npz, records
+from ethosu_sdk.aot.zoo.model import ZooModel
 
 _SEED = 1
 _HELD_BACK = 360
@@ -94,7 +95,7 @@ def _weights(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
     return npz.read_npz(path)
 
 
-def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
+def build() -> ZooModel:
     """The trained module, its example input (float32 [1, 1, 8, 8], held back) and the calibration samples."""
     import torch
 
@@ -103,7 +104,7 @@ def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
     weights = _weights(images, labels)
     module.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     samples = torch.from_numpy(images[:_CALIBRATION_SAMPLES])
-    return (
+    return ZooModel(
         module.eval(),
         (torch.from_numpy(held_images[:1]),),
         tuple((sample[None],) for sample in samples),

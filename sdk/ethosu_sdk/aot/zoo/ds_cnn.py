@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ethosu_sdk.aot.zoo.model import ZooModel
+
 _SEED = 3
 _CHANNELS = 64
 _CLASSES = 12
@@ -27,7 +29,7 @@ def _separable(nn: Any) -> list[Any]:
     ]
 
 
-def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
+def build() -> ZooModel:
     """The module, its example input (float32 [1, 1, 49, 10]) and the calibration samples."""
     import torch
 
@@ -47,4 +49,4 @@ def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
         module = nn.Sequential(*layers)
         samples = torch.randn(_CALIBRATION_SAMPLES + 1, 1, 1, _FRAMES, _COEFFICIENTS)
         batch_norm.calibrate(module, [samples[1:].flatten(0, 1)])
-    return module, (samples[0],), tuple((sample,) for sample in samples[1:])
+    return ZooModel(module, (samples[0],), tuple((sample,) for sample in samples[1:]))

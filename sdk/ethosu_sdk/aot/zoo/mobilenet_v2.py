@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ethosu_sdk.aot.zoo.model import ZooModel
+
 _SEED = 4
 _SIZE = 224
 _CLASSES = 1000
@@ -65,7 +67,7 @@ def _network(nn: Any) -> Any:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(_HEAD_CHANNELS, _CLASSES))
 
 
-def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
+def build() -> ZooModel:
     """The module, its example input (float32 [1, 3, 224, 224]) and the calibration samples."""
     import torch
 
@@ -76,4 +78,4 @@ def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
         module = _network(torch.nn)
         batch_norm.calibrate(module, [torch.randn(_BATCH, 3, _SIZE, _SIZE) for _ in range(_BATCHES)])
         samples = torch.randn(_CALIBRATION_SAMPLES + 1, 1, 3, _SIZE, _SIZE)
-    return module, (samples[0],), tuple((sample,) for sample in samples[1:])
+    return ZooModel(module, (samples[0],), tuple((sample,) for sample in samples[1:]))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from ethosu_sdk.aot.zoo.model import ZooModel
 
 _SEED = 2
 
 
-def build() -> tuple[Any, tuple[Any, ...], tuple[tuple[Any, ...], ...]]:
+def build() -> ZooModel:
     """The module, its example input (float32 [4, 10]) and no calibration samples."""
     import torch
 
     generator = torch.Generator().manual_seed(_SEED)
-    return torch.nn.Softmax(dim=-1).eval(), (torch.randn(4, 10, generator=generator),), ()
+    return ZooModel(torch.nn.Softmax(dim=-1).eval(), (torch.randn(4, 10, generator=generator),), ())
