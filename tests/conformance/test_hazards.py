@@ -37,9 +37,9 @@ def streams(corpus: Corpus, pair: Pair) -> Iterator[Stream]:
         yield bytes(blocks.command_stream), NpuConfig.from_word(blocks.config_word)
 
 
-def on(targets: tuple[str, ...], group: str, *models: str) -> pytest.MarkDecorator:
-    """The parameter `pair`: each model on each target."""
-    found = [Pair(group, model, target) for model in models for target in targets]
+def on(targets: tuple[str, ...], *models: str) -> pytest.MarkDecorator:
+    """The parameter `pair`: each model, as GROUP/NAME, on each target."""
+    found = [Pair(*model.split("/"), target) for model in models for target in targets]
     return pytest.mark.parametrize("pair", found, ids=str)
 
 
@@ -88,7 +88,7 @@ def test_streams_of_vela_have_no_hazards(corpus: Corpus, pair: Pair) -> None:
         assert [hazard.describe() for hazard in check(stream, config)] == []
 
 
-@on(ALL_TARGETS, "networks", "lstm_step_int16", "pnet")
+@on(ALL_TARGETS, "elementwise/tables_int16", "networks/pnet")
 def test_every_wait_is_missed(corpus: Corpus, pair: Pair) -> None:
     """In these models all of Vela's waits are needed. What is reported is the pair that the wait stands between."""
     for stream in streams(corpus, pair):
@@ -100,7 +100,7 @@ def test_every_wait_is_missed(corpus: Corpus, pair: Pair) -> None:
             assert hazard.earlier < wait.offset < hazard.offset
 
 
-@on(("ethos-u55-64",), "elementwise", "mathematics")
+@on(("ethos-u55-64",), "elementwise/mathematics")
 def test_a_wait_that_keeps_nothing_apart_is_not_missed(corpus: Corpus, pair: Pair) -> None:
     """Vela takes all tables for one on small parts: it waits for an operation that uses another one as well."""
     needed = []
@@ -115,7 +115,7 @@ def test_a_wait_that_keeps_nothing_apart_is_not_missed(corpus: Corpus, pair: Pai
     assert not all(needed)
 
 
-@on(ALL_TARGETS, "networks", "digits_cnn", "mlp")
+@on(ALL_TARGETS, "networks/digits_cnn", "networks/mlp")
 def test_nothing_begins_while_all_that_it_reads_is_unfinished(corpus: Corpus, pair: Pair) -> None:
     """A BLOCKDEP of at least as many blocks as the operation in front has, by one that reads what that one writes."""
     most = MOST["u85" if pair.target in TARGETS["u85"] else "u55"]
@@ -134,7 +134,7 @@ def test_nothing_begins_while_all_that_it_reads_is_unfinished(corpus: Corpus, pa
     assert raised
 
 
-@on(TARGETS["u55"], "networks", "encoder_layer", "inverted_residual_int16", "pnet")
+@on(TARGETS["u55"], "networks/encoder_layer", "networks/pnet")
 def test_blockdep_cannot_be_larger_than_vela_makes_it(corpus: Corpus, pair: Pair) -> None:
     """Where Vela counts blocks, the checker comes to the same count."""
     counted = 0
@@ -147,7 +147,7 @@ def test_blockdep_cannot_be_larger_than_vela_makes_it(corpus: Corpus, pair: Pair
     assert counted
 
 
-@on(("ethos-u55-128",), "networks", "digits_cnn")
+@on(("ethos-u55-128",), "networks/digits_cnn")
 def test_blockdep_may_be_larger_where_nothing_is_handed_on(corpus: Corpus, pair: Pair) -> None:
     """A transpose is many equal pools from one feature map to another. Vela lets none begin before the last ends."""
     raised = 0
@@ -160,7 +160,7 @@ def test_blockdep_may_be_larger_where_nothing_is_handed_on(corpus: Corpus, pair:
     assert raised
 
 
-@on(ONE_PER_FAMILY, "elementwise", "tables_int16")
+@on(ONE_PER_FAMILY, "elementwise/tables_int16")
 def test_a_table_that_comes_too_early_is_noticed(corpus: Corpus, pair: Pair) -> None:
     """The next table is loaded in front of the operation that still uses the one in its place."""
     moved = 0
