@@ -178,7 +178,11 @@ def run_command(
     ] = 300.0,
     events: Annotated[
         str | None,
-        typer.Option(metavar="NAME,…", help="PMU events to count: 4 at most, 8 on Ethos-U85.", show_default="ExecuTorch's"),
+        typer.Option(
+            metavar="NAME,…",
+            help="PMU events to count: 4 at most, 8 on Ethos-U85.",
+            show_default="ExecuTorch's",
+        ),
     ] = None,
     target: TargetName = "ethos-u55-128",
     system_config: SystemConfig = None,

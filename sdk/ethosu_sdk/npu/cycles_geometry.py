@@ -109,7 +109,9 @@ def _extent(op: BlockOp, axis: int, granule: int, upscale: int, rounding: int) -
     """Rows (axis 0) or columns (axis 1) of the IFM block that an OFM block needs."""
     kernel = op.kernel
     stride = (kernel.stride_y, kernel.stride_x)[axis]
-    border = min((kernel.dilated_height, kernel.dilated_width)[axis], SUBKERNEL)
+    # The kernel's registers hold the size of the IFM of a RESIZE.
+    size = 1 if op.kind is Kind.RESIZE else (kernel.dilated_height, kernel.dilated_width)[axis]
+    border = min(size, SUBKERNEL)
     return round_up(ceil_div((op.block[axis] - 1) * stride + border + rounding, upscale), granule)
 
 

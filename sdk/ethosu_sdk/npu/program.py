@@ -22,13 +22,19 @@ _WITHOUT_EFFECT = frozenset({"OP_DMA_WAIT", "OP_KERNEL_WAIT", "OP_PMU_MASK"})
 
 @dataclass(frozen=True)
 class OperationTrace:
-    """One operation as it is carried out: place in the stream, name, estimated cycles, multiply-accumulates."""
+    """One operation as it is carried out: place in the stream, name, estimated cycles, multiply-accumulates.
+
+    The cycles of the MAC unit, output unit, weight decoder and busiest memory are each for itself: they overlap.
+    """
 
     offset: int
     name: str
     total_cycles: int
     mac_cycles: int
     macs: int
+    output_cycles: int = 0
+    weight_decode_cycles: int = 0
+    transfer_cycles: int = 0
 
 
 @dataclass(frozen=True)
@@ -121,6 +127,15 @@ def _traces(
     found: Sequence[Operation], config: NpuConfig, system: SystemConfig | None
 ) -> tuple[OperationTrace, ...]:
     return tuple(
-        OperationTrace(op.offset, op.name, row.total_cycles, row.mac_cycles, row.macs)
+        OperationTrace(
+            op.offset,
+            op.name,
+            row.total_cycles,
+            row.mac_cycles,
+            row.macs,
+            row.output_cycles,
+            row.weight_decode_cycles,
+            row.transfer_cycles,
+        )
         for op, row in zip(found, cycles.estimates(found, config, system), strict=True)
     )

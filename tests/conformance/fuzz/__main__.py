@@ -29,7 +29,8 @@ def main() -> int:
     random_seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
     processes = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as scratch:
-        corpus, seeds = Path(os.environ.get("ETHOSU_SDK_CORPUS", f"{scratch}/corpus")), Path(scratch, "seeds")
+        corpus = Path(os.environ.get("ETHOSU_SDK_CORPUS", scratch)) / "quick"
+        seeds = Path(scratch, "seeds")
         corpus.mkdir(parents=True, exist_ok=True)
         seeds.mkdir()
         print("lowering the models ...", flush=True)
