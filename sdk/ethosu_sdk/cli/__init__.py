@@ -1,0 +1,11 @@
+"""The command line: one module a command, in the order in which --help lists them.
+
+The only part that prints errors or ends the process. A module imports what its command needs inside the function:
+--help must not wait for NumPy.
+"""
+
+from ethosu_sdk.cli import compile, build, run, inspect, doctor, validate  # noqa: F401, I001 - their order is the help's
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.entry import main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,5 @@
+"""`python -m ethosu_sdk.cli`."""
+
+from ethosu_sdk.cli.entry import main
+
+main()

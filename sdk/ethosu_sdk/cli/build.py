@@ -1,0 +1,22 @@
+"""The command line of `build`."""
+
+from __future__ import annotations
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Board, Debug, Json, OutDir, Pte, Quiet
+
+
+@app.command("build")
+def build_command(
+    model: Pte,
+    board: Board = None,
+    output: OutDir = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Build the bare-metal firmware that runs MODEL.pte: executor_runner.elf."""
+    from ethosu_sdk.commands import build as command
+    from ethosu_sdk.commands.reporter import Reporter
+
+    command.build(model, board, output, Reporter(as_json=json, quiet=quiet))

@@ -1,0 +1,82 @@
+"""The entry point: runs a command, prints its error and ends the process with the error's exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+import types
+
+import typer
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.errors import INTERRUPTED_EXIT_CODE, SdkError, UsageError
+
+
+def _report(error: SdkError) -> int:
+    """Print `error` for people, and as a record when --json was given; its exit code."""
+    sys.stderr.write(f"error: {error.message}\n")
+    if error.hint:
+        sys.stderr.write(f"hint: {error.hint}\n")
+    if "--json" in sys.argv[1:] and not error.recorded:
+        from ethosu_sdk import provenance, records
+
+        detail = {"class": type(error).__name__, "exit_code": error.exit_code, "message": error.message}
+        sys.stdout.write(
+            records.dumps(
+                {
+                    "schema": "error/1",
+                    "status": "error",
+                    "created": records.timestamp(),
+                    "tool": provenance.tool(),
+                    "error": {**detail, **({"hint": error.hint} if error.hint else {})},
+                }
+            )
+        )
+    return error.exit_code
+
+
+def _terminated(_number: int, _frame: types.FrameType | None) -> None:
+    raise KeyboardInterrupt  # the same way out as Ctrl-C: `finally` blocks run, children die
+
+
+def _run_app() -> int:
+    # Typer carries its own copy of click's exceptions in some releases: the names are taken from there.
+    from typer import main as typer_main
+
+    command = typer_main.get_command(app)
+    try:
+        outcome = command.main(prog_name="ethosu-sdk", standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except SdkError as error:
+        if "--debug" in sys.argv[1:]:
+            traceback.print_exc()
+        return _report(error)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED_EXIT_CODE
+    except BrokenPipeError:
+        # The reader of our output has gone (`… | head`): nothing to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        return _usage_or_internal(error)
+
+
+def _usage_or_internal(error: Exception) -> int:
+    show = getattr(error, "show", None)
+    if callable(show):  # a click usage error: unknown option, missing argument
+        show(file=sys.stderr)
+        return UsageError.exit_code
+    if "--debug" in sys.argv[1:]:
+        traceback.print_exc()
+    sys.stderr.write(f"error: internal error: {type(error).__name__}: {error}\n")
+    sys.stderr.write("hint: run again with --debug and report the traceback\n")
+    return SdkError.exit_code
+
+
+def main() -> None:
+    """Entry point of the `ethosu-sdk` command."""
+    signal.signal(signal.SIGTERM, _terminated)
+    sys.exit(_run_app())

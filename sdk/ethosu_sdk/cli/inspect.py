@@ -1,0 +1,28 @@
+"""The command line of `inspect`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Debug, Json, Pte, Quiet
+
+
+@app.command("inspect")
+def inspect_command(
+    model: Pte,
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Disassemble the NPU command streams.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a MODEL.pte holds: operators, tensors, memory plan, delegates."""
+    from rich.console import Console
+
+    from ethosu_sdk.commands import inspect as command
+
+    command.inspect(model, as_json=json, commands=commands, console=Console(highlight=False, quiet=quiet))

@@ -1,0 +1,99 @@
+"""The command line of `run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import (
+    Board,
+    Calibration,
+    Debug,
+    ExtraVelaFlag,
+    Inputs,
+    Io,
+    Json,
+    MemoryMode,
+    Model,
+    NoDelegate,
+    OutDir,
+    Quantize,
+    QuantizePer,
+    Quiet,
+    RequireFullDelegation,
+    SystemConfig,
+    TargetName,
+    VelaConfig,
+)
+
+
+@app.command("run")
+def run_command(
+    model: Model,
+    inputs: Inputs = None,
+    expect: Annotated[
+        Path | None, typer.Option(metavar="F.npz", help="output0 … that must come back.", show_default=False)
+    ] = None,
+    atol: Annotated[float, typer.Option(min=0.0, help="Allowed absolute difference.")] = 0.0,
+    rtol: Annotated[float, typer.Option(min=0.0, help="Allowed relative difference.")] = 0.0,
+    simulator: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|qemu|host", help="A board on QEMU with the firmware, or ExecuTorch's runtime here."
+        ),
+    ] = "auto",
+    timeout: Annotated[
+        float, typer.Option(metavar="S", min=0.1, help="Wall-clock limit in seconds.")
+    ] = 300.0,
+    events: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="PMU events to count: 4 at most, 8 on Ethos-U85.",
+            show_default="ExecuTorch's",
+        ),
+    ] = None,
+    target: TargetName = "ethos-u55-128",
+    system_config: SystemConfig = None,
+    memory_mode: MemoryMode = None,
+    quantize: Quantize = None,
+    quantize_per: QuantizePer = "channel",
+    calibration: Calibration = None,
+    io: Io = "float",
+    no_delegate: NoDelegate = False,
+    vela_config: VelaConfig = None,
+    extra_vela_flag: ExtraVelaFlag = None,
+    require_full_delegation: RequireFullDelegation = False,
+    board: Board = None,
+    output: OutDir = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run MODEL on a simulated board, compiling and building first what is missing or stale.
+
+    The options from --target to --no-delegate are those of `compile`; a ready MODEL.pte has its own target.
+    """
+    from ethosu_sdk.commands import run as command
+    from ethosu_sdk.commands.compile import CompileOptions
+    from ethosu_sdk.commands.reporter import Reporter
+
+    compile_options = CompileOptions(
+        target=target,
+        system_config=system_config,
+        memory_mode=memory_mode,
+        quantize=quantize,
+        io=io,
+        delegate=not no_delegate,
+        calibration=tuple(calibration or ()),
+        inputs=None,
+        quantize_per=quantize_per,
+        vela_config=vela_config,
+        vela_flags=tuple(extra_vela_flag or ()),
+        require_full_delegation=require_full_delegation,
+    )
+    options = command.RunOptions(inputs, expect, atol, rtol, simulator, timeout, events, board)
+    command.run(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))

@@ -1,0 +1,25 @@
+"""The command line of `validate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Debug, Json, Quiet
+
+
+@app.command("validate")
+def validate_command(
+    record: Annotated[Path, typer.Argument(metavar="FILE.json", show_default=False)],
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Check a record against its schema and the rules that a schema cannot state."""
+    from ethosu_sdk.commands import validate as command
+    from ethosu_sdk.commands.reporter import Reporter
+
+    command.validate(record, Reporter(as_json=json, quiet=quiet))
