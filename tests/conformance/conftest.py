@@ -54,7 +54,7 @@ def groups_of(items: Iterable[pytest.Item]) -> set[str]:
         for item in items
         if isinstance(item, pytest.Function) and hasattr(item, "callspec")
     )
-    return {row["pair"].group for row in parameters if "pair" in row}
+    return {pair.group for pair in (row.get("pair") for row in parameters) if isinstance(pair, Pair)}
 
 
 def lower(folder: Path, group: str, others: Iterable[str]) -> None:

@@ -40,6 +40,9 @@ _CORES = {
 # OFM micro-blocks of Ethos-U55 and Ethos-U65 by the MACs of one core; Ethos-U85's are chosen by each operation.
 _MICRO_BLOCKS: dict[int, Shape] = {32: (1, 1, 4), 64: (1, 1, 8), 128: (1, 2, 8), 256: (2, 2, 8)}
 _LUT_BYTES = 2048
+# Transfers and block operations at work at the same time: MaxOutstandingDMAOps and MaxOutstandingKernelOps of
+# ethos-u-vela 5.1.0, ethos_u55.hpp, ethos_u65.hpp and ethos_u85.hpp.
+_AT_WORK = {"ethos-u55": (1, 2), "ethos-u65": (2, 2), "ethos-u85": (4, 2)}
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,11 @@ class NpuConfig:
     def micro_block(self) -> Shape:
         """The OFM micro-block (height, width, depth) of Ethos-U55 and Ethos-U65."""
         return _MICRO_BLOCKS[self.macs // self.cores]
+
+    @property
+    def at_work(self) -> tuple[int, int]:
+        """How many transfers and how many block operations are at work at the same time, at most."""
+        return _AT_WORK[self.npu]
 
     @property
     def lut_address(self) -> int:

@@ -7,7 +7,7 @@ Linux driver's copy of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -52,7 +52,10 @@ class GuestMemory(Protocol):
     """The memory of the system that the NPU sits in."""
 
     def window(self, address: int) -> npt.NDArray[np.uint8]:
-        """The bytes from `address` to the end of its memory, writable in place. BusError when there is none."""
+        """The bytes from `address` to the end of its memory, writable in place. BusError when there is none.
+
+        Every operation asks anew: an error that this raises ends the job.
+        """
         ...
 
 
@@ -77,15 +80,12 @@ class _GuestRegions:
 
     memory: GuestMemory
     bases: list[int]
-    windows: dict[int, Bytes] = field(default_factory=dict)
 
     def __getitem__(self, region: int) -> Bytes:
-        if region not in self.windows:
-            base = self.bases[region]
-            if base % _ALIGNMENT:
-                raise BusError(f"BASEP{region} = {base:#x} is not a multiple of {_ALIGNMENT}", region)
-            self.windows[region] = self.memory.window(base)
-        return self.windows[region]
+        base = self.bases[region]
+        if base % _ALIGNMENT:
+            raise BusError(f"BASEP{region} = {base:#x} is not a multiple of {_ALIGNMENT}", region)
+        return self.memory.window(base)
 
 
 class Device:

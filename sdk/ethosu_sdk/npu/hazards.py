@@ -43,10 +43,6 @@ from ethosu_sdk.npu.program import steps
 
 __all__ = ["Conflict", "Hazard", "HazardKind", "check"]
 
-# Product → (transfers, block operations) at work at the same time: MaxOutstandingDMAOps and MaxOutstandingKernelOps
-# of ethos-u-vela 5.1.0, ethos_u55.hpp, ethos_u65.hpp and ethos_u85.hpp.
-_AT_WORK = {"ethos-u55": (1, 2), "ethos-u65": (2, 2), "ethos-u85": (4, 2)}
-
 _Item = TypeVar("_Item")
 
 
@@ -92,7 +88,7 @@ class _Checker:
         self.found: set[Hazard] = set()
         self._items = items
         self._config = config
-        self._most_transfers, self._most_kernels = _AT_WORK[config.npu]
+        self._most_transfers, self._most_kernels = config.at_work
         self._known: dict[int, Accesses] = {}
 
     def run(self) -> None:

@@ -18,7 +18,10 @@ _MOST_STEPS = 16384  # operations and branches of a job that branches: a loop th
 
 @dataclass
 class Counters:
-    """Sums over one command stream. Cycles are estimates; bytes are counted once per element."""
+    """Sums over one command stream. Cycles are estimates; bytes are counted once per element.
+
+    `total_cycles` is less than the sum over the operations where transfers run beside computation.
+    """
 
     total_cycles: int = 0
     mac_cycles: int = 0
@@ -105,6 +108,7 @@ class Machine:
             self.irq_mask |= part.irq_mask
         finally:
             self.result_flag = executor.result_flag
+            self.counters.total_cycles += part.elapsed[done - 1] if done else 0
             self._add_up(part.traces[:done], max(0, self.position - start))
 
     def _takes(self, branch: Branch, executor: Executor) -> bool:
@@ -118,7 +122,6 @@ class Machine:
         self.trace.extend(traces)
         self.counters.move(self._ports.commands, False, command_bytes)
         for row in traces:
-            self.counters.total_cycles += row.total_cycles
             self.counters.mac_cycles += row.mac_cycles
             self.counters.macs += row.macs
 

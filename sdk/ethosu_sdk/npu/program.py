@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk.npu import cycles
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.cycles_overlap import Schedule
 from ethosu_sdk.npu.decode import Command, commands
 from ethosu_sdk.npu.descriptor import describe
 from ethosu_sdk.npu.errors import CommandError
-from ethosu_sdk.npu.operation import Operation
+from ethosu_sdk.npu.operation import DmaOp, Operation
 from ethosu_sdk.npu.state import Registers, Values
 from ethosu_sdk.npu.system_config import SystemConfig
 
-# Operations are carried out one after the other, so there is nothing to wait for. PMU_MASK hides operations from
-# counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.
-_WITHOUT_EFFECT = frozenset({"OP_DMA_WAIT", "OP_KERNEL_WAIT", "OP_PMU_MASK"})
+# Operations are carried out one after the other, so waits matter to the estimate of cycles alone. PMU_MASK hides
+# operations from counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.
+_WAITS = {"OP_DMA_WAIT": "k", "OP_KERNEL_WAIT": "n"}  # with the field that says for how many
+_WITHOUT_EFFECT = frozenset({*_WAITS, "OP_PMU_MASK"})
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,15 @@ class OperationTrace:
 
 
 @dataclass(frozen=True)
+class Wait:
+    """A wait in front of the operation with number `before`, until at most so many are at work."""
+
+    before: int
+    name: str
+    at_most: int
+
+
+@dataclass(frozen=True)
 class Branch:
     """NPU_OP_BRANCH at byte `offset`: goes on at byte `target`, always or only when the last result was not 0."""
 
@@ -50,12 +62,14 @@ class Branch:
 class Segment:
     """The operations from one place of a stream to its NPU_OP_STOP or next branch, and the trace of each.
 
+    `elapsed` has for each operation the cycles from the segment's begin until it and all before it have ended.
     `end` is the byte offset behind the last command, `irq_mask` the union of the masks of NPU_OP_IRQ and
     NPU_OP_STOP, `registers` what the registers hold at the end. `branch` None means the end of the stream's run.
     """
 
     operations: tuple[Operation, ...]
     traces: tuple[OperationTrace, ...]
+    elapsed: tuple[int, ...]
     end: int
     irq_mask: int
     branch: Branch | None
@@ -79,6 +93,7 @@ def segment(
     """
     registers = Registers(config, values)
     found: list[Operation] = []
+    waits: list[Wait] = []
     irq_mask = 0
     for command in commands(stream, config.generation, start):
         name = command.type.name
@@ -86,12 +101,15 @@ def segment(
             registers.set(command)
         elif name in ("OP_IRQ", "OP_STOP"):
             irq_mask |= command.field("mask")
+        elif name in _WAITS:
+            waits.append(Wait(len(found), name, command.field(_WAITS[name])))
         elif name not in _WITHOUT_EFFECT and name != "OP_BRANCH":
             found.append(describe(registers, command))
         if name in ("OP_STOP", "OP_BRANCH"):
             traces = _traces(found, config, system)
             end = command.offset + 4 * command.type.words
-            return Segment(tuple(found), traces, end, irq_mask, _branch(command), registers.values)
+            elapsed = _elapsed(found, traces, waits, config)
+            return Segment(tuple(found), traces, elapsed, end, irq_mask, _branch(command), registers.values)
     raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
 
 
@@ -139,3 +157,19 @@ def _traces(
         )
         for op, row in zip(found, cycles.estimates(found, config, system), strict=True)
     )
+
+
+def _elapsed(
+    found: Sequence[Operation], traces: Sequence[OperationTrace], waits: Sequence[Wait], config: NpuConfig
+) -> tuple[int, ...]:
+    schedule = Schedule(config)
+    ends: list[int] = []
+    upcoming = deque(waits)
+    for index, (op, trace) in enumerate(zip(found, traces, strict=True)):
+        while upcoming and upcoming[0].before <= index:
+            wait = upcoming.popleft()
+            holds = schedule.wait_for_transfers if wait.name == "OP_DMA_WAIT" else schedule.wait_for_kernels
+            holds(wait.at_most)
+        begin = schedule.transfer if isinstance(op, DmaOp) else schedule.kernel
+        ends.append(begin(trace.total_cycles))
+    return tuple(ends)
