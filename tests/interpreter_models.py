@@ -6,6 +6,7 @@ finding one by its name is tested on the way.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,7 +37,9 @@ class Case:
         """The inputs as torch tensors."""
         import torch
 
-        tensors = [torch.from_numpy(numpy.array(array)) for array in self.inputs]
+        # The clone has PyTorch's own strides: NumPy's are 0 when there are no elements.
+        form = torch.contiguous_format
+        tensors = [torch.from_numpy(numpy.array(array)).clone(memory_format=form) for array in self.inputs]
         if self.channels_last:
             tensors = [t.to(memory_format=torch.channels_last) if t.dim() == 4 else t for t in tensors]
         return tuple(tensors)
@@ -73,24 +76,31 @@ def lowering() -> Iterator[None]:
         yield
 
 
-def edge_program(methods: Mapping[str, Method], *, dim_order: bool = True) -> Any:
-    """The edge program with these methods; without `dim_order` copies are aten::clone and numbers stay numbers."""
+def edge_program(
+    methods: Mapping[str, Method], *, dim_order: bool = True, preserve: Sequence[str] = ()
+) -> Any:
+    """The edge program with these methods; without `dim_order` copies are aten::clone and numbers stay numbers.
+
+    `preserve` names operators that are not decomposed, such as ``aten.linear.default``.
+    """
     import torch
     from executorch.exir import EdgeCompileConfig, to_edge
 
     programs = {name: torch.export.export(_module(cases), tensors(cases)) for name, cases in methods.items()}
-    config = EdgeCompileConfig(_check_ir_validity=False, _skip_dim_order=not dim_order)
+    kept = [operator.attrgetter(name)(torch.ops) for name in preserve]
+    config = EdgeCompileConfig(_check_ir_validity=False, _skip_dim_order=not dim_order, preserve_ops=kept)
     return to_edge(programs, compile_config=config)
 
 
-def lower(methods: Mapping[str, Method], *, dim_order: bool = True, **config: Any) -> bytes:
-    """The `.pte` with these methods; `dim_order` as above, `config` goes to ExecutorchBackendConfig."""
+def lower(
+    methods: Mapping[str, Method], *, dim_order: bool = True, preserve: Sequence[str] = (), **config: Any
+) -> bytes:
+    """The `.pte` with these methods; `dim_order`, `preserve` as above, `config` goes to ExecutorchBackendConfig."""
     with lowering():
         from executorch.exir import ExecutorchBackendConfig
 
-        return bytes(
-            edge_program(methods, dim_order=dim_order).to_executorch(ExecutorchBackendConfig(**config)).buffer
-        )
+        edge = edge_program(methods, dim_order=dim_order, preserve=preserve)
+        return bytes(edge.to_executorch(ExecutorchBackendConfig(**config)).buffer)
 
 
 def _module(method: Method) -> Any:

@@ -17,7 +17,13 @@ Array = NDArray[Any]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FIRMWARE = REPOSITORY / "firmware"
-CPP_TESTS = ("runtime_program_test", "runtime_refusal_test", "kernels_arguments_test")
+CPP_TESTS = (
+    "runtime_program_test",
+    "runtime_refusal_test",
+    "kernels_arguments_test",
+    "kernels_primitives_test",
+)
+RUNNERS = ("pte_host_runner", "kernels_hostile_runner", "kernels_altered_runner", "runtime_damage_test")
 SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all"
 NO_TENSOR = ("none", "integer", "boolean", "real", "string")  # outputs of other kinds have no bytes
 
@@ -41,7 +47,7 @@ def build_runner(folder: Path) -> Path:
     """The runner with address and undefined-behaviour sanitizers, built once in `folder`; beside it the C++ tests."""
     with records.locked(records.make_directory(folder)):
         options = ("-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
-        configure_and_build(folder, ("pte_host_runner", "runtime_damage_test", *CPP_TESTS), *options)
+        configure_and_build(folder, (*RUNNERS, *CPP_TESTS), *options)
     return folder / "tests" / "runtime" / "pte_host_runner"
 
 
@@ -72,10 +78,12 @@ class Interpreter:
         planned: Sequence[int] | None = None,
         repeats: int = 1,
         timeout_s: float = 60,
+        trailer: str | None = None,
     ) -> Run:
         """Run `method`; `planned` (bytes of the planned buffers) is read from the program unless it is given.
 
-        An input of None is left as it is. A crash, a sanitizer's report or a time-out fails the test.
+        An input of None is left as it is. A crash, a sanitizer's report or a time-out fails the test. `trailer` is
+        what the last line, after the status, starts with: some runners say more.
         """
         if planned is None:
             planned = pte.parse(program).plan(method).non_const_buffer_sizes[1:]
@@ -90,6 +98,9 @@ class Interpreter:
         lines = tuple(result.output.splitlines())
         assert result.returncode in (0, 1), f"exit {result.returncode}: {result.output[-3000:]}"
         assert lines, "no output"
+        if trailer is not None:
+            assert lines[-1].startswith(trailer), result.output[-3000:]
+            lines = lines[:-1]
         assert lines[-1].startswith("status "), result.output[-3000:]
         status, _, reason = lines[-1].removeprefix("status ").partition(": ")
         assert (status == "ok") == (result.returncode == 0)

@@ -77,17 +77,21 @@ Status EthosUDelegate::check_arguments(const npu::Payload& payload, Span<Value* 
   for (std::uint32_t i = 0; i < arguments.size(); ++i) {
     const bool is_input = i < payload.inputs.count;
     const npu::Slot slot = is_input ? payload.inputs.at(i) : payload.outputs.at(i - payload.inputs.count);
-    if (const Status status = check_slot(slot, *arguments[i], i); status != Status::ok) {
+    if (const Status status = check_slot(slot, *arguments[i], i, is_input); status != Status::ok) {
       return status;
     }
   }
   return Status::ok;
 }
 
-Status EthosUDelegate::check_slot(const npu::Slot& slot, const Value& value, std::size_t argument) {
+Status EthosUDelegate::check_slot(const npu::Slot& slot, const Value& value, std::size_t argument,
+                                  bool is_input) {
   const Tensor* const tensor = value.is(ValueKind::tensor) ? value.tensor : nullptr;
   if (tensor == nullptr || tensor->data == nullptr) {
     return refuse("wrong_arguments", "argument ", argument, " is not a tensor with memory");
+  }
+  if (tensor->constant && !is_input) {
+    return refuse("wrong_arguments", "argument ", argument, " is an output, but the program's constant");
   }
   if (tensor->byte_count() != slot.bytes) {
     return refuse("wrong_size", "argument ", argument, " has ", tensor->byte_count(),

@@ -35,8 +35,13 @@ class EthosUDelegate final : public runtime::Delegate {
     Span<npu::Payload> payloads;      // one for each delegate of the method
   };
 
-  EthosUDelegate(npu::Driver& driver, const Memory& memory, std::uint32_t timeout_ms, JobObserver& observer)
-      : driver_(driver), memory_(memory), timeout_ms_(timeout_ms), observer_(observer) {}
+  EthosUDelegate(npu::Driver& driver, JobObserver& observer) : driver_(driver), observer_(observer) {}
+
+  // Before the method is loaded. `timeout_ms` bounds one job.
+  void use(const Memory& memory, std::uint32_t timeout_ms) {
+    memory_ = memory;
+    timeout_ms_ = timeout_ms;
+  }
 
   Status init(std::uint32_t index, Span<const std::uint8_t> payload) override;
   Status execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) override;
@@ -51,13 +56,13 @@ class EthosUDelegate final : public runtime::Delegate {
   Status refuse(const char* code, const Pieces&... pieces);
   Status refuse(const npu::Result& result);
   Status check_arguments(const npu::Payload& payload, Span<Value* const> arguments);
-  Status check_slot(const npu::Slot& slot, const Value& value, std::size_t argument);
+  Status check_slot(const npu::Slot& slot, const Value& value, std::size_t argument, bool is_input);
   npu::Job job_for(const npu::Payload& payload) const;
 
   npu::Driver& driver_;
-  Memory memory_;
-  std::uint32_t timeout_ms_;
   JobObserver& observer_;
+  Memory memory_{};
+  std::uint32_t timeout_ms_ = 0;
   DelegateError error_;
   std::size_t scratch_used_ = 0;
 };

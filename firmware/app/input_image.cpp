@@ -11,15 +11,23 @@ constexpr std::size_t version_at = 4;
 constexpr std::size_t bytes_at = 8;
 constexpr std::size_t crc_at = 12;
 constexpr std::size_t covered_at = 16;
-constexpr std::size_t inferences_at = 16;
+constexpr std::size_t sets_at = 16;
 constexpr std::size_t inputs_at = 20;
-constexpr std::size_t event_count_at = 24;
-constexpr std::size_t events_at = 28;
+constexpr std::size_t repeats_at = 24;
+constexpr std::size_t groups_at = 28;
+constexpr std::size_t group_bytes = 4 + 4 * protocol::input_image_max_events;  // a count and its numbers
+static_assert(protocol::input_image_event_groups_at + group_bytes * protocol::input_image_max_event_groups ==
+              protocol::input_image_header_bytes);
 constexpr std::size_t reference_bytes = 8;       // offset and size
 constexpr std::uint32_t event_limit = 1U << 10;  // PMEVTYPER.EV_TYPE has ten bits
 
-constexpr const char* error_names[] = {"none",      "no_image",     "wrong_version", "wrong_size",
-                                       "wrong_crc", "wrong_inputs", "wrong_events",  "wrong_reference"};
+constexpr const char* error_names[] = {"none",         "no_image",     "wrong_version",
+                                       "wrong_size",   "wrong_crc",    "wrong_inputs",
+                                       "wrong_counts", "wrong_events", "wrong_reference"};
+
+constexpr std::size_t group_at(std::uint32_t group) {
+  return protocol::input_image_event_groups_at + group_bytes * group;
+}
 
 }  // namespace
 
@@ -47,29 +55,40 @@ ImageError InputImage::open(const std::uint8_t* data, std::size_t capacity, std:
 }
 
 ImageError InputImage::read_header(std::uint32_t method_inputs) {
-  inferences_ = word(inferences_at);
+  sets_ = word(sets_at);
   inputs_ = word(inputs_at);
-  event_count_ = word(event_count_at);
+  repeats_ = word(repeats_at);
+  groups_ = word(groups_at);
   if (inputs_ != method_inputs) {
     return ImageError::wrong_inputs;
   }
-  if (event_count_ > protocol::input_image_max_events) {
+  if (sets_ == 0 || repeats_ == 0 || std::uint64_t{sets_} * repeats_ > UINT32_MAX) {
+    return ImageError::wrong_counts;
+  }
+  return check_events();
+}
+
+ImageError InputImage::check_events() const {
+  if (groups_ > protocol::input_image_max_event_groups) {
     return ImageError::wrong_events;
   }
-  for (std::uint32_t i = 0; i < event_count_; ++i) {
-    const std::uint32_t event = word(events_at + 4 * std::size_t{i});
-    if (event >= event_limit) {
+  for (std::uint32_t group = 0; group < groups_; ++group) {
+    if (event_count(group) == 0 || event_count(group) > protocol::input_image_max_events) {
       return ImageError::wrong_events;
     }
-    events_[i] = static_cast<std::uint16_t>(event);
+    for (std::uint32_t i = 0; i < event_count(group); ++i) {
+      if (word(group_at(group) + 4 + 4 * i) >= event_limit) {
+        return ImageError::wrong_events;
+      }
+    }
   }
   return ImageError::none;
 }
 
 ImageError InputImage::check_references() const {
-  const std::uint64_t references = std::uint64_t{inferences_} * inputs_;
+  const std::uint64_t references = std::uint64_t{sets_} * inputs_;
   const std::uint64_t room = bytes_ - protocol::input_image_header_bytes;
-  if (inferences_ == 0 || references > room / reference_bytes) {
+  if (references > room / reference_bytes) {
     return ImageError::wrong_size;
   }
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(references); ++i) {
@@ -83,9 +102,17 @@ ImageError InputImage::check_references() const {
   return ImageError::none;
 }
 
-Bytes InputImage::input(std::uint32_t inference, std::uint32_t index) const {
+std::uint32_t InputImage::event_count(std::uint32_t group) const {
+  return word(group_at(group));
+}
+
+std::uint16_t InputImage::event(std::uint32_t group, std::uint32_t index) const {
+  return static_cast<std::uint16_t>(word(group_at(group) + 4 + 4 * std::size_t{index}));
+}
+
+Bytes InputImage::input(std::uint32_t set, std::uint32_t index) const {
   const std::size_t entry =
-      protocol::input_image_header_bytes + reference_bytes * (std::size_t{inference} * inputs_ + index);
+      protocol::input_image_header_bytes + reference_bytes * (std::size_t{set} * inputs_ + index);
   return {data_ + word(entry), word(entry + 4)};
 }
 

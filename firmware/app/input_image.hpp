@@ -16,6 +16,7 @@ enum class ImageError : std::uint8_t {
   wrong_size,  // longer than the pool, or shorter than its own tables
   wrong_crc,
   wrong_inputs,  // not as many inputs as the method has
+  wrong_counts,  // no sets of inputs, no repeats, or too many of them
   wrong_events,
   wrong_reference,  // an input outside the image, or misaligned
 };
@@ -29,22 +30,27 @@ class InputImage {
   ImageError open(const std::uint8_t* data, std::size_t capacity, std::uint32_t method_inputs);
 
   std::uint32_t bytes() const { return bytes_; }
-  std::uint32_t inferences() const { return inferences_; }
-  std::uint32_t event_count() const { return event_count_; }
-  const std::uint16_t* events() const { return events_; }
-  Bytes input(std::uint32_t inference, std::uint32_t index) const;
+  // Every set of inputs is run `repeats` times in turn.
+  std::uint32_t sets() const { return sets_; }
+  std::uint32_t repeats() const { return repeats_; }
+  // Repeat n counts the events of group n modulo this; 0: those that the driver chooses.
+  std::uint32_t event_groups() const { return groups_; }
+  std::uint32_t event_count(std::uint32_t group) const;
+  std::uint16_t event(std::uint32_t group, std::uint32_t index) const;
+  Bytes input(std::uint32_t set, std::uint32_t index) const;
 
  private:
   ImageError read_header(std::uint32_t method_inputs);
+  ImageError check_events() const;
   ImageError check_references() const;
   std::uint32_t word(std::size_t offset) const;
 
   const std::uint8_t* data_ = nullptr;
   std::uint32_t bytes_ = 0;
-  std::uint32_t inferences_ = 0;
+  std::uint32_t sets_ = 0;
   std::uint32_t inputs_ = 0;
-  std::uint32_t event_count_ = 0;
-  std::uint16_t events_[protocol::input_image_max_events] = {};
+  std::uint32_t repeats_ = 0;
+  std::uint32_t groups_ = 0;
 };
 
 }  // namespace ethosu_sdk::app

@@ -21,14 +21,16 @@ app::RunnerSetup setup() {
       {app::scratch_pool(), app::fast_scratch_pool(), {payloads, model_config::delegate_count}},
       app::selected_kernels(),
       app::input_image_pool(),
+      nullptr,
   };
 }
 
 }  // namespace
 
 int hal::firmware_main() {
-  app::Runner runner(setup());
-  return runner.run();
+  app::Runner runner;
+  runner.open();
+  return runner.run(setup());
 }
 
 }  // namespace ethosu_sdk

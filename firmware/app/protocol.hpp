@@ -7,15 +7,20 @@
 
 namespace ethosu_sdk::app::protocol {
 
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t version = 2;
 constexpr char record_prefix[] = "~ethosu";
 constexpr std::size_t data_chunk_bytes = 768;
 
 constexpr std::uint32_t input_image_magic = 0x31495545;
-constexpr std::uint32_t input_image_version = 1;
-constexpr std::size_t input_image_header_bytes = 64;
+constexpr std::uint32_t input_image_version = 2;
+constexpr std::size_t input_image_header_bytes = 1216;
 constexpr std::size_t input_image_alignment = 16;
 constexpr std::size_t input_image_max_events = 8;
+constexpr std::size_t input_image_max_event_groups = 32;
+constexpr std::size_t input_image_event_groups_at = 64;
+
+constexpr std::uint32_t program_header_magic = 0x31505545;
+constexpr std::uint32_t program_header_version = 1;
 
 constexpr char status_ok[] = "ok";
 constexpr char status_error[] = "error";

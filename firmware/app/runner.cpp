@@ -25,35 +25,43 @@ void report_fault(const hal::Fault& fault) {
 
 }  // namespace
 
-Runner::Runner(const RunnerSetup& setup)
-    : setup_(setup), delegate_(npu_, setup.npu_memory, setup.npu_timeout_ms, *this) {}
-
-int Runner::run() {
+void Runner::open() {
   hal::uart_open();
   hal::clock_open();
   fault_records = &records_;
   hal::set_fault_reporter(report_fault);
-  const bool passed = run_stages();
+}
+
+int Runner::run(const RunnerSetup& setup) {
+  setup_ = setup;
+  delegate_.use(setup.npu_memory, setup.npu_timeout_ms);
+  announce();
+  return finish(open_npu() && load_method() && open_inputs() && infer_all());
+}
+
+int Runner::refuse(const Failure& failure) {
+  return finish(fail(failure));
+}
+
+int Runner::finish(bool passed) {
   report_memory();
-  records_.write(protocol::end, passed ? protocol::status_ok : protocol::status_error, inferences_done_,
+  records_.write(protocol::end, passed ? protocol::status_ok : protocol::status_error, inference_,
                  records_.count() + 1);
   ETHOSU_LOG_INFO("Program complete, exiting.");
   return passed ? 0 : 1;
 }
 
-bool Runner::run_stages() {
-  announce();
-  if (!open_npu() || !load_method() || !open_inputs()) {
-    return false;
-  }
-  ETHOSU_LOG_INFO("Starting running ", image_.inferences(), " inferences...");
-  while (inferences_done_ < image_.inferences()) {
-    if (!infer(inferences_done_)) {
-      return false;
+bool Runner::infer_all() {
+  ETHOSU_LOG_INFO("Starting running ", image_.sets() * image_.repeats(), " inferences...");
+  for (std::uint32_t set = 0; set < image_.sets(); ++set) {
+    for (std::uint32_t repeat = 0; repeat < image_.repeats(); ++repeat) {
+      if (!infer(set, repeat)) {
+        return false;
+      }
+      ++inference_;
     }
-    ++inferences_done_;
   }
-  ETHOSU_LOG_INFO(inferences_done_, " inferences finished");
+  ETHOSU_LOG_INFO(inference_, " inferences finished");
   return true;
 }
 
@@ -92,6 +100,10 @@ bool Runner::load_method() {
 }
 
 bool Runner::open_inputs() {
+  Failure failure;
+  if (setup_.files != nullptr && !setup_.files->provide_inputs(method_, failure)) {
+    return fail(failure);
+  }
   const ImageError error =
       image_.open(setup_.input_pool.data(), setup_.input_pool.size(), method_.input_count());
   if (error != ImageError::none) {
@@ -99,20 +111,17 @@ bool Runner::open_inputs() {
                 Hex{static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(setup_.input_pool.data()))},
                 " of ", setup_.input_pool.size(), " bytes, for ", method_.input_count(), " inputs");
   }
-  if (setup_.npu_memory.payloads.size() == 0) {
-    return true;
-  }
-  const npu::Result result = npu_.select_events(image_.events(), image_.event_count());
-  return result.ok() || fail("inputs", npu::code_name(result.code), result.found,
-                             " PMU events, the NPU counts ", result.expected);
+  return true;
 }
 
-bool Runner::infer(std::uint32_t inference) {
-  inference_ = inference;
+bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
   delegate_calls_ = 0;
+  if (!select_events(repeat)) {
+    return false;
+  }
   // Before every inference: planned inputs share memory with what is computed later.
   for (std::uint32_t index = 0; index < method_.input_count(); ++index) {
-    if (!set_input(inference, index)) {
+    if (!set_input(set, index)) {
       return false;
     }
   }
@@ -120,50 +129,93 @@ bool Runner::infer(std::uint32_t inference) {
   if (status != Status::ok) {
     return fail_method("execute", status);
   }
-  records_.write(protocol::inference, inference, delegate_calls_);
+  records_.write(protocol::inference, inference_, delegate_calls_);
   for (std::uint32_t index = 0; index < method_.output_count(); ++index) {
-    if (!send_output(inference, index)) {
+    if (!report_output(index, repeat == 0)) {
       return false;
     }
   }
   return true;
 }
 
-bool Runner::set_input(std::uint32_t inference, std::uint32_t index) {
-  const Bytes bytes = image_.input(inference, index);
+bool Runner::select_events(std::uint32_t repeat) {
+  if (setup_.npu_memory.payloads.size() == 0 || image_.event_groups() == 0) {
+    return true;
+  }
+  const std::uint32_t group = repeat % image_.event_groups();
+  std::uint16_t events[protocol::input_image_max_events];
+  for (std::uint32_t i = 0; i < image_.event_count(group); ++i) {
+    events[i] = image_.event(group, i);
+  }
+  const npu::Result result = npu_.select_events(events, image_.event_count(group));
+  return result.ok() || fail("inputs", npu::code_name(result.code), result.found,
+                             " PMU events, the NPU counts ", result.expected);
+}
+
+bool Runner::set_input(std::uint32_t set, std::uint32_t index) {
+  const Bytes bytes = image_.input(set, index);
   Tensor* const tensor = method_.input(index);
-  if (tensor == nullptr || tensor->constant) {
+  const bool is_scalar =
+      tensor == nullptr && bytes.size == 0;  // it keeps the value that the program gives it
+  if (!is_scalar && (tensor == nullptr || tensor->constant)) {
     return fail("inputs", "not_a_tensor", "input ", index, " is not a tensor that can be written");
   }
-  if (tensor->byte_count() != bytes.size) {
-    return fail("inputs", "wrong_size", "input ", index, " of inference ", inference, " has ", bytes.size,
+  if (!is_scalar && tensor->byte_count() != bytes.size) {
+    return fail("inputs", "wrong_size", "input ", index, " of inference ", inference_, " has ", bytes.size,
                 " bytes, the method takes ", tensor->byte_count());
   }
-  if (tensor->data == nullptr) {  // the program plans no memory for it: the image's is as good
+  if (!is_scalar && !bind_input(*tensor, bytes)) {
+    return false;
+  }
+  records_.write(protocol::input, inference_, index, bytes.size, Crc32Digits{crc32(bytes.data, bytes.size)});
+  return true;
+}
+
+// An input that the program plans no memory for gets the image's.
+bool Runner::bind_input(Tensor& tensor, Bytes bytes) {
+  if (tensor.data == nullptr) {
     const Status status = method_.bind(
-        *tensor, {setup_.input_pool.data() + (bytes.data - setup_.input_pool.data()), bytes.size});
+        tensor, {setup_.input_pool.data() + (bytes.data - setup_.input_pool.data()), bytes.size});
     if (status != Status::ok) {
       return fail_method("inputs", status);
     }
   }
-  std::memmove(tensor->data, bytes.data, bytes.size);
-  records_.write(protocol::input, inference, index, bytes.size, Crc32Digits{crc32(bytes.data, bytes.size)});
+  std::memmove(tensor.data, bytes.data, bytes.size);
   return true;
 }
 
-bool Runner::send_output(std::uint32_t inference, std::uint32_t index) {
+// The bytes of an output are sent once, and again whenever they have changed since.
+bool Runner::report_output(std::uint32_t index, bool first) {
   const Tensor* const tensor = method_.output(index);
+  if (tensor == nullptr && setup_.files != nullptr) {  // as ExecuTorch's runner does: no file for it
+    ETHOSU_LOG_INFO("Output ", index, " is not a tensor.");
+    return true;
+  }
   if (tensor == nullptr || tensor->data == nullptr) {
     return fail("outputs", "not_a_tensor", "output ", index, " is not a tensor with planned memory");
   }
-  const auto* const data = static_cast<const std::uint8_t*>(tensor->data);
-  const std::size_t size = tensor->byte_count();
-  records_.write(protocol::output, inference, index, scalar_type_name(tensor->dtype),
-                 SizeList{tensor->sizes, tensor->rank}, size, Crc32Digits{crc32(data, size)});
-  for (std::size_t offset = 0; offset < size; offset += protocol::data_chunk_bytes) {
-    const std::size_t left = size - offset;
+  const Bytes bytes{static_cast<const std::uint8_t*>(tensor->data), tensor->byte_count()};
+  const std::uint32_t crc = crc32(bytes.data, bytes.size);
+  records_.write(protocol::output, inference_, index, scalar_type_name(tensor->dtype),
+                 SizeList{tensor->sizes, tensor->rank}, bytes.size, Crc32Digits{crc});
+  if (index < remembered_outputs) {
+    if (!first && sent_crcs_[index] == crc) {
+      return true;
+    }
+    sent_crcs_[index] = crc;
+  }
+  return send_output(index, bytes);
+}
+
+bool Runner::send_output(std::uint32_t index, Bytes bytes) {
+  if (setup_.files != nullptr) {
+    Failure failure;
+    return setup_.files->take_output(index, bytes, failure) || fail(failure);
+  }
+  for (std::size_t offset = 0; offset < bytes.size; offset += protocol::data_chunk_bytes) {
+    const std::size_t left = bytes.size - offset;
     const std::size_t chunk = left < protocol::data_chunk_bytes ? left : protocol::data_chunk_bytes;
-    records_.write(protocol::data, inference, index, offset, Base64{{data + offset, chunk}});
+    records_.write(protocol::data, inference_, index, offset, Base64{{bytes.data + offset, chunk}});
   }
   return true;
 }
@@ -203,6 +255,10 @@ bool Runner::fail(const char* stage, const char* code, const Pieces&... pieces) 
   records_.write(protocol::error, stage, code, detail.c_str());
   ETHOSU_LOG_ERROR(stage, ": ", code, ": ", detail.c_str());
   return false;
+}
+
+bool Runner::fail(const Failure& failure) {
+  return fail(failure.stage, failure.code, failure.detail.c_str());
 }
 
 // The delegate knows more of its own failures than the runtime does.

@@ -13,6 +13,34 @@
 
 namespace ethosu_sdk::app {
 
+// Why a run cannot begin or go on, for the `error` record.
+struct Failure {
+  const char* stage = nullptr;
+  const char* code = nullptr;
+  Text<200> detail;
+
+  // Always false, for `return failure.say(...)`.
+  template <typename... Pieces>
+  bool say(const char* stage_name, const char* code_name, const Pieces&... pieces) {
+    stage = stage_name;
+    code = code_name;
+    detail = {};
+    write_all(detail, pieces...);
+    return false;
+  }
+};
+
+// Files that take the place of an input image and of `data` records.
+class RunFiles {
+ public:
+  // Writes an input image for `method` into the input pool.
+  virtual bool provide_inputs(const runtime::Method& method, Failure& failure) = 0;
+  virtual bool take_output(std::uint32_t index, Bytes bytes, Failure& failure) = 0;
+
+ protected:
+  ~RunFiles() = default;
+};
+
 struct RunnerSetup {
   const char* firmware;  // name and version
   const char* method;
@@ -23,14 +51,18 @@ struct RunnerSetup {
   EthosUDelegate::Memory npu_memory;
   Span<const runtime::KernelEntry> kernels;
   Span<std::uint8_t> input_pool;
+  RunFiles* files;  // nullptr: inputs come as an image, outputs leave as records
 };
 
 class Runner final : private runtime::InstructionObserver, private JobObserver {
  public:
-  explicit Runner(const RunnerSetup& setup);
+  Runner() : delegate_(npu_, *this) {}
 
-  // Returns the run's exit code.
-  int run();
+  // First of all: the console, the clock, and a fault is reported from here on.
+  void open();
+  // Each returns the run's exit code: one run, or why none begins.
+  int run(const RunnerSetup& setup);
+  int refuse(const Failure& failure);
 
  private:
   bool run_stages();
@@ -38,9 +70,14 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   bool open_npu();
   bool load_method();
   bool open_inputs();
-  bool infer(std::uint32_t inference);
-  bool set_input(std::uint32_t inference, std::uint32_t index);
-  bool send_output(std::uint32_t inference, std::uint32_t index);
+  bool infer_all();
+  bool infer(std::uint32_t set, std::uint32_t repeat);
+  bool select_events(std::uint32_t repeat);
+  bool set_input(std::uint32_t set, std::uint32_t index);
+  bool bind_input(Tensor& tensor, Bytes bytes);
+  bool report_output(std::uint32_t index, bool first);
+  bool send_output(std::uint32_t index, Bytes bytes);
+  int finish(bool passed);
   void report_memory();
 
   void on_instruction(std::uint32_t index, const char* kind, const char* name) override;
@@ -49,18 +86,22 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   // Writes the `error` record; always false, for `return fail(...)`.
   template <typename... Pieces>
   bool fail(const char* stage, const char* code, const Pieces&... pieces);
+  bool fail(const Failure& failure);
   bool fail_method(const char* stage, Status status);
 
-  RunnerSetup setup_;
+  // Outputs beyond these are sent anew by every repeat.
+  static constexpr std::uint32_t remembered_outputs = 16;
+
+  RunnerSetup setup_{};
   Console console_;
   RecordWriter records_{console_};
   npu::Driver npu_;
   EthosUDelegate delegate_;
   runtime::Method method_;
   InputImage image_;
-  std::uint32_t inference_ = 0;
+  std::uint32_t inference_ = 0;  // the one that runs; the number of those that are done
   std::uint32_t delegate_calls_ = 0;
-  std::uint32_t inferences_done_ = 0;
+  std::uint32_t sent_crcs_[remembered_outputs] = {};  // of each output as it was last sent
 };
 
 }  // namespace ethosu_sdk::app

@@ -1,6 +1,11 @@
 #include "kernels/arguments.hpp"
 
 namespace ethosu_sdk::kernels {
+namespace {
+
+constexpr std::uint64_t max_partial = 0x7FFFFFFF;
+
+}  // namespace
 
 Arguments::Arguments(KernelContext& context, Span<Value* const> values, std::size_t schema_count)
     : context_(context), values_(values) {
@@ -28,6 +33,14 @@ const Value& Arguments::value(std::size_t index, ValueKind kind) {
 
 bool Arguments::is_none(std::size_t index) const {
   return !ok() || values_[index]->is(ValueKind::none);
+}
+
+bool Arguments::is_tensor(std::size_t index) const {
+  return ok() && values_[index]->is(ValueKind::tensor);
+}
+
+bool Arguments::is_integer(std::size_t index) const {
+  return ok() && values_[index]->is(ValueKind::integer);
 }
 
 const Tensor& Arguments::tensor(std::size_t index) {
@@ -96,23 +109,53 @@ ScalarType Arguments::scalar_type_or(std::size_t index, ScalarType fallback) {
   return static_cast<ScalarType>(number);
 }
 
-std::size_t Arguments::integers(std::size_t index, std::int64_t* items, std::size_t capacity) {
+const char* Arguments::text(std::size_t index) {
+  const Value& found = value(index, ValueKind::string);
+  return ok() ? found.string : "";
+}
+
+std::size_t Arguments::integer_count(std::size_t index) {
+  const Value& list = value(index, ValueKind::integer_list);
+  return ok() ? list.item_count : 0;
+}
+
+std::int64_t Arguments::list_integer(std::size_t index, std::size_t item) {
   const Value& list = value(index, ValueKind::integer_list);
   if (!ok()) {
     return 0;
   }
-  if (list.item_count > capacity) {
-    fail(Status::invalid_argument, "argument ", index, " has ", list.item_count, " items, at most ", capacity,
+  const Value& found = *list.values()[item];
+  if (!found.is(ValueKind::integer)) {
+    wrong_kind(index, "a list of integers", found);
+    return 0;
+  }
+  return found.integer;
+}
+
+std::size_t Arguments::integers(std::size_t index, std::int64_t* items, std::size_t capacity) {
+  const std::size_t count = integer_count(index);
+  if (count > capacity) {
+    fail(Status::invalid_argument, "argument ", index, " has ", count, " items, at most ", capacity,
          " make sense");
     return 0;
   }
+  for (std::size_t i = 0; i < count; ++i) {
+    items[i] = list_integer(index, i);
+  }
+  return ok() ? count : 0;
+}
+
+std::size_t Arguments::reals(std::size_t index, double* items, std::size_t capacity) {
+  const Value& list = value(index, ValueKind::real_list);
+  if (ok() && list.item_count > capacity) {
+    fail(Status::invalid_argument, "argument ", index, " has ", list.item_count, " items, at most ", capacity,
+         " make sense");
+  }
+  if (!ok()) {
+    return 0;
+  }
   for (std::uint32_t i = 0; i < list.item_count; ++i) {
-    const Value& item = *list.values()[i];
-    if (!item.is(ValueKind::integer)) {
-      wrong_kind(index, "a list of integers", item);
-      return 0;
-    }
-    items[i] = item.integer;
+    items[i] = list.reals()[i];
   }
   return list.item_count;
 }
@@ -133,6 +176,59 @@ const Tensor& Arguments::list_tensor(std::size_t index, std::size_t item) {
     return no_tensor_;
   }
   return *found.tensor;
+}
+
+Tensor& Arguments::list_output(std::size_t index, std::size_t item) {
+  const Value& list = value(index, ValueKind::tensor_list);
+  if (!ok()) {
+    return no_tensor_;
+  }
+  const Value& found = *list.values()[item];
+  if (!found.is(ValueKind::tensor)) {
+    wrong_kind(index, "a list of tensors", found);
+    return no_tensor_;
+  }
+  if (found.tensor->constant) {
+    fail(Status::invalid_argument, "output ", item, " is a constant");
+    return no_tensor_;
+  }
+  return *found.tensor;
+}
+
+std::size_t Arguments::optional_tensor_count(std::size_t index) {
+  if (ok() && values_[index]->is(ValueKind::tensor_list)) {
+    return values_[index]->item_count;
+  }
+  const Value& list = value(index, ValueKind::optional_tensor_list);
+  return ok() ? list.item_count : 0;
+}
+
+const Tensor* Arguments::optional_list_tensor(std::size_t index, std::size_t item) {
+  if (item >= optional_tensor_count(index) || !ok()) {
+    return nullptr;
+  }
+  const Value& found = *values_[index]->values()[item];
+  if (found.is(ValueKind::none)) {
+    return nullptr;
+  }
+  if (!found.is(ValueKind::tensor)) {
+    wrong_kind(index, "a list of tensors", found);
+    return nullptr;
+  }
+  return found.tensor;
+}
+
+Value& Arguments::result(std::size_t index) {
+  if (!ok()) {
+    return no_value_;
+  }
+  Value& found = *values_[index];
+  const bool is_number = found.is(ValueKind::none) || found.is(ValueKind::integer) ||
+                         found.is(ValueKind::boolean) || found.is(ValueKind::real);
+  if (!is_number) {
+    wrong_kind(index, "a number", found);
+  }
+  return is_number ? found : no_value_;
 }
 
 std::size_t Arguments::dim(std::size_t index, std::size_t rank) {
@@ -156,18 +252,21 @@ Status Arguments::resize(Tensor& output, const std::int32_t* sizes, std::size_t 
     return fail(Status::shape_mismatch, "the output has rank ", output.rank, ", the result ", rank);
   }
   std::uint64_t bytes = element_bytes(output.dtype);
+  std::uint64_t partial = 1;  // of sizes other than 0: what strides are made of
   bool same = true;
   for (std::size_t i = 0; i < rank; ++i) {
     const auto size = static_cast<std::uint64_t>(sizes[i] < 0 ? 0 : sizes[i]);
     same = same && sizes[i] == output.sizes[i];
     // Two factors below 2^32: no overflow. Bounded again in each step.
     bytes = bytes * size > output.capacity_bytes ? std::uint64_t{output.capacity_bytes} + 1 : bytes * size;
+    partial =
+        partial * (size == 0 ? 1 : size) > max_partial ? max_partial + 1 : partial * (size == 0 ? 1 : size);
     if (!same && (!output.resizable || sizes[i] < 0)) {
       return fail(Status::shape_mismatch, "size ", i, " of the output is ", output.sizes[i],
                   ", of the result ", sizes[i]);
     }
   }
-  if (!same && bytes > output.capacity_bytes) {
+  if (!same && (bytes > output.capacity_bytes || partial > max_partial)) {
     return fail(Status::shape_mismatch, "the result does not fit the output's ", output.capacity_bytes,
                 " bytes");
   }
@@ -199,6 +298,34 @@ Status Arguments::expect_contiguous(const Tensor& tensor, const char* what) {
 
 Status Arguments::unsupported_dtype(const Tensor& tensor) {
   return fail(Status::unsupported_argument, "this kernel does not compute ", scalar_type_name(tensor.dtype));
+}
+
+std::size_t read_view_sizes(Arguments& arguments, std::size_t index, const Tensor& input,
+                            std::int32_t (&sizes)[max_rank]) {
+  std::int64_t wanted[max_rank];
+  const std::size_t rank = arguments.integers(index, wanted, max_rank);
+  std::uint64_t known = 1;
+  std::size_t inferred = max_rank;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (wanted[i] == -1 && inferred == max_rank) {
+      inferred = i;
+      continue;
+    }
+    if (wanted[i] < 0 || wanted[i] > 0x7FFFFFFF) {
+      arguments.fail(Status::invalid_argument, "size ", i, " of the view is ", wanted[i]);
+      return 0;
+    }
+    sizes[i] = static_cast<std::int32_t>(wanted[i]);
+    known = known * static_cast<std::uint64_t>(wanted[i]) & 0xFFFFFFFFu;
+  }
+  if (inferred != max_rank) {
+    if (known == 0) {
+      arguments.fail(Status::invalid_argument, "size ", inferred, " of the view cannot be inferred");
+      return 0;
+    }
+    sizes[inferred] = static_cast<std::int32_t>(input.element_count() / known);
+  }
+  return rank;
 }
 
 }  // namespace ethosu_sdk::kernels

@@ -37,6 +37,8 @@ class Arguments {
   }
 
   bool is_none(std::size_t index) const;
+  bool is_tensor(std::size_t index) const;
+  bool is_integer(std::size_t index) const;
   const Tensor& tensor(std::size_t index);
   const Tensor* optional_tensor(std::size_t index);
   Tensor& output(std::size_t index);  // writable
@@ -46,12 +48,24 @@ class Arguments {
   double real(std::size_t index);  // integers too: PyTorch writes 1.0 as it likes
   Scalar scalar(std::size_t index);
   ScalarType scalar_type_or(std::size_t index, ScalarType fallback);
+  const char* text(std::size_t index);
 
   // The integers of a list, which must fit `capacity`; returns how many.
   std::size_t integers(std::size_t index, std::int64_t* items, std::size_t capacity);
+  std::size_t reals(std::size_t index, double* items, std::size_t capacity);
+  // One by one, for lists of any length; each item is checked at access.
+  std::size_t integer_count(std::size_t index);
+  std::int64_t list_integer(std::size_t index, std::size_t item);
   // Tensors of a list; each item is checked at access.
   std::size_t tensor_count(std::size_t index);
   const Tensor& list_tensor(std::size_t index, std::size_t item);
+  Tensor& list_output(std::size_t index, std::size_t item);  // writable
+  // Of optional tensors too; nullptr for none.
+  std::size_t optional_tensor_count(std::size_t index);
+  const Tensor* optional_list_tensor(std::size_t index, std::size_t item);
+
+  // The Value that receives a number: one that is no tensor, list or text.
+  Value& result(std::size_t index);
 
   // A dimension number of a tensor of `rank`, negative ones counted from the end. PyTorch lets a tensor
   // without dimensions have one.
@@ -77,6 +91,11 @@ class Arguments {
   Tensor no_tensor_;  // what a failed read returns
   Value no_value_;
 };
+
+// A list of sizes with one -1 at most, which becomes what the others leave of the tensor's elements. Returns
+// how many sizes.
+std::size_t read_view_sizes(Arguments& arguments, std::size_t index, const Tensor& input,
+                            std::int32_t (&sizes)[max_rank]);
 
 // Whether `value`, an integer out of a program, is one of Integer's values.
 template <typename Integer>

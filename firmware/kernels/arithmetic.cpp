@@ -1,4 +1,4 @@
-// aten::add, sub, mul and div, of two tensors and of a tensor and a number.
+// aten::add, sub, mul and div, of two tensors and of a tensor and a number; aten::rsub.
 #include <cstdint>
 
 #include "kernels/elementwise.hpp"
@@ -40,6 +40,12 @@ struct Subtract {
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute alpha) {
     return difference(left, multiply(alpha, right));
+  }
+};
+struct SubtractFrom {
+  template <typename Compute>
+  static Compute apply(Compute left, Compute right, Compute alpha) {
+    return difference(right, multiply(alpha, left));
   }
 };
 struct Multiply {
@@ -139,6 +145,11 @@ Status sub_out(KernelContext& context, Span<Value* const> values) {
 Status sub_scalar_out(KernelContext& context, Span<Value* const> values) {
   Arguments arguments(context, values, 4);
   return tensor_and_scalar<Subtract>(arguments, arguments.scalar(2), 3);
+}
+
+Status rsub_scalar_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 4);
+  return tensor_and_scalar<SubtractFrom>(arguments, arguments.scalar(2), 3);
 }
 
 Status mul_out(KernelContext& context, Span<Value* const> values) {

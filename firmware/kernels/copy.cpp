@@ -11,11 +11,12 @@ namespace {
 template <std::size_t Bytes>
 void copy_strided(const Tensor& input, std::size_t from, const Strides& from_strides, Tensor& output,
                   std::size_t to, const Strides& to_strides, const std::int32_t* sizes, std::size_t rank) {
-  const auto* const source = input.as<const std::uint8_t>() + from * Bytes;
-  auto* const destination = output.as<std::uint8_t>() + to * Bytes;
+  const auto* const source = input.as<const std::uint8_t>();
+  auto* const destination = output.as<std::uint8_t>();
   const Strides strides[] = {from_strides, to_strides};
+  // Sums of offsets wrap: a stride may be negative.
   walk(sizes, rank, strides, [=](const std::size_t(&at)[2]) {
-    std::memmove(destination + at[1] * Bytes, source + at[0] * Bytes, Bytes);
+    std::memmove(destination + (to + at[1]) * Bytes, source + (from + at[0]) * Bytes, Bytes);
   });
 }
 
@@ -44,6 +45,14 @@ void copy_elements(const Tensor& input, std::size_t from, const Strides& from_st
 
 void copy_to_all(const Tensor& input, std::size_t from, const Strides& strides, Tensor& output) {
   copy_elements(input, from, strides, output, 0, strides_of(output), output.sizes, output.rank);
+}
+
+void copy_all(const Tensor& input, Tensor& output) {
+  if (same_layout(input, output)) {
+    copy_bytes(input, output);
+  } else {
+    copy_to_all(input, 0, strides_of(input), output);
+  }
 }
 
 void copy_bytes(const Tensor& input, Tensor& output) {

@@ -13,8 +13,11 @@ namespace ethosu_sdk::kernels {
 void copy_elements(const Tensor& input, std::size_t from, const Strides& from_strides, Tensor& output,
                    std::size_t to, const Strides& to_strides, const std::int32_t* sizes, std::size_t rank);
 
-// The same for the whole of `output`.
+// The same for the whole of `output`, whose sizes the input has at `strides`.
 void copy_to_all(const Tensor& input, std::size_t from, const Strides& strides, Tensor& output);
+
+// The whole of `input` into `output` of the same shape and dtype, whatever their layouts.
+void copy_all(const Tensor& input, Tensor& output);
 
 // As many bytes as `output` has.
 void copy_bytes(const Tensor& input, Tensor& output);

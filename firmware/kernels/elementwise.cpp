@@ -12,19 +12,28 @@ Strides broadcast_strides(const Tensor& tensor, std::size_t rank) {
   return strides;
 }
 
-Status resize_to_broadcast(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output) {
-  const std::size_t rank = left.rank > right.rank ? left.rank : right.rank;
+Status resize_to_broadcast(Arguments& arguments, Span<const Tensor* const> inputs, Tensor& output) {
+  std::size_t rank = 0;
+  for (const Tensor* input : inputs) {
+    rank = input->rank > rank ? input->rank : rank;
+  }
   std::int32_t sizes[max_rank];
   for (std::size_t i = 0; i < rank; ++i) {
-    const std::int32_t from_left = i + left.rank < rank ? 1 : left.sizes[i + left.rank - rank];
-    const std::int32_t from_right = i + right.rank < rank ? 1 : right.sizes[i + right.rank - rank];
-    if (from_left != from_right && from_left != 1 && from_right != 1) {
-      return arguments.fail(Status::shape_mismatch, "sizes ", from_left, " and ", from_right,
-                            " do not broadcast");
+    sizes[i] = 1;
+    for (const Tensor* input : inputs) {
+      const std::int32_t size = i + input->rank < rank ? 1 : input->sizes[i + input->rank - rank];
+      if (size != 1 && sizes[i] != 1 && size != sizes[i]) {
+        return arguments.fail(Status::shape_mismatch, "sizes ", sizes[i], " and ", size, " do not broadcast");
+      }
+      sizes[i] = sizes[i] == 1 ? size : sizes[i];
     }
-    sizes[i] = from_left == 1 ? from_right : from_left;
   }
   return arguments.resize(output, sizes, rank);
+}
+
+Status resize_to_broadcast(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output) {
+  const Tensor* const inputs[] = {&left, &right};
+  return resize_to_broadcast(arguments, {inputs, 2}, output);
 }
 
 Status check_result_dtype(Arguments& arguments, ScalarType common, const Tensor& output) {

@@ -13,7 +13,8 @@ namespace ethosu_sdk::kernels {
 // Strides that let `tensor` follow a result of `rank` dimensions: 0 where it is repeated.
 Strides broadcast_strides(const Tensor& tensor, std::size_t rank);
 
-// Gives `output` the shape of both inputs broadcast against each other.
+// Gives `output` the shape of all inputs broadcast against each other.
+Status resize_to_broadcast(Arguments& arguments, Span<const Tensor* const> inputs, Tensor& output);
 Status resize_to_broadcast(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output);
 
 // `common` is what the operator computes in; its result must be storable in the output's dtype without a

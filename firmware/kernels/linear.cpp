@@ -1,4 +1,5 @@
-// aten::addmm and mm in float, each sum in the order of its index, as ExecuTorch's portable kernels.
+// aten::addmm, mm, bmm and linear in float, each sum in the order of its index, as ExecuTorch's portable
+// kernels.
 #include <cstddef>
 
 #include "kernels/dispatch.hpp"
@@ -111,6 +112,82 @@ Status mm_out(KernelContext& context, Span<Value* const> values) {
     });
   });
   return supported ? arguments.status() : arguments.unsupported_dtype(left);
+}
+
+Status bmm_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 3);
+  const Tensor& left = arguments.tensor(0);
+  const Tensor& right = arguments.tensor(1);
+  Tensor& output = arguments.output(2);
+  arguments.expect_dtype(right, left.dtype, "the second matrices");
+  arguments.expect_dtype(output, left.dtype, "the output");
+  if (!arguments.ok() || left.rank != 3 || right.rank != 3 || left.sizes[0] != right.sizes[0] ||
+      left.sizes[2] != right.sizes[1]) {
+    return arguments.fail(Status::shape_mismatch, "matrices that cannot be multiplied");
+  }
+  const std::int32_t sizes[] = {left.sizes[0], left.sizes[1], right.sizes[2]};
+  if (arguments.resize(output, sizes, 3) != Status::ok) {
+    return arguments.status();
+  }
+  const Strides by_left = strides_of(left);
+  const Strides by_right = strides_of(right);
+  const Strides to = strides_of(output);
+  const auto depth = static_cast<std::size_t>(left.sizes[2]);
+  const bool supported = for_float(left.dtype, [&](auto type) {
+    using Float = type_of<decltype(type)>;
+    walk_indices(sizes, 3, [&](const std::int32_t* at) {
+      const auto image = static_cast<std::size_t>(at[0]);
+      const Float* const row =
+          left.as<const Float>() + image * by_left.of[0] + static_cast<std::size_t>(at[1]) * by_left.of[1];
+      const Float* const column =
+          right.as<const Float>() + image * by_right.of[0] + static_cast<std::size_t>(at[2]) * by_right.of[2];
+      output.as<Float>()[offset_of(at, to, 3)] = dot(row, by_left.of[2], column, by_right.of[1], depth);
+    });
+  });
+  return supported ? arguments.status() : arguments.unsupported_dtype(left);
+}
+
+Status linear_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 4);  // input, weight, bias, out
+  const Tensor& input = arguments.tensor(0);
+  const Tensor& weight = arguments.tensor(1);
+  const Tensor* const bias = arguments.optional_tensor(2);
+  Tensor& output = arguments.output(3);
+  arguments.expect_dtype(weight, input.dtype, "the weights");
+  arguments.expect_dtype(output, input.dtype, "the output");
+  arguments.expect_contiguous(input, "the input");
+  arguments.expect_contiguous(output, "the output");
+  if (!arguments.ok() || weight.rank != 2 || input.rank == 0 ||
+      input.sizes[input.rank - 1] != weight.sizes[1]) {
+    return arguments.fail(Status::shape_mismatch, "weights that do not fit the input");
+  }
+  if (bias != nullptr) {
+    arguments.expect_dtype(*bias, input.dtype, "the bias");
+    if (arguments.ok() && (bias->rank != 1 || bias->sizes[0] != weight.sizes[0])) {
+      arguments.fail(Status::shape_mismatch, "the bias does not fit the output features");
+    }
+  }
+  std::int32_t sizes[max_rank] = {};
+  for (std::size_t i = 0; i < input.rank; ++i) {
+    sizes[i] = i + 1u == input.rank ? weight.sizes[0] : input.sizes[i];
+  }
+  if (arguments.resize(output, sizes, input.rank) != Status::ok) {
+    return arguments.status();
+  }
+  const Strides by_weight = strides_of(weight);
+  const auto depth = static_cast<std::size_t>(weight.sizes[1]);
+  const auto features = static_cast<std::size_t>(weight.sizes[0]);
+  const std::size_t count = output.element_count();
+  const bool supported = for_float(input.dtype, [&](auto type) {
+    using Float = type_of<decltype(type)>;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t feature = i % features;
+      const Float sum = dot(input.as<const Float>() + i / features * depth, 1,
+                            weight.as<const Float>() + feature * by_weight.of[0], by_weight.of[1], depth);
+      output.as<Float>()[i] = bias == nullptr ? sum : sum + bias->as<const Float>()[feature];
+    }
+  });
+  return supported ? arguments.status() : arguments.unsupported_dtype(input);
 }
 
 }  // namespace ethosu_sdk::kernels

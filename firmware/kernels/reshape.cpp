@@ -13,11 +13,7 @@ Status copy_between_layouts(Arguments& arguments, const Tensor& input, Tensor& o
   if (arguments.resize_like(output, input) != Status::ok) {
     return arguments.status();
   }
-  if (same_layout(input, output)) {
-    copy_bytes(input, output);
-  } else {
-    copy_to_all(input, 0, strides_of(input), output);
-  }
+  copy_all(input, output);
   return arguments.status();
 }
 
@@ -60,40 +56,17 @@ Status copy_reshaped(Arguments& arguments, const Tensor& input, Tensor& output, 
   return arguments.status();
 }
 
-// A size list with one -1 at most, which becomes what is left.
-std::size_t read_view_sizes(Arguments& arguments, std::size_t index, const Tensor& input,
-                            std::int32_t (&sizes)[max_rank]) {
-  std::int64_t wanted[max_rank];
-  const std::size_t rank = arguments.integers(index, wanted, max_rank);
-  std::uint64_t known = 1;
-  std::size_t inferred = max_rank;
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (wanted[i] == -1 && inferred == max_rank) {
-      inferred = i;
-      continue;
-    }
-    if (wanted[i] < 0 || wanted[i] > 0x7FFFFFFF) {
-      arguments.fail(Status::invalid_argument, "size ", i, " of the view is ", wanted[i]);
-      return 0;
-    }
-    sizes[i] = static_cast<std::int32_t>(wanted[i]);
-    known = known * static_cast<std::uint64_t>(wanted[i]) & 0xFFFFFFFFu;
-  }
-  if (inferred != max_rank) {
-    if (known == 0) {
-      arguments.fail(Status::invalid_argument, "size ", inferred, " of the view cannot be inferred");
-      return 0;
-    }
-    sizes[inferred] = static_cast<std::int32_t>(input.element_count() / known);
-  }
-  return rank;
-}
-
 }  // namespace
 
 Status clone_out(KernelContext& context, Span<Value* const> values) {
   Arguments arguments(context, values, 3);  // self, memory_format, out
   return copy_between_layouts(arguments, arguments.tensor(0), arguments.output(2));
+}
+
+// alias, detach and lift_fresh
+Status alias_copy_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 2);
+  return copy_between_layouts(arguments, arguments.tensor(0), arguments.output(1));
 }
 
 Status clone_dim_order_out(KernelContext& context, Span<Value* const> values) {
@@ -142,7 +115,22 @@ Status squeeze_copy_dims_out(KernelContext& context, Span<Value* const> values) 
   return copy_reshaped(arguments, input, arguments.output(2), sizes, rank);
 }
 
-// The output's dtype and dim_order say what to convert to.
+Status squeeze_copy_dim_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 3);
+  const Tensor& input = arguments.tensor(0);
+  const std::size_t dim = arguments.dim(1, input.rank);
+  std::int32_t sizes[max_rank] = {};
+  std::size_t rank = 0;
+  for (std::size_t i = 0; i < input.rank; ++i) {
+    if (i != dim || input.sizes[i] != 1) {
+      sizes[rank++] = input.sizes[i];
+    }
+  }
+  return copy_reshaped(arguments, input, arguments.output(2), sizes, rank);
+}
+
+// The output's dtype and dim_order say what to convert to. Also aten::_to_copy: self, non_blocking,
+// memory_format, out.
 Status to_dim_order_copy_out(KernelContext& context, Span<Value* const> values) {
   Arguments arguments(context, values, 4);  // self, non_blocking, dim_order, out
   const Tensor& input = arguments.tensor(0);

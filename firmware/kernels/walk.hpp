@@ -41,4 +41,29 @@ void walk(const std::int32_t* sizes, std::size_t rank, const Strides (&strides)[
   }
 }
 
+// Calls `function(index)` for every index tuple of `sizes`, the last dimension fastest.
+template <typename Function>
+void walk_indices(const std::int32_t* sizes, std::size_t rank, Function&& function) {
+  std::int32_t index[max_rank] = {};
+  const Strides strides[1];
+  walk(sizes, rank, strides, [&](const std::size_t(&)[1]) {
+    function(static_cast<const std::int32_t*>(index));
+    for (std::size_t dim = rank; dim-- > 0;) {
+      if (++index[dim] < sizes[dim]) {
+        return;
+      }
+      index[dim] = 0;
+    }
+  });
+}
+
+// The element at an index tuple.
+inline std::size_t offset_of(const std::int32_t* index, const Strides& strides, std::size_t rank) {
+  std::size_t offset = 0;
+  for (std::size_t dim = 0; dim < rank; ++dim) {
+    offset += static_cast<std::size_t>(index[dim]) * strides.of[dim];
+  }
+  return offset;
+}
+
 }  // namespace ethosu_sdk::kernels

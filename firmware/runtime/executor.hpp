@@ -22,7 +22,9 @@ class Executor {
   Status call_delegate(const schema::DelegateCall& call);
   Status jump_if_false(const schema::JumpFalseCall& jump);
   Status free_tensor(const schema::FreeCall& call);
-  Status gather_arguments(const flatbuffers::Vector<std::int32_t>* indices, Span<Value* const>& arguments);
+  // The first `checked` arguments must have memory.
+  Status gather_arguments(const flatbuffers::Vector<std::int32_t>* indices, std::uint32_t checked,
+                          Span<Value* const>& arguments);
   Status check_data(const Value& value, std::uint32_t argument);
   void report(const char* kind, const char* name);
 

@@ -158,28 +158,11 @@ Status MethodLoader::load_delegate(std::uint32_t index, Delegate* delegate) {
     return fail(Status::missing_delegate, "no backend '", backend, "'");
   }
   Span<const std::uint8_t> payload;
-  if (const Status status = delegate_payload(row, payload); status != Status::ok) {
+  if (const Status status = state_.file.payload(row, payload, error_); status != Status::ok) {
     return status;
   }
   const Status status = delegate->init(index, payload);
   return status == Status::ok ? status : fail(status, delegate->error_text());
-}
-
-Status MethodLoader::delegate_payload(const schema::BackendDelegate& row, Span<const std::uint8_t>& payload) {
-  if (row.processed() == nullptr) {
-    return fail(Status::bad_program, "it has no payload");
-  }
-  const std::uint32_t index = row.processed()->index();
-  if (row.processed()->location() == schema::DataLocation::SEGMENT) {
-    return state_.file.segment(index, payload, error_);
-  }
-  const auto* const inline_data = state_.file.program().backend_delegate_data();
-  if (row.processed()->location() != schema::DataLocation::INLINE || index >= length(inline_data)) {
-    return fail(Status::bad_program, "payload ", index, " does not exist");
-  }
-  const auto* const data = inline_data->Get(index)->data();
-  payload = {data == nullptr ? nullptr : data->Data(), length(data)};
-  return Status::ok;
 }
 
 }  // namespace ethosu_sdk::runtime

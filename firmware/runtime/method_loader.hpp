@@ -31,7 +31,6 @@ class MethodLoader {
   Status check_call(const char* what, std::int32_t callee, std::size_t callees,
                     const flatbuffers::Vector<std::int32_t>* arguments);
   Status load_delegate(std::uint32_t index, Delegate* delegate);
-  Status delegate_payload(const schema::BackendDelegate& row, Span<const std::uint8_t>& payload);
 
   MethodState& state_;
   const MemoryPlan& memory_;

@@ -148,6 +148,26 @@ Status ProgramFile::subsegment(const schema::SubsegmentOffsets* offsets, std::ui
   return Status::ok;
 }
 
+Status ProgramFile::payload(const schema::BackendDelegate& row, Span<const std::uint8_t>& bytes,
+                            ErrorText& reason) const {
+  if (row.processed() == nullptr) {
+    reason << "it has no payload";
+    return Status::bad_program;
+  }
+  const std::uint32_t index = row.processed()->index();
+  if (row.processed()->location() == schema::DataLocation::SEGMENT) {
+    return segment(index, bytes, reason);
+  }
+  const auto* const inline_data = program_->backend_delegate_data();
+  if (row.processed()->location() != schema::DataLocation::INLINE || index >= length(inline_data)) {
+    reason << "payload " << index << " does not exist";
+    return Status::bad_program;
+  }
+  const auto* const data = inline_data->Get(index)->data();
+  bytes = {data == nullptr ? nullptr : data->Data(), length(data)};
+  return Status::ok;
+}
+
 Status ProgramFile::named_data(const char* key, Span<const std::uint8_t>& bytes, ErrorText& reason) const {
   const auto* const rows = program_->named_data();
   for (std::uint32_t i = 0; i < length(rows); ++i) {

@@ -28,6 +28,10 @@ class ProgramFile {
   Status subsegment(const schema::SubsegmentOffsets* offsets, std::uint32_t index, std::size_t size,
                     Span<const std::uint8_t>& bytes, ErrorText& reason) const;
 
+  // The payload of a delegate.
+  Status payload(const schema::BackendDelegate& row, Span<const std::uint8_t>& bytes,
+                 ErrorText& reason) const;
+
   Status named_data(const char* key, Span<const std::uint8_t>& bytes, ErrorText& reason) const;
 
  private:

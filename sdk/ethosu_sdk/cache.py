@@ -2,27 +2,79 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 from ethosu_sdk import records
 from ethosu_sdk.errors import BuildError
 
 CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
+PREBUILT_VARIABLE = "ETHOSU_SDK_PREBUILT"
+_ELSEWHERE: ContextVar[Path | None] = ContextVar("cache folder", default=None)
+
+
+@contextlib.contextmanager
+def elsewhere(folder: Path) -> Iterator[None]:
+    """Keep the cache in `folder` while the block runs: nothing that was made before is found."""
+    token = _ELSEWHERE.set(folder)
+    try:
+        yield
+    finally:
+        _ELSEWHERE.reset(token)
 
 
 def directory(part: str) -> Path:
     """The cache folder for `part`, created: below $ETHOSU_SDK_CACHE, else the user's cache (XDG base
-    directory specification). BuildError when it cannot be made or written."""
-    root = os.environ.get(CACHE_VARIABLE)
-    if root is None:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        root = str(Path(base) / "ethosu-sdk")
+    directory specification). It starts as a copy of what :func:`prebuilt` has. BuildError when it cannot be
+    made or written."""
+    folder, source = _folder(part), prebuilt(part)
     hint = f"set {CACHE_VARIABLE} to a folder that can be written"
     try:
-        folder = records.make_directory(Path(root).absolute() / part)
+        if source is not None and not folder.exists():
+            _copy(source, folder)
+        records.make_directory(folder)
     except BuildError as error:
         raise BuildError(error.message, hint) from error
     if not os.access(folder, os.W_OK):
         raise BuildError(f"the cache folder {folder} cannot be written", hint)
     return folder
+
+
+def prebuilt(part: str) -> Path | None:
+    """What came with the installation for `part` of this cache, never to be written; None when nothing did.
+
+    A container image carries it below $ETHOSU_SDK_PREBUILT, at the full path of the cache that it was made in:
+    CMake's trees hold absolute paths and are of no use in another place.
+    """
+    root = os.environ.get(PREBUILT_VARIABLE)
+    folder = Path(root) / _folder(part).relative_to("/") if root else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def _folder(part: str) -> Path:
+    chosen = _ELSEWHERE.get()
+    root = str(chosen) if chosen is not None else os.environ.get(CACHE_VARIABLE)
+    if root is None:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        root = str(Path(base) / "ethosu-sdk")
+    return Path(root).absolute() / part
+
+
+def _copy(source: Path, folder: Path) -> None:
+    """Copy `source` so that `folder` appears at once: another process may do the same."""
+    records.make_directory(folder.parent)
+    with records.locked(folder.parent):
+        if folder.exists():
+            return
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
+        try:
+            shutil.copytree(source, temporary)
+            temporary.rename(folder)
+        except OSError as error:
+            raise BuildError(f"cannot copy {source} to {folder}: {error.strerror}") from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)

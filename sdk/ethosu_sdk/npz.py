@@ -13,8 +13,9 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 
@@ -134,6 +135,30 @@ def read_npz(path: Path) -> dict[str, Array]:
         return {name: archive.load(entry) for name, entry in archive.entries.items()}
 
 
+class RowReader:
+    """An `.npz` whose arrays are read row by row along their leading axes. Made by :func:`open_rows`."""
+
+    def __init__(self, archive: _Archive) -> None:
+        self._archive = archive
+        self.arrays = {name: (entry.dtype, entry.shape) for name, entry in archive.entries.items()}
+
+    def rows(self, name: str) -> Iterator[Array]:
+        """The rows of the array `name`, which has at least one axis; only one is in memory at a time, unless the
+        array is in Fortran order. InputError for damage, at the row where it shows."""
+        return self._archive.rows(self._archive.entries[name])
+
+    def read(self, name: str) -> Array:
+        """The whole array `name`."""
+        return self._archive.load(self._archive.entries[name])
+
+
+@contextmanager
+def open_rows(path: Path) -> Iterator[RowReader]:
+    """`path`, whatever its size, for reading in rows. InputError as :func:`read_npz` raises."""
+    with _Archive(path, bounded=False) as archive:
+        yield RowReader(archive)
+
+
 def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write `arrays` under their names, atomically; equal arrays give equal bytes. Nothing is compressed."""
     for name, array in arrays.items():
@@ -220,8 +245,9 @@ def _shaped(data: bytes, entry: _Entry) -> Array:
 class _Archive:
     """An open `.npz` whose entries and headers were checked; data is read by :meth:`load` only."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, bounded: bool = True) -> None:
         self.path = path
+        self._bounded = bounded
         self.entries: dict[str, _Entry] = {}
         if not self._guard(path.is_file):
             raise InputError(f"there is no file {path}", "give a .npz file, as numpy.savez writes it")
@@ -259,7 +285,7 @@ class _Archive:
             if name == info.filename or name in self.entries:
                 raise self._bad(info.filename, "is no .npy file or appears twice")
             total += info.file_size
-            if total > _MAX_TOTAL_BYTES:
+            if self._bounded and total > _MAX_TOTAL_BYTES:
                 raise InputError(
                     f"{self.path} holds more than {_MAX_TOTAL_BYTES >> 20} MiB of data",
                     "run the inferences in several parts",
@@ -310,12 +336,28 @@ class _Archive:
 
     def load(self, entry: _Entry) -> Array:
         """The values of `entry`, in the machine's byte order and C order."""
-        data = self._guard(lambda: self._read_data(entry))
+        return self._checked(self._guard(lambda: self._read_data(entry)), entry)
+
+    def _checked(self, data: bytes, entry: _Entry) -> Array:
         if len(data) != entry.nbytes:
             raise self._bad(entry.info.filename, f"ends after {len(data)} of {entry.nbytes} bytes")
         if entry.dtype.kind == "b" and data and max(data) > 1:
             raise self._bad(entry.info.filename, "holds bytes other than 0 and 1 as bool")
         return self._guard(lambda: _shaped(data, entry))
+
+    def rows(self, entry: _Entry) -> Iterator[Array]:
+        """The rows of `entry` as :meth:`load` would give them."""
+        if entry.fortran and len(entry.shape) > 1:
+            if entry.nbytes > _MAX_TOTAL_BYTES:
+                raise self._bad(entry.info.filename, "is in Fortran order, and too large for that")
+            yield from self.load(entry)
+            return
+        row = replace(entry, shape=entry.shape[1:])
+        with self._guard(lambda: self._zip.open(entry.info)) as stream:
+            self._guard(lambda: stream.read(entry.offset))
+            for _ in range(entry.shape[0]):
+                yield self._checked(self._guard(lambda: stream.read(row.nbytes)), row)
+            self._guard(lambda: stream.read(1))  # reading to the end also compares the checksum
 
     def _read_data(self, entry: _Entry) -> bytes:
         with self._zip.open(entry.info) as stream:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -43,6 +42,8 @@ def tool() -> Record:
 
 def package_version(name: str) -> str | None:
     """The installed version of the Python distribution `name`, read from its metadata; None when absent."""
+    import importlib.metadata  # slow to import, and the FVP launchers, which must start fast, need no versions
+
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

@@ -47,9 +47,10 @@ def make_directory(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BuildError(
-            f"cannot create the folder {path}: {error.strerror}", "choose another with -o"
-        ) from error
+        hint = "choose another with -o"
+        if isinstance(error, PermissionError):
+            hint += "; in a container, be the folder's owner: docker run --user \"$(id -u):$(id -g)\""
+        raise BuildError(f"cannot create the folder {path}: {error.strerror}", hint) from error
     return path
 
 
@@ -117,10 +118,20 @@ def comparable(record: Mapping[str, Any]) -> Record:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Keep `directory` for this process while the block runs; others wait for it."""
+    """Keep `directory` for this process while the block runs; others wait for it.
+
+    BuildError when the folder takes no lock: it is read-only, or its disk is full.
+    """
     make_directory(directory)
-    with (directory / ".lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as stack:
+        try:
+            stream = stack.enter_context((directory / ".lock").open("w"))
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        except OSError as error:
+            raise BuildError(
+                f"cannot lock the folder {directory}: {error.strerror}",
+                "make it writable, free some space, or choose another with -o (the cache's: ETHOSU_SDK_CACHE)",
+            ) from error
         try:
             yield
         finally:

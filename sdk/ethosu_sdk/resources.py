@@ -27,6 +27,12 @@ def directory(name: str) -> Path:
     raise ToolError(f"this installation of ethosu-sdk lacks its '{name}' folder", "install it again")
 
 
+def file(name: str) -> Path | None:
+    """The file `name` of the repository's root that an installation carries too, or None."""
+    candidates = (PACKAGE_ROOT.parents[1] / name, PACKAGE_ROOT / "_data" / name)
+    return next((path for path in candidates if path.is_file()), None)
+
+
 def repository() -> Path | None:
     """The checkout that this package runs from, or None for an installed wheel."""
     root = PACKAGE_ROOT.parents[1]

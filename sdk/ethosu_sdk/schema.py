@@ -119,6 +119,80 @@ def _npu_calls_have_cycles(record: Record) -> list[str]:
     return []
 
 
+_DISTANCES = ("sqnr_db", "cosine", "max_abs_error", "lsb_histogram")
+
+
+def _status_follows_accuracy(record: Record) -> list[str]:
+    verdict = record.get("accuracy", {}).get("verdict", {"status": "pass", "checks": []})
+    missed = any(row["status"] == "fail" for row in verdict["checks"])
+    expected = "fail" if missed else "pass"
+    if verdict["status"] != expected or record["status"] != expected:
+        return [f"the thresholds say '{expected}', the record says '{record['status']}'"]
+    return []
+
+
+def _figures_are_known_or_explained(record: Record) -> list[str]:
+    """Each pair has every figure, or the reason why it has not. Labels have a top-1 alone."""
+    explained = {row["path"] for row in record["unavailable"]}
+    found = []
+    for number, row in enumerate(record.get("accuracy", {}).get("pairs", ())):
+        for name in ("top1", *(_DISTANCES if row["reference"] != "labels" else ())):
+            if name not in row and f"/accuracy/pairs/{number}/{name}" not in explained:
+                found.append(f"pair {number} has neither {name} nor a reason")
+        if row["reference"] == row["candidate"]:
+            found.append(f"pair {number} compares '{row['reference']}' with itself")
+    return found
+
+
+def _repeats_count_what_changed(record: Record) -> list[str]:
+    """Outputs that changed between repeats cannot be part of a pass."""
+    repeats = record.get("repeats")
+    if repeats is None:
+        return []
+    found = [
+        f"{name} agree: {repeats[name]['agree']}, but {repeats[name]['changed']} changed"
+        for name in ("outputs", "counters")
+        if repeats[name]["agree"] != (repeats[name]["changed"] == 0)
+    ]
+    if not repeats["outputs"]["agree"] and record["status"] == "pass":
+        found.append("outputs changed between repeats, but the record says 'pass'")
+    return found
+
+
+def _groups_hold_every_counter(record: Record) -> list[str]:
+    """Either all counters were read together, or each says in which group."""
+    npu = record.get("npu", {"counters": []})
+    groups = [row["group"] for row in npu.get("groups", ())]
+    found = []
+    if groups != list(range(len(groups))) or bool(groups) != ("groups_agree" in npu):
+        found.append("groups of events are not numbered 0, 1, 2 …, or groups_agree is missing")
+    for row in npu["counters"]:
+        if row.get("group", -1) not in (groups or [-1]):
+            found.append(f"{row['event']} is in group {row.get('group')} of {len(groups)}")
+    return found
+
+
+def _status_follows_the_log(record: Record) -> list[str]:
+    expected = "fail" if record["failures"] else "pass" if record["complete"] else "incomplete"
+    if record["status"] != expected:
+        return [f"the log says '{expected}', the record says '{record['status']}'"]
+    return []
+
+
+def _status_follows_differences(record: Record) -> list[str]:
+    expected = "fail" if any(row["status"] == "differs" for row in record["checks"]) else "pass"
+    if record["status"] != expected:
+        return [f"the checks say '{expected}', the record says '{record['status']}'"]
+    return []
+
+
+def _status_follows_tools(record: Record) -> list[str]:
+    expected = "fail" if any(row["required"] and row["status"] != "found" for row in record["checks"]) else "pass"
+    if record["status"] != expected:
+        return [f"the tools say '{expected}', the record says '{record['status']}'"]
+    return []
+
+
 RULES: dict[str, tuple[Rule, ...]] = {
     "run-result/1": (
         _status_follows_checks,
@@ -126,7 +200,16 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _use_fits_size,
         _unavailable_is_absent,
         _npu_calls_have_cycles,
+        _repeats_count_what_changed,
+        _groups_hold_every_counter,
     ),
+    "log-result/1": (_status_follows_the_log, _unavailable_is_absent),
     "build-result/1": (_use_fits_size, _unavailable_is_absent),
-    "compile-result/1": (_unavailable_is_absent,),
+    "compile-result/1": (
+        _unavailable_is_absent,
+        _status_follows_accuracy,
+        _figures_are_known_or_explained,
+    ),
+    "doctor-report/1": (_status_follows_tools,),
+    "verify-result/1": (_status_follows_differences,),
 }

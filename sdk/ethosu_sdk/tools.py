@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import shutil
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from ethosu_sdk.errors import SdkError, ToolError
 
 Status = Literal["found", "missing", "too old", "broken"]
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
-_TIMEOUT_S = 20.0
+_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Tool:
     needed_for: str
     optional: bool
     fix: str
+    debian: str = ""  # the Debian package of a program
+    from_system: bool = False  # not the one that a Python package put beside this interpreter
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ def table() -> dict[str, Tool]:
             needed_for=row["needed_for"],
             optional=row.get("optional", False),
             fix=row["fix"],
+            debian=row.get("debian", ""),
+            from_system=row.get("from_system", False),
         )
         for kind in ("programs", "packages")
         for name, row in data[kind].items()
@@ -81,8 +87,15 @@ def _probe_package(tool: Tool) -> Found:
     return Found(tool, "found" if same else "broken", version, detail=detail)
 
 
+def _system_path() -> str:
+    """PATH without the folder of this interpreter's environment, whether that is activated or not."""
+    ours = (Path(sys.prefix) / "bin").resolve()
+    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(part for part in parts if part and Path(part).resolve() != ours)
+
+
 def _probe_program(tool: Tool) -> Found:
-    where = shutil.which(tool.name)
+    where = shutil.which(tool.name, path=_system_path() if tool.from_system else None)
     if where is None:
         return Found(tool, "missing")
     path = Path(where)

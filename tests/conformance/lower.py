@@ -89,13 +89,9 @@ def quantized(program: Any, case: Case, spec: Any) -> Any:
     """The quantised module of a float program."""
     samples = [inputs(case, seed) for seed in range(_CALIBRATION_SAMPLES)]
     if case.quantize == BRANCHES:
-        from executorch.backends.arm import quantizer as arm
-
-        quantizer = arm.EthosUQuantizer(spec)
-        quantizer.set_global(arm.get_symmetric_quantization_config(is_per_channel=True))
         # Each sign of the sum takes another branch: all of them see calibration samples.
         samples += [tuple(sign * value for value in samples[0]) for sign in (-1, 0)]
-        return quantizer._quantize_with_submodules(program.module(check_guards=False), samples)
+        return lowering.quantize_branches(program, spec, "int8", samples)
     prepared = lowering.prepare(program, spec, case.quantize)
     for sample in samples:
         prepared(*sample)
@@ -109,12 +105,9 @@ def tosa_graphs(case: Case, target: str) -> list[bytes]:
     torch.manual_seed(7)
     example = inputs(case, 0)
     spec = lowering.compile_spec(parse_target(target))
-    branches = (
-        case.quantize == BRANCHES
-    )  # only the strict mode of export keeps the marks of quantised branches
-    program = torch.export.export(case.make(torch).eval(), example, strict=branches)
+    program = lowering.export(case.make(torch).eval(), example)
     if case.quantize != "none":
-        program = torch.export.export(quantized(program, case, spec), example, strict=branches)
+        program = lowering.export(quantized(program, case, spec), example)
     with captured_graphs() as graphs:
         lowering.lower(program, spec)
     return graphs

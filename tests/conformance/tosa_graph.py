@@ -92,8 +92,8 @@ _ATTRIBUTE_NAMES = {"ARGMAX": "ArgMax", "MATMUL": "MatMul", "INTDIV": "IntDiv"}
 
 def input_dtypes(tosa: bytes) -> list[str]:
     """TOSA's names of the types of a graph's inputs, in its order."""
-    from tosa.DType import DType  # type: ignore[import-untyped]
-    from tosa.TosaGraph import TosaGraph  # type: ignore[import-untyped]
+    from tosa.DType import DType
+    from tosa.TosaGraph import TosaGraph
 
     names = {value: name for name, value in vars(DType).items() if isinstance(value, int)}
     block = TosaGraph.GetRootAs(tosa, 0).Regions(0).Blocks(0)

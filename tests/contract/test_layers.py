@@ -11,13 +11,25 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "sdk" / "ethosu_sdk"
 FIRMWARE = ROOT / "firmware"
 
-BASE = {"errors", "records", "resources", "cache"}
-FACTS = {"proc", "provenance", "schema", "targets", "tools", "pte", "vela_blocks", "npz"}
+BASE = {"errors", "records", "resources", "cache", "user_data"}
+FACTS = {
+    "proc",
+    "provenance",
+    "schema",
+    "targets",
+    "tools",
+    "toolchain_lock",
+    "pte",
+    "vela_blocks",
+    "npz",
+    "error_catalogue",
+}
 WORKERS = {"aot", "firmware_build", "simulators", "report"}
 
 # Unit → the units of the package it may import. A unit is a module or sub-package directly under ethosu_sdk.
 ALLOWED: dict[str, set[str]] = {
     "cli": {"commands", *FACTS, *BASE},
+    "fvp_launcher": {"simulators", *FACTS, *BASE},  # the other front door, for scripts that call Arm's FVPs
     "commands": {*WORKERS, "npu", *FACTS, *BASE},  # `inspect --commands` disassembles with npu's decoder
     **dict.fromkeys(WORKERS, FACTS | BASE),
     "simulators": {"npu", *FACTS, *BASE},
@@ -27,7 +39,20 @@ ALLOWED: dict[str, set[str]] = {
     "tools": {"proc", "provenance", *BASE},
     "npz": {"pte", *BASE},
     "pte": {"vela_blocks", "targets", *BASE},
-    **dict.fromkeys(("schema", "targets", "vela_blocks", "records", "resources", "cache"), BASE),
+    **dict.fromkeys(
+        (
+            "schema",
+            "targets",
+            "error_catalogue",
+            "toolchain_lock",
+            "vela_blocks",
+            "records",
+            "resources",
+            "cache",
+            "user_data",
+        ),
+        BASE,
+    ),
     "errors": set(),
 }
 # What the NPU model may import beside the package: NumPy and Vela's weight decoder.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import firmware_build, proc, resources
-from ethosu_sdk.firmware_build import firmware
+from ethosu_sdk.firmware_build import firmware, resident
 from ethosu_sdk.report import protocol, uart
 
 FIRMWARE = resources.directory("firmware")
@@ -29,6 +29,10 @@ CONSTANTS: dict[str, int | str] = {
     "input_image_header_bytes": protocol.INPUT_IMAGE_HEADER_BYTES,
     "input_image_alignment": protocol.INPUT_IMAGE_ALIGNMENT,
     "input_image_max_events": protocol.INPUT_IMAGE_MAX_EVENTS,
+    "input_image_max_event_groups": protocol.INPUT_IMAGE_MAX_EVENT_GROUPS,
+    "input_image_event_groups_at": protocol.INPUT_IMAGE_EVENT_GROUPS_AT,
+    "program_header_magic": protocol.PROGRAM_HEADER_MAGIC,
+    "program_header_version": protocol.PROGRAM_HEADER_VERSION,
     "status_ok": "ok",
     "status_error": "error",
 }
@@ -74,10 +78,18 @@ def test_the_image_is_found_by_the_same_name() -> None:
     assert f'ETHOSU_POOL("{protocol.INPUT_IMAGE_SYMBOL}")' in pools
 
 
+def test_the_resident_firmware_has_the_symbols_that_the_host_looks_for() -> None:
+    text = (FIRMWARE / "app" / "resident" / "main.cpp").read_text(encoding="utf-8")
+    names = (protocol.INPUT_IMAGE_SYMBOL, protocol.PROGRAM_HEADER_SYMBOL, protocol.PROGRAM_MEMORY_SYMBOL)
+    assert set(resident.SYMBOLS) == set(names)
+    for name in names:
+        assert f"std::uint8_t {name}[" in text
+
+
 @pytest.mark.parametrize("name", firmware_build.BOARDS)
 def test_boards_call_themselves_what_the_host_expects(name: str) -> None:
-    board = FIRMWARE / "board" / name
-    assert any(f'return "{name}";' in path.read_text(encoding="utf-8") for path in board.glob("*.cpp"))
+    header = (FIRMWARE / "board" / name / "memory_map.hpp").read_text(encoding="utf-8")
+    assert f'constexpr char name[] = "{name}";' in header
 
 
 @pytest.mark.toolchain

@@ -175,7 +175,7 @@ def test_same_bytes_from_two_processes_and_nothing_printed(
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(compile_in, range(len(folders))))
     for result in results:
-        assert result.stdout == "".join(f"stage {name}\n" for name in STAGES)
+        assert result.stdout == "".join(f"stage {name}\n" for name in STAGES if name != "evaluate")
         assert result.stderr == ""
     first, second = (
         {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "compile.log"}

@@ -23,9 +23,10 @@ PTE = ROOT / "tests" / "golden" / "pte" / "softmax.pte"
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
 RUNNER = "app/runner.cpp"
-INFER = "  inference_ = inference;\n"
-OUTPUT_START = "  records_.write(protocol::output, inference, index,"
-OUTPUT_PIECE = "    const std::size_t left = size - offset;\n"
+INFER = "  delegate_calls_ = 0;\n"
+OUTPUT_BYTES = "  const Bytes bytes{static_cast<const std::uint8_t*>(tensor->data), tensor->byte_count()};\n"
+OUTPUT_START = "  records_.write(protocol::output, inference_, index,"
+OUTPUT_PIECE = "    const std::size_t left = bytes.size - offset;\n"
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,8 @@ def test_an_output_bit_changed_before_its_crc_misses_the_verdict(workshop: Works
     shutil.copyfile(workshop.folder / "out" / "outputs.npz", outputs)
     workshop.change(
         RUNNER,
-        OUTPUT_START,
-        f"  static_cast<std::uint8_t*>(method_.output(index)->data)[0] ^= 1;\n{OUTPUT_START}",
+        OUTPUT_BYTES,
+        f"  static_cast<std::uint8_t*>(tensor->data)[0] ^= 1;\n{OUTPUT_BYTES}",
     )
     outcome = workshop.run("--expect", outputs)
     assert_caught(outcome, workshop, 7, "1 of", "differ")
@@ -119,7 +120,9 @@ def test_an_output_bit_changed_before_its_crc_misses_the_verdict(workshop: Works
 
 
 def test_an_output_bit_changed_after_its_crc_is_a_broken_protocol(workshop: Workshop) -> None:
-    workshop.change(RUNNER, OUTPUT_PIECE, f"{OUTPUT_PIECE}    const_cast<std::uint8_t*>(data)[0] ^= 1;\n")
+    workshop.change(
+        RUNNER, OUTPUT_PIECE, f"{OUTPUT_PIECE}    const_cast<std::uint8_t*>(bytes.data)[0] ^= 1;\n"
+    )
     assert_caught(workshop.run(), workshop, 6, "CRC of output 0")
 
 

@@ -199,9 +199,9 @@ def test_short_input_is_refused(interpreter: Interpreter) -> None:
 
 
 def test_missing_kernel_is_named(interpreter: Interpreter) -> None:
-    case = Case(lambda torch, x: torch.erf(x), (floats(3),))
+    case = Case(lambda torch, x: torch.nn.functional.pdist(x), (floats(3, 2),))
     run = interpreter.run(lower({"forward": [case]}), "forward", case.inputs)
-    assert (run.status, run.reason) == ("missing_kernel", "load: no kernel for aten::erf.out")
+    assert (run.status, run.reason) == ("missing_kernel", "load: no kernel for aten::_pdist_forward.out")
 
 
 def _stand_in(payload_byte: int, instruction: int, *inputs: Array) -> Array:

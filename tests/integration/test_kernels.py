@@ -6,10 +6,8 @@ none, the test says what is compared instead.
 
 from __future__ import annotations
 
-import itertools
 import re
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +17,15 @@ import pytest
 from ethosu_sdk import pte
 from tests.integration.cli import sdk
 from tests.interpreter_cases import QUANTIZATIONS, exact_cases, floats, integers, number_cases, special_floats
+from tests.interpreter_lowered import Lowered, Pairs, by_case
 from tests.interpreter_models import Array, Case, HostRuntime, edge_program, lower, lowering, stored_inputs
 from tests.interpreter_runner import FIRMWARE, Interpreter, build_runner, same_bits
+from tests.kernel_cases.programs import lowered_group
 
 pytestmark = pytest.mark.torch
 
 EXACT = exact_cases()
 NUMBERS = number_cases()
-
-Pairs = dict[str, list[tuple[Array, Array]]]
-
-
-def _by_case(cases: dict[str, Case], found: Sequence[Array], expected: Sequence[Array]) -> Pairs:
-    """Each case's outputs, beside those of the oracle."""
-    pairs = list(zip(found, expected, strict=True))
-    ends = list(itertools.accumulate(case.outputs for case in cases.values()))
-    assert ends[-1] == len(pairs)
-    return {
-        name: pairs[end - case.outputs : end] for (name, case), end in zip(cases.items(), ends, strict=True)
-    }
-
-
-class Lowered:
-    """One program whose method computes all cases, and what the two runtimes make of it."""
-
-    def __init__(self, cases: dict[str, Case], interpreter: Interpreter, *, dim_order: bool = True) -> None:
-        self.inputs = stored_inputs(list(cases.values()))
-        self.program = lower({"forward": list(cases.values())}, dim_order=dim_order)
-        self.called = set(pte.parse(self.program).plan().called_operators())
-        self.expected = HostRuntime(self.program).run("forward", list(cases.values()))
-        run = interpreter.run(self.program, "forward", self.inputs)
-        assert run.status == "ok", run.reason
-        self.pairs = _by_case(cases, run.outputs, self.expected)
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +34,23 @@ def interpreter(shared_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="module")
-def exact(interpreter: Interpreter) -> Lowered:
-    return Lowered(EXACT, interpreter)
+def exact() -> Lowered:
+    return lowered_group("exact")
 
 
 @pytest.fixture(scope="module")
-def numbers(interpreter: Interpreter) -> Lowered:
-    return Lowered(NUMBERS, interpreter, dim_order=False)
+def numbers() -> Lowered:
+    return lowered_group("numbers")
+
+
+@pytest.fixture(scope="module")
+def exact_pairs(exact: Lowered, interpreter: Interpreter) -> Pairs:
+    return exact.pairs(interpreter)
+
+
+@pytest.fixture(scope="module")
+def number_pairs(numbers: Lowered, interpreter: Interpreter) -> Pairs:
+    return numbers.pairs(interpreter)
 
 
 def _check(pairs: list[tuple[Array, Array]]) -> None:
@@ -87,13 +72,13 @@ def test_the_oracle_can_disagree() -> None:
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_equals_host_runtime(exact: Lowered, name: str) -> None:
-    _check(exact.pairs[name])
+def test_equals_host_runtime(exact_pairs: Pairs, name: str) -> None:
+    _check(exact_pairs[name])
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_operators_with_numbers_equal_host_runtime(numbers: Lowered, name: str) -> None:
-    _check(numbers.pairs[name])
+def test_operators_with_numbers_equal_host_runtime(number_pairs: Pairs, name: str) -> None:
+    _check(number_pairs[name])
 
 
 @pytest.mark.qemu
@@ -107,18 +92,9 @@ def test_equals_host_runtime_on_cortex_m55(exact: Lowered, tmp_path: Path) -> No
     assert outcome.code == 0, outcome.err
     with numpy.load(tmp_path / "out" / "outputs.npz") as outputs:
         found = [outputs[f"output{i}"] for i in range(len(exact.expected))]
-    pairs = _by_case(EXACT, found, exact.expected)
+    pairs = by_case(EXACT, found, exact.expected)
     unlike = [name for name in EXACT if not all(same_bits(*pair) for pair in pairs[name])]
     assert unlike == []
-
-
-def test_every_kernel_is_called(exact: Lowered, numbers: Lowered) -> None:
-    """Each operator of the manifest is computed by some case above or in the tests below."""
-    below = {"cortex_m::quantize_per_tensor.out", "cortex_m::dequantize_per_tensor.out"}
-    below |= {"aten::mm.out", "aten::div.Scalar_out"}
-    below |= {"aten::copy_"}  # mutable buffers: test_interpreter.py
-    manifest = tomllib.loads((FIRMWARE / "kernels" / "kernels.toml").read_text(encoding="utf-8"))
-    assert {row["operator"] for row in manifest["kernel"]} - exact.called - numbers.called == below
 
 
 def test_every_manifest_row_names_a_declared_function() -> None:
@@ -213,11 +189,3 @@ def test_cortex_m_operators_equal_their_twins(
     run = interpreter.run(program, "forward", case.inputs)
     assert run.status == "ok", run.reason
     assert all(same_bits(found, wanted) for found, wanted in zip(run.outputs, expected, strict=True))
-
-
-def test_transposed_convolution_is_refused(interpreter: Interpreter) -> None:
-    function = lambda torch, x, w: torch.nn.functional.conv_transpose2d(x, w)  # noqa: E731
-    case = Case(function, (floats(1, 3, 5, 5), floats(3, 2, 3, 3)))
-    run = interpreter.run(lower({"forward": [case]}), "forward", case.inputs)
-    assert run.status == "unsupported_argument"
-    assert "aten::convolution.out: a transposed convolution" in run.reason

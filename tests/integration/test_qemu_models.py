@@ -178,14 +178,15 @@ def simulate(
     built = firmware_build.build(
         compiled.pte,
         records.make_directory(folder / "build"),
-        inferences=len(inferences),
-        fast_scratch_bytes=compiled.fast_scratch_bytes,
+        firmware_build.BuildOptions(
+            simulator="qemu", inferences=len(inferences), fast_scratch_bytes=compiled.fast_scratch_bytes
+        ),
     )
     raw = tuple(tuple(array.tobytes() for array in row) for row in inferences)
     symbol = built.symbols["input_image"]
     fields: dict[str, Any] = {
         "elf": built.elf,
-        "images": ((symbol.address, input_image.encode(raw, EVENTS[pair.target.npu])),),
+        "images": ((symbol.address, input_image.encode(raw, [EVENTS[pair.target.npu]])),),
         "npu": pair.target.npu,
         "macs": pair.target.macs,
         "timeout_s": RUN_LIMIT_S,
@@ -198,7 +199,7 @@ def simulate(
         model_sha256=program.sha256,
         model_bytes=program.size,
         board=built.board,
-        inferences=raw,
+        sets=raw,
         outputs=len(program.plan("forward").outputs),
     )
     return evidence.gather(uart.parse(result.uart), expected, result.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz
+from ethosu_sdk import npz, schema
 from ethosu_sdk.aot import zoo
 from tests.conftest import ExpectedOutputs, ZooPte
 from tests.integration import zoo_process
@@ -74,6 +75,39 @@ def test_models_are_the_same_in_every_process_and_import_no_package_that_carries
     assert len(set(first.values())) == len(names)
 
 
+def test_the_table_tells_each_models_size_and_inputs() -> None:
+    stated = {
+        row.name: [row.parameters, [[item.dtype, list(item.shape)] for item in row.inputs]]
+        for row in zoo.entries()
+    }
+    assert zoo_process.ask("shapes") == stated
+
+
+def test_the_command_lists_every_model(tmp_path: Path) -> None:
+    outcome = sdk("zoo", cwd=tmp_path)
+    assert outcome.code == 0
+    heading, *lines = outcome.out.splitlines()
+    assert heading.split() == ["name", "task", "input", "weights", "parameters"]
+    assert [line.split()[0] for line in lines] == list(zoo.names())
+    assert all(len(line) <= 80 and "…" not in line for line in lines)
+    (add, pnet) = (next(line for line in lines if line.startswith(name)) for name in ("add", "mtcnn_pnet"))
+    assert add.split()[-4:] == ["int32", "5", "none", "0"]
+    assert pnet.split()[-3:] == ["1x3x64x64", "pretrained", "6,632"]
+    record = json.loads(sdk("zoo", "--json", cwd=tmp_path).out)
+    assert schema.problems(record) == []
+    assert [row["model"] for row in record["models"]] == [f"zoo:{name}" for name in zoo.names()]
+    assert all(row["missing"] == [] for row in record["models"])
+
+
+def test_the_command_names_packages_that_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_FACENET)
+    outcome = sdk("zoo", "--json", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    rows = {row["name"]: row["missing"] for row in json.loads(outcome.out)["models"]}
+    lacking = ["facenet-pytorch==2.6.0"]
+    assert rows == {name: lacking if name.startswith("mtcnn") else [] for name in zoo.names()}
+    assert "pip install --no-deps facenet-pytorch==2.6.0" in outcome.err
+
+
 def test_a_missing_package_is_a_missing_tool(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_FACENET)
     outcome = sdk(
@@ -89,7 +123,8 @@ def test_a_missing_package_is_a_missing_tool(tmp_path: Path) -> None:
 
 def test_listing_the_zoo_imports_no_package_that_carries_weights() -> None:
     script = (
-        "import sys; from ethosu_sdk.aot import zoo; zoo.entries(); zoo.packages.install_command()\n"
+        "import sys; from ethosu_sdk.commands import zoo; from ethosu_sdk.commands.reporter import Reporter\n"
+        "zoo.zoo(Reporter(quiet=True))\n"
         "print({'torch', 'facenet_pytorch', 'torchcrepe', 'skimage', 'PIL', 'librosa'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -52,6 +52,16 @@ def digests(*names: str) -> None:
     print(json.dumps(found))
 
 
+def shapes() -> None:
+    """Print, for each zoo model, how many parameters it has, and the type and shape of each example input."""
+    found = {}
+    for name in zoo.names():
+        model = zoo.load(name)
+        inputs = [[str(x.dtype).removeprefix("torch."), list(x.shape)] for x in model.example_inputs]
+        found[name] = [sum(value.numel() for value in model.module.parameters()), inputs]
+    print(json.dumps(found))
+
+
 def differences() -> None:
     """Print, for each pretrained model, the largest difference between the zoo's module and the package's own class
     on a random input, and the largest value."""
@@ -106,5 +116,5 @@ def _package_file(package: str, path: str, **stubs: ModuleType) -> Any:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    TASKS = {task.__name__: task for task in (float_outputs, digests, differences)}
+    TASKS = {task.__name__: task for task in (float_outputs, digests, shapes, differences)}
     TASKS[sys.argv[1]](*sys.argv[2:])

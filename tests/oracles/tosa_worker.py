@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import tosa_reference_model
-from tosa.DType import DType  # type: ignore[import-untyped]
-from tosa.TosaGraph import TosaGraph  # type: ignore[import-untyped]
+from tosa.DType import DType
+from tosa.TosaGraph import TosaGraph
 
 DTYPES: dict[int, type[np.generic]] = {
     DType.BOOL: np.bool_,

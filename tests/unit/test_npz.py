@@ -151,6 +151,30 @@ def test_several_inferences(path: Path, count: int) -> None:
         assert second.shape == (2,)
 
 
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_rows_are_those_of_the_whole_array(path: Path, save: Any) -> None:
+    save(path, **ARRAYS)
+    with npz.open_rows(path) as reader:
+        assert {name: shape for name, (_, shape) in reader.arrays.items()} == {
+            name: array.shape for name, array in ARRAYS.items()
+        }
+        for name, array in ARRAYS.items():
+            assert equal(reader.read(name), array)
+            if array.ndim:
+                rows = list(reader.rows(name))
+                assert len(rows) == len(array)
+                assert all(equal(row, want) for row, want in zip(rows, array, strict=True)), name
+
+
+def test_rows_may_be_more_than_memory_is_given_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(npz, "_MAX_TOTAL_BYTES", 1 << 10)
+    np.savez(path, input0=image(9), input1=np.asfortranarray(image(9)))
+    with npz.open_rows(path) as reader:
+        assert len(list(reader.rows("input0"))) == 9
+        with pytest.raises(InputError, match="Fortran order"):
+            list(reader.rows("input1"))
+
+
 def test_outputs_and_inputs_share_a_file(path: Path) -> None:
     np.savez(path, input0=image(), output0=flag())
     assert equal(read(path, FLAG, prefix="output").samples[0][0], flag())

@@ -73,3 +73,22 @@ def test_sha256_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="cannot read"):
         records.sha256_file(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("made", ["folder", "link"])
+def test_a_folder_that_takes_no_lock_is_one_error(tmp_path: Path, made: str) -> None:
+    """As a read-only folder, which root does not notice, or a full disk: the lock's file cannot be opened."""
+    lock = tmp_path / ".lock"
+    lock.mkdir() if made == "folder" else lock.symlink_to(lock)
+    with (
+        pytest.raises(BuildError, match=f"cannot lock the folder {tmp_path}: ") as caught,
+        records.locked(tmp_path),
+    ):
+        pytest.fail("the block must not run")
+    assert "-o" in caught.value.hint
+    assert "ETHOSU_SDK_CACHE" in caught.value.hint
+
+
+def test_an_error_of_the_block_passes_a_lock_unchanged(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="of the block"), records.locked(tmp_path):
+        raise OSError("of the block")

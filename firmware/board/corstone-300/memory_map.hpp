@@ -1,34 +1,16 @@
 // Corstone-300 (SSE-300) as QEMU's mps3-an547 and Arm's FVP both have it, through the Secure aliases.
-// Sources: Arm AN552/AN547 memory maps; Armv8-M Architecture Reference Manual, system control space.
+// Sources: Arm AN552/AN547 memory maps. The memories themselves are in linker.ld.
 #pragma once
 
 #include <cstdint>
 
 namespace ethosu_sdk::board {
 
+constexpr char name[] = "corstone-300";
 constexpr std::uintptr_t uart0_base = 0x59303000;  // CMSDK APB UART
 constexpr std::uintptr_t npu_base = 0x58102000;
 constexpr unsigned npu_irq = 56;
 constexpr unsigned irq_count = 128;
 constexpr std::uint32_t core_clock_hz = 32'000'000;  // MAINCLK of AN547
-
-constexpr std::uintptr_t syst_csr = 0xE000E010;
-constexpr std::uintptr_t syst_rvr = 0xE000E014;
-constexpr std::uintptr_t syst_cvr = 0xE000E018;
-constexpr std::uintptr_t nvic_iser = 0xE000E100;
-constexpr std::uintptr_t scb_vtor = 0xE000ED08;
-constexpr std::uintptr_t scb_ccr = 0xE000ED14;
-constexpr std::uintptr_t scb_shcsr = 0xE000ED24;
-constexpr std::uintptr_t scb_cfsr = 0xE000ED28;
-constexpr std::uintptr_t scb_hfsr = 0xE000ED2C;
-constexpr std::uintptr_t scb_mmfar = 0xE000ED34;
-constexpr std::uintptr_t scb_bfar = 0xE000ED38;
-constexpr std::uintptr_t scb_cpacr = 0xE000ED88;
-constexpr std::uintptr_t scb_sfsr = 0xE000EDE4;
-constexpr std::uintptr_t scb_sfar = 0xE000EDE8;
-
-inline volatile std::uint32_t& register_at(std::uintptr_t address) {
-  return *reinterpret_cast<volatile std::uint32_t*>(address);
-}
 
 }  // namespace ethosu_sdk::board

@@ -22,6 +22,9 @@ void set_npu(NpuDouble* npu);
 // Raises the NPU's interrupt line: the handler runs when the firmware next sleeps.
 void raise_npu_interrupt();
 
+// What hal::command_line() gives; empty: there is none. Files are those of this machine.
+void set_command_line(const std::string& text);
+
 // Everything written to the UART since the last call.
 std::string take_uart();
 

@@ -14,26 +14,28 @@ using app::ImageError;
 
 struct Parts {
   std::uint32_t magic = app::protocol::input_image_magic;
-  std::uint32_t version = 1;
-  std::uint32_t inferences = 2;
+  std::uint32_t version = 2;
+  std::uint32_t sets = 2;
   std::uint32_t inputs = 1;
-  std::uint32_t events = 2;
-  std::uint32_t event[8] = {130, 391};
-  std::vector<std::uint32_t> references = {80, 4, 96, 16};
-  std::uint32_t bytes = 112;
+  std::uint32_t repeats = 3;
+  std::uint32_t groups = 2;
+  std::uint32_t group[2][9] = {{2, 130, 391}, {1, 32}};  // a count, then numbers
+  std::vector<std::uint32_t> references = {1232, 4, 1248, 16};
+  std::uint32_t bytes = 1264;
 };
 
 std::vector<std::uint8_t> image_of(const Parts& parts) {
-  std::vector<std::uint32_t> words(28);
+  std::vector<std::uint32_t> words(316);
   words[0] = parts.magic;
   words[1] = parts.version;
   words[2] = parts.bytes;
-  words[4] = parts.inferences;
+  words[4] = parts.sets;
   words[5] = parts.inputs;
-  words[6] = parts.events;
-  std::memcpy(&words[7], parts.event, sizeof parts.event);
-  std::memcpy(&words[16], parts.references.data(), parts.references.size() * 4);
-  words[20] = 0x44332211;
+  words[6] = parts.repeats;
+  words[7] = parts.groups;
+  std::memcpy(&words[16], parts.group, sizeof parts.group);
+  std::memcpy(&words[304], parts.references.data(), parts.references.size() * 4);
+  words[308] = 0x44332211;
   std::vector<std::uint8_t> image(words.size() * 4);
   std::memcpy(image.data(), words.data(), image.size());
   const std::uint32_t crc = app::crc32(image.data() + 16, image.size() - 16);
@@ -50,10 +52,11 @@ void test_good() {
   const std::vector<std::uint8_t> image = image_of({});
   app::InputImage reader;
   CHECK(reader.open(image.data(), image.size(), 1) == ImageError::none);
-  CHECK(reader.inferences() == 2 && reader.bytes() == 112);
-  CHECK(reader.event_count() == 2 && reader.events()[1] == 391);
+  CHECK(reader.sets() == 2 && reader.repeats() == 3 && reader.bytes() == 1264);
+  CHECK(reader.event_groups() == 2 && reader.event_count(0) == 2 && reader.event_count(1) == 1);
+  CHECK(reader.event(0, 1) == 391 && reader.event(1, 0) == 32);
   const app::Bytes first = reader.input(0, 0);
-  CHECK(first.size == 4 && first.data[0] == 0x11 && first.data == image.data() + 80);
+  CHECK(first.size == 4 && first.data[0] == 0x11 && first.data == image.data() + 1232);
   CHECK(reader.input(1, 0).size == 16);
 }
 
@@ -68,34 +71,49 @@ void test_damage() {
     CHECK(open(flipped) != ImageError::none);
   }
   CHECK(open(image, 2) == ImageError::wrong_inputs);
-  CHECK(open(std::vector<std::uint8_t>(112)) == ImageError::no_image);
+  CHECK(open(std::vector<std::uint8_t>(1264)) == ImageError::no_image);
 }
 
 // Damage under a matching CRC.
 void test_contradictions() {
   Parts parts;
-  parts.version = 2;
+  parts.version = 1;
   CHECK(open(image_of(parts)) == ImageError::wrong_version);
   parts = {};
-  parts.events = 9;
+  for (const std::uint32_t events : {0U, 9U, 0xFFFFFFFFU}) {
+    parts = {};
+    parts.group[1][0] = events;
+    CHECK(open(image_of(parts)) == ImageError::wrong_events);
+  }
+  parts = {};
+  parts.groups = 33;
   CHECK(open(image_of(parts)) == ImageError::wrong_events);
   parts = {};
-  parts.event[0] = 1024;
+  parts.groups = 3;  // the third has no events
   CHECK(open(image_of(parts)) == ImageError::wrong_events);
   parts = {};
-  parts.inferences = 0;
+  parts.group[0][1] = 1024;
+  CHECK(open(image_of(parts)) == ImageError::wrong_events);
+  parts = {};
+  parts.sets = 0;
+  CHECK(open(image_of(parts)) == ImageError::wrong_counts);
+  parts = {};
+  parts.repeats = 0;
+  CHECK(open(image_of(parts)) == ImageError::wrong_counts);
+  parts = {};
+  parts.repeats = 0x80000000;  // twice as many inferences wrap in 32 bits
+  CHECK(open(image_of(parts)) == ImageError::wrong_counts);
+  parts = {};
+  parts.sets = 7;  // the table does not fit
   CHECK(open(image_of(parts)) == ImageError::wrong_size);
   parts = {};
-  parts.inferences = 7;  // the table does not fit
-  CHECK(open(image_of(parts)) == ImageError::wrong_size);
-  parts = {};
-  parts.inferences = 0x20000001;  // 8 bytes each: wraps in 32 bits
+  parts.sets = 0x20000001;  // 8 bytes each: wraps in 32 bits
   CHECK(open(image_of(parts)) == ImageError::wrong_size);
   constexpr std::uint32_t bad_references[][2] = {
-      {81, 4}, {96, 17}, {112, 1}, {0xFFFFFFF0, 16}, {80, 0xFFFFFFFF}};
+      {1233, 4}, {1248, 17}, {1264, 1}, {0xFFFFFFF0, 16}, {1232, 0xFFFFFFFF}};
   for (const auto& reference : bad_references) {
     parts = {};
-    parts.references = {80, 4, reference[0], reference[1]};
+    parts.references = {1232, 4, reference[0], reference[1]};
     CHECK(open(image_of(parts)) == ImageError::wrong_reference);
   }
 }

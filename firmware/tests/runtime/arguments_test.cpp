@@ -260,6 +260,34 @@ void test_convolution() {
   CHECK(convolve(none, steps, two) == Status::shape_mismatch);
 }
 
+void test_state_and_empty() {
+  Owned whole({3, 2});
+  Owned row({1, 2});
+  Owned index({1}, ScalarType::int64);
+  row.tensor.as<float>()[0] = 5;
+  row.tensor.as<float>()[1] = 6;
+  index.tensor.as<std::int64_t>()[0] = -1;
+  const std::vector<Value*> items = {&index.value};
+  Value indices = list(ValueKind::optional_tensor_list, items);
+  Value no = boolean(false);
+  const auto put = [&] {
+    return call(kernels::index_put_in_place, {&whole.value, &indices, &row.value, &no});
+  };
+  CHECK(put() == Status::ok);
+  CHECK(whole.tensor.as<float>()[4] == 5 && whole.tensor.as<float>()[5] == 6 &&
+        whole.tensor.as<float>()[0] == 0);
+  index.tensor.as<std::int64_t>()[0] = 3;
+  CHECK(put() == Status::invalid_argument);
+  Value three = integer(3);
+  Value two = integer(2);
+  Value none;
+  const std::vector<Value*> shape = {&three, &two};
+  Value sizes = list(ValueKind::integer_list, shape);
+  CHECK(call(kernels::empty_out, {&sizes, &none, &whole.value}) == Status::ok);
+  CHECK(whole.tensor.as<float>()[5] == 0);
+  CHECK(call(kernels::empty_out, {&sizes, &none, &row.value}) == Status::shape_mismatch);
+}
+
 void test_error_text() {
   ErrorText text;
   text << "a" << -9223372036854775807 - 1 << " " << 18446744073709551615ull << "\x01\xff";
@@ -280,6 +308,7 @@ int main() {
   test_movement();
   test_arithmetic();
   test_convolution();
+  test_state_and_empty();
   test_error_text();
   return host::failed_checks == 0 ? 0 : 1;
 }

@@ -21,6 +21,7 @@ from ethosu_sdk.aot.api import (
     TensorFacts,
 )
 from ethosu_sdk.aot.compiler import compile_model
+from ethosu_sdk.aot.evaluation_facts import EvaluatedOutput, EvaluationFacts, EvaluationRequest
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.vela_config import resolve_target
 
@@ -33,6 +34,9 @@ __all__ = [
     "CompileOutput",
     "CompileRequest",
     "DelegateFacts",
+    "EvaluatedOutput",
+    "EvaluationFacts",
+    "EvaluationRequest",
     "ModelSpec",
     "OperationFacts",
     "OperatorCount",

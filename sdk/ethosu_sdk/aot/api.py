@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ethosu_sdk.aot.evaluation_facts import EvaluationFacts, EvaluationRequest
 from ethosu_sdk.targets import Target
 
 QUANTIZE_CHOICES = ("int8", "int16", "none")
 QUANTIZE_PER_CHOICES = ("channel", "tensor")
 IO_CHOICES = ("float", "int8")
-STAGES = ("import", "model", "export", "calibrate", "quantize", "lower", "write")
+STAGES = ("import", "model", "export", "calibrate", "quantize", "evaluate", "lower", "write")
 
 DEFAULT_TIMEOUT_S = 3600.0
 
@@ -28,7 +29,7 @@ class CompileRequest:
     `io` is the type of a quantised program's inputs and outputs. `delegate` False keeps every operator on the
     CPU. `inputs` is an `.npz` with the example inputs ``input0``…; each file of `calibration` holds
     ``input0``… with samples stacked on a leading axis. `vela_config` is a Vela configuration file to take in
-    place of Vela's own; `vela_flags` are added to Vela's command line.
+    place of Vela's own; `vela_flags` are added to Vela's command line. `evaluation` asks for eager outputs too.
     """
 
     model: str
@@ -43,6 +44,7 @@ class CompileRequest:
     quantize_per: str = "channel"
     vela_config: Path | None = None
     vela_flags: tuple[str, ...] = ()
+    evaluation: EvaluationRequest | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON values; :meth:`from_json` is the way back."""
@@ -52,6 +54,7 @@ class CompileRequest:
             "inputs": None if self.inputs is None else str(self.inputs),
             "calibration": [str(path) for path in self.calibration],
             "vela_config": None if self.vela_config is None else str(self.vela_config),
+            "evaluation": None if self.evaluation is None else self.evaluation.to_json(),
         }
 
     @classmethod
@@ -66,6 +69,9 @@ class CompileRequest:
                 "calibration": tuple(Path(path) for path in data["calibration"]),
                 "vela_config": None if data["vela_config"] is None else Path(data["vela_config"]),
                 "vela_flags": tuple(data["vela_flags"]),
+                "evaluation": None
+                if data["evaluation"] is None
+                else EvaluationRequest.from_json(data["evaluation"]),
             }
         )
 
@@ -167,7 +173,8 @@ class CompileOutput:
 
     `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or ``example``; `cpu_operators` are those of
     ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
-    sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``.
+    sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``. `evaluation` is
+    there when it was asked for.
     """
 
     name: str
@@ -192,6 +199,7 @@ class CompileOutput:
     timings_s: dict[str, float]
     warnings: tuple[str, ...] = field(default=())
     prequantized: bool = False
+    evaluation: EvaluationFacts | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The output as JSON values; :meth:`from_json` is the way back."""
@@ -213,6 +221,9 @@ class CompileOutput:
                 "cpu_operators": tuple(_operator(row) for row in data["cpu_operators"]),
                 "delegates": tuple(_delegate(row) for row in data["delegates"]),
                 "warnings": tuple(data["warnings"]),
+                "evaluation": None
+                if data["evaluation"] is None
+                else EvaluationFacts.from_json(data["evaluation"]),
             }
         )
 

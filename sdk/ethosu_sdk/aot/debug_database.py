@@ -3,7 +3,8 @@
 The XML that Vela 5.1.0 writes with ``--enable-debug-db`` holds tables as CSV. The way through: a row of ``queue``
 is one NPU operation in the command stream, its offset counted in bytes from behind the driver actions' header; it
 names a row of ``perf`` (what Vela scheduled) and one of ``optimised`` (what Vela made of the graph), which names a
-row of ``source``: the operator of the TOSA block whose index is ``ext_key``.
+row of ``source``: the operator of the TOSA block whose index is ``ext_key``. Operations inside of branches (TOSA's
+COND_IF and WHILE_LOOP) name nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from ethosu_sdk.errors import BuildError
 
 Row = dict[str, str]
 
+UNKNOWN = "Unknown"
+_NO_ORIGIN = "0"  # the tables count from 1
+
 
 @dataclass(frozen=True)
 class ScheduledOperation:
     """One operation that Vela scheduled: its operator and name, the offsets of its NPU operations, its estimated
     cycles and MACs (None where Vela gives none), and the index of the TOSA operator behind it (None when Vela
-    added it)."""
+    added it). All operations inside of branches are one, whose operator is UNKNOWN."""
 
     operator: str
     name: str
@@ -52,7 +56,11 @@ def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
         scheduled, optimised, source = (_by_id(database[name]) for name in ("perf", "optimised", "source"))
         offsets: dict[tuple[str, str], list[int]] = {}
         for row in database["queue"]:
-            offsets.setdefault((row["scheduled_id"], row["optimised_id"]), []).append(int(row["offset"]))
+            key = ("", _NO_ORIGIN)
+            if row["optimised_id"] != _NO_ORIGIN:
+                key = (row["scheduled_id"], row["optimised_id"])
+            offsets.setdefault(key, []).append(int(row["offset"]))
+        optimised[_NO_ORIGIN] = {"operator": UNKNOWN, "source_id": ""}
         return tuple(
             _operation(scheduled.get(key, {}), optimised[optimised_id], source, tuple(found))
             for (key, optimised_id), found in offsets.items()

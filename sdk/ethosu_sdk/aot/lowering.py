@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -16,6 +17,11 @@ _Result = TypeVar("_Result")
 
 DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 _LOG_HINT = "compile.log holds what the tools printed"
+_PASS_MANAGER = "An error occurred when running the"
+_NOT_CALIBRATED = "must run observer before"  # torchao's warning when it makes up a range
+_BRANCHES_HINT = (
+    "ExecuTorch lowers branches that hold weights for Ethos-U85 only; --no-delegate leaves all on the CPU"
+)
 VELA_CONFIG = "Arm/vela.ini"  # the configuration file that comes with Vela
 
 
@@ -56,11 +62,35 @@ def export(module: Any, inputs: Tensors) -> Any:
 
     program = module
     if not isinstance(module, torch.export.ExportedProgram):
-        program = _guarded(
-            "torch.export could not trace the model", lambda: torch.export.export(module, inputs)
-        )
+        program = _guarded("torch.export could not trace the model", lambda: _traced(module, inputs))
     _check_static(program)
     return program
+
+
+def _traced(module: Any, inputs: Tensors) -> Any:
+    """The exported program of a module.
+
+    Branches need torch's strict mode: the other cannot trace some, and loses the marks by which quantised ones are
+    delegated.
+    """
+    import torch
+
+    try:
+        program = torch.export.export(module, inputs)
+    except Exception as error:
+        try:
+            return torch.export.export(module, inputs, strict=True)
+        except Exception:
+            raise error from None
+    return torch.export.export(module, inputs, strict=True) if has_branches(program) else program
+
+
+def has_branches(program: Any) -> bool:
+    """Whether a program holds ``torch.cond`` or ``while_loop``, whose branches are modules of their own."""
+    from torch.ops import higher_order
+
+    branching = (higher_order.cond, higher_order.while_loop)
+    return any(node.target in branching for node in program.graph.nodes)
 
 
 def _check_static(program: Any) -> None:
@@ -78,23 +108,54 @@ def _check_static(program: Any) -> None:
                 )
 
 
-def prepare(program: Any, spec: Any, quantize: str, *, per_channel: bool = True) -> Any:
-    """`program` as a module with observers for `quantize` (``int8``: int8 activations and weights; ``int16``:
-    int16 activations and int8 weights); weights get a scale for each channel, or one for the tensor."""
+def quantizer(spec: Any, quantize: str, *, per_channel: bool = True) -> Any:
+    """Arm's quantiser for `quantize` (``int8``: int8 activations and weights; ``int16``: int16 activations and
+    int8 weights); weights get a scale for each channel, or one for the tensor."""
     from executorch.backends.arm import quantizer as arm
-    from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
     configurations = {
         "int8": arm.get_symmetric_quantization_config,
         "int16": arm.get_symmetric_a16w8_quantization_config,
     }
-    quantizer = arm.EthosUQuantizer(spec)
-    quantizer.set_global(configurations[quantize](is_per_channel=per_channel))
+    made = arm.EthosUQuantizer(spec)
+    made.set_global(configurations[quantize](is_per_channel=per_channel))
+    return made
+
+
+def prepare(program: Any, spec: Any, quantize: str, *, per_channel: bool = True) -> Any:
+    """`program` as a module with the observers of :func:`quantizer`."""
+    from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
+
+    arm_quantizer = quantizer(spec, quantize, per_channel=per_channel)
     # The guards that torch adds to an exported module are calls that PT2E's passes refuse.
     module = program.module(check_guards=False)
     return _guarded(
-        "the model could not be prepared for quantisation", lambda: prepare_pt2e(module, quantizer)
+        "the model could not be prepared for quantisation", lambda: prepare_pt2e(module, arm_quantizer)
     )
+
+
+def quantize_branches(
+    program: Any, spec: Any, quantize: str, samples: Sequence[Tensors], *, per_channel: bool = True
+) -> Any:
+    """The quantised module of a `program` with branches, each a module that is quantised for itself.
+
+    InputError when the calibration samples do not reach all of them: the ranges would be made up.
+    """
+    arm_quantizer = quantizer(spec, quantize, per_channel=per_channel)
+    module = program.module(check_guards=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        quantized = _guarded(
+            "the model could not be quantised",
+            lambda: arm_quantizer._quantize_with_submodules(module, list(samples)),
+        )
+    if any(_NOT_CALIBRATED in str(warning.message) for warning in caught):
+        raise InputError(
+            "the calibration samples do not reach every branch of the model: nothing is known of the values there",
+            "give samples that take each branch of torch.cond and while_loop, with --calibration FILE.npz or "
+            "'calibration' in the model's file",
+        )
+    return quantized
 
 
 def convert(prepared: Any) -> Any:
@@ -115,6 +176,7 @@ def lower(program: Any, spec: Any | None) -> Any:
         lambda: to_edge_transform_and_lower(
             program, partitioner=partitioners, compile_config=EdgeCompileConfig(_check_ir_validity=False)
         ),
+        _BRANCHES_HINT if has_branches(program) else _LOG_HINT,
     )
 
 
@@ -155,8 +217,8 @@ def quantized_io_values(edge: Any, kind: str, tensors: Sequence[Any]) -> Tensors
     return tuple(results)
 
 
-def _guarded(what: str, action: Callable[[], _Result]) -> _Result:
-    """The result of `action`; anything it raises becomes a BuildError. Vela ends with SystemExit."""
+def _guarded(what: str, action: Callable[[], _Result], hint: str = _LOG_HINT) -> _Result:
+    """The result of `action`; anything it raises becomes a BuildError with `hint`. Vela ends with SystemExit."""
     try:
         return action()
     except SdkError:
@@ -164,6 +226,13 @@ def _guarded(what: str, action: Callable[[], _Result]) -> _Result:
     except OSError as error:
         if error.errno in DISK_FULL:
             raise
-        raise BuildError(f"{what}: {first_line(error)}", _LOG_HINT) from error
+        raise BuildError(f"{what}: {first_line(error)}", hint) from error
     except (Exception, SystemExit) as error:
-        raise BuildError(f"{what}: {first_line(error)}", _LOG_HINT) from error
+        raise BuildError(f"{what}: {first_line(_cause(error))}", hint) from error
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What failed inside of one of ExecuTorch's passes: their manager's own error lists the names of all passes."""
+    while str(error).startswith(_PASS_MANAGER) and error.__cause__ is not None:
+        error = error.__cause__
+    return error

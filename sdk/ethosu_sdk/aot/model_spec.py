@@ -58,7 +58,8 @@ def parse_model_spec(text: str) -> ModelSpec:
     if text.startswith(_ZOO_PREFIX):
         name = text.removeprefix(_ZOO_PREFIX)
         if name not in zoo.names():
-            raise UsageError(f"the zoo has no model '{name}'", suggestion(name, zoo.names()))
+            known = suggestion(name, zoo.names())
+            raise UsageError(f"the zoo has no model '{name}'", f"{known} (`ethosu-sdk zoo` describes them)")
         return ModelSpec("zoo", None, name)
     path_text, entry = _split_entry(text)
     path = Path(path_text)

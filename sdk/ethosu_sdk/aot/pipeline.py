@@ -15,13 +15,16 @@ from ethosu_sdk.aot import (
     arrays,
     artefacts,
     cpu_operators,
+    evaluation,
     lowering,
     model_loading,
     program_facts,
+    tensors,
     vela_capture,
     vela_config,
 )
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest
+from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.source_lines import SourceFinder
@@ -69,11 +72,13 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Lowered:
-    """The finished program manager, and the inputs and outputs in the program's own types."""
+    """The finished program manager, the inputs and outputs in the program's own types, and what an evaluation
+    found."""
 
     manager: Any
     inputs: Tensors
     outputs: Tensors
+    evaluation: EvaluationFacts | None = None
 
 
 def run(request: CompileRequest, progress: Progress) -> CompileOutput:
@@ -83,7 +88,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     """
     clock = StageClock(progress)
     with clock.stage("import"):
-        _import_tools()
+        import_tools()
     spec = parse_model_spec(request.model)
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
@@ -94,7 +99,8 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     with clock.stage("write"), artefacts.published(request.out_dir) as folder:
         delegates = artefacts.write_delegates(folder, lowered.manager, captures, finder)
         content = arrays.io_arrays(
-            [_numpy(item) for item in lowered.inputs], [_numpy(item) for item in lowered.outputs]
+            [tensors.as_numpy(item) for item in lowered.inputs],
+            [tensors.as_numpy(item) for item in lowered.outputs],
         )
         npz.write_npz(folder / f"{spec.name}.io.npz", content)
         data = bytes(lowered.manager.buffer)
@@ -123,10 +129,11 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         timings_s=clock.timings_s,
         warnings=_warnings(request, plan, len(delegates)),
         prequantized=plan.prequantized,
+        evaluation=lowered.evaluation,
     )
 
 
-def _import_tools() -> None:
+def import_tools() -> None:
     """Import what takes seconds, so that the first stage shows it; fix the number of threads, because
     floating-point sums, and with them calibration, depend on it."""
     import executorch.backends.arm.ethosu
@@ -150,6 +157,7 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
         raise UsageError(f"{option} needs a quantised model", "choose --quantize int8")
     inputs = _example_inputs(request, model)
     _check_examples(inputs, quantize)
+    inputs = tuple(tensors.dense(item) for item in inputs)
     calibration, source = _samples(request, model, inputs) if quantize != "none" else ((), "none")
     return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized)
 
@@ -158,7 +166,7 @@ def _check_examples(inputs: Tensors, quantize: str) -> None:
     """InputError for example inputs of a kind that no program for the NPU can take."""
     for index, tensor in enumerate(inputs):
         what = f"example input {index}"
-        dtype = str(_numpy(tensor, what).dtype)
+        dtype = str(tensors.as_numpy(tensor, what).dtype)
         if dtype not in program_facts.DTYPES:
             raise InputError(f"{what} is {dtype}, a type that ExecuTorch's runtime lacks")
         if quantize != "none" and dtype == "float64":
@@ -175,10 +183,10 @@ def _samples(request: CompileRequest, model: LoadedModel, inputs: Tensors) -> tu
         return _calibration(request.calibration, inputs), "file"
     if not model.calibration:
         return (inputs,), "example"
-    expected = [_numpy(item) for item in inputs]
+    expected = [tensors.as_numpy(item) for item in inputs]
     for index, sample in enumerate(model.calibration):
         where = f"calibration sample {index} of {request.model}"
-        arrays.check_inputs([_numpy(item) for item in sample], expected, where)
+        arrays.check_inputs([tensors.as_numpy(item) for item in sample], expected, where)
     return model.calibration, model.calibration_source
 
 
@@ -196,26 +204,16 @@ def _example_inputs(request: CompileRequest, model: LoadedModel) -> Tensors:
     given = arrays.read_inputs(request.inputs)
     if examples is None:
         return tuple(torch.from_numpy(array.copy()) for array in given)
-    arrays.check_inputs(given, [_numpy(item) for item in examples], request.inputs)
-    return _like(given, examples)
+    arrays.check_inputs(given, [tensors.as_numpy(item) for item in examples], request.inputs)
+    return tensors.like(given, examples)
 
 
 def _calibration(files: Sequence[Path], examples: Tensors) -> tuple[Tensors, ...]:
-    shapes = [_numpy(item) for item in examples]
+    shapes = [tensors.as_numpy(item) for item in examples]
     return tuple(
-        _like(sample, examples)
+        tensors.like(sample, examples)
         for path in files
         for sample in arrays.samples(arrays.read_inputs(path), shapes, path)
-    )
-
-
-def _like(values: Sequence[arrays.Array], examples: Tensors) -> Tensors:
-    """`values` as tensors that lie in memory as `examples` do: the memory format is part of the program."""
-    import torch
-
-    return tuple(
-        torch.empty_like(example).copy_(torch.from_numpy(value.copy()))
-        for value, example in zip(values, examples, strict=True)
     )
 
 
@@ -230,16 +228,18 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
             reference = reference.module(check_guards=False)
         outputs = lowering.run_eager(reference, plan.inputs)
         program = lowering.export(plan.module, plan.inputs)
+    subject = evaluation.subject(reference, program, prequantized=plan.prequantized)
     if plan.quantize != "none":
-        with clock.stage("calibrate"), torch.no_grad():
-            per_channel = request.quantize_per == "channel"
-            prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel)
-            for sample in plan.calibration:
-                lowering.run_eager(prepared, sample)
+        quantized = _quantized(request, plan, spec, program, clock)
         with clock.stage("quantize"), torch.no_grad():
-            quantized = lowering.convert(prepared)
             outputs = lowering.run_eager(quantized, plan.inputs)
             program = lowering.export(quantized, plan.inputs)
+            subject = evaluation.Subject(reference, quantized, program)
+    evaluated = None
+    if request.evaluation is not None:
+        with clock.stage("evaluate"):
+            samples = evaluation.Samples(plan.inputs, outputs, plan.calibration, request.io == "int8")
+            evaluated = evaluation.evaluate(request.evaluation, subject, samples)
     with clock.stage("lower"):
         edge = lowering.lower(program, spec if request.delegate else None)
         inputs = plan.inputs
@@ -247,17 +247,24 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
             edge = lowering.quantize_io(edge, len(inputs), len(outputs))
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
-        return _Lowered(lowering.to_executorch(edge), inputs, outputs)
+        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated)
 
 
-def _numpy(tensor: Any, what: str = "a tensor") -> arrays.Array:
-    try:
-        array: arrays.Array = tensor.detach().cpu().numpy()
-    except (TypeError, RuntimeError) as error:
-        raise InputError(
-            f"{what} of type {tensor.dtype} cannot be stored in an .npz", "use a type that NumPy has"
-        ) from error
-    return array
+def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:
+    """The quantised module of the exported `program`."""
+    import torch
+
+    per_channel = request.quantize_per == "channel"
+    with clock.stage("calibrate"), torch.no_grad():
+        if lowering.has_branches(program):
+            return lowering.quantize_branches(
+                program, spec, plan.quantize, plan.calibration, per_channel=per_channel
+            )
+        prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel)
+        for sample in plan.calibration:
+            lowering.run_eager(prepared, sample)
+    with clock.stage("quantize"), torch.no_grad():
+        return lowering.convert(prepared)
 
 
 def _source_digest(spec: ModelSpec) -> str:

@@ -17,6 +17,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 _COMPILERS = ("executorch", "torchao")
 _TORCH = "torch"
 _TORCH_MODEL_PARTS = "torch/nn/"
+# Models that come in packages: those of ExecuTorch, and the zoo.
+_MODEL_FOLDERS = ("executorch/examples/models/", "ethosu_sdk/aot/zoo/")
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,15 @@ class SourceFinder:
         for package, folder in self._packages.items():
             if path.is_relative_to(folder):
                 name = f"{package}/{path.relative_to(folder).as_posix()}"
-                return _kind(package, name), number, name
+                return _kind(name), number, name
         if self.root is not None and path.is_relative_to(self.root):
             return "model", number, path.relative_to(self.root).as_posix()
         return "model", number, str(path)
 
 
-def _kind(package: str, name: str) -> str:
-    if package == "ethosu_sdk":
-        return "model"  # a model of the zoo
+def _kind(name: str) -> str:
+    if name.startswith(_MODEL_FOLDERS):
+        return "model"
     return "torch" if name.startswith(_TORCH_MODEL_PARTS) else "compiler"
 
 

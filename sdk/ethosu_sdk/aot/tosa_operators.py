@@ -18,7 +18,7 @@ class TosaOperator:
 
 def read(data: bytes) -> tuple[TosaOperator, ...]:
     """All operators of the graph's first block. BuildError when `data` is no TOSA graph."""
-    from tosa import Op, TosaGraph  # type: ignore[import-untyped]
+    from tosa import Op, TosaGraph
 
     names = {value: name for name, value in vars(Op.Op).items() if not name.startswith("_")}
     try:

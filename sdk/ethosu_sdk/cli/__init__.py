@@ -4,7 +4,21 @@ The only part that prints errors or ends the process. A module imports what its 
 --help must not wait for NumPy.
 """
 
-from ethosu_sdk.cli import compile, build, run, inspect, doctor, validate  # noqa: F401, I001 - their order is the help's
+from ethosu_sdk.cli import (  # noqa: F401, I001 - their order is the help's
+    zoo,
+    compile,
+    build,
+    run,
+    inspect,
+    doctor,
+    validate,
+    verify,
+    summary,
+    sbom,
+    fvp,
+    parse_log,
+    explain,
+)
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.entry import main
 

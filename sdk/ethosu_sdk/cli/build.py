@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Board, Debug, Json, OutDir, Pte, Quiet
+from ethosu_sdk.cli.options import AllowSpill, Board, Debug, Json, OutDir, Pte, Quiet
 
 
 @app.command("build")
 def build_command(
     model: Pte,
     board: Board = None,
+    allow_spill: AllowSpill = False,
     output: OutDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -19,4 +20,5 @@ def build_command(
     from ethosu_sdk.commands import build as command
     from ethosu_sdk.commands.reporter import Reporter
 
-    command.build(model, board, output, Reporter(as_json=json, quiet=quiet))
+    reporter = Reporter(as_json=json, quiet=quiet)
+    command.build(model, board, output, reporter, allow_spill=allow_spill)

@@ -6,11 +6,17 @@ from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
     Calibration,
     Debug,
+    Evaluate,
     ExtraVelaFlag,
     Inputs,
     Io,
     Json,
+    MaxError,
+    MaxTop1Drop,
     MemoryMode,
+    MinCosine,
+    MinSqnr,
+    MinTop1,
     Model,
     NoDelegate,
     OutDir,
@@ -39,6 +45,12 @@ def compile_command(
     vela_config: VelaConfig = None,
     extra_vela_flag: ExtraVelaFlag = None,
     require_full_delegation: RequireFullDelegation = False,
+    evaluate: Evaluate = None,
+    min_top1: MinTop1 = None,
+    max_top1_drop: MaxTop1Drop = None,
+    min_sqnr: MinSqnr = None,
+    min_cosine: MinCosine = None,
+    max_error: MaxError = None,
     output: OutDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -46,8 +58,16 @@ def compile_command(
 ) -> None:
     """Compile a PyTorch model ahead of time: MODEL → MODEL.pte."""
     from ethosu_sdk.commands import compile as command
+    from ethosu_sdk.commands.evaluate import read_options
     from ethosu_sdk.commands.reporter import Reporter
 
+    thresholds = {
+        "--min-top1": min_top1,
+        "--max-top1-drop": max_top1_drop,
+        "--min-sqnr": min_sqnr,
+        "--min-cosine": min_cosine,
+        "--max-error": max_error,
+    }
     options = command.CompileOptions(
         target=target,
         system_config=system_config,
@@ -61,5 +81,6 @@ def compile_command(
         vela_config=vela_config,
         vela_flags=tuple(extra_vela_flag or ()),
         require_full_delegation=require_full_delegation,
+        evaluate=read_options(evaluate, thresholds),
     )
     command.compile_model(model, options, output, Reporter(as_json=json, quiet=quiet))

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Debug, Json, Quiet
 
 
 @app.command("doctor")
-def doctor_command(json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
-    """List every tool that the SDK uses: found, missing or too old, and the fix."""
+def doctor_command(
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.tar.gz",
+            help="Write a support archive: the report and versions, without names, paths or secrets.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Try every tool that the SDK uses: found, missing, too old or broken, and the fix."""
     from ethosu_sdk.commands import doctor as command
     from ethosu_sdk.commands.reporter import Reporter
 
-    command.doctor(Reporter(as_json=json, quiet=quiet))
+    command.doctor(Reporter(as_json=json, quiet=quiet), bundle)

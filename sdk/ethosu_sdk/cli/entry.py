@@ -11,14 +11,36 @@ import types
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.errors import INTERRUPTED_EXIT_CODE, SdkError, UsageError
+from ethosu_sdk.errors import (
+    INTERRUPTED_EXIT_CODE,
+    BuildError,
+    SdkError,
+    SimulationError,
+    ToolError,
+    UsageError,
+)
+
+# Errors whose message quotes a linker, a firmware or a simulator.
+_TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.exit_code)
+
+
+def _hint(error: SdkError) -> str:
+    """The error's own hint, and what the catalogue knows about the tool's or firmware's message in it."""
+    if error.exit_code not in _TOLD_BY_OTHERS:
+        return error.hint
+    from ethosu_sdk import error_catalogue
+
+    known = [row.advice for row in error_catalogue.in_text(error.message.splitlines()) if not row.harmless]
+    new = [advice for advice in known[:1] if advice not in error.hint]
+    return "\nhint: ".join(filter(None, (error.hint, *new)))
 
 
 def _report(error: SdkError) -> int:
     """Print `error` for people, and as a record when --json was given; its exit code."""
+    hint = _hint(error)
     sys.stderr.write(f"error: {error.message}\n")
-    if error.hint:
-        sys.stderr.write(f"hint: {error.hint}\n")
+    if hint:
+        sys.stderr.write(f"hint: {hint}\n")
     if "--json" in sys.argv[1:] and not error.recorded:
         from ethosu_sdk import provenance, records
 
@@ -30,7 +52,7 @@ def _report(error: SdkError) -> int:
                     "status": "error",
                     "created": records.timestamp(),
                     "tool": provenance.tool(),
-                    "error": {**detail, **({"hint": error.hint} if error.hint else {})},
+                    "error": {**detail, **({"hint": hint} if hint else {})},
                 }
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -61,7 +61,45 @@ RequireFullDelegation = Annotated[
     bool,
     typer.Option("--require-full-delegation", help="Exit code 7 when an operator stays on the CPU."),
 ]
+Evaluate = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="F.npz",
+        help="Compare float, quantised and executed on these samples (input0 …, label0 or output0 …).",
+        show_default=False,
+    ),
+]
+
+
+def _limit(name: str, unit: str, text: str) -> Any:
+    """An option that sets a threshold of --evaluate, for the pair of its choice."""
+    return typer.Option(name, metavar=f"[PAIR=]{unit}", help=f"Exit code 7 {text}.", show_default=False)
+
+
+MinTop1 = Annotated[
+    list[str] | None,
+    _limit("--min-top1", "SHARE", "below this share of right answers; PAIR such as float-executed"),
+]
+MaxTop1Drop = Annotated[
+    list[str] | None,
+    _limit("--max-top1-drop", "SHARE", "when that share falls by more from float to executed"),
+]
+MinSqnr = Annotated[
+    list[str] | None, _limit("--min-sqnr", "DB", "below this signal to quantisation noise ratio")
+]
+MinCosine = Annotated[
+    list[str] | None, _limit("--min-cosine", "C", "below this cosine similarity of the outputs")
+]
+MaxError = Annotated[list[str] | None, _limit("--max-error", "E", "above this absolute error in an output")]
 NoDelegate = Annotated[bool, typer.Option("--no-delegate", help="Keep every operator on the CPU.")]
+AllowSpill = Annotated[
+    bool,
+    typer.Option(
+        "--allow-spill",
+        help="Let what is too large for the memory mode's SRAM lie in DDR; the record says so.",
+    ),
+]
 Board = Annotated[
-    str | None, typer.Option(metavar="corstone-300", help="The board.", show_default="the target's")
+    str | None,
+    typer.Option(metavar="corstone-300|corstone-320", help="The board.", show_default="the target's"),
 ]

@@ -9,6 +9,7 @@ import typer
 
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
+    AllowSpill,
     Board,
     Calibration,
     Debug,
@@ -42,7 +43,8 @@ def run_command(
     simulator: Annotated[
         str,
         typer.Option(
-            metavar="auto|qemu|host", help="A board on QEMU with the firmware, or ExecuTorch's runtime here."
+            metavar="auto|qemu|fvp|host",
+            help="The firmware on a board, on QEMU or Arm's FVP; or ExecuTorch's runtime here.",
         ),
     ] = "auto",
     timeout: Annotated[
@@ -52,10 +54,29 @@ def run_command(
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="PMU events to count: 4 at most, 8 on Ethos-U85.",
+            help="PMU events to count; more than 4 (8 on Ethos-U85) take several inferences.",
             show_default="ExecuTorch's",
         ),
     ] = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="FVP: skip the NPU's timing; its counters then mean nothing.")
+    ] = False,
+    simulated_limit: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0.001, help="FVP: limit of simulated seconds.", show_default=False),
+    ] = None,
+    repeat: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, max=1_000_000, help="Inferences of each set of inputs; all must agree."
+        ),
+    ] = 1,
+    resident: Annotated[
+        bool,
+        typer.Option(
+            "--resident", help="Load MODEL into a firmware with all kernels: nothing is built for it."
+        ),
+    ] = False,
     target: TargetName = "ethos-u55-128",
     system_config: SystemConfig = None,
     memory_mode: MemoryMode = None,
@@ -68,6 +89,7 @@ def run_command(
     extra_vela_flag: ExtraVelaFlag = None,
     require_full_delegation: RequireFullDelegation = False,
     board: Board = None,
+    allow_spill: AllowSpill = False,
     output: OutDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -95,5 +117,21 @@ def run_command(
         vela_flags=tuple(extra_vela_flag or ()),
         require_full_delegation=require_full_delegation,
     )
-    options = command.RunOptions(inputs, expect, atol, rtol, simulator, timeout, events, board)
+    options = command.RunOptions(
+        *(
+            inputs,
+            expect,
+            atol,
+            rtol,
+            simulator,
+            timeout,
+            events,
+            board,
+            fast,
+            simulated_limit,
+            resident,
+            repeat,
+        ),
+        allow_spill=allow_spill,
+    )
     command.run(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))

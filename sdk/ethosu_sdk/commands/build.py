@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.markup import escape
@@ -13,10 +13,9 @@ from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools, 
 from ethosu_sdk.commands import host_facts, locations
 from ethosu_sdk.commands.compile import target_part
 from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.errors import SdkError, UsageError
-from ethosu_sdk.firmware_build import FirmwareBuild
+from ethosu_sdk.errors import SdkError
+from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
 from ethosu_sdk.records import Record
-from ethosu_sdk.targets import suggestion
 
 _SCHEMA = "build-result/1"
 RECORD_NAME = "build.json"
@@ -34,34 +33,30 @@ class Built:
     record: Record
 
 
-def build(path: Path, board: str | None, out_dir: Path | None, reporter: Reporter) -> None:
+def build(
+    path: Path, board: str | None, out_dir: Path | None, reporter: Reporter, *, allow_spill: bool = False
+) -> None:
     """Build the firmware for the `.pte` at `path` and write its record."""
     program = pte.read(locations.require_pte(path))
     folder = locations.for_pte(path, program.target(), out_dir)
     with records.locked(folder):
-        built = build_in(path, program, board, folder, reporter)
-    reporter.show(summary(built.record, folder))
+        built = build_in(path, program, folder, BuildOptions(board, allow_spill=allow_spill), reporter)
+    reporter.show(summary(built, folder))
     reporter.emit(built.record)
 
 
-def build_in(
-    path: Path, program: pte.Pte, board: str | None, folder: Path, reporter: Reporter, input_sets: int = 1
-) -> Built:
-    """Build in `folder`, which the caller has locked, with room for `input_sets` sets of inputs."""
+def build_in(path: Path, program: pte.Pte, folder: Path, options: BuildOptions, reporter: Reporter) -> Built:
+    """Build in `folder`, which the caller has locked."""
     start = time.monotonic()
-    _check_board(board)
+    # Should this build fail, an earlier one must not be taken for it.
+    (folder / RECORD_NAME).unlink(missing_ok=True)
     for name in _PROGRAMS:
         tools.require(name)
     with reporter.stage(f"building the firmware for {escape(path.name)}"):
-        firmware = firmware_build.build(
-            path,
-            folder,
-            board=board,
-            inferences=input_sets,
-            fast_scratch_bytes=_fast_scratch_bytes(program),
-        )
-    record = _record(path, program, firmware, time.monotonic() - start)
-    for note in firmware.notes:
+        needs = replace(options, fast_scratch_bytes=_fast_scratch_bytes(program))
+        firmware = firmware_build.build(path, folder, needs)
+    record = _record(path, program, firmware, options, time.monotonic() - start)
+    for note in firmware.spilled:
         reporter.warn(escape(note))
     schema.check(record, "the build result")
     records.write_json(folder / RECORD_NAME, record)
@@ -87,11 +82,6 @@ def _fast_scratch_bytes(program: pte.Pte) -> int | None:
     return most
 
 
-def _check_board(board: str | None) -> None:
-    if board is not None and board not in firmware_build.BOARDS:
-        raise UsageError(f"unknown board '{board}'", suggestion(board, firmware_build.BOARDS))
-
-
 def model_part(path: Path, program: pte.Pte) -> Record:
     """The `model` object of a record."""
     return {"file": path.name, "sha256": program.sha256, "bytes": program.size, "entry": ENTRY}
@@ -102,7 +92,9 @@ def tool_rows() -> list[Record]:
     return [provenance.tool_entry(name, tools.probe(name).version) for name in _PROGRAMS]
 
 
-def _record(path: Path, program: pte.Pte, firmware: FirmwareBuild, wall_time_s: float) -> Record:
+def _record(
+    path: Path, program: pte.Pte, firmware: FirmwareBuild, options: BuildOptions, wall_time_s: float
+) -> Record:
     target = program.target()
     unavailable = [] if target is not None else [{"path": "/target", "reason": NO_TARGET}]
     return {
@@ -113,6 +105,11 @@ def _record(path: Path, program: pte.Pte, firmware: FirmwareBuild, wall_time_s: 
         **({"target": target_part(target)} if target is not None else {}),
         "board": firmware.board,
         "build_key": firmware.build_key,
+        "options": {
+            "inferences": options.inferences,
+            "allow_spill": options.allow_spill,
+            **({"simulator": options.simulator} if options.simulator else {}),
+        },
         "elf": {
             "file": firmware.elf.name,
             "sha256": firmware.elf_sha256,
@@ -125,7 +122,14 @@ def _record(path: Path, program: pte.Pte, firmware: FirmwareBuild, wall_time_s: 
         ],
         "memory": {
             "regions": [use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions],
-            "pools": [use(row.name, row.used_bytes, row.size_bytes) for row in firmware.pools],
+            "pools": [
+                {
+                    **use(row.name, row.used_bytes, row.size_bytes),
+                    "region": row.memory,
+                    "address": row.address,
+                }
+                for row in firmware.pools
+            ],
         },
         "sections": [
             {"name": row.name, "address": row.address, "bytes": row.bytes} for row in firmware.sections
@@ -143,23 +147,40 @@ def use(name: str, used_bytes: int, size_bytes: int) -> Record:
 
 
 def memory_table(rows: list[Record], title: str) -> Table:
-    """Use of memory for people: used, size, share."""
-    table = Table(title, "used", "of", "", box=None, pad_edge=False)
+    """Use of memory for people: used, free, size, share."""
+    table = Table(title, box=None, pad_edge=False)
+    for column in ("used", "free", "of", ""):
+        table.add_column(column, justify="right")
     for row in rows:
-        share = row["used_bytes"] / row["size_bytes"] if row["size_bytes"] else 0.0
-        table.add_row(
-            escape(row["name"]), f"{row['used_bytes']:,}", f"{row['size_bytes']:,} bytes", f"{share:.0%}"
-        )
+        used, size = row["used_bytes"], row["size_bytes"]
+        share = used / size if size else 0.0
+        table.add_row(escape(row["name"]), f"{used:,}", f"{size - used:,}", f"{size:,} bytes", f"{share:.0%}")
     return table
 
 
-def summary(record: Record, folder: Path) -> Table:
+def _pool_table(rows: list[Record]) -> Table:
+    """Where each pool lies, for people."""
+    table = Table("pool", "region", "address", box=None, pad_edge=False)
+    for column in ("used", "of"):
+        table.add_column(column, justify="right")
+    for row in sorted(rows, key=lambda row: int(row["address"])):
+        place = (escape(row["name"]), row["region"], f"{row['address']:#010x}")
+        table.add_row(*place, f"{row['used_bytes']:,}", f"{row['size_bytes']:,} bytes")
+    return table
+
+
+def summary(built: Built, folder: Path) -> Table:
     """What was built, for people."""
+    record = built.record
     table = Table(box=None, show_header=False, pad_edge=False)
     elf = record["elf"]
-    table.add_row("firmware", f"{escape(elf['file'])}, {elf['bytes']:,} bytes, for {record['board']}")
+    table.add_row("firmware", f"{escape(elf['file'])}, {elf['bytes']:,} bytes")
+    table.add_row("board", f"{record['board']}: {escape(built.firmware.board_reason)}")
     kernels = ", ".join(row["operator"] for row in record["kernels"])
     table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
     table.add_row("memory", memory_table(record["memory"]["regions"], "region"))
+    table.add_row("pools", _pool_table(record["memory"]["pools"]))
+    for note in record["notes"]:
+        table.add_row("note", escape(note))
     table.add_row("files", escape(str(folder)))
     return table

@@ -11,8 +11,9 @@ from rich.markup import escape
 
 from ethosu_sdk import __version__, aot, provenance, records, resources, schema
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
-from ethosu_sdk.commands import compile_record, compile_tables, locations
+from ethosu_sdk.commands import compile_record, compile_tables, evaluate, evaluate_record, locations
 from ethosu_sdk.commands.compile_record import target_part
+from ethosu_sdk.commands.evaluate import EvaluateOptions
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
@@ -39,6 +40,7 @@ class CompileOptions:
     vela_config: Path | None = None
     vela_flags: tuple[str, ...] = ()
     require_full_delegation: bool = False
+    evaluate: EvaluateOptions | None = None
 
     def checked_target(self) -> Target:
         """The target with its configurations; UsageError for a pairing that does not exist."""
@@ -54,7 +56,8 @@ def compile_model(
     alone, and what stays on the CPU is told in lines instead of a table. A Python file is always compiled anew,
     because what it imports is not part of the key.
 
-    Raises VerdictError, after everything was written, when full delegation is required and not reached.
+    Raises VerdictError, after everything was written, when full delegation is required and not reached, or a
+    threshold of the evaluation is missed.
     """
     target = options.checked_target()
     spec = parse_model_spec(model)
@@ -75,6 +78,7 @@ def compile_model(
             reporter.emit(record)
     if options.require_full_delegation:
         _check_delegation(record, recorded=reporter.as_json)
+    evaluate_record.check(record, recorded=reporter.as_json)
     return pte
 
 
@@ -98,7 +102,35 @@ def _compile(
     model: str, options: CompileOptions, target: Target, folder: Path, key: str, reporter: Reporter
 ) -> Record:
     start = time.monotonic()
-    request = aot.CompileRequest(
+    with evaluate.prepared(options.evaluate, folder, reporter) as evaluation:
+        request = _request(model, options, target, folder, None if evaluation is None else evaluation.request)
+        with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
+            output = aot.compile_model(request, step)
+        record = compile_record.make(request, output, key, time.monotonic() - start)
+        path = locations.compile_record(output.pte)
+        _write(path, record)
+        if evaluation is not None:
+            record = evaluation.extend(record, output)
+            record["wall_time_s"] = round(time.monotonic() - start, 3)
+            _write(path, record)
+    for warning in record["warnings"]:
+        reporter.warn(escape(warning))
+    return record
+
+
+def _write(path: Path, record: Record) -> None:
+    schema.check(record, "the compile result")
+    records.write_json(path, record)
+
+
+def _request(
+    model: str,
+    options: CompileOptions,
+    target: Target,
+    folder: Path,
+    evaluation: aot.EvaluationRequest | None,
+) -> aot.CompileRequest:
+    return aot.CompileRequest(
         model=model,
         target=target,
         out_dir=folder,
@@ -110,15 +142,8 @@ def _compile(
         quantize_per=options.quantize_per,
         vela_config=options.vela_config,
         vela_flags=options.vela_flags,
+        evaluation=evaluation,
     )
-    with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
-        output = aot.compile_model(request, step)
-    for warning in output.warnings:
-        reporter.warn(escape(warning))
-    record = compile_record.make(request, output, key, time.monotonic() - start)
-    schema.check(record, "the compile result")
-    records.write_json(locations.compile_record(output.pte), record)
-    return record
 
 
 def _compile_key(model: str, spec: ModelSpec, options: CompileOptions, target: Target) -> str:

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from ethosu_sdk.commands import evaluate_tables
 from ethosu_sdk.records import Record
 
 _AREAS = (
@@ -20,13 +21,13 @@ _AREAS = (
 
 
 def tables(record: Record, folder: Path) -> list[RenderableType]:
-    """The summary, what stays on the CPU, and Vela's estimates: each a table, empty ones left out."""
+    """The summary, what stays on the CPU, Vela's estimates and the accuracy: each a table, empty ones left out."""
     parts: list[RenderableType] = [_summary(record, folder)]
     if record["cpu_operators"]:
         parts += ["", _cpu_table(record)]
     if record["delegates"]:
         parts += ["", _estimates_table(record)]
-    return parts
+    return parts + evaluate_tables.tables(record)
 
 
 def cpu_lines(record: Record) -> list[str]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rich.markup import escape
 
 from ethosu_sdk import npz, pte, records, schema
-from ethosu_sdk.commands import build, locations, run_firmware, run_host, run_inputs, run_record
+from ethosu_sdk.commands import build, locations, run_firmware, run_host, run_inputs, run_record, run_repeats
 from ethosu_sdk.commands import compile as compile_command
 from ethosu_sdk.commands.compile import CompileOptions
 from ethosu_sdk.commands.reporter import Reporter
@@ -77,7 +77,11 @@ def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, rep
         execution = run_firmware.execute(path, program, samples, options, folder, reporter)
     outputs = execution.outputs
     npz.write_npz(folder / OUTPUTS_NAME, {f"output{i}": array for i, array in enumerate(outputs)})
-    checks = [execution.done, *_comparison(outputs, expected, options)]
+    checks = [
+        execution.done,
+        *run_repeats.checks(execution.repeated),
+        *_comparison(outputs, expected, options),
+    ]
     facts = run_record.RunFacts(
         path=path,
         program=program,

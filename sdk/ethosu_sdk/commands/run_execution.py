@@ -9,10 +9,47 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import simulators
+from ethosu_sdk.commands.run_repeats import Repeated
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.verdict import Check
 
 MODELLED = "modelled"
+MEASURED = "measured"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the NPU's counters of a simulator are worth.
+
+    `source` is that of every metric. `absent` is empty, or the reason why no counter means anything. A simulator that
+    has `every_event` counts those too which the NPU model cannot know. `no_cpu_cycles` is why there are none.
+    """
+
+    source: str
+    every_event: bool
+    no_cpu_cycles: str
+    absent: str = ""
+
+
+MODEL_FIGURES = Figures(
+    MODELLED, False, "the simulator is functional: it does not model the time that the CPU takes"
+)
+FVP_FIGURES = Figures(
+    MEASURED, True, "the FVP is not cycle-accurate: it counts instructions, not the time that the CPU takes"
+)
+FVP_FAST_FIGURES = Figures(
+    MEASURED,
+    True,
+    FVP_FIGURES.no_cpu_cycles,
+    absent="the FVP ran with --fast: its NPU counters are not representative of hardware",
+)
+
+
+def figures_of(simulator: str, *, fast: bool) -> Figures:
+    """What the counters of the simulator called `simulator` are worth; `fast` is the FVP's mode."""
+    if simulator != "fvp":
+        return MODEL_FIGURES
+    return FVP_FAST_FIGURES if fast else FVP_FIGURES
 
 
 @dataclass(frozen=True)
@@ -32,6 +69,8 @@ class Execution:
     memory: Record
     operators: Sequence[Record]
     unavailable: Sequence[Record]
+    repeated: Repeated
+    notes: Sequence[str] = ()  # where the firmware does not do what the memory mode says, and the like
 
 
 @dataclass(frozen=True)
@@ -48,29 +87,41 @@ class NpuFacts:
     totals: Mapping[int, tuple[int, bool]]
 
 
-def metric(value: int, unit: str) -> Record:
-    """A figure of the NPU model."""
-    return {"value": value, "unit": unit, "source": MODELLED}
+def metric(value: int, unit: str, source: str = MODELLED) -> Record:
+    """A figure of the NPU model, or of another `source`."""
+    return {"value": value, "unit": unit, "source": source}
 
 
-def npu_part(facts: NpuFacts, events: Sequence[int]) -> tuple[Record, list[Record]]:
+def npu_part(
+    facts: NpuFacts, events: Sequence[int], figures: Figures = MODEL_FIGURES
+) -> tuple[Record, list[Record]]:
     """The record's `npu` object, and what of it is unavailable."""
     npu: Record = {**facts.identity, "delegate_calls": facts.delegate_calls, "counters": []}
-    if facts.cycles is not None:
-        npu["cycles"] = metric(facts.cycles, "cycles")
     unavailable: list[Record] = []
+    if facts.cycles is not None and not figures.absent:
+        npu["cycles"] = metric(facts.cycles, "cycles", figures.source)
+    elif facts.cycles is not None:
+        unavailable.append({"path": "/npu/cycles", "reason": figures.absent})
     table = simulators.events(facts.npu)
     for event in events:
         row = table[event]
         value, overflowed = facts.totals.get(event, (None, False))
-        if not row.modelled:
+        if figures.absent:
+            reason = figures.absent
+        elif not row.modelled and not figures.every_event:
             reason = "the NPU model cannot know it"
         elif value is None:
             reason = "the counter was not reported"
         elif overflowed:
             reason = "the counter overflowed"
         else:
-            entry = {"event": row.name, "id": event, "value": value, "unit": row.unit, "source": MODELLED}
+            entry = {
+                "event": row.name,
+                "id": event,
+                "value": value,
+                "unit": row.unit,
+                "source": figures.source,
+            }
             npu["counters"].append(entry | ({"bytes": value * row.beat_bytes} if row.beat_bytes else {}))
             continue
         unavailable.append({"path": f"/npu/counters/{row.name}", "reason": reason})

@@ -3,30 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from ethosu_sdk import provenance, pte, simulators
-from ethosu_sdk.commands import build, run_inputs
+from ethosu_sdk.commands import build, run_inputs, run_repeats, run_resident
 from ethosu_sdk.commands.build import Built
 from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.commands.run_execution import Execution, NpuFacts, metric, npu_part
+from ethosu_sdk.commands.run_execution import (
+    MODELLED,
+    Execution,
+    Figures,
+    NpuFacts,
+    figures_of,
+    metric,
+    npu_part,
+)
 from ethosu_sdk.commands.run_inputs import Samples
 from ethosu_sdk.commands.run_options import RunOptions
+from ethosu_sdk.commands.run_repeats import Repeated
+from ethosu_sdk.commands.run_resident import Loaded
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.firmware_build import BuildOptions, choose_board
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import evidence, input_image, uart
 from ethosu_sdk.report.evidence import Evidence, PmuSample
 from ethosu_sdk.report.protocol import INPUT_IMAGE_SYMBOL
+from ethosu_sdk.report.repeats import Plan
 from ethosu_sdk.report.verdict import Check
 from ethosu_sdk.simulators import SimulationRequest, Simulator
 
 UART_NAME = "uart.log"
 _IDLE_LIMIT_S = 30.0
-_NO_CPU_CYCLES = "the simulator is functional: it does not model the time that the CPU takes"
-RawInputs = tuple[tuple[bytes, ...], ...]  # of each inference, as the program keeps them in memory
+RawInputs = tuple[tuple[bytes, ...], ...]  # of each set, as the program keeps them in memory
+Ready = Built | Loaded
+Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What ran the firmware, and what its figures are worth."""
+
+    simulator: Simulator
+    version: str
+    figures: Figures
+    plan: Plan
 
 
 def execute(
@@ -35,29 +59,45 @@ def execute(
     """Run `samples` in one boot of the firmware for the `.pte` at `path`; results go to `folder`."""
     target = program.target()
     events = simulators.choose_events(target.npu if target else None, options.events)
-    built = build.build_in(path, program, options.board, folder, reporter, samples.count)
-    raw = _raw_inputs(built, samples)
-    simulator = simulators.create(options.simulator)
-    with reporter.stage(f"running {samples.count} inference(s) on {simulator.name}"):
-        result = simulator.run(_request(built, raw, options, events, folder))
-    found = evidence.gather(uart.parse(result.uart), _expected(built, raw), result.exit_code)
-    return _execution(built, samples, found, simulator, events)
+    simulator = simulators.create(
+        options.simulator,
+        target.npu if target else "",
+        fast=options.fast,
+        simulated_limit_s=options.simulated_limit_s,
+    )
+    version = simulator.version()  # a simulator that lacks is named before anything is built
+    board = choose_board(target.npu if target else None, options.board, simulator.name).board
+    built: Ready
+    if options.resident:
+        built = run_resident.load(path, program, board, reporter, allow_spill=options.allow_spill)
+    else:
+        wishes = BuildOptions(
+            board=board, simulator=simulator.name, inferences=samples.count, allow_spill=options.allow_spill
+        )
+        built = build.build_in(path, program, folder, wishes, reporter)
+    groups = simulators.event_groups(target.npu if target else None, events)
+    expected = _expected(built, samples, options, groups)
+    with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
+        result = simulator.run(_request(built, expected, options, groups, folder))
+    found = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
+    figures = figures_of(simulator.name, fast=options.fast)
+    return _execution(built, samples, found, _Ran(simulator, version, figures, expected.plan), groups)
 
 
 def _request(
-    built: Built, raw: RawInputs, options: RunOptions, events: Sequence[int], folder: Path
+    built: Ready, expected: evidence.Expected, options: RunOptions, groups: Groups, folder: Path
 ) -> SimulationRequest:
-    image = input_image.encode(raw, events)
+    image = input_image.encode(expected.sets, groups, expected.repeats)
     symbol = built.firmware.symbols[INPUT_IMAGE_SYMBOL]
     if len(image) > symbol.bytes:
         raise UsageError(
-            f"{len(raw)} inferences need {len(image):,} bytes of inputs, there are {symbol.bytes:,}",
+            f"{len(expected.sets)} sets of inputs need {len(image):,} bytes, there are {symbol.bytes:,}",
             "run them in several parts",
         )
     target = built.program.target()
     return SimulationRequest(
         elf=built.firmware.elf,
-        images=((symbol.address, image),),
+        images=((symbol.address, image), *(built.images if isinstance(built, Loaded) else ())),
         npu=target.npu if target else "",
         macs=target.macs if target else 0,
         timeout_s=options.timeout_s,
@@ -69,7 +109,7 @@ def _request(
     )
 
 
-def _raw_inputs(built: Built, samples: Samples) -> RawInputs:
+def _raw_inputs(built: Ready, samples: Samples) -> RawInputs:
     tensors = built.program.plan(build.ENTRY).input_tensors()
     return tuple(
         tuple(run_inputs.physical_bytes(array, tensor) for array, tensor in zip(row, tensors, strict=True))
@@ -77,44 +117,48 @@ def _raw_inputs(built: Built, samples: Samples) -> RawInputs:
     )
 
 
-def _expected(built: Built, raw: RawInputs) -> evidence.Expected:
+def _expected(built: Ready, samples: Samples, options: RunOptions, groups: Groups) -> evidence.Expected:
     return evidence.Expected(
         model_sha256=built.program.sha256,
         model_bytes=built.program.size,
         board=built.firmware.board,
-        inferences=raw,
+        sets=_raw_inputs(built, samples),
         outputs=len(built.program.plan(build.ENTRY).outputs),
+        repeats=max(options.repeat, len(groups)),  # every group of events needs an inference
+        event_groups=max(1, len(groups)),
     )
 
 
-def _execution(
-    built: Built, samples: Samples, found: Evidence, simulator: Simulator, events: Sequence[int]
-) -> Execution:
-    target, firmware, version = built.program.target(), built.firmware, simulator.version()
-    npu, unavailable = _npu(built, found, events)
-    done = f"{samples.count} inference(s) reported done, every record complete, CRCs and model SHA-256 match"
+def _execution(built: Ready, samples: Samples, found: Evidence, ran: _Ran, groups: Groups) -> Execution:
+    target, firmware, simulator = built.program.target(), built.firmware, ran.simulator
+    npu, unavailable = _npu(built, found, groups, ran.figures)
+    done = f"{ran.plan.inferences} inference(s) reported done, every record complete, CRCs and model SHA-256 match"
+    modelled = ran.figures.source == MODELLED
+    repeated = Repeated(ran.plan, found.changed_outputs, found.changed_counters, counters_must_agree=modelled)
     return Execution(
         outputs=_logical_outputs(built, found, samples),
         done=Check("the firmware's evidence is complete", True, done),
         board=firmware.board,
         simulator={
             "name": simulator.name,
-            "version": version,
+            "version": ran.version,
             "fidelity": simulator.fidelity(target.npu if target is not None else ""),
         },
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
-        tools=[*build.tool_rows(), provenance.tool_entry(simulator.name, version)],
+        tools=[*build.tool_rows(), provenance.tool_entry(simulator.name, ran.version)],
         npu=npu,
         memory={
             "regions": built.record["memory"]["regions"],
             "pools": [build.use(row["name"], row["used_bytes"], row["size_bytes"]) for row in found.memory],
         },
-        operators=_operators(found),
-        unavailable=[{"path": "/cpu/cycles", "reason": _NO_CPU_CYCLES}, *unavailable],
+        operators=_operators(found, ran.figures),
+        unavailable=[{"path": "/cpu/cycles", "reason": ran.figures.no_cpu_cycles}, *unavailable],
+        repeated=repeated,
+        notes=built.record.get("notes", ()),
     )
 
 
-def _logical_outputs(built: Built, found: Evidence, samples: Samples) -> list[npt.NDArray[Any]]:
+def _logical_outputs(built: Ready, found: Evidence, samples: Samples) -> list[npt.NDArray[Any]]:
     tensors = built.program.plan(build.ENTRY).output_tensors()
     arrays = tuple(
         tuple(run_inputs.logical(array, tensor) for array, tensor in zip(row, tensors, strict=True))
@@ -123,30 +167,36 @@ def _logical_outputs(built: Built, found: Evidence, samples: Samples) -> list[np
     return run_inputs.stack(arrays, samples.stacked)
 
 
-def _operators(found: Evidence) -> list[Record]:
-    cycles = {row.instruction: row.cycles for row in found.pmu if row.inference == 0}
+def _operators(found: Evidence, figures: Figures) -> list[Record]:
+    first = () if figures.absent else found.pmu
+    cycles = {row.instruction: row.cycles for row in first if row.inference == 0}
     rows: list[Record] = []
     for row in found.operators:
         entry: Record = {"instruction": row.instruction, "kind": row.kind, "name": row.name}
         if row.instruction in cycles:
-            entry["npu_cycles"] = metric(cycles[row.instruction], "cycles")
+            entry["npu_cycles"] = metric(cycles[row.instruction], "cycles", figures.source)
         rows.append(entry)
     return rows
 
 
-def _npu(built: Built, found: Evidence, events: Sequence[int]) -> tuple[Record | None, list[Record]]:
+def _npu(
+    built: Ready, found: Evidence, groups: Groups, figures: Figures
+) -> tuple[Record | None, list[Record]]:
+    """The record's `npu` object from the inferences of the first set that counted one group each."""
     target = built.program.target()
     if found.npu is None or target is None:
         return None, [{"path": "/npu", "reason": build.NO_TARGET}]
-    first = [row for row in found.pmu if row.inference == 0]
+    by_group = [[row for row in found.pmu if row.inference == number] for number in range(len(groups))]
+    cycles = [sum(row.cycles for row in rows) if rows else None for rows in by_group]
     facts = NpuFacts(
         npu=target.npu,
         identity={name: found.npu[name] for name in ("id", "config")},
         delegate_calls=found.delegate_calls,
-        cycles=sum(row.cycles for row in first) if first else None,
-        totals=_totals(first),
+        cycles=cycles[0],
+        totals=_totals([row for rows in by_group for row in rows]),
     )
-    return npu_part(facts, events)
+    npu, unavailable = npu_part(facts, [event for events in groups for event in events], figures)
+    return run_repeats.grouped(npu, groups, cycles), unavailable
 
 
 def _totals(samples: Sequence[PmuSample]) -> dict[int, tuple[int, bool]]:

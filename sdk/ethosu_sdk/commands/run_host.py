@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import cache, provenance, pte, simulators
+from ethosu_sdk import cache, provenance, pte, records, simulators
 from ethosu_sdk.commands import build, run_inputs
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.commands.run_execution import Execution, NpuFacts, metric, npu_part
 from ethosu_sdk.commands.run_inputs import Samples
 from ethosu_sdk.commands.run_options import HOST, RunOptions
+from ethosu_sdk.commands.run_repeats import Repeated
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.records import Record
+from ethosu_sdk.report.repeats import Plan, changes
 from ethosu_sdk.report.verdict import Check
 
 _FIDELITY = (
@@ -42,25 +45,26 @@ def execute(
 
     if options.board is not None:
         raise UsageError("the host simulator has no board", "leave --board out")
+    if options.resident:
+        raise UsageError("the host simulator has no firmware", "leave --resident out")
+    if options.fast or options.simulated_limit_s is not None:
+        raise UsageError("--fast and --simulated-limit are for the FVP", "leave them out")
     target = program.target()
     events = simulators.choose_events(target.npu if target else None, options.events)
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory("host-runner"))
     model = NpuModel(_system(program))
-    first_calls = 0
-    outputs: list[tuple[npt.NDArray[Any], ...]] = []
+    plan = Plan(samples.count, options.repeat)
     with (
-        reporter.stage(f"running {samples.count} inference(s) on the host"),
+        reporter.stage(f"running {plan.inferences} inference(s) on the host"),
         host.open_pte(runner, path, model, method=build.ENTRY, timeout_s=options.timeout_s) as runtime,
     ):
-        for inference in samples.inferences:
-            outputs.append(tuple(runtime.run(inference)))
-            first_calls = first_calls or len(model.calls)
-    npu, unavailable = _npu(program, model, first_calls, events)
+        ran = _run_all(runtime, model, samples, plan)
+    npu, unavailable = _npu(program, model, ran.calls[0], events)
     version = provenance.package_version(_PACKAGE) or "unknown"
     return Execution(
-        outputs=run_inputs.stack(tuple(outputs), samples.stacked),
-        done=Check("every inference ended", True, f"{samples.count} inference(s) ended without an error"),
+        outputs=run_inputs.stack(tuple(ran.outputs), samples.stacked),
+        done=Check("every inference ended", True, f"{plan.inferences} inference(s) ended without an error"),
         board=HOST,
         simulator={"name": HOST, "version": version, "fidelity": _FIDELITY},
         provenance_inputs=[provenance.file_entry("host-runner", runner)],
@@ -69,7 +73,35 @@ def execute(
         memory={"regions": [], "pools": []},
         operators=_operators(program, npu),
         unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
+        repeated=_repeated(plan, ran, model),
     )
+
+
+@dataclass
+class _Ran:
+    """What all inferences gave: outputs of the first repeat of each set, digests and NPU calls of every one."""
+
+    outputs: list[tuple[npt.NDArray[Any], ...]]
+    digests: list[dict[int, object]]
+    calls: list[int]  # up to the end of each inference
+
+
+def _run_all(runtime: Any, model: Any, samples: Samples, plan: Plan) -> _Ran:
+    ran = _Ran([], [], [])
+    for inference in range(plan.inferences):
+        outputs = tuple(runtime.run(samples.inferences[inference // plan.repeats]))
+        if plan.first(inference) == inference:
+            ran.outputs.append(outputs)
+        ran.digests.append({i: (a.shape, records.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)})
+        ran.calls.append(len(model.calls))
+    return ran
+
+
+def _repeated(plan: Plan, ran: _Ran, model: Any) -> Repeated:
+    """Counters are compared by the call of a delegate within its inference."""
+    starts = [0, *ran.calls[:-1]]
+    counted = [dict(enumerate(model.calls[start:end])) for start, end in zip(starts, ran.calls, strict=True)]
+    return Repeated(plan, changes(plan, ran.digests), changes(plan, counted))
 
 
 def _system(program: pte.Pte) -> Any:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HOST = "host"
-SIMULATORS = ("auto", "qemu", HOST)
+FVP = "fvp"
+SIMULATORS = ("auto", "qemu", FVP, HOST)
 
 
 @dataclass(frozen=True)
@@ -21,3 +22,8 @@ class RunOptions:
     timeout_s: float = 300.0
     events: str | None = None
     board: str | None = None
+    fast: bool = False
+    simulated_limit_s: float | None = None
+    resident: bool = False
+    repeat: int = 1
+    allow_spill: bool = False

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import provenance, pte, records
-from ethosu_sdk.commands import build, host_facts
+from ethosu_sdk.commands import build, host_facts, run_repeats
 from ethosu_sdk.commands.compile import target_part
 from ethosu_sdk.commands.run_execution import Execution
 from ethosu_sdk.commands.run_inputs import Samples, stack
@@ -54,6 +54,7 @@ def make(facts: RunFacts) -> Record:
         "board": execution.board,
         "simulator": execution.simulator,
         "inferences": facts.samples.count,
+        **run_repeats.part(execution.repeated),
         "inputs": [
             {**_tensor(index, array), "source": facts.samples.source}
             for index, array in enumerate(stack(facts.samples.inferences, facts.samples.stacked))
@@ -73,6 +74,7 @@ def make(facts: RunFacts) -> Record:
         "cpu": {},
         "memory": execution.memory,
         "operators": list(execution.operators),
+        **({"notes": list(execution.notes)} if execution.notes else {}),
         "unavailable": unavailable,
         "wall_time_s": round(facts.wall_time_s, 3),
         "host": host_facts.host(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
 from ethosu_sdk.firmware_build.boards import BOARDS
-from ethosu_sdk.firmware_build.firmware import FirmwareBuild, Pool, build
+from ethosu_sdk.firmware_build.firmware import BuildOptions, FirmwareBuild, Pool, build
 
-__all__ = ["BOARDS", "FirmwareBuild", "Pool", "build"]
+__all__ = ["BOARDS", "BoardChoice", "BuildOptions", "FirmwareBuild", "Pool", "build", "choose_board"]

@@ -26,14 +26,23 @@ class Memory:
 
 @dataclass(frozen=True)
 class Board:
-    """A board: its CMake preset, its memories and what each is for."""
+    """A board: its CMake preset, its memories and what each is for, and the NPUs it has in each simulator.
+
+    `fast` lies next to the NPU, `bulk` takes everything large, `near` the method pool unless it is large.
+    """
 
     name: str
     preset: str
     fast: Memory
     bulk: Memory
-    tightly_coupled: Memory
+    near: Memory
     memories: tuple[Memory, ...]
+    simulators: dict[str, tuple[str, ...]]
+
+    @property
+    def npus(self) -> tuple[str, ...]:
+        """Every NPU that this board can have somewhere, such as ``ethos-u55``."""
+        return tuple(dict.fromkeys(npu for row in self.simulators.values() for npu in row))
 
 
 @functools.cache
@@ -45,15 +54,18 @@ def boards() -> dict[str, Board]:
 
 def _board(name: str, row: dict[str, object]) -> Board:
     rows = row["memories"]
+    simulators = row["simulators"]
     assert isinstance(rows, dict)
+    assert isinstance(simulators, dict)
     memories = {key: Memory(key, **value) for key, value in rows.items()}
     return Board(
         name=name,
         preset=str(row["preset"]),
         fast=memories[str(row["fast"])],
         bulk=memories[str(row["bulk"])],
-        tightly_coupled=memories[str(row["tightly_coupled"])],
+        near=memories[str(row["near"])],
         memories=tuple(memories.values()),
+        simulators={key: tuple(npus) for key, npus in simulators.items()},
     )
 
 

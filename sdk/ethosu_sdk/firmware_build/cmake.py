@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +17,9 @@ _CONFIGURE_TIMEOUT_S = 120.0
 _BUILD_TIMEOUT_S = 600.0
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 _SCHEMA_FILES = ("program.fbs", "scalar_type.fbs")
-_INCLUDE_ROOTS = ("/usr/include", "/usr/local/include")  # where firmware/runtime looks, too
+INCLUDE_ROOTS = ("/usr/include", "/usr/local/include")  # where firmware/runtime looks, too
 _CONFIGURED_FOR = "configured-for.json"
+EXECUTABLE = "executor_runner"  # firmware/cmake
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,14 @@ class Toolchain:
 
 def find_toolchain() -> Toolchain:
     """Everything a build needs. ToolError, with the package to install, for the first thing that lacks."""
-    if not any((Path(root) / "flatbuffers" / "flatbuffers.h").is_file() for root in _INCLUDE_ROOTS):
+    if not any((Path(root) / "flatbuffers" / "flatbuffers.h").is_file() for root in INCLUDE_ROOTS):
         raise ToolError(
             "the FlatBuffers headers, needed for build, are missing", "apt-get install libflatbuffers-dev"
         )
-    return Toolchain(tuple(tools.require(name) for name in _PROGRAMS), _schema_dir())
+    return Toolchain(tuple(tools.require(name) for name in _PROGRAMS), find_schema())
 
 
-def _schema_dir() -> Path:
+def find_schema() -> Path:
     """ExecuTorch's schema folder, found without importing executorch (that would import torch)."""
     tools.require("executorch")
     spec = importlib.util.find_spec("executorch")
@@ -78,8 +80,32 @@ class Configuration:
         }
 
 
+def publish(
+    configuration: Configuration,
+    files: Mapping[str, bytes],
+    folder: Path,
+    shared: Path | None,
+    products: Sequence[Path],
+    executable: str = EXECUTABLE,
+) -> None:
+    """Build in the tree `shared`, or else in `folder`, which the caller has locked, and copy what came of it.
+
+    `products` is where the ELF and the linker's map go; for the rest see :func:`build`.
+    """
+    log = folder / "build.log"
+    log.unlink(missing_ok=True)
+    with records.locked(shared) if shared else contextlib.nullcontext():
+        fresh = build(configuration, files, (shared or folder) / "build", log, executable)
+        for made, final in zip(fresh, products, strict=True):
+            records.write_bytes(final, made.read_bytes())
+
+
 def build(
-    configuration: Configuration, files: Mapping[str, bytes], work: Path, log: Path
+    configuration: Configuration,
+    files: Mapping[str, bytes],
+    work: Path,
+    log: Path,
+    executable: str = EXECUTABLE,
 ) -> tuple[Path, Path]:
     """Write sources and generated `files`, compile and link in `work`; returns the ELF and the linker's map.
 
@@ -99,6 +125,7 @@ def build(
             "ETHOSU_GENERATED_DIR": generated,
             "ETHOSU_PTE_SCHEMA_DIR": toolchain.schema_dir,
             "CMAKE_MAKE_PROGRAM": toolchain.path("ninja"),
+            "ETHOSU_FLATC": toolchain.path("flatc"),
         }
         argv = [
             toolchain.path("cmake"),
@@ -116,12 +143,12 @@ def build(
             "-j",
             jobs,
             "--target",
-            "executor_runner",
+            executable,
         ],
         timeout_s=_BUILD_TIMEOUT_S,
         log=log,
     )
-    return objects / "executor_runner.elf", objects / "executor_runner.map"
+    return objects / f"{executable}.elf", objects / f"{executable}.map"
 
 
 def mirror(folder: Path, files: Mapping[str, bytes]) -> None:

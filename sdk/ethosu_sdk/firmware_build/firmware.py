@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 from dataclasses import dataclass
@@ -10,8 +9,10 @@ from pathlib import Path
 
 from ethosu_sdk import __version__, pte, records, resources
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.firmware_build import boards, cache, cmake, generate, kernels, layout
+from ethosu_sdk.firmware_build import boards, cache, cmake, fit, generate, kernels, layout
+from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
 from ethosu_sdk.firmware_build.elf import Image, RegionUse, Section, Symbol, read_elf, region_use
+from ethosu_sdk.firmware_build.memory_modes import memory_mode, memory_modes
 from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
 from ethosu_sdk.targets import Target
 
@@ -43,6 +44,7 @@ class FirmwareBuild:
     build_key: str
     cached: bool  # nothing had to be compiled
     board: str
+    board_reason: str  # why it is this board
     method: str
     model_sha256: str
     model_bytes: int
@@ -54,24 +56,40 @@ class FirmwareBuild:
     kernels: tuple[kernels.Kernel, ...]  # exactly those that are linked
     delegates: int
     toolchain: dict[str, str]  # program → version
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # of the board, and all that `spilled` says
+    spilled: tuple[str, ...]  # what lies elsewhere than the memory mode has it
     wall_time_s: float
 
 
 @dataclass(frozen=True)
-class _Wishes:
-    """What :func:`build` is asked for; its documentation says what each means."""
+class BuildOptions:
+    """What :func:`build` may be asked for.
 
-    method: str | None
-    inferences: int
-    npu_timeout_ms: int
-    fast_scratch_bytes: int | None
+    `board` is the name of one of `BOARDS`, by default the one that carries the program's NPU; `simulator`, such as
+    ``qemu``, is where the firmware is to run, if that is known (:func:`choose_board`). `method` is the one to run: by
+    default ``forward``, or the only one. `inferences` is how many one run must be able to take (its inputs lie in
+    memory together). `npu_timeout_ms` bounds one NPU job in the board's own time. `fast_scratch_bytes` is what the
+    command streams need of region 2, by default the most that the memory mode allows them. `allow_spill` lets a model
+    or scratch that is too large for where its memory mode has it lie in the large memory, with a note.
+    """
+
+    board: str | None = None
+    simulator: str | None = None
+    method: str | None = None
+    inferences: int = 1
+    npu_timeout_ms: int = DEFAULT_NPU_TIMEOUT_MS
+    fast_scratch_bytes: int | None = None
+    allow_spill: bool = False
+
+
+_DEFAULTS = BuildOptions()
 
 
 @dataclass(frozen=True)
 class _Recipe:
     """All that shapes the firmware."""
 
+    choice: BoardChoice
     board: boards.Board
     program: pte.Pte
     data: bytes
@@ -83,29 +101,14 @@ class _Recipe:
     files: dict[str, bytes]  # generated files by name, the model among them
 
 
-def build(
-    pte_path: Path,
-    out_dir: Path,
-    board: str | None = None,
-    *,
-    method: str | None = None,
-    inferences: int = 1,
-    npu_timeout_ms: int = DEFAULT_NPU_TIMEOUT_MS,
-    fast_scratch_bytes: int | None = None,
-) -> FirmwareBuild:
+def build(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAULTS) -> FirmwareBuild:
     """Build the firmware of the program at `pte_path` and put ELF and map into `out_dir`.
 
-    `board` is the name of one of `BOARDS`, by default the first. `method` is the one to run: by default
-    ``forward``, or the only one. `inferences` is how many one run must be able to take (its inputs lie in
-    memory together). `npu_timeout_ms` bounds one NPU job in the board's own time. `fast_scratch_bytes` is what the
-    command streams need of region 2, by default the most that the memory mode allows them.
-
-    Raises InputError for a damaged or unusable program, BuildError when an operator has no kernel, the model
-    does not fit or a tool fails, ToolError when one is missing.
+    Raises InputError for a damaged or unusable program, UsageError for a board or simulator without its NPU,
+    BuildError when an operator has no kernel, the model does not fit or a tool fails, ToolError when one is missing.
     """
     start = time.monotonic()
-    wishes = _Wishes(method, inferences, npu_timeout_ms, fast_scratch_bytes)
-    recipe = _recipe(pte_path, boards.board(board or boards.BOARDS[0]), wishes)
+    recipe = _recipe(pte_path, options)
     toolchain = cmake.find_toolchain()
     source = resources.directory("firmware")
     configuration = cmake.Configuration(cache.sources(source), recipe.board.preset, toolchain)
@@ -123,30 +126,33 @@ def build(
         cached = cache.is_current(stamp, key, products)
         if not cached:
             shared = cache.work_directory({"source": str(source), "preset": configuration.preset})
-            _compile(recipe, configuration, out_dir / _WORK, shared, products)
+            cmake.publish(configuration, recipe.files, out_dir / _WORK, shared, tuple(products.values()))
             cache.remember(stamp, key, products)
     return _describe(recipe, products, key, cached, toolchain, time.monotonic() - start)
 
 
-def _recipe(path: Path, board: boards.Board, wishes: _Wishes) -> _Recipe:
-    if wishes.inferences < 1:
-        raise InputError(f"a run of {wishes.inferences} inferences cannot be built", "one at least")
+def _recipe(path: Path, options: BuildOptions) -> _Recipe:
+    if options.inferences < 1:
+        raise InputError(f"a run of {options.inferences} inferences cannot be built", "one at least")
     data = _read(path)
     program = pte.parse(data)
-    name = _method_name(program, wishes.method)
+    name = _method_name(program, options.method)
     plan = program.plan(name)
     target = program.target()
     known = kernels.manifest(resources.directory("firmware") / "kernels" / "kernels.toml")
     selected = kernels.select((row.full_name for row in plan.operators), known)
-    needs = _requirements(data, plan, target, wishes.fast_scratch_bytes)
-    memory = layout.plan(needs, board, wishes.inferences)
+    needs = requirements(len(data), plan, target, options.fast_scratch_bytes)
+    choice = choose_board(target.npu if target else None, options.board, options.simulator)
+    board = boards.board(choice.board)
+    modes = allowed_modes(target)
+    memory = fit.plan(needs, board, options.inferences, modes, allow_spill=options.allow_spill)
     configuration = generate.Configuration(
         version=__version__,
         method=name,
         delegates=len(plan.delegates),
-        memory_mode=target.memory_mode if target else None,
+        npu_settings=memory_mode(needs.memory_mode).settings,
         planned_bytes=_planned(plan),
-        npu_timeout_ms=wishes.npu_timeout_ms,
+        npu_timeout_ms=options.npu_timeout_ms,
     )
     files = {
         "model_config.hpp": generate.model_config(configuration, memory).encode(),
@@ -154,7 +160,14 @@ def _recipe(path: Path, board: boards.Board, wishes: _Wishes) -> _Recipe:
         "selected_kernels.cpp": generate.selected_kernels(selected).encode(),
         "model.pte": data,
     }
-    return _Recipe(board, program, data, name, target, selected, len(plan.delegates), memory, files)
+    return _Recipe(choice, board, program, data, name, target, selected, len(plan.delegates), memory, files)
+
+
+def allowed_modes(target: Target | None) -> tuple[str, ...]:
+    """The memory modes that the program could be compiled for; with a Vela configuration of its own, any."""
+    if target is None:
+        return ()
+    return target.family.system_configs.get(target.system_config, tuple(memory_modes()))
 
 
 def _read(path: Path) -> bytes:
@@ -176,9 +189,10 @@ def _planned(plan: pte.ExecutionPlan) -> tuple[int, ...]:
     return tuple(plan.non_const_buffer_sizes[1:])  # ExecuTorch reserves the first
 
 
-def _requirements(
-    data: bytes, plan: pte.ExecutionPlan, target: Target | None, fast_scratch_bytes: int | None
+def requirements(
+    data_bytes: int, plan: pte.ExecutionPlan, target: Target | None, fast_scratch_bytes: int | None
 ) -> layout.Requirements:
+    """What a program of `data_bytes` asks of the memory. InputError when it delegates to anything but an Ethos-U."""
     foreign = sorted({row.id for row in plan.delegates} - {pte.ETHOSU_BACKEND})
     if foreign:
         raise InputError(
@@ -187,7 +201,7 @@ def _requirements(
         )
     scratch = (row.vela.scratch_bytes for row in plan.delegates if row.vela is not None)
     return layout.Requirements(
-        model_bytes=len(data),
+        model_bytes=data_bytes,
         memory_mode=target.memory_mode if target else None,
         scratch_bytes=max(scratch, default=0),
         planned_bytes=_planned(plan),
@@ -195,22 +209,6 @@ def _requirements(
         input_bytes=tuple(tensor.nbytes for tensor in plan.input_tensors()),
         fast_scratch_bytes=fast_scratch_bytes,
     )
-
-
-def _compile(
-    recipe: _Recipe,
-    configuration: cmake.Configuration,
-    folder: Path,
-    shared: Path | None,
-    products: dict[str, Path],
-) -> None:
-    """Build in the tree that all models share, or else in `folder`, and copy what came of it."""
-    log = folder / "build.log"
-    log.unlink(missing_ok=True)
-    with records.locked(shared) if shared else contextlib.nullcontext():  # the caller has locked `folder`
-        fresh = cmake.build(configuration, recipe.files, (shared or folder) / "build", log)
-        for made, final in zip(fresh, products.values(), strict=True):
-            records.write_bytes(final, made.read_bytes())
 
 
 def _describe(
@@ -230,6 +228,7 @@ def _describe(
         build_key=key,
         cached=cached,
         board=recipe.board.name,
+        board_reason=recipe.choice.reason,
         method=recipe.method,
         model_sha256=recipe.program.sha256,
         model_bytes=len(recipe.data),
@@ -241,7 +240,8 @@ def _describe(
         kernels=recipe.kernels,
         delegates=recipe.delegates,
         toolchain=toolchain.versions(),
-        notes=recipe.layout.notes,
+        notes=recipe.choice.notes + recipe.layout.notes,
+        spilled=recipe.layout.notes,
         wall_time_s=wall_time_s,
     )
 

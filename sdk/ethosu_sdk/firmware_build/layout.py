@@ -1,32 +1,31 @@
 """Where a model's memory goes, and whether it fits: pure arithmetic, before anything is compiled.
 
-Vela's memory modes say what lies beside the NPU (Vela 5.1.0, vela.ini): Sram_Only weights and scratch,
-Shared_Sram the scratch, Dedicated_Sram a part of the scratch (region 2, the fast scratch).
+Memory modes are kept to the letter: a buffer that does not fit where its mode has it is refused, unless the caller
+allows it to spill into the large memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from ethosu_sdk.errors import BuildError
 from ethosu_sdk.firmware_build.boards import Board, Memory
+from ethosu_sdk.firmware_build.memory_modes import memory_mode
 
 POOL_ALIGNMENT = 16
 MODEL_ALIGNMENT = 128
 MIB = 1 << 20
 
-# The most bytes of region 2 that Vela gives a program, which no payload states: arena_cache_size of the memory modes
-# in vela.ini. The plain Dedicated_Sram has none there: Vela may use the whole SRAM.
-_FAST_SCRATCH_BYTES = {
-    "Dedicated_Sram_256KB": 256 << 10,
-    "Dedicated_Sram_384KB": 384 << 10,
-    "Dedicated_Sram_512KB": 512 << 10,
-}
+# The order in which firmware/board/common/sections.ld lays the pools into a memory that several share.
+LINK_ORDER = ("MODEL", "SCRATCH", "FAST_SCRATCH", "PLANNED", "METHOD_POOL", "INPUT_IMAGE")
+_SPILLABLE = ("MODEL", "SCRATCH")  # in the order in which they give way
+
 _DEFAULT_INFERENCES = 64  # inputs of so many inferences fit the input image
 _MIN_INPUT_IMAGE_BYTES = MIB
-_INPUT_IMAGE_HEADER_BYTES = 64
+_INPUT_IMAGE_HEADER_BYTES = 1216
 _INPUT_REFERENCE_BYTES = 8
-_METHOD_POOL_DTCM_LIMIT = 256 << 10  # the rest of DTCM is for the stack, .data and .bss
+_METHOD_POOL_NEAR_LIMIT = 256 << 10  # the rest of that memory is for the stack, .data and .bss
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,34 @@ class Layout:
         """Size in bytes of the pool called `name`."""
         return next(row.size_bytes for row in self.placements if row.name == name)
 
+    def end_in(self, memory: Memory) -> int:
+        """How far the pools in `memory` reach into it, in bytes."""
+        return end_of([row for row in self.placements if row.memory == memory])
+
+
+class DoesNotFitError(BuildError):
+    """The pools of one memory are too large for it; `memory` is its name."""
+
+    def __init__(self, message: str, memory: str) -> None:
+        super().__init__(message)
+        self.memory = memory
+
 
 def aligned(size: int, alignment: int = POOL_ALIGNMENT) -> int:
     """`size` rounded up to a multiple of `alignment`."""
     return -(-size // alignment) * alignment
+
+
+def end_of(rows: Sequence[Placement]) -> int:
+    """How far `rows`, which lie in one memory, reach into it when the linker lays them, in bytes."""
+    end = 0
+    for row in sorted(rows, key=lambda row: LINK_ORDER.index(row.name)):
+        end = aligned(end, _alignment(row)) + row.size_bytes if row.size_bytes else end
+    return end
+
+
+def _alignment(row: Placement) -> int:
+    return MODEL_ALIGNMENT if row.name == "MODEL" else POOL_ALIGNMENT
 
 
 def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
@@ -76,77 +99,85 @@ def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
     return aligned(_INPUT_IMAGE_HEADER_BYTES + table * inferences) + data * inferences
 
 
-def plan(needs: Requirements, board: Board, inferences: int = 1) -> Layout:
-    """Place everything that `needs` asks for.
+def plan(needs: Requirements, board: Board, inferences: int = 1, *, allow_spill: bool = False) -> Layout:
+    """Place everything that `needs` asks for, exactly as the linker will.
 
     The input image holds 64 inferences and at least 1 MiB, less where the memory is short, and in any case
-    `inferences`: one firmware serves runs of many lengths. BuildError, with the arithmetic, when something
-    does not fit.
+    `inferences`: one firmware serves runs of many lengths. With `allow_spill`, the model and then the scratch leave a
+    fast memory that is too small for what the memory mode wants there, and a note says so. BuildError for an unknown
+    memory mode, DoesNotFitError, with the arithmetic, when something does not fit.
     """
     notes: list[str] = []
-    rows = [_method_pool(needs, board), *_npu_pools(needs, board, notes)]
+    rows = _npu_pools(needs, board)
+    if allow_spill:
+        rows = _spilled(rows, needs, board, notes)
     planned = sum(aligned(size) for size in needs.planned_bytes)
     rows.append(Placement("PLANNED", board.bulk, planned, sum(needs.planned_bytes)))
+    rows.append(_method_pool(needs, board))
     rows.append(_input_image(needs, board, rows, inferences))
     for memory in board.memories:
-        _check_fit(memory, [row for row in rows if row.memory == memory])
+        _check_fit(memory, [row for row in rows if row.memory == memory], needs.memory_mode, board)
     return Layout(tuple(rows), tuple(notes))
 
 
 def _method_pool(needs: Requirements, board: Board) -> Placement:
-    small = needs.method_pool_bytes <= _METHOD_POOL_DTCM_LIMIT
+    small = needs.method_pool_bytes <= _METHOD_POOL_NEAR_LIMIT
     size = needs.method_pool_bytes
-    return Placement("METHOD_POOL", board.tightly_coupled if small else board.bulk, size, size)
+    return Placement("METHOD_POOL", board.near if small else board.bulk, size, size)
 
 
-def _npu_pools(needs: Requirements, board: Board, notes: list[str]) -> list[Placement]:
+def _npu_pools(needs: Requirements, board: Board) -> list[Placement]:
     """MODEL, SCRATCH and FAST_SCRATCH, as the memory mode has them."""
-    scratch, model = aligned(needs.scratch_bytes), aligned(needs.model_bytes, MODEL_ALIGNMENT)
-    mode = needs.memory_mode or ""
-    scratch_memory, model_memory = board.fast, board.bulk
-    fast_bytes = needs.fast_scratch_bytes or 0
-    if mode.startswith("Dedicated_Sram"):
-        scratch_memory = board.bulk
-        if needs.fast_scratch_bytes is None:
-            fast_bytes = _FAST_SCRATCH_BYTES.get(mode, board.fast.size_bytes)
-    elif scratch > board.fast.size_bytes:
-        scratch_memory = board.bulk
-        notes.append(
-            f"{mode} wants the scratch of {scratch:,} bytes in {board.fast.name}, which has "
-            f"{board.fast.size_bytes:,}: it lies in {board.bulk.name}, and traffic figures are not those of "
-            f"{mode}"
-        )
-    if mode == "Sram_Only":
-        if scratch_memory == board.fast and scratch + model <= board.fast.size_bytes:
-            model_memory = board.fast
-        else:
-            notes.append(
-                f"Sram_Only wants the model of {model:,} bytes in {board.fast.name} beside the scratch of "
-                f"{scratch:,}: it lies in {board.bulk.name}, and traffic figures are not those of Sram_Only"
-            )
+    mode = memory_mode(needs.memory_mode)
+    kinds = {"fast": board.fast, "bulk": board.bulk}
+    fast_bytes = needs.fast_scratch_bytes
+    if fast_bytes is None:
+        limit = board.fast.size_bytes if mode.fast_scratch_bytes is None else mode.fast_scratch_bytes
+        fast_bytes = limit if mode.fast_scratch else 0
     return [
-        Placement("MODEL", model_memory, model, needs.model_bytes),
-        Placement("SCRATCH", scratch_memory, scratch, needs.scratch_bytes),
+        Placement("MODEL", kinds[mode.model], needs.model_bytes, needs.model_bytes),
+        Placement("SCRATCH", kinds[mode.scratch], aligned(needs.scratch_bytes), needs.scratch_bytes),
         Placement("FAST_SCRATCH", board.fast, aligned(fast_bytes), fast_bytes),
     ]
 
 
+def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: list[str]) -> list[Placement]:
+    """`rows` with as much of them moved from the fast into the large memory as must be."""
+    for name in _SPILLABLE:
+        fast = [row for row in rows if row.memory == board.fast]
+        moving = next((row for row in fast if row.name == name), None)
+        if moving is None or end_of(fast) <= board.fast.size_bytes:
+            continue
+        rows = [replace(row, memory=board.bulk) if row is moving else row for row in rows]
+        notes.append(
+            f"{needs.memory_mode} wants the {name.lower()} of {moving.used_bytes:,} bytes in {board.fast.name}, "
+            f"which is too small: it lies in {board.bulk.name}, and traffic figures are not those of "
+            f"{needs.memory_mode}"
+        )
+    return rows
+
+
 def _input_image(needs: Requirements, board: Board, others: list[Placement], inferences: int) -> Placement:
     wish = max(_MIN_INPUT_IMAGE_BYTES, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
-    used = sum(aligned(row.size_bytes, MODEL_ALIGNMENT) for row in others if row.memory == board.bulk)
+    used = aligned(end_of([row for row in others if row.memory == board.bulk]))
     left = (board.bulk.size_bytes - used) // POOL_ALIGNMENT * POOL_ALIGNMENT
     least = input_image_bytes(needs.input_bytes, inferences)
     return Placement("INPUT_IMAGE", board.bulk, max(least, min(wish, left)), least)
 
 
-def _check_fit(memory: Memory, rows: list[Placement]) -> None:
-    # Pools are aligned to less than the model: counting all with the model's alignment is never too little.
-    total = sum(aligned(row.size_bytes, MODEL_ALIGNMENT) for row in rows)
-    if total <= memory.size_bytes:
+def _check_fit(memory: Memory, rows: list[Placement], mode: str | None, board: Board) -> None:
+    end = end_of(rows)
+    if end <= memory.size_bytes:
         return
-    terms = " + ".join(f"{row.name.lower()} {row.size_bytes:,}" for row in rows if row.size_bytes)
-    raise BuildError(
-        f"the model does not fit {memory.name}: {terms} = {total:,} bytes, but it has {memory.size_bytes:,} "
-        f"({total - memory.size_bytes:,} too many)",
-        "use a smaller model or input, another memory mode, or fewer inferences in one run",
+    present = sorted((row for row in rows if row.size_bytes), key=lambda row: LINK_ORDER.index(row.name))
+    terms = [f"{row.name.lower()} {row.size_bytes:,}" for row in present]
+    padding = end - sum(row.size_bytes for row in present)
+    if padding:
+        terms.append(f"alignment {padding:,}")
+    largest = max(present, key=lambda row: row.size_bytes)
+    because = f" in memory mode {mode}" if mode and memory == board.fast else ""
+    raise DoesNotFitError(
+        f"the {largest.name.lower()} does not fit {memory.name} of {board.name}{because}: {' + '.join(terms)} = "
+        f"{end:,} bytes, but it has {memory.size_bytes:,} ({end - memory.size_bytes:,} too many)",
+        memory.name,
     )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk.report.protocol import PROTOCOL_VERSION
+from ethosu_sdk.report.repeats import Changed, Plan, changes
 from ethosu_sdk.report.uart import ProtocolError, UartLog
 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
@@ -27,8 +28,15 @@ class Expected:
     model_sha256: str
     model_bytes: int
     board: str
-    inferences: tuple[tuple[bytes, ...], ...]  # the raw inputs of each inference
+    sets: tuple[tuple[bytes, ...], ...]  # the raw inputs of each set
     outputs: int
+    repeats: int = 1  # of every set
+    event_groups: int = 1  # which the repeats count in turn
+
+    @property
+    def plan(self) -> Plan:
+        """How the run repeats."""
+        return Plan(len(self.sets), self.repeats, self.event_groups)
 
 
 @dataclass(frozen=True)
@@ -53,14 +61,20 @@ class Operator:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A complete and consistent run, as the firmware reported it."""
+    """A complete and consistent run, as the firmware reported it.
 
-    outputs: tuple[tuple[npt.NDArray[Any], ...], ...]  # [inference][output]
+    `outputs` are those of the first repeat of each set. A repeat that gave others, or whose counters are not those of
+    the first that counted the same events, is in `changed_outputs` or `changed_counters`.
+    """
+
+    outputs: tuple[tuple[npt.NDArray[Any], ...], ...]  # [set][output]
     npu: dict[str, int] | None  # ID and CONFIG as read
     memory: tuple[dict[str, Any], ...]
     pmu: tuple[PmuSample, ...]
     operators: tuple[Operator, ...]
     delegate_calls: int
+    changed_outputs: tuple[Changed, ...]
+    changed_counters: tuple[Changed, ...]
 
 
 def gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
@@ -79,26 +93,24 @@ def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
     _check_identity(log, expected)
     _check_end(log, expected, exit_code)
     _check_inputs(log, expected)
-    announced, pieces = _by_tensor(log, "output"), _by_tensor(log, "data")
-    outputs = tuple(
-        tuple(
-            _output(announced.get(key, []), pieces.get(key, []), f"output {key[1]} of inference {key[0]}")
-            for key in ((inference, index) for index in range(expected.outputs))
-        )
-        for inference in range(len(expected.inferences))
-    )
-    if len(log.of_type("output")) != len(expected.inferences) * expected.outputs:
-        raise ProtocolError("the firmware sent more outputs than the model has")
+    plan = expected.plan
+    sent = _outputs(log, expected)
+    pmu = tuple(_pmu(row) for row in log.of_type("pmu"))
     npu = log.of_type("npu")
     return Evidence(
-        outputs=outputs,
+        outputs=tuple(
+            tuple(sent[first][index].array for index in range(expected.outputs))
+            for first in range(0, plan.inferences, plan.repeats)
+        ),
         npu=npu[0] if npu else None,
         memory=tuple(log.of_type("memory")),
-        pmu=tuple(_pmu(row) for row in log.of_type("pmu")),
+        pmu=pmu,
         operators=tuple(
             Operator(row["instruction"], row["kind"], row["name"]) for row in log.of_type("operator")
         ),
         delegate_calls=sum(row["delegate_calls"] for row in log.of_type("inference")),
+        changed_outputs=changes(plan, [{i: row.identity for i, row in rows.items()} for rows in sent]),
+        changed_counters=_changed_counters(plan, pmu),
     )
 
 
@@ -144,8 +156,8 @@ def _check_end(log: UartLog, expected: Expected, exit_code: int) -> None:
     done = [row["inference"] for row in log.of_type("inference")]
     if log.records[-1].type != "end" or end["records"] != len(log.records):
         raise ProtocolError(f"{len(log.records)} records arrived, the firmware counted {end['records']}")
-    if done != list(range(len(expected.inferences))) or end["inferences"] != len(done):
-        raise ProtocolError(f"{len(done)} of {len(expected.inferences)} inferences were reported done")
+    if done != list(range(expected.plan.inferences)) or end["inferences"] != len(done):
+        raise ProtocolError(f"{len(done)} of {expected.plan.inferences} inferences were reported done")
     if end["status"] != "ok" or exit_code != 0:
         raise ProtocolError(f"the run ended with status '{end['status']}' and exit code {exit_code}")
 
@@ -154,14 +166,15 @@ def _check_inputs(log: UartLog, expected: Expected) -> None:
     reported = {(row["inference"], row["index"]): row for row in log.of_type("input")}
     wanted = {
         (inference, index): data
-        for inference, inputs in enumerate(expected.inferences)
-        for index, data in enumerate(inputs)
+        for inference in range(expected.plan.inferences)
+        for index, data in enumerate(expected.sets[inference // expected.repeats])
     }
+    checksums = {id(data): f"{zlib.crc32(data):08x}" for inputs in expected.sets for data in inputs}
     if set(reported) != set(wanted):
         raise ProtocolError(f"{len(reported)} inputs reached the firmware where {len(wanted)} were sent")
     for key, data in wanted.items():
         row = reported[key]
-        if row["bytes"] != len(data) or row["crc32"] != f"{zlib.crc32(data):08x}":
+        if row["bytes"] != len(data) or row["crc32"] != checksums[id(data)]:
             raise ProtocolError(f"input {key[1]} of inference {key[0]} changed on its way to the firmware")
 
 
@@ -173,11 +186,64 @@ def _by_tensor(log: UartLog, name: str) -> dict[tuple[int, int], list[dict[str, 
     return found
 
 
-def _output(rows: list[dict[str, Any]], chunks: list[dict[str, Any]], where: str) -> npt.NDArray[Any]:
+@dataclass(frozen=True)
+class _Output:
+    """One output of one inference; `identity` is what tells it from another."""
+
+    array: npt.NDArray[Any]
+    identity: tuple[object, ...]
+
+
+def _outputs(log: UartLog, expected: Expected) -> list[dict[int, _Output]]:
+    """By inference, then by output index. A repeat that sent no bytes has those that were sent last."""
+    announced, pieces = _by_tensor(log, "output"), _by_tensor(log, "data")
+    found: list[dict[int, _Output]] = []
+    for inference in range(expected.plan.inferences):
+        is_first = expected.plan.first(inference) == inference
+        row: dict[int, _Output] = {}
+        for index in range(expected.outputs):
+            where, key = f"output {index} of inference {inference}", (inference, index)
+            records, chunks = announced.get(key, []), pieces.get(key, [])
+            before = None if is_first or chunks else found[-1][index]
+            row[index] = _output(records, chunks, where, before)
+        found.append(row)
+    if len(log.of_type("output")) != expected.plan.inferences * expected.outputs:
+        raise ProtocolError("the firmware sent more outputs than the model has")
+    if pieces.keys() - announced.keys():
+        raise ProtocolError("the firmware sent bytes of an output that it did not announce")
+    return found
+
+
+def _changed_counters(plan: Plan, samples: Sequence[PmuSample]) -> tuple[Changed, ...]:
+    """Events are compared within their group, cycles with the first repeat, whichever events that counted.
+
+    Both by the instruction that calls the delegate, which may be more than one call.
+    """
+    cycles: list[dict[int, list[object]]] = [{} for _ in range(plan.inferences)]
+    events: list[dict[int, list[object]]] = [{} for _ in range(plan.inferences)]
+    for row in samples:
+        if row.inference >= plan.inferences:
+            raise ProtocolError(f"counters of inference {row.inference}, of {plan.inferences}")
+        cycles[row.inference].setdefault(row.instruction, []).append(row.cycles)
+        events[row.inference].setdefault(row.instruction, []).append((row.overflow, row.counters))
+    found = {*changes(plan, cycles), *changes(plan, events, same_group=True)}
+    return tuple(sorted(found, key=lambda row: (row.set, row.repeat, row.index)))
+
+
+def _output(
+    rows: list[dict[str, Any]], chunks: list[dict[str, Any]], where: str, before: _Output | None
+) -> _Output:
+    """The output that `rows` announce and `chunks` hold; without chunks it must be the one `before`."""
     if len(rows) != 1:
         raise ProtocolError(f"{len(rows)} 'output' records for {where}")
-    data = _joined(chunks, where)
     row = rows[0]
+    identity = (row["dtype"], tuple(row["shape"]), row["bytes"], row["crc32"])
+    if before is not None and identity == before.identity:
+        return before
+    return _Output(_array(row, _joined(chunks, where), where), identity)
+
+
+def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
     shape = row["shape"]
     if row["dtype"] not in DTYPES or not all(type(size) is int and size >= 0 for size in shape):
         raise ProtocolError(f"{where} has dtype {row['dtype']!r} and shape {shape!r}")

@@ -1,4 +1,4 @@
-"""The input image: how inputs and PMU events reach the firmware without a rebuild."""
+"""What the host lays into memory before a run: the input image, and the header in front of a resident program."""
 
 from __future__ import annotations
 
@@ -9,31 +9,62 @@ from collections.abc import Sequence
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.report import protocol
 
+_CRC_COVERS_FROM = 16
+_LARGEST = 0xFFFF_FFFF
 
-def encode(inferences: Sequence[Sequence[bytes]], events: Sequence[int] = ()) -> bytes:
-    """The image for `inferences`, each the raw bytes of the model's inputs in order.
 
-    `events` are the PMU event numbers to count, at most eight; none leaves the choice to the firmware.
+def encode(
+    sets: Sequence[Sequence[bytes]], event_groups: Sequence[Sequence[int]] = (), repeats: int = 1
+) -> bytes:
+    """The image for `sets`, each the raw bytes of the model's inputs in order, each to be run `repeats` times.
+
+    `event_groups` are PMU event numbers, at most eight in a group, at most 32 groups: repeat k counts those of group
+    k modulo their number; none leaves the choice to the firmware. Raises InputError for more than that.
     """
-    if len(events) > protocol.INPUT_IMAGE_MAX_EVENTS:
-        raise InputError(
-            f"{len(events)} PMU events, but at most {protocol.INPUT_IMAGE_MAX_EVENTS} can be counted"
-        )
-    per_inference = len(inferences[0]) if inferences else 0
-    offset = _aligned(protocol.INPUT_IMAGE_HEADER_BYTES + 8 * len(inferences) * per_inference)
+    _check_counts(sets, event_groups, repeats)
+    per_set = len(sets[0]) if sets else 0
+    start = _aligned(protocol.INPUT_IMAGE_HEADER_BYTES + 8 * len(sets) * per_set)
     table = bytearray()
     body = bytearray()
-    start = offset
-    for inputs in inferences:
+    for inputs in sets:
         for data in inputs:
             table += struct.pack("<2I", start + len(body), len(data))
             body += data.ljust(_aligned(len(data)), b"\0")
-    padded_events = [*events, *[0] * (protocol.INPUT_IMAGE_MAX_EVENTS - len(events))]
-    fixed = struct.pack("<3I", len(inferences), per_inference, len(events))
-    fixed += struct.pack("<9I", *padded_events, 0)
-    rest = (fixed + table).ljust(offset - 16, b"\0") + body
-    head = struct.pack("<3I", protocol.INPUT_IMAGE_MAGIC, protocol.INPUT_IMAGE_VERSION, 16 + len(rest))
-    return head + struct.pack("<I", zlib.crc32(rest)) + rest
+    counts = struct.pack("<4I", len(sets), per_set, repeats, len(event_groups))
+    groups = b"".join(struct.pack("<9I", len(row), *_padded(row)) for row in event_groups)
+    head = counts.ljust(protocol.INPUT_IMAGE_EVENT_GROUPS_AT - _CRC_COVERS_FROM, b"\0") + groups
+    rest = head.ljust(protocol.INPUT_IMAGE_HEADER_BYTES - _CRC_COVERS_FROM, b"\0") + table
+    rest = rest.ljust(start - _CRC_COVERS_FROM, b"\0") + body
+    first = (protocol.INPUT_IMAGE_MAGIC, protocol.INPUT_IMAGE_VERSION, _CRC_COVERS_FROM + len(rest))
+    return struct.pack("<4I", *first, zlib.crc32(rest)) + rest
+
+
+def encode_program_header(program_bytes: int) -> bytes:
+    """The words that tell the resident firmware of a program of so many bytes."""
+    words = struct.pack("<3I", protocol.PROGRAM_HEADER_MAGIC, protocol.PROGRAM_HEADER_VERSION, program_bytes)
+    return words + struct.pack("<I", zlib.crc32(words))
+
+
+def _check_counts(
+    sets: Sequence[Sequence[bytes]], event_groups: Sequence[Sequence[int]], repeats: int
+) -> None:
+    if repeats < 1 or len(sets) * repeats > _LARGEST:
+        raise InputError(f"{repeats} repeats of {len(sets)} set(s) of inputs are not possible")
+    if len(event_groups) > protocol.INPUT_IMAGE_MAX_EVENT_GROUPS:
+        raise InputError(
+            f"{len(event_groups)} groups of PMU events, but there is room for "
+            f"{protocol.INPUT_IMAGE_MAX_EVENT_GROUPS}",
+            "ask for fewer events in one run",
+        )
+    for row in event_groups:
+        if not 1 <= len(row) <= protocol.INPUT_IMAGE_MAX_EVENTS:
+            raise InputError(
+                f"{len(row)} PMU events in a group, but 1 to {protocol.INPUT_IMAGE_MAX_EVENTS} can be counted"
+            )
+
+
+def _padded(events: Sequence[int]) -> list[int]:
+    return [*events, *[0] * (protocol.INPUT_IMAGE_MAX_EVENTS - len(events))]
 
 
 def _aligned(size: int) -> int:

@@ -7,13 +7,26 @@ Records. One line each, beside human log lines::
 `payload` is one JSON object without line breaks, `length` its size in bytes, `crc32` (IEEE 802.3, eight
 hexadecimal digits) covers ``<sequence> <type> <payload>``. Sequence numbers start at 0 and have no gaps.
 
+An inference has its number in the whole run. Every set of inputs is run `repeats` times in turn, so that inference n
+is repeat ``n % repeats`` of set ``n // repeats``. Every inference reports its inputs, its counters and the CRC of its
+outputs; the bytes of an output follow in `data` records for the first repeat of a set, and for a later one when their
+CRC is not that of the bytes sent last.
+
 Input image. The host lays it at the firmware's `input_image` symbol before the run; all words are
 little-endian uint32::
 
     0   magic "EUI1"      4   version          8   total bytes      12  crc32 of everything behind this word
-    16  inferences        20  inputs each      24  event count      28  eight PMU event numbers
-    60  reserved, 0       64  table: one (offset, bytes) pair per inference and input; offsets from the
-                              image's start, aligned to 16
+    16  sets of inputs    20  inputs each      24  repeats          28  groups of PMU events
+    32  reserved, 0       64  room for 32 groups of nine words: a count, eight event numbers
+    1216 table: one (offset, bytes) pair per set and input; offsets from the image's start, aligned to 16
+
+Repeat k counts the events of group k modulo the number of groups; without groups the firmware chooses. An input that
+is no tensor has 0 bytes: the program's own value stands.
+
+Program header. The resident firmware takes a program that the host has laid at its `program_memory` symbol when these
+four words stand at its `program_header` symbol::
+
+    0   magic "EUP1"      4   version          8   bytes of the program      12  crc32 of the words before
 
 `firmware/app/protocol.hpp` states the same names; a contract test compares the two both ways.
 """
@@ -22,16 +35,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 RECORD_PREFIX = "~ethosu"
 DATA_CHUNK_BYTES = 768  # output bytes in one `data` record
 
 INPUT_IMAGE_MAGIC = 0x31495545  # "EUI1"
-INPUT_IMAGE_VERSION = 1
-INPUT_IMAGE_HEADER_BYTES = 64
+INPUT_IMAGE_VERSION = 2
+INPUT_IMAGE_HEADER_BYTES = 1216
 INPUT_IMAGE_ALIGNMENT = 16
-INPUT_IMAGE_MAX_EVENTS = 8
+INPUT_IMAGE_MAX_EVENTS = 8  # in one group
+INPUT_IMAGE_MAX_EVENT_GROUPS = 32
+INPUT_IMAGE_EVENT_GROUPS_AT = 64
 INPUT_IMAGE_SYMBOL = "input_image"
+
+PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
+PROGRAM_HEADER_VERSION = 1
+PROGRAM_HEADER_SYMBOL = "program_header"
+PROGRAM_MEMORY_SYMBOL = "program_memory"
 
 
 @dataclass(frozen=True)
@@ -60,7 +80,7 @@ RECORD_TYPES: dict[str, RecordType] = {
     for row in (
         _record(
             "boot",
-            "first of all: who runs, and the SHA-256 of the embedded model as the firmware computed it",
+            "first of all: who runs, and the SHA-256 of the model as the firmware computed it",
             protocol=int,
             firmware=str,
             board=str,
@@ -91,7 +111,7 @@ RECORD_TYPES: dict[str, RecordType] = {
         _record("inference", "one inference is done", inference=int, delegate_calls=int),
         _record(
             "output",
-            "an output tensor; its bytes follow in `data` records",
+            "an output tensor; unless it repeats, its bytes follow in `data` records",
             inference=int,
             index=int,
             dtype=str,

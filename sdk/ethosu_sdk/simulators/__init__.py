@@ -2,6 +2,14 @@
 
 from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult, Simulator
 from ethosu_sdk.simulators.create import create
-from ethosu_sdk.simulators.pmu_events import choose_events, events
+from ethosu_sdk.simulators.pmu_events import choose_events, event_groups, events
 
-__all__ = ["SimulationRequest", "SimulationResult", "Simulator", "choose_events", "create", "events"]
+__all__ = [
+    "SimulationRequest",
+    "SimulationResult",
+    "Simulator",
+    "choose_events",
+    "create",
+    "event_groups",
+    "events",
+]

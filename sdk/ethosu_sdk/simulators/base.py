@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,13 @@ class SimulationRequest:
     `macs` choose the NPU, such as ``"ethos-u55"`` and 128; without `with_npu` the firmware does not touch it.
     `timeout_s` bounds the whole run by wall clock, `idle_timeout_s` the time in which the firmware neither
     prints a byte nor accesses the NPU. `system_config` and `memory_mode` are names of vela.ini, for modelled cycles;
-    with others, or without, the family's defaults stand in. `uart_log` is written while the firmware runs.
+    with others, or without, the family's defaults stand in. `uart_log` is written while the firmware runs, and
+    `uart_tee` gets the same bytes as they come.
+
+    The firmware may read and write files of the host only if `semihosting_cwd` is given: Arm semihosting then finds
+    relative names in that folder. It is no prison: the firmware's absolute names are the host's.
+    `semihosting_arguments` is its command line, the program's own name first. `fast` asks a simulator that can for
+    speed at the cost of its counters.
     """
 
     elf: Path
@@ -28,6 +34,10 @@ class SimulationRequest:
     with_npu: bool = True
     system_config: str = ""
     memory_mode: str = ""
+    semihosting_cwd: Path | None = None
+    semihosting_arguments: tuple[str, ...] = ()
+    uart_tee: IO[bytes] | None = field(default=None, repr=False)
+    fast: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ethosu_sdk.errors import UsageError
@@ -23,7 +23,8 @@ def events(npu: str) -> Mapping[int, Event]:
 def choose_events(npu: str | None, names: str | None) -> tuple[int, ...]:
     """The numbers of the events to count: those in `names`, separated by commas, or ExecuTorch's defaults.
 
-    None without an NPU. UsageError for an unknown or repeated name, or more names than there are counters.
+    None without an NPU. UsageError for an unknown or repeated name. There may be more than the NPU has counters:
+    :func:`event_groups`.
     """
     from ethosu_sdk.npu import pmu
 
@@ -41,6 +42,14 @@ def choose_events(npu: str | None, names: str | None) -> tuple[int, ...]:
             raise UsageError(f"unknown PMU event '{name}'", suggestion(name.upper(), numbers))
         if chosen.count(name) > 1:
             raise UsageError(f"the PMU event {name} is named twice")
-    if len(chosen) > kind.event_counters:
-        raise UsageError(f"{len(chosen)} PMU events, but {npu} has {kind.event_counters} counters")
     return tuple(numbers[name] for name in chosen)
+
+
+def event_groups(npu: str | None, numbers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """`numbers` in groups that `npu` can count together, in their order; none without events."""
+    from ethosu_sdk.npu import pmu
+
+    if npu is None or not numbers:
+        return ()
+    counters = pmu.pmu_of(npu).event_counters
+    return tuple(tuple(numbers[start : start + counters]) for start in range(0, len(numbers), counters))

@@ -33,6 +33,13 @@ def test_join() -> None:
     )
 
 
+def test_operations_inside_of_branches_have_no_origin() -> None:
+    queue = TABLES["queue"] + "300,1,0,30\n340,1,0,31\n"
+    found = debug_database.scheduled_operations(database(queue=queue))
+    assert found[-1] == ScheduledOperation("Unknown", "", (300, 340), None, None, None)
+    assert found[:-1] == debug_database.scheduled_operations(database())
+
+
 @pytest.mark.parametrize(
     "xml",
     [

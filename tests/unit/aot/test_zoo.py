@@ -29,8 +29,9 @@ def test_every_entry_is_whole() -> None:
 def test_weights_are_called_pretrained_trained_or_random() -> None:
     for entry in zoo.entries():
         words = [word for word in ("random weights", "pretrained", "trained on") if word in entry.summary]
-        assert len(words) == (entry.quantize != "none"), entry.name
-        assert (words == ["pretrained"]) == bool(entry.needs)
+        assert [word.split()[0] for word in words] == [entry.weights] * (entry.weights != "none"), entry.name
+        assert (entry.weights == "none") == (entry.parameters == 0)
+        assert (entry.weights == "pretrained") == bool(entry.needs)
     assert tuple(entry.name for entry in zoo.entries() if entry.needs) == PRETRAINED
 
 
@@ -113,7 +114,9 @@ def test_the_document_tells_models_versions_and_digests() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert packages.install_command() in text
     for entry in zoo.entries():
-        assert f"`{entry.name}`" in text
+        (row,) = (line for line in text.splitlines() if line.startswith(f"| `{entry.name}` |"))
+        assert str(list(entry.inputs[0].shape)) in row
+        assert entry.weights in row
     sources = "".join(zoo.source(name).read_text(encoding="utf-8") for name in PRETRAINED)
     digests = set(re.findall(r'"([0-9a-f]{64})"', sources))
     assert len(digests) == 4

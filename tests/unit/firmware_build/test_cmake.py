@@ -105,7 +105,7 @@ def test_a_tree_that_was_never_finished_is_made_anew(
 
 
 def test_missing_flatbuffers_headers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cmake, "_INCLUDE_ROOTS", ("/nowhere",))
+    monkeypatch.setattr(cmake, "INCLUDE_ROOTS", ("/nowhere",))
     with pytest.raises(ToolError, match="FlatBuffers") as caught:
         cmake.find_toolchain()
     assert "libflatbuffers-dev" in caught.value.hint

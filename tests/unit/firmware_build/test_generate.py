@@ -15,7 +15,7 @@ NEEDS = layout.Requirements(
     input_bytes=(160,),
 )
 LAYOUT = layout.plan(NEEDS, boards.board("corstone-300"))
-CONFIGURATION = Configuration("1.2.3", "forward", 0, None, (320, 64), 10_000)
+CONFIGURATION = Configuration("1.2.3", "forward", 0, "shared_sram", (320, 64), 10_000)
 
 
 def test_model_config_states_every_size() -> None:
@@ -35,18 +35,11 @@ def test_model_config_states_every_size() -> None:
         assert line in text.splitlines()
 
 
-def test_model_config_names_the_memory_mode_and_has_no_empty_array() -> None:
-    modes = {
-        "Sram_Only": "sram_only",
-        "Shared_Sram": "shared_sram",
-        "Dedicated_Sram": "dedicated_sram",
-        "Dedicated_Sram_512KB": "dedicated_sram",
-    }
-    for mode, name in modes.items():
-        text = generate.model_config(Configuration("1", "forward", 1, mode, (), 1), LAYOUT)
-        assert f"npu::MemoryMode::{name};" in text
-        assert "planned_count = 0;" in text
-        assert "planned_bytes[] = {0};" in text
+def test_model_config_has_no_empty_array() -> None:
+    text = generate.model_config(Configuration("1", "forward", 1, "sram_only", (), 1), LAYOUT)
+    assert "npu::MemoryMode::sram_only;" in text
+    assert "planned_count = 0;" in text
+    assert "planned_bytes[] = {0};" in text
 
 
 def test_placement_aliases_every_pool() -> None:

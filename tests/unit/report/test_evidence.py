@@ -1,5 +1,7 @@
 import base64
 import copy
+import dataclasses
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.report import evidence, uart
+from ethosu_sdk.report.repeats import Changed
 from ethosu_sdk.report.uart import ProtocolError
 from tests.unit.report import wire
 
@@ -14,14 +17,14 @@ EXPECTED = evidence.Expected(
     model_sha256="5" * 64,
     model_bytes=len(wire.MODEL),
     board="corstone-300",
-    inferences=((wire.INPUT,),),
+    sets=((wire.INPUT,),),
     outputs=1,
 )
 Rows = list[wire.Row]
 
 
-def gather(rows: Rows, exit_code: int = 0) -> evidence.Evidence:
-    return evidence.gather(uart.parse(wire.uart(rows)), EXPECTED, exit_code)
+def gather(rows: Rows, exit_code: int = 0, expected: evidence.Expected = EXPECTED) -> evidence.Evidence:
+    return evidence.gather(uart.parse(wire.uart(rows)), expected, exit_code)
 
 
 def payload(rows: Rows, name: str) -> dict[str, Any]:
@@ -134,3 +137,93 @@ def test_an_extra_output_is_refused() -> None:
     rows.insert(-1, ("output", extra))
     with pytest.raises(ProtocolError, match="more outputs"):
         gather(recount(rows))
+
+
+# --- repeats
+
+
+def repeated_rows(repeats: int) -> Rows:
+    """A run of several repeats: only the first sends the output's bytes."""
+    rows = wire.good_rows()
+    once = ("input", "pmu", "inference", "output", "data")
+    head = [row for row in rows if row[0] not in (*once, "end")]
+    body = []
+    for number in range(repeats):
+        for name, row in copy.deepcopy(rows):
+            if name in once and not (name == "data" and number):
+                body.append((name, row | {"inference": number}))
+    end = ("end", {"status": "ok", "inferences": repeats, "records": 0})
+    return recount([*head, *body, end])
+
+
+def repeating(repeats: int, event_groups: int = 1) -> evidence.Expected:
+    return dataclasses.replace(EXPECTED, repeats=repeats, event_groups=event_groups)
+
+
+def of_inference(rows: Rows, name: str, inference: int) -> dict[str, Any]:
+    return next(row for kind, row in rows if kind == name and row["inference"] == inference)
+
+
+def test_repeats_that_agree_send_their_output_once() -> None:
+    found = gather(repeated_rows(4), expected=repeating(4))
+    assert len(found.outputs) == 1
+    assert found.changed_outputs == found.changed_counters == ()
+    assert found.delegate_calls == 4
+
+
+def test_a_repeat_with_another_output_is_named() -> None:
+    rows = repeated_rows(4)
+    other = bytes([9, *wire.OUTPUT[1:]])
+    of_inference(rows, "output", 2)["crc32"] = f"{zlib.crc32(other):08x}"
+    place = rows.index(("output", of_inference(rows, "output", 2)))
+    piece = {"inference": 2, "index": 0, "offset": 0, "base64": base64.b64encode(other).decode()}
+    rows.insert(place + 1, ("data", piece))
+    # The one after it is the first's again: its bytes come again.
+    whole = base64.b64encode(wire.OUTPUT).decode()
+    rows.insert(-1, ("data", {"inference": 3, "index": 0, "offset": 0, "base64": whole}))
+    found = gather(recount(rows), expected=repeating(4))
+    assert found.changed_outputs == (Changed(set=0, repeat=2, index=0),)
+    np.testing.assert_array_equal(found.outputs[0][0].reshape(-1)[0], np.int8(-6))
+
+
+def test_a_changed_output_without_its_bytes_is_refused() -> None:
+    rows = repeated_rows(3)
+    of_inference(rows, "output", 1)["crc32"] = "00000001"
+    with pytest.raises(ProtocolError, match="output 0 of inference 1 has 0 bytes"):
+        gather(rows, expected=repeating(3))
+
+
+@pytest.mark.parametrize(
+    ("change", "repeat"),
+    [({"cycles": 1235}, 1), ({"overflow": 1}, 2), ({"counters": [[130, 56], [32, 0]]}, 3)],
+)
+def test_a_repeat_that_counted_something_else_is_named(change: dict[str, Any], repeat: int) -> None:
+    rows = repeated_rows(4)
+    of_inference(rows, "pmu", repeat).update(change)
+    found = gather(rows, expected=repeating(4))
+    assert found.changed_counters == (Changed(set=0, repeat=repeat, index=0),)
+
+
+def test_groups_of_events_differ_but_their_cycles_must_not() -> None:
+    rows = repeated_rows(4)
+    for number in (1, 3):
+        of_inference(rows, "pmu", number)["counters"] = [[48, 7]]
+    assert gather(rows, expected=repeating(4, 2)).changed_counters == ()
+    assert len(gather(rows, expected=repeating(4)).changed_counters) == 2
+    of_inference(rows, "pmu", 3)["cycles"] = 1
+    assert gather(rows, expected=repeating(4, 2)).changed_counters == (Changed(0, 3, 0),)
+
+
+@pytest.mark.parametrize("name", ["input", "inference", "output"])
+def test_a_repeat_that_is_not_reported_whole_is_refused(name: str) -> None:
+    rows = repeated_rows(3)
+    rows.remove((name, of_inference(rows, name, 1)))
+    with pytest.raises(ProtocolError):
+        gather(recount(rows), expected=repeating(3))
+
+
+def test_bytes_that_nobody_announced_are_refused() -> None:
+    rows = repeated_rows(2)
+    rows.insert(-1, ("data", {"inference": 7, "index": 0, "offset": 0, "base64": ""}))
+    with pytest.raises(ProtocolError, match="did not announce"):
+        gather(recount(rows), expected=repeating(2))

@@ -31,7 +31,7 @@ def good_rows() -> list[Row]:
         (
             "boot",
             {
-                "protocol": 1,
+                "protocol": 2,
                 "firmware": "0.1.0",
                 "board": "corstone-300",
                 "model_bytes": len(MODEL),

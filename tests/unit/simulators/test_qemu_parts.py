@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.errors import InputError, SimulationError
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulators.qemu import failure
 from ethosu_sdk.simulators.qemu.console import Console
 from ethosu_sdk.simulators.qemu.firmware_image import Range, Symbols, check_images, read_symbols
-from ethosu_sdk.simulators.qemu.machine import Channels, qemu_argv
+from ethosu_sdk.simulators.qemu.machine import Channels, Semihosting, qemu_argv
 from ethosu_sdk.simulators.qemu.memory import Bytes, NpuMemory, changed_ranges
 from ethosu_sdk.simulators.qemu.memory_map import BANKS, Bank, find_bank, npu_offset
 from ethosu_sdk.simulators.qemu.qtest import IrqLine, QtestError
@@ -37,6 +39,20 @@ def test_the_command_line_names_every_channel_and_the_firmware() -> None:
     assert "socket,id=qtest,fd=12" in text
     assert "mem-path=/proc/self/fd/13" in text
     assert f"size={2 << 30}" in text
+
+
+def semihosting_of(semihosting: Semihosting) -> str:
+    argv = qemu_argv("qemu", Path("fw.elf"), Channels(gdb=11, qtest=12, ddr=13), semihosting)
+    return argv[argv.index("-semihosting-config") + 1]
+
+
+def test_files_of_the_host_need_a_folder() -> None:
+    assert semihosting_of(Semihosting()) == "enable=on,target=gdb"
+    assert semihosting_of(Semihosting(Path("/data"))) == "enable=on,target=native"
+    assert (
+        semihosting_of(Semihosting(arguments=("a", "-m", "x,y")))
+        == "enable=on,target=gdb,arg=a,arg=-m,arg=x,,y"
+    )
 
 
 # --- memory map
@@ -202,6 +218,14 @@ def test_a_file_without_symbols_has_none(tmp_path: Path) -> None:
     assert read_symbols(tmp_path / "absent.elf").names == ()
 
 
+def test_after_the_deadline_the_npu_gets_no_memory() -> None:
+    memory = NpuMemory(np.zeros(64, np.uint8), BanksDouble())
+    assert memory.window(0x6000_0010).size == 48
+    memory.deadline = time.monotonic() - 1
+    with pytest.raises(SimulationError, match="the time is over, in the middle of an NPU job"):
+        memory.window(0x6000_0010)
+
+
 # --- console
 
 
@@ -221,8 +245,9 @@ def test_output_is_taken_while_another_stream_is_awaited(
 ) -> None:
     uart_read, uart_write, messages_read, messages_write = pipes
     ours, theirs = socket.socketpair()
+    tee = io.BytesIO()
     with ours, theirs, (tmp_path / "uart.log").open("wb", buffering=0) as log:
-        console = Console(uart_read, messages_read, log)
+        console = Console(uart_read, messages_read, [log, tee])
         os.write(uart_write, b"first\r\n\x1b[2Jsecond\n")
         os.write(messages_write, b"qemu: fatal: Lockup: reason\nR00=00000000\n")
         assert not console.wait(ours.fileno(), 0.05)
@@ -233,7 +258,7 @@ def test_output_is_taken_while_another_stream_is_awaited(
         os.close(messages_write)
         console.drain(5)
     assert console.output == b"first\r\n\x1b[2Jsecond\nthird"
-    assert (tmp_path / "uart.log").read_bytes() == console.output
+    assert (tmp_path / "uart.log").read_bytes() == tee.getvalue() == console.output
     assert console.last_lines() == ["first", "·[2Jsecond", "third"]
     assert console.messages.startswith("qemu: fatal")
 
@@ -242,7 +267,7 @@ def test_draining_gives_up_on_a_pipe_that_stays_open(
     pipes: tuple[int, int, int, int], tmp_path: Path
 ) -> None:
     with (tmp_path / "uart.log").open("wb", buffering=0) as log:
-        console = Console(pipes[0], pipes[2], log)
+        console = Console(pipes[0], pipes[2], [log])
         os.write(pipes[1], b"text")
         console.drain(0.05)
     assert console.output == b"text"

@@ -47,12 +47,17 @@ def install_command(distributions: Iterable[str] = tuple(_VERSIONS)) -> str:
 def require(what: str, distributions: Iterable[str]) -> None:
     """ToolError, that tells how to install all of them, when `what` needs a distribution that is not there."""
     wanted = tuple(distributions)
-    missing = [name for name in wanted if not _is_installed(name)]
-    if missing:
+    lacking = missing(wanted)
+    if lacking:
         raise ToolError(
-            f"{what} needs Python packages that are not installed: {', '.join(missing)}",
+            f"{what} needs Python packages that are not installed: {', '.join(lacking)}",
             install_command(wanted),
         )
+
+
+def missing(distributions: Iterable[str]) -> tuple[str, ...]:
+    """Those of `distributions` that are not installed."""
+    return tuple(name for name in distributions if not _is_installed(name))
 
 
 def locate(file: PackagedFile) -> Path:

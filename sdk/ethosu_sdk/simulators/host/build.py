@@ -12,7 +12,7 @@ import importlib.metadata
 import importlib.util
 from pathlib import Path
 
-from ethosu_sdk import proc, records
+from ethosu_sdk import cache, proc, records
 from ethosu_sdk.errors import ToolError
 
 _SOURCE = Path(__file__).with_name("runner.cpp")
@@ -20,6 +20,7 @@ _DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLE
 _KERNEL_LIBRARIES = ("executorch_threadpool", "executorch_kernels_optimized", "executorch_kernels_quantized")
 _TIMEOUT_S = 300.0
 _INSTALL = "pip install 'ethosu-sdk[compile]'"
+CACHE_PART = "host-runner"
 
 
 def executorch_root() -> Path:
@@ -30,7 +31,7 @@ def executorch_root() -> Path:
     if not locations:
         raise ToolError("the Python package executorch is not installed", _INSTALL)
     for root in map(Path, locations):
-        if (root / "lib" / "libexecutorch.so").is_file() and (root / "include").is_dir():
+        if (root / "lib" / "libexecutorch.so").is_file():
             return root
     raise ToolError("the installed executorch package has no C++ runtime", _INSTALL)
 
@@ -65,19 +66,30 @@ def runner_argv(compiler: str, root: Path, output: Path) -> list[str]:
 
 
 def build_runner(folder: Path) -> Path:
-    """The runner program in `folder`, built (a few seconds) unless one from the same source, compiler and
-    executorch is there already. ToolError when the compiler or executorch is missing, or the build fails."""
+    """The runner program, built in `folder` (a few seconds) unless one from the same source, options and
+    executorch is there already or came with the installation: that one needs no compiler. ToolError when the
+    compiler or executorch is missing, or the build fails."""
     root = executorch_root()
-    compiler = proc.find_tool("g++", hint="apt-get install g++")
-    key = hashlib.sha256(_SOURCE.read_bytes())
-    version = importlib.metadata.version("executorch")
-    key.update("\n".join([version, *runner_argv(compiler, root, Path("runner"))]).encode())
-    program = folder / f"host-runner-{key.hexdigest()[:16]}"
+    name = _program_name(root)
+    shipped = cache.prebuilt(CACHE_PART)
+    if shipped is not None and (shipped / name).is_file():
+        return shipped / name
+    program = folder / name
     with records.locked(folder):
         if not program.is_file():
+            compiler = proc.find_tool("g++", hint="apt-get install g++")
+            if not (root / "include").is_dir():
+                raise ToolError("the installed executorch package has no C++ headers", _INSTALL)
             records.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
             program.chmod(0o755)
     return program
+
+
+def _program_name(root: Path) -> str:
+    key = hashlib.sha256(_SOURCE.read_bytes())
+    version = importlib.metadata.version("executorch")
+    key.update("\n".join([version, *runner_argv("g++", root, Path("runner"))]).encode())
+    return f"host-runner-{key.hexdigest()[:16]}"
 
 
 def _build(argv: list[str]) -> None:

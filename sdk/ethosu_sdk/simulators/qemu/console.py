@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
+from collections.abc import Sequence
 from typing import IO
 
 MAX_UART_BYTES = 256 << 20
@@ -17,13 +18,13 @@ class Console:
     """The guest's UART and QEMU's own messages, read from two pipes.
 
     :meth:`wait` is what the gdb client waits with: while the guest runs, its output is taken away as it
-    arrives and goes to the log, so that a full pipe holds nobody up.
+    arrives and goes to every stream of `logs`, unbuffered ones, so that a full pipe holds nobody up.
     """
 
-    def __init__(self, uart: int, messages: int, log: IO[bytes]) -> None:
+    def __init__(self, uart: int, messages: int, logs: Sequence[IO[bytes]]) -> None:
         self._uart = uart
         self._messages = messages
-        self._log = log
+        self._logs = logs
         self._poll = select.poll()
         self._open = {uart, messages}
         for descriptor in self._open:
@@ -96,7 +97,7 @@ class Console:
             return
         self._output += data
         try:
-            if self._log.write(data) != len(data):
+            if any(log.write(data) != len(data) for log in self._logs):
                 self.trouble = "the UART log cannot be written: it takes no more"
         except OSError as error:
             self.trouble = f"the UART log cannot be written: {error.strerror}"

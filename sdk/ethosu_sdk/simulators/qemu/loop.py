@@ -181,4 +181,6 @@ def _stop_reason(packet: bytes) -> str:
             return "the firmware reset or powered off the board instead of ending the run"
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         return f"the processor stopped unexpectedly ({name})"
+    if packet[:1] == b"F":  # gdb's file I/O: semihosting with the target "gdb"
+        return "the firmware asked for a file of the host, which this run does not give it"
     return f"QEMU reported {packet[:40]!r}"

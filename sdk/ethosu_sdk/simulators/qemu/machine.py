@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -41,7 +41,29 @@ class Channels:
         return self.gdb, self.qtest, self.ddr
 
 
-def qemu_argv(program: str, elf: Path, channels: Channels) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Semihosting:
+    """What the guest gets by Arm semihosting beside the end of the run: files below `folder`, a command line."""
+
+    folder: Path | None = None
+    arguments: tuple[str, ...] = ()
+
+    def option(self) -> str:
+        """The value of `-semihosting-config`, in which a comma within a value is written twice.
+
+        With the target "gdb" QEMU opens no file itself: it asks gdb to, which here is an error.
+        """
+        target = "gdb" if self.folder is None else "native"
+        arguments = "".join(f",arg={word.replace(',', ',,')}" for word in self.arguments)
+        return f"enable=on,target={target}{arguments}"
+
+
+NO_SEMIHOSTING_FILES = Semihosting()
+
+
+def qemu_argv(
+    program: str, elf: Path, channels: Channels, semihosting: Semihosting = NO_SEMIHOSTING_FILES
+) -> tuple[str, ...]:
     """The command line. QEMU starts stopped and waits for gdb; the UART is its standard output.
 
     A guest that resets or powers off is paused (`-action`), not ended, so that an exit packet means that the
@@ -58,7 +80,7 @@ def qemu_argv(program: str, elf: Path, channels: Channels) -> tuple[str, ...]:
         *("-nic", "user,restrict=on"),  # with no peer for its network chip the machine prints a warning
         *("-action", "reboot=shutdown,shutdown=pause"),
         *("-chardev", "stdio,id=uart0,signal=off", "-serial", "chardev:uart0"),
-        *("-semihosting-config", "enable=on,target=native"),
+        *("-semihosting-config", semihosting.option()),
         *("-S", "-chardev", f"socket,id=gdb,fd={channels.gdb}", "-gdb", "chardev:gdb"),
         *("-chardev", f"socket,id=qtest,fd={channels.qtest}"),
         *("-object", "qtest,id=qtest0,chardev=qtest,log=/dev/null"),
@@ -78,10 +100,16 @@ class Machine:
 
 
 @contextlib.contextmanager
-def start(program: str, elf: Path, uart_log: IO[bytes]) -> Iterator[Machine]:
+def start(
+    program: str,
+    elf: Path,
+    uart: Sequence[IO[bytes]],
+    semihosting: Semihosting = NO_SEMIHOSTING_FILES,
+) -> Iterator[Machine]:
     """QEMU with the firmware `elf`, stopped before the first instruction; it is gone when the block ends.
 
-    Raises SimulationError when the host refuses the memory, ToolError when the program cannot be started.
+    What it prints goes to each stream of `uart`. Raises SimulationError when the host refuses the memory, ToolError
+    when the program cannot be started.
     """
     with contextlib.ExitStack() as ours:
         with contextlib.ExitStack() as theirs:  # closed here as soon as the child has them
@@ -92,7 +120,8 @@ def start(program: str, elf: Path, uart_log: IO[bytes]) -> Iterator[Machine]:
             channels = Channels(gdb_end[1].fileno(), qtest_end[1].fileno(), ddr_file)
             process = ours.enter_context(
                 proc.spawn(
-                    qemu_argv(program, elf, channels),
+                    qemu_argv(program, elf, channels, semihosting),
+                    cwd=semihosting.folder,
                     pass_fds=channels.all(),
                     blocked_signals=_TIDY_ENDS,
                     stdout=subprocess.PIPE,
@@ -102,7 +131,7 @@ def start(program: str, elf: Path, uart_log: IO[bytes]) -> Iterator[Machine]:
         assert process.stdout is not None  # asked for as a pipe, like the other
         assert process.stderr is not None
         ours.enter_context(process.stderr)
-        console = Console(process.stdout.fileno(), process.stderr.fileno(), uart_log)
+        console = Console(process.stdout.fileno(), process.stderr.fileno(), uart)
         gdb = GdbRemote(gdb_end[0], console.wait)
         yield Machine(process, gdb, IrqLine(qtest_end[0]), console, ddr)
 

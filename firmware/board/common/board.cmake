@@ -1,0 +1,21 @@
+# A board: what all boards share, compiled against the memory_map.hpp of the one that includes this file, and the
+# board's linker.ld.
+set(common "${CMAKE_CURRENT_LIST_DIR}")
+
+# Objects, not an archive: the vector table is referenced by the linker script alone.
+add_library(ethosu_board OBJECT
+  ${common}/clock.cpp
+  ${common}/exit.cpp
+  ${common}/fault.cpp
+  ${common}/memory.cpp
+  ${common}/npu_port.cpp
+  ${common}/semihosting.cpp
+  ${common}/startup.cpp
+  ${common}/uart.cpp)
+target_link_libraries(ethosu_board PUBLIC ethosu_hal_iface)
+target_include_directories(ethosu_board PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${common})
+target_link_options(ethosu_board INTERFACE
+  -T linker.ld "-L${CMAKE_CURRENT_SOURCE_DIR}" "-L${common}" "-L${ETHOSU_GENERATED_DIR}"
+  -Wl,--gc-sections -Wl,--fatal-warnings -Wl,--build-id=none)
+set_property(TARGET ethosu_board PROPERTY INTERFACE_LINK_DEPENDS
+  "${CMAKE_CURRENT_SOURCE_DIR}/linker.ld" "${common}/sections.ld" "${ETHOSU_GENERATED_DIR}/placement.ld")

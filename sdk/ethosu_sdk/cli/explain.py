@@ -1,0 +1,28 @@
+"""The command line of `explain`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Debug, Json, Quiet
+
+
+@app.command("explain")
+def explain_command(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID|CODE|TEXT]", show_default=False, help="Without one: all known errors."),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/errors.md.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Explain an error: by its id, by a code of ExecuTorch's such as 0x21, or by the line that a log shows."""
+    from ethosu_sdk.commands import explain as command
+    from ethosu_sdk.commands.reporter import Reporter
+
+    command.explain(" ".join(words or ()), Reporter(as_json=json, quiet=quiet), markdown=markdown)

@@ -1,0 +1,65 @@
+"""The command line of `fvp`: Arm's FVPs, and the SDK's launchers that take their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Debug, Json, Quiet
+
+fvp_app = typer.Typer(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
+app.add_typer(fvp_app, name="fvp")
+
+
+@fvp_app.command("install-launchers")
+def install_launchers_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where they go.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace programs of the same names that are no launchers.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Put programs with the FVPs' names into DIR that run the firmware on QEMU and the NPU model.
+
+    They take the FVPs' own parameters, so that scripts for them work without Arm's licence. They are not Arm's FVP.
+    """
+    from ethosu_sdk.commands import fvp_launchers as command
+    from ethosu_sdk.commands.reporter import Reporter
+
+    command.install(folder, Reporter(as_json=json, quiet=quiet), force=force)
+
+
+@fvp_app.command("install")
+def install_command(
+    name: Annotated[
+        str, typer.Argument(metavar="corstone-300|corstone-320", show_default=False, help="The board.")
+    ],
+    accept_eula: Annotated[
+        bool, typer.Option("--accept-eula", help="I have read and accept Arm's End User Licence Agreement.")
+    ] = False,
+    archive: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.tgz", help="Arm's archive, downloaded before.", show_default=False),
+    ] = None,
+    mirror: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A folder that has it.", show_default=False)
+    ] = None,
+    prefix: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where it goes.", show_default="~/.local/share/ethosu-sdk/fvp"),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Install Arm's FVP from an archive that you have: checked by digest, and only once you accept Arm's licence."""
+    from ethosu_sdk.commands import fvp_install as command
+    from ethosu_sdk.commands.reporter import Reporter
+
+    options = command.InstallOptions(name, accept_eula, archive, mirror, prefix)
+    command.install(options, Reporter(as_json=json, quiet=quiet))

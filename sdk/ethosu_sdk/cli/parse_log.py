@@ -1,0 +1,30 @@
+"""The command line of `parse-log`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Debug, Json, Quiet
+
+
+@app.command("parse-log")
+def parse_log_command(
+    log: Annotated[
+        Path, typer.Argument(metavar="FILE", show_default=False, help="The UART log of a run; - is stdin.")
+    ],
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Read the log of a firmware: the SDK's own, or ExecuTorch's executor_runner.
+
+    Exit code 7 when the log tells of a failure, or does not reach the end of the run.
+    """
+    from ethosu_sdk.commands import parse_log as command
+    from ethosu_sdk.commands.reporter import Reporter
+
+    command.parse_log(log, Reporter(as_json=json, quiet=quiet))

@@ -1,0 +1,28 @@
+"""The command line of `sbom`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Debug, Json, Quiet
+
+
+@app.command("sbom")
+def sbom_command(
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE.json", help="Where it goes.", show_default="stdout"),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """List what is installed here, Python and Debian packages, as a CycloneDX 1.6 bill of materials."""
+    from ethosu_sdk.commands import sbom as command
+    from ethosu_sdk.commands.reporter import Reporter
+
+    command.sbom(output, Reporter(as_json=json, quiet=quiet))

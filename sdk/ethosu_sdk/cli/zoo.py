@@ -1,0 +1,15 @@
+"""The command line of `zoo`."""
+
+from __future__ import annotations
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Debug, Json, Quiet
+
+
+@app.command("zoo")
+def zoo_command(json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
+    """List the models that can be given as zoo:NAME."""
+    from ethosu_sdk.commands import zoo as command
+    from ethosu_sdk.commands.reporter import Reporter
+
+    command.zoo(Reporter(as_json=json, quiet=quiet))

@@ -1,0 +1,82 @@
+"""Repeats of a run and groups of PMU events, as run.json tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ethosu_sdk.records import Record
+from ethosu_sdk.report.repeats import Changed, Plan
+from ethosu_sdk.report.verdict import Check
+
+_LISTED = 20  # changes in the record; their number is always there
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """What the repeats of a run gave. `counters_must_agree` is for a simulator that counts by a model."""
+
+    plan: Plan
+    changed_outputs: tuple[Changed, ...] = ()
+    changed_counters: tuple[Changed, ...] = ()
+    counters_must_agree: bool = field(default=True, kw_only=True)
+
+
+def part(repeated: Repeated) -> Record:
+    """The record's `repeats` object; empty without repeats."""
+    if repeated.plan.repeats == 1:
+        return {}
+    return {
+        "repeats": {
+            "count": repeated.plan.repeats,
+            "outputs": _agreement(repeated.changed_outputs, "output"),
+            "counters": _agreement(repeated.changed_counters, "instruction"),
+        }
+    }
+
+
+def _agreement(changed: Sequence[Changed], index: str) -> Record:
+    rows = [{"set": row.set, "repeat": row.repeat, index: row.index} for row in changed[:_LISTED]]
+    return {"agree": not changed, "changed": len(changed), **({"first_changes": rows} if rows else {})}
+
+
+def checks(repeated: Repeated) -> list[Check]:
+    """Whether every repeat gave and counted the same, as checks of the verdict; none without repeats."""
+    if repeated.plan.repeats == 1:
+        return []
+    found = [_check("every repeat gave the same outputs", repeated.plan, repeated.changed_outputs, "output")]
+    if repeated.counters_must_agree:
+        found.append(
+            _check("every repeat counted the same", repeated.plan, repeated.changed_counters, "instruction")
+        )
+    return found
+
+
+def _check(name: str, plan: Plan, changed: Sequence[Changed], index: str) -> Check:
+    if not changed:
+        return Check(name, True, f"{plan.repeats} repeats of {plan.sets} set(s) of inputs, no difference")
+    first = changed[0]
+    return Check(
+        name,
+        False,
+        f"{len({(row.set, row.repeat) for row in changed})} of {plan.inferences} inferences differ, the first is "
+        f"repeat {first.repeat} of set {first.set}, {index} {first.index}",
+    )
+
+
+def grouped(npu: Record, groups: Sequence[Sequence[int]], cycles: Sequence[int | None]) -> Record:
+    """`npu` with the group that each counter was read in, and what the cycle counter said in each group.
+
+    `cycles` are those of the inference that counted each group. Where they differ the counters of two groups must not
+    be put in relation, and the record says so.
+    """
+    if len(groups) == 1:
+        return npu
+    group_of = {event: number for number, events in enumerate(groups) for event in events}
+    rows = [{**row, "group": group_of[row["id"]]} for row in npu["counters"]]
+    known = npu.get("cycles")  # absent where no counter means anything
+    parts = [
+        {"group": number, **({"cycles": {**known, "value": value}} if known and value is not None else {})}
+        for number, value in enumerate(cycles)
+    ]
+    return {**npu, "counters": rows, "groups": parts, "groups_agree": len(set(cycles)) == 1}

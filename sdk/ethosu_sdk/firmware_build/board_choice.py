@@ -1,0 +1,83 @@
+"""Which board a program's firmware is for, and why: what was asked for, else the one of its NPU and simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.firmware_build.boards import BOARDS, board, boards
+from ethosu_sdk.targets import families
+
+
+@dataclass(frozen=True)
+class BoardChoice:
+    """A board's name and why it is this one; `notes` are for the record, should there be something to know of it."""
+
+    board: str
+    reason: str
+    notes: tuple[str, ...] = ()
+
+
+def choose_board(npu: str | None, wish: str | None = None, simulator: str | None = None) -> BoardChoice:
+    """The board for a program that uses `npu` (None: no NPU), built to run on `simulator` (None: it is only built).
+
+    Raises UsageError, with what would do, for a `wish` that is no board, has no such NPU or is not in that simulator.
+    """
+    if wish is not None:
+        _check(npu, wish, simulator)
+        return _choice(wish, "asked for with --board", npu)
+    if npu is None:
+        fitting = [row.name for row in boards().values() if simulator is None or simulator in row.simulators]
+        return _choice(fitting[0], "the first: the program uses no NPU", npu)
+    own = families()[npu].board
+    if simulator is None or _has(own, npu, simulator):
+        elsewhere = [] if simulator else _simulators_of_others(npu, own)
+        return _choice(own, "; ".join([f"the board of {npu}", *elsewhere]), npu)
+    for name in BOARDS:
+        if _has(name, npu, simulator):
+            return _choice(name, f"{simulator} has {npu} on this board, and no {own}", npu)
+    raise UsageError(f"{simulator} has no board with {npu}", f"{npu} is on: {', '.join(_boards_with(npu))}")
+
+
+def _has(name: str, npu: str, simulator: str) -> bool:
+    return npu in board(name).simulators.get(simulator, ())
+
+
+def _boards_with(npu: str) -> list[str]:
+    return [row.name for row in boards().values() if npu in row.npus]
+
+
+def _check(npu: str | None, wish: str, simulator: str | None) -> None:
+    chosen = board(wish)
+    if npu is not None and npu not in chosen.npus:
+        instead = families()[npu].board
+        raise UsageError(
+            f"{wish} has no {npu}, which the program is compiled for",
+            f"build it for --board {instead}, or compile it for {' or '.join(chosen.npus)}",
+        )
+    if simulator is None or (_has(wish, npu, simulator) if npu else simulator in chosen.simulators):
+        return
+    able = [key for key, npus in chosen.simulators.items() if npu is None or npu in npus]
+    others = [row.name for row in boards().values() if row.name != wish and simulator in row.simulators]
+    with_npu = f" with {npu}" if npu else ""
+    hints = [f"--simulator {key} runs it" for key in able]
+    hints += [f"--board {name}" for name in others if npu is None or _has(name, npu, simulator)]
+    raise UsageError(f"{simulator} cannot run {wish}{with_npu}", "; or ".join(hints))
+
+
+def _simulators_of_others(npu: str, own: str) -> list[str]:
+    """Where else than on the own board a program for `npu` runs, for people who look for a simulator."""
+    return [
+        f"{key} runs {npu} on {row.name} (--board {row.name})"
+        for row in boards().values()
+        for key, npus in row.simulators.items()
+        if row.name != own and npu in npus and key not in board(own).simulators
+    ]
+
+
+def _choice(name: str, reason: str, npu: str | None) -> BoardChoice:
+    if npu is None or name == families()[npu].board:
+        return BoardChoice(name, reason)
+    where = ", ".join(key for key, npus in board(name).simulators.items() if npu in npus)
+    note = f"{name} with {npu} exists on {where} alone: the board of {npu} is {families()[npu].board}"
+    return BoardChoice(name, reason, (note,))

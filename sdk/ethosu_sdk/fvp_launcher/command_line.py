@@ -1,0 +1,154 @@
+"""The FVPs' own command line → what a launcher is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.fvp_launcher.parameters import Value, known_parameters, read_assignment, unquoted
+from ethosu_sdk.simulators.fvp.models import FvpModel
+
+# Options of the FVPs' command line by every spelling → one name. Those of the first table take a value.
+_WITH_VALUE = {
+    "-C": "parameter",
+    "--parameter": "parameter",
+    "-a": "application",
+    "--application": "application",
+    "-f": "config-file",
+    "--config-file": "config-file",
+    "--data": "data",
+    "-T": "timelimit",
+    "--timelimit": "timelimit",
+    "--simlimit": "simlimit",
+    "--cyclelimit": "cyclelimit",
+}
+_WITHOUT = {
+    "--stat": "stat",
+    "--version": "version",
+    "-h": "help",
+    "--help": "help",
+    "-l": "list-params",
+    "--list-params": "list-params",
+    "-q": "quiet",
+    "--quiet": "quiet",
+}
+_ACTIONS: tuple[Literal["help", "version", "list-params"], ...] = ("help", "version", "list-params")
+
+HELP = f"""usage: {{program}} [options] [-a] FIRMWARE.elf
+options: {", ".join(_WITH_VALUE)}, {", ".join(_WITHOUT)}
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """A parsed command line. `data` are files and addresses; a limit that is not given is None.
+
+    `action` is what to print instead of running a firmware; `values` holds the parameters that were given.
+    """
+
+    action: Literal["", "help", "version", "list-params"]
+    elf: Path | None
+    values: dict[str, Value]
+    data: tuple[tuple[Path, int], ...]
+    time_limit_s: float | None
+    unhonoured_limits: tuple[str, ...]  # those of simulated time, which is not modelled
+    statistics: bool
+
+
+def parse(words: Sequence[str], model: FvpModel) -> Options:
+    """Parse the command line `words` of the launcher for `model`.
+
+    UsageError for what an FVP does not know either, or a launcher does not; InputError for a file that lacks.
+    """
+    options = list(_options(words))
+    names = [name for name, _ in options]
+    for action in _ACTIONS:
+        if action in names:
+            return Options(action, None, {}, (), None, (), statistics=False)
+    applications = [value for name, value in options if name == "application"]
+    if len(applications) > 1:
+        raise UsageError(f"{len(applications)} applications: {', '.join(applications)}", "give one firmware")
+    limits = [value for name, value in options if name == "timelimit"]
+    return Options(
+        action="",
+        elf=Path(_without_instance(applications[0])) if applications else None,
+        values=dict(_values(options, model)),
+        data=tuple(_data(value) for name, value in options if name == "data"),
+        time_limit_s=_seconds(limits[-1]) if limits else None,
+        unhonoured_limits=tuple(f"--{name}" for name in names if name in ("simlimit", "cyclelimit")),
+        statistics="stat" in names,
+    )
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(name, value) for every option; a word that is none is the application."""
+    rest = iter(words)
+    for word in rest:
+        long, equals, value = word.partition("=")
+        if word in _WITHOUT:
+            yield _WITHOUT[word], ""
+        elif word in _WITH_VALUE:
+            try:
+                yield _WITH_VALUE[word], next(rest)
+            except StopIteration:
+                raise UsageError(f"option {word} needs a value") from None
+        elif word.startswith("--") and equals and long in _WITH_VALUE:
+            yield _WITH_VALUE[long], value
+        elif word[:2] in _WITH_VALUE and not word.startswith("--"):
+            yield _WITH_VALUE[word[:2]], word[2:]
+        elif word.startswith("-"):
+            raise UsageError(f"unknown option '{word}'", "--help lists those that launchers take")
+        else:
+            yield "application", word
+
+
+def _values(options: Sequence[tuple[str, str]], model: FvpModel) -> Iterator[tuple[str, Value]]:
+    known = known_parameters(model)
+    for name, value in options:
+        if name == "parameter":
+            yield read_assignment(value, known)
+        elif name == "config-file":
+            for line in _config_lines(Path(value)):
+                yield read_assignment(line, known)
+
+
+def _config_lines(path: Path) -> Iterator[str]:
+    """The assignments in a configuration file; what follows a # is a comment."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the configuration file {path}: {error}") from error
+    for line in text.splitlines():
+        assignment = line.partition("#")[0].strip()
+        if assignment:
+            yield assignment
+
+
+def _without_instance(text: str) -> str:
+    """A file's name without ``INSTANCE=`` before it; a file whose name holds ``=`` keeps it."""
+    instance, equals, rest = text.partition("=")
+    return rest if equals and "/" not in instance and not Path(text).exists() else text
+
+
+def _data(text: str) -> tuple[Path, int]:
+    """``[INSTANCE=]FILE@[SPACE:]ADDRESS`` → file and address."""
+    name, at, address = unquoted(text).rpartition("@")
+    try:
+        if not (at and name):
+            raise ValueError(text)
+        return Path(_without_instance(name)), int(address.rpartition(":")[2], 0)
+    except ValueError:
+        raise UsageError(f"--data {text} is not FILE@ADDRESS", "such as model.bin@0x70000000") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"--timelimit {text} is no number of seconds")
+    return value

@@ -1,0 +1,206 @@
+"""One run of a launcher: from the FVP's options to QEMU and the NPU model."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, cast
+
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.fvp_launcher.command_line import HELP, Options, parse
+from ethosu_sdk.fvp_launcher.parameters import known_parameters
+from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP
+from ethosu_sdk.simulators.fvp.models import FvpModel, command_line_limit, models
+
+_NO_LIMIT_S = 7 * 24 * 3600.0  # an FVP without --timelimit runs for ever
+_END_OF_TRANSMISSION = b"\x04"
+_BOARD = "corstone-300"
+# What an FVP says, word for word: scripts look for it.
+_TIME_OVER = "\nInfo: Simulation is stopping. Reason: CPU time has been exceeded.\n"
+_TIME_LIMIT_EXIT_CODE = 6
+
+
+class EndedByUart(Exception):  # noqa: N818 - an event, no error
+    """The firmware asked for the end of the simulation by what it printed."""
+
+
+class Uart:
+    """Takes what the firmware prints: hands it on, and watches for the character or text that ends the run.
+
+    `tag` is the text that the parameter ``shutdown_tag`` names, as bytes; empty for none.
+    """
+
+    def __init__(self, out: IO[bytes] | None, *, end_on_eot: bool, tag: bytes) -> None:
+        self._out = out
+        self._ends = [mark for mark in (_END_OF_TRANSMISSION if end_on_eot else b"", tag) if mark]
+        self._recent = b""
+
+    def write(self, data: bytes) -> int:
+        """Take `data`, all of it. Raises EndedByUart behind the mark that ends the run."""
+        if self._out is not None:
+            self._out.write(data)
+            self._out.flush()
+        self._recent += data
+        if any(mark in self._recent for mark in self._ends):
+            raise EndedByUart
+        self._recent = self._recent[-max(map(len, self._ends), default=1) :]
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+def launch(program: str, words: Sequence[str]) -> int:
+    """Do what the command line `words` asks of the launcher called `program`; its exit status.
+
+    Raises SdkError as the simulator does, UsageError for a command line that it does not understand.
+    """
+    model = models()[program]
+    options = parse(words, model)
+    if options.action:
+        sys.stdout.write(_answer(options.action, model))
+        return 0
+    if options.elf is None:
+        raise UsageError("no firmware was given", "-a FIRMWARE.elf")
+    for line in _notes(model, options):
+        sys.stderr.write(f"{program}: {line}\n")
+    sys.stderr.flush()
+    begun = time.monotonic()
+    status = _run(model, options, options.elf)
+    if options.statistics:
+        sys.stdout.write(
+            "\n--- cpu_core statistics: " + "-" * 54 + "\n"
+            f"Wall clock                              : {time.monotonic() - begun:.6f}s\n"
+            "Simulated time                          : not modelled\n"
+        )
+    return status
+
+
+def _answer(action: str, model: FvpModel) -> str:
+    from ethosu_sdk import __version__
+
+    if action == "version":
+        return (
+            f"ethosu-sdk {__version__}: launcher with the command line of {model.program}; {NOT_AN_FVP}\n"
+            "It runs the firmware on QEMU and the SDK's own model of the Ethos-U.\n"
+        )
+    if action == "help":
+        return HELP.format(program=model.program) + f"This is ethosu-sdk's launcher, {NOT_AN_FVP}.\n"
+    rows = known_parameters(model).values()
+    return "".join(
+        f"{row.name:<64} # ({row.kind}){'' if row.honoured else ' taken, but has no effect here'}\n"
+        for row in rows
+    )
+
+
+def _notes(model: FvpModel, options: Options) -> list[str]:
+    """What the user must know beforehand, one line each."""
+    lines = [f"a launcher of ethosu-sdk, {NOT_AN_FVP}: QEMU and the SDK's NPU model run {options.elf}"]
+    if model.board != _BOARD:
+        lines.append(f"QEMU has no {model.board}: the board is a {_BOARD} with {model.npu} in it")
+    lines += [f"{limit} is ignored: simulated time is not modelled" for limit in options.unhonoured_limits]
+    if not options.values.get(model.parameter("uart_file")):
+        lines.append(f"UART0 is not shown: -C {model.parameter('uart_file')}=- prints it")
+    line = str(options.values.get(model.parameter("semihosting_command_line"), ""))
+    if len(line) > command_line_limit():
+        lines.append(f"Arm's FVP cuts the firmware's command line after {command_line_limit()} characters")
+    return lines
+
+
+def _run(model: FvpModel, options: Options, elf: Path) -> int:
+    # Here and not above: --version must not wait for NumPy.
+    from ethosu_sdk.errors import SimulationError
+    from ethosu_sdk.simulators.base import SimulationRequest
+    from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+
+    _check_board(elf)
+    limit = options.time_limit_s or _NO_LIMIT_S
+    begun = time.monotonic()
+    with _open_uart(model, options) as out:
+        request = SimulationRequest(
+            elf=elf,
+            images=tuple((address, _read(path)) for path, address in options.data),
+            npu=model.npu,
+            macs=_macs(model, options),
+            timeout_s=limit,
+            idle_timeout_s=limit,  # an FVP knows no other limit
+            uart_log=Path(os.devnull),
+            semihosting_cwd=Path(
+                str(options.values.get(model.parameter("semihosting_folder"), ""))
+            ).absolute(),
+            semihosting_arguments=tuple(
+                str(options.values.get(model.parameter("semihosting_command_line"), "")).split()
+            ),
+            uart_tee=cast(IO[bytes], _uart(model, options, out)),
+            fast=str(options.values.get(model.parameter("npu_arguments"), "")) == "--fast",
+        )
+        try:
+            code = QemuSimulator(program=_qemu()).run(request).exit_code
+        except EndedByUart:
+            return 0
+        except SimulationError:
+            if time.monotonic() - begun < limit:
+                raise
+            sys.stdout.write(_TIME_OVER)
+            return _TIME_LIMIT_EXIT_CODE
+    if code:
+        sys.stderr.write(f"{model.program}: the firmware ended with exit code {code}\n")
+    return code
+
+
+def _qemu() -> Path | None:
+    """QEMU on PATH, whose version `install-launchers` has checked; None leaves it to the simulator to complain."""
+    found = shutil.which("qemu-system-arm")
+    return Path(found) if found else None
+
+
+def _check_board(elf: Path) -> None:
+    from ethosu_sdk.simulators.fvp.elf import board_of
+
+    board = board_of(elf)
+    if board not in (None, _BOARD):
+        raise InputError(
+            f"{elf} is linked for {board}, a board that QEMU does not have",
+            f"build it with --board {_BOARD}; Arm's FVP runs the other",
+        )
+
+
+def _macs(model: FvpModel, options: Options) -> int:
+    macs = options.values.get(model.parameter("macs"), model.default_macs)
+    if macs not in model.macs:
+        known = ", ".join(map(str, model.macs))
+        raise UsageError(
+            f"the number of MACs parameter value '{macs}' is not valid for {model.npu}", f"one of: {known}"
+        )
+    return int(macs)
+
+
+def _open_uart(model: FvpModel, options: Options) -> IO[bytes]:
+    """Where UART0 goes: standard output, a file, or nowhere."""
+    name = str(options.values.get(model.parameter("uart_file"), "")) or os.devnull
+    if name == "-":
+        return os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    try:
+        return open(name, "wb", buffering=0)
+    except OSError as error:
+        raise InputError(f"cannot write UART0's output to {name}: {error.strerror}") from error
+
+
+def _uart(model: FvpModel, options: Options, out: IO[bytes]) -> Uart:
+    board = model.instances["board"]
+    return Uart(
+        out,
+        end_on_eot=bool(options.values.get(model.parameter("uart_end_on_eot"), False)),
+        tag=str(options.values.get(f"{board}.uart0.shutdown_tag", "")).encode(),
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error

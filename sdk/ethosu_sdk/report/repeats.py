@@ -1,0 +1,63 @@
+"""Repeats of the same inference: what each gave, against the first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One repeat whose result is not that of the first repeat of the same inputs.
+
+    `index` is the output's, or the instruction's whose counters changed.
+    """
+
+    set: int
+    repeat: int
+    index: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a run repeats: `sets` of inputs, each `repeats` times; repeat k counts event group ``k % event_groups``."""
+
+    sets: int
+    repeats: int = 1
+    event_groups: int = 1
+
+    @property
+    def inferences(self) -> int:
+        """All inferences of the run."""
+        return self.sets * self.repeats
+
+    def first(self, inference: int) -> int:
+        """The first repeat of the same inputs."""
+        return inference - inference % self.repeats
+
+    def first_of_group(self, inference: int) -> int:
+        """The first repeat of the same inputs that counts the same events."""
+        return self.first(inference) + inference % self.repeats % self.event_groups
+
+    def changed(self, inference: int, index: int) -> Changed:
+        """The same place in terms of sets and repeats."""
+        return Changed(inference // self.repeats, inference % self.repeats, index)
+
+
+def changes(
+    plan: Plan, results: Sequence[Mapping[int, object]], *, same_group: bool = False
+) -> tuple[Changed, ...]:
+    """Where the result of an inference is not that of the first repeat; `results` are by inference, then by index.
+
+    With `same_group` the first repeat that counts the same events is meant. A result that only one of the two has is
+    a change.
+    """
+    found = []
+    for inference, result in enumerate(results):
+        first = results[plan.first_of_group(inference) if same_group else plan.first(inference)]
+        found += [
+            plan.changed(inference, index)
+            for index in sorted(result.keys() | first.keys())
+            if result.get(index) != first.get(index)
+        ]
+    return tuple(found)

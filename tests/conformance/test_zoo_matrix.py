@@ -1,0 +1,168 @@
+"""A sample of the matrix of docs/zoo-matrix.md, faults that it must notice, and the page itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ethosu_sdk import npu
+from ethosu_sdk.aot import zoo
+from tests.conformance.zoo_matrix import __main__ as program
+from tests.conformance.zoo_matrix import page
+from tests.conformance.zoo_matrix.cells import (
+    DELEGATES,
+    KINDS,
+    MEMORY,
+    TARGETS,
+    cells,
+    memory_modes,
+    named,
+    quantisations,
+)
+from tests.conformance.zoo_matrix.checks import (
+    DIFFERS,
+    EXACT,
+    FAILED,
+    REFUSED,
+    Oracles,
+    Outcome,
+    check_delegates,
+    check_firmware,
+    said,
+)
+from tests.conftest import ZooPte
+from tests.oracles.tosa import TosaModel
+
+PAGE = Path(__file__).parents[2] / "docs" / "zoo-matrix.md"
+# Cells that no other test has, and how many delegates they have; None where the compiler refuses.
+SAMPLE = {
+    "delegates-mtcnn_rnet-ethos-u65-256-int16-Dedicated_Sram_384KB": 1,
+    "delegates-mtcnn_pnet-ethos-u85-256-int16-Sram_Only": 1,
+    "delegates-mtcnn_pnet-ethos-u55-128-int16-Shared_Sram": None,
+    "delegates-deep_autoencoder-ethos-u65-256-int8-Dedicated_Sram_384KB": 1,
+    "memory-ds_cnn-ethos-u65-256-int8-Dedicated_Sram_512KB": 2,
+}
+Array = NDArray[Any]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> page.Outcomes:
+    """The outcomes of the sample, from one process of the program that fills the whole matrix."""
+    folder = tmp_path_factory.mktemp("zoo matrix")
+    program.run_workers(folder, [named(name) for name in SAMPLE], jobs=1)
+    return program.stored(folder)
+
+
+@pytest.mark.torch
+@pytest.mark.qemu
+@pytest.mark.toolchain
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_sample_of_the_cells(outcomes: page.Outcomes, name: str) -> None:
+    found, delegates = outcomes[named(name)], SAMPLE[name]
+    if delegates is None:
+        assert found.verdict == REFUSED
+        assert found.detail.startswith("compile: Vela refused: ")
+    else:
+        assert found.verdict == EXACT, found
+        assert found.delegates == delegates
+        assert found.elements > 10
+
+
+@pytest.mark.torch
+def test_a_wrong_npu_model_is_noticed(zoo_pte: ZooPte, host_runner: Path, tosa: TosaModel) -> None:
+    def off_by_one(loaded: npu.Program, inputs: list[Array]) -> npu.RunResult:
+        result = npu.run(loaded, inputs)
+        wrong = result.outputs[0].copy()
+        wrong.reshape(-1)[0] ^= 1
+        return replace(result, outputs=[wrong])
+
+    found = check_delegates(zoo_pte("add"), Oracles(host_runner, tosa), off_by_one)
+    assert (found.verdict, found.differing, found.elements) == (DIFFERS, 7, 35)
+
+
+class OffByOne(TosaModel):
+    """A reference model that is wrong: what it is compared with must be called different."""
+
+    def __init__(self, model: TosaModel) -> None:
+        self._model = model
+
+    def run(self, tosa: bytes, inputs: Sequence[Array]) -> list[Array]:
+        """The right outputs, with one bit of each flipped."""
+        outputs = [output.copy() for output in self._model.run(tosa, inputs)]
+        for output in outputs:
+            output.reshape(-1)[-1] ^= 1
+        return outputs
+
+
+@pytest.mark.torch
+@pytest.mark.qemu
+@pytest.mark.toolchain
+def test_a_firmware_that_gives_something_else_is_noticed(
+    zoo_pte: ZooPte, host_runner: Path, tosa: TosaModel, tmp_path: Path
+) -> None:
+    found = check_firmware(zoo_pte("add"), tmp_path, Oracles(host_runner, OffByOne(tosa)))
+    assert found.verdict == DIFFERS
+    assert found.detail.startswith("qemu: the outputs are not as expected")
+
+
+def test_the_page_has_every_cell_and_none_is_wrong() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    rows = page.rows_of(text, ("model", "quantised", *TARGETS))
+    assert [row[:2] for row in rows] == [
+        [f"`{name}`", q] for name in zoo.names() for q in quantisations(name)
+    ]
+    for target in TARGETS:
+        section = text.split(f"### {target}, ")[1]
+        found = page.rows_of(section, ("model", *memory_modes(target)))
+        assert [row[0] for row in found] == [f"`{name}`" for name in zoo.names()]
+        rows += found
+    texts = [cell for row in rows for cell in row[1:] if cell not in ("int8", "int16", "none")]
+    assert len(texts) == sum(len(cells(kind)) for kind in KINDS)
+    for cell in texts:
+        assert re.fullmatch(r"(exact( when spilled)?, \d delegates?|no delegate|refused)( \[\d+\])*", cell), (
+            cell
+        )
+        assert ("refused" in cell or "spilled" in cell) <= ("[" in cell), "a refusal has a reason"
+        assert all(f"\n- {mark} " in text for mark in re.findall(r"\[\d+\]", cell))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "shown"),
+    [
+        (Outcome(DIFFERS, delegates=1, elements=50, differing=3), "**differs** 3 of 50"),
+        (Outcome(FAILED, "qemu: it hangs"), "**failed** [1]"),
+    ],
+)
+def test_what_is_wrong_shows_on_the_page_and_in_the_exit_code(outcome: Outcome, shown: str) -> None:
+    good = {cell: Outcome(EXACT, delegates=1, elements=50) for kind in KINDS for cell in cells(kind)}
+    assert page.sound(good)
+    assert "**" not in page.page(good)
+    wrong = {**good, cells(DELEGATES)[5]: outcome, cells(MEMORY)[3]: Outcome(REFUSED, "build: too big")}
+    text = page.page(wrong)
+    assert text.count(shown) == 1
+    assert "**1 wrong**" in text
+    assert text.count("- [1] Build: too big.") == 1
+    assert not page.sound(wrong)
+    assert not page.sound({**good, cells(MEMORY)[3]: Outcome(REFUSED)}), "refused without a reason"
+    del wrong[cells(DELEGATES)[6]]
+    with pytest.raises(KeyError):
+        page.page(wrong)
+
+
+def test_the_error_is_found_among_what_a_command_prints() -> None:
+    printed = "warning: x\nerror: too big:\n  a   needs 5\nhint: choose y\n"
+    assert said(printed) == "too big: a needs 5 hint: choose y"
+    assert said("odd\nend") == "odd end"
+
+
+def test_the_cells_are_those_that_are_asked_for() -> None:
+    assert len(cells(DELEGATES)) == len(TARGETS) * (2 * len(zoo.names()) + 2)
+    assert len(cells(MEMORY)) == len(zoo.names()) * (2 + 6 + 6)
+    assert {np.dtype(row.quantize).itemsize for row in cells(DELEGATES) if row.quantize != "none"} == {1, 2}

@@ -1,0 +1,104 @@
+"""Fills the cells of the matrix and writes docs/zoo-matrix.md. See --help."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ethosu_sdk import proc, records
+from tests.conformance.zoo_matrix import page
+from tests.conformance.zoo_matrix.cells import DELEGATES, KINDS, MEMORY, Cell, cells
+from tests.conformance.zoo_matrix.checks import EXACT, REFUSED, Outcome
+from tests.conformance.zoo_matrix.worker import outcome_file
+
+_ROOT = Path(__file__).parents[3]
+_WORK = _ROOT / "build" / "zoo-matrix"
+_PAGE = _ROOT / "docs" / "zoo-matrix.md"
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/zoo-matrix",
+        description="Compile every zoo model for one target of each family, check it, and write docs/zoo-matrix.md "
+        "once every cell is filled (about 40 minutes on two idle cores). Exit code 1 when a cell is wrong or empty.",
+    )
+    parser.add_argument("--delegates", action="store_true", help="the cells of the first table only")
+    parser.add_argument(
+        "--memory-modes", action="store_true", help="the cells of the tables of memory modes only"
+    )
+    parser.add_argument("--models", metavar="NAME,…", default="", help="the cells of these models only")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep the outcomes of an earlier run, but those that are wrong; compiled programs are kept too",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)"
+    )
+    parser.add_argument("--folder", type=Path, default=_WORK, help=f"where outcomes are kept ({_WORK})")
+    return parser.parse_args()
+
+
+def wanted_cells(options: argparse.Namespace) -> list[Cell]:
+    """The cells that the command line asks for."""
+    kinds = [
+        kind
+        for kind, chosen in ((DELEGATES, options.delegates), (MEMORY, options.memory_modes))
+        if chosen or options.delegates == options.memory_modes
+    ]
+    models = set(filter(None, options.models.split(",")))
+    return [cell for kind in kinds for cell in cells(kind) if not models or cell.model in models]
+
+
+def stored(folder: Path) -> dict[Cell, Outcome]:
+    """The outcomes in `folder`."""
+    return {
+        cell: Outcome.from_json(records.read_json(outcome_file(folder, cell)))
+        for kind in KINDS
+        for cell in cells(kind)
+        if outcome_file(folder, cell).is_file()
+    }
+
+
+def run_workers(folder: Path, wanted: Sequence[Cell], jobs: int) -> None:
+    """Have `jobs` processes fill the cells; what they print goes through."""
+    environment = {"ETHOSU_SDK_CACHE": str(folder / "cache"), **os.environ, "PYTHONHASHSEED": "0"}
+    argv = [sys.executable, "-m", "tests.conformance.zoo_matrix.worker", str(folder), *map(str, wanted)]
+    with contextlib.ExitStack() as stack:
+        running = [
+            stack.enter_context(proc.spawn(argv, cwd=_ROOT, env=environment, stdout=None, stderr=None))
+            for _ in range(jobs)
+        ]
+        for process in running:
+            process.wait()
+
+
+def main() -> int:
+    """Fill the cells and write the page; the exit code."""
+    options = arguments()
+    folder, wanted = options.folder.resolve(), wanted_cells(options)
+    if not options.resume:
+        shutil.rmtree(folder / "programs", ignore_errors=True)
+    for cell, found in stored(folder).items():
+        if cell in wanted and not (options.resume and found.verdict in (EXACT, REFUSED)):
+            outcome_file(folder, cell).unlink()
+    if missing := [cell for cell in wanted if not outcome_file(folder, cell).is_file()]:
+        run_workers(records.make_directory(folder), missing, options.jobs)
+    outcomes = stored(folder)
+    empty = [str(cell) for kind in KINDS for cell in cells(kind) if cell not in outcomes]
+    if empty:
+        print(f"{len(empty)} cells have no outcome yet, the page is not written: {', '.join(empty[:5])} …")
+        return 1
+    records.write_bytes(_PAGE, page.page(outcomes).encode())
+    print(f"{_PAGE}: {page.tally(outcomes.values())}")
+    return 0 if page.sound(outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""Turns the outcomes of all cells into docs/zoo-matrix.md.
+
+The page names versions but no date and no machine: the same outcomes give the same page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ethosu_sdk.aot import zoo
+from ethosu_sdk.targets import parse_target
+from tests.conformance.report import table, versions
+from tests.conformance.zoo_matrix.cells import (
+    DELEGATES,
+    KINDS,
+    MEMORY,
+    TARGETS,
+    Cell,
+    cells,
+    memory_modes,
+    quantisations,
+)
+from tests.conformance.zoo_matrix.checks import DIFFERS, EXACT, RANDOM_INFERENCES, REFUSED, Outcome
+
+Outcomes = Mapping[Cell, Outcome]
+
+
+class Notes:
+    """Footnotes: the same text gets the same number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def mark(self, text: str) -> str:
+        """The mark of a note that says `text`."""
+        number = self._numbers.setdefault(text, len(self._numbers) + 1)
+        return f"[{number}]"
+
+    def lines(self) -> str:
+        """All notes, as a list of Markdown."""
+        return "\n".join(f"- [{number}] {text}" for text, number in self._numbers.items()) or "None."
+
+
+def cell_text(found: Outcome, notes: Notes) -> str:
+    """What a cell shows."""
+    if found.verdict == REFUSED:
+        return f"refused {notes.mark(_sentence(found.detail))}"
+    if found.verdict == DIFFERS:
+        share = f"{found.differing} of {found.elements}" if found.elements else notes.mark(found.detail)
+        return f"**differs** {share}"
+    if found.verdict != EXACT:
+        return f"**failed** {notes.mark(_sentence(found.detail))}"
+    marks = [notes.mark(f"On the CPU: `{name}`. {_sentence(reason)}") for name, reason in found.cpu]
+    marks += [notes.mark(_sentence(text)) for text in found.notes]
+    count = {0: "no delegate", 1: "1 delegate"}.get(found.delegates, f"{found.delegates} delegates")
+    if not found.refusal:
+        return " ".join([f"exact, {count}" if found.delegates else count, *marks])
+    return " ".join([f"exact when spilled, {count}", notes.mark(_sentence(found.refusal)), *marks])
+
+
+def _sentence(text: str) -> str:
+    whole = text.strip().replace("|", "\\|")
+    return f"{whole[:1].upper()}{whole[1:]}" + ("" if whole.endswith(".") else ".")
+
+
+def delegate_table(outcomes: Outcomes, notes: Notes) -> str:
+    """A row for each model and quantisation, a column for each target."""
+    rows = []
+    for model in zoo.names():
+        for quantize in quantisations(model):
+            row = [f"`{model}`", quantize]
+            for target in TARGETS:
+                mode = parse_target(target).memory_mode
+                row.append(cell_text(outcomes[Cell(DELEGATES, model, target, quantize, mode)], notes))
+            rows.append(row)
+    return table(("model", "quantised", *TARGETS), rows)
+
+
+def memory_section(target: str, outcomes: Outcomes, notes: Notes) -> str:
+    """A row for each model, a column for each memory mode of the target. What `build` notes in every cell that ran is
+    said once."""
+    modes = memory_modes(target)
+    found = {cell: outcomes[cell] for cell in cells(MEMORY) if cell.target == target}
+    ran = [set(row.notes) for row in found.values() if row.verdict == EXACT]
+    common = set.intersection(*ran) if ran else set()
+    rows = []
+    for model in zoo.names():
+        outcomes_of = [found[cell] for cell in found if cell.model == model]
+        rest = [replace(row, notes=tuple(n for n in row.notes if n not in common)) for row in outcomes_of]
+        rows.append([f"`{model}`", *(cell_text(row, notes) for row in rest)])
+    title = f"### {target}, {parse_target(target).system_config}"
+    return "\n\n".join([title, *map(_sentence, sorted(common)), table(("model", *modes), rows)])
+
+
+def tally(found: Iterable[Outcome]) -> str:
+    """How many cells are exact, and what the others are."""
+    verdicts = [row.verdict for row in found]
+    exact, refused = verdicts.count(EXACT), verdicts.count(REFUSED)
+    rest = len(verdicts) - exact - refused
+    return f"{exact} of {len(verdicts)} exact, {refused} refused" + (f", **{rest} wrong**" if rest else "")
+
+
+def page(outcomes: Outcomes) -> str:
+    """The whole page. KeyError when a cell has no outcome."""
+    delegate_notes, memory_notes = Notes(), Notes()
+    return _PAGE.format(
+        delegates=delegate_table(outcomes, delegate_notes),
+        delegate_tally=tally(outcomes[cell] for cell in cells(DELEGATES)),
+        delegate_notes=delegate_notes.lines(),
+        memory="\n\n".join(memory_section(target, outcomes, memory_notes) for target in TARGETS),
+        memory_tally=tally(outcomes[cell] for cell in cells(MEMORY)),
+        memory_notes=memory_notes.lines(),
+        inferences=RANDOM_INFERENCES,
+        versions=versions(),
+    )
+
+
+def rows_of(text: str, heading: Sequence[str]) -> list[list[str]]:
+    """The cells of a page's table whose heading is `heading`, without the heading."""
+    lines = iter(text.splitlines())
+    wanted = list(heading)
+    for line in lines:
+        if _split(line) == wanted:
+            next(lines)
+            return [_split(row) for row in _while_table(lines)]
+    return []
+
+
+def _while_table(lines: Iterable[str]) -> Iterable[str]:
+    for line in lines:
+        if not line.startswith("|"):
+            return
+        yield line
+
+
+def _split(line: str) -> list[str]:
+    return [part.strip() for part in line.strip().strip("|").split("|")]
+
+
+def sound(outcomes: Outcomes) -> bool:
+    """Whether every cell is exact or refused with a reason."""
+    return all(
+        outcomes[cell].verdict == EXACT or (outcomes[cell].verdict == REFUSED and outcomes[cell].detail)
+        for kind in KINDS
+        for cell in cells(kind)
+    )
+
+
+_PAGE = """# The zoo on every family
+
+<!-- Generated by scripts/zoo-matrix: do not edit. -->
+
+Every model of the [zoo](zoo.md), compiled by `ethosu-sdk compile` for one configuration of each family.
+
+## Delegates on the NPU model
+
+Each delegate runs on the NPU model and, from the TOSA graph that Vela was given, on Arm's TOSA reference model: with
+what the program hands it for the model's example inputs, with random inputs over the whole range of their types, and
+with half of the one and half of the other. *exact* means the same bytes in every output. System configuration and
+memory mode are the family's defaults. {delegate_tally}.
+
+{delegates}
+
+{delegate_notes}
+
+Conversions between float and quantised values at the border of delegates run on the CPU and are not listed. A refusal
+is the compiler's own message.
+
+## Memory modes
+
+The firmware on QEMU, with the NPU model behind its registers, in each memory mode that goes with the target's default
+system configuration; models as the zoo quantises them. Example inputs and {inferences} sets of random ones go through
+one boot, and through the host simulator. *exact* means that every output of both is, byte for byte, what ExecuTorch's
+runtime gives with the TOSA reference model in place of the delegates. {memory_tally}.
+
+*when spilled*: `build` refuses the program, in the words of the footnote, because it would leave the memory that the
+mode promises; it ran with `--allow-spill`.
+
+{memory}
+
+{memory_notes}
+
+## Versions
+
+{versions}
+
+Run it again: `scripts/zoo-matrix`. A sample of the cells is part of `scripts/test`.
+"""

@@ -1,0 +1,137 @@
+"""Child process: compiles programs of the matrix and checks its cells.
+
+Usage: python -m tests.conformance.zoo_matrix.worker FOLDER CELL... Several may share a folder: each cell goes to the
+first that locks it, and cells that have an outcome are left alone. Importing the compilers takes longer than most
+compilations, so they are imported once, and each compilation runs in a fork of this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ethosu_sdk import records
+from ethosu_sdk.aot import CompileOutput, CompileRequest, pipeline
+from ethosu_sdk.errors import SdkError
+from ethosu_sdk.simulators import host
+from tests.conformance.zoo_matrix import cells
+from tests.conformance.zoo_matrix.cells import Cell
+from tests.conformance.zoo_matrix.checks import (
+    FAILED,
+    REFUSED,
+    Oracles,
+    Outcome,
+    check_delegates,
+    check_firmware,
+)
+from tests.oracles.tosa import tosa_model
+
+_FACTS, _REFUSAL = "facts.json", "refusal.json"
+
+
+def outcome_file(folder: Path, cell: Cell) -> Path:
+    """Where a cell's outcome is kept."""
+    return folder / "outcomes" / f"{cell}.json"
+
+
+def program_folder(folder: Path, cell: Cell) -> Path:
+    """Where a cell's program is kept."""
+    return folder / "programs" / cell.program
+
+
+def compile_program(cell: Cell, folder: Path) -> CompileOutput:
+    """The cell's program in `folder`, compiled in a fork unless it is there. Raises SdkError as `compile` does, and
+    RuntimeError when the process dies."""
+    with records.locked(folder):
+        if not (folder / _FACTS).is_file() and not (folder / _REFUSAL).is_file():
+            child = os.fork()
+            if child == 0:
+                _compile_and_exit(cell, folder)
+            _, status = os.waitpid(child, 0)
+            if status:
+                raise RuntimeError(f"the compiler ended with status {status}: see {folder / 'compile.log'}")
+    if (folder / _REFUSAL).is_file():
+        raise SdkError(records.read_json(folder / _REFUSAL)["message"])
+    return CompileOutput.from_json(records.read_json(folder / _FACTS))
+
+
+def _compile_and_exit(cell: Cell, folder: Path) -> None:
+    """Compile, leave facts or the refusal in `folder`, and end this process."""
+    status = 1
+    log = os.open(folder / "compile.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    request = CompileRequest(f"zoo:{cell.model}", cell.full_target, folder, quantize=cell.quantize)
+    try:
+        output = pipeline.run(request, lambda stage: None)
+        records.write_json(folder / _FACTS, output.to_json())
+        status = 0
+    except SdkError as error:
+        records.write_json(folder / _REFUSAL, {"message": error.message})
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def outcome(cell: Cell, folder: Path, oracles: Oracles) -> Outcome:
+    """Compile and check one cell. What goes wrong is an outcome too."""
+    place = records.make_directory(program_folder(folder, cell))
+    try:
+        output = compile_program(cell, place)
+    except SdkError as error:
+        return Outcome(REFUSED, f"compile: {error.message}")
+    if cell.kind == cells.DELEGATES:
+        return check_delegates(output, oracles)
+    return check_firmware(output, records.make_directory(place / "run"), oracles)
+
+
+@contextlib.contextmanager
+def claimed(folder: Path, cell: Cell) -> Iterator[bool]:
+    """Whether the cell is this process's to do, while the block runs."""
+    path = outcome_file(folder, cell)
+    records.make_directory(path.parent)
+    with path.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield not path.is_file()
+
+
+@contextlib.contextmanager
+def open_oracles(folder: Path) -> Iterator[Oracles]:
+    """The oracles for the time of a `with` block."""
+    with tosa_model() as tosa:
+        yield Oracles(host.build_runner(records.make_directory(folder / "host-runner")), tosa)
+
+
+def work(folder: Path, wanted: Sequence[Cell]) -> None:
+    """Do those of the cells that nobody has done or is doing, and say so on stdout."""
+    pipeline.import_tools()
+    with open_oracles(folder) as oracles:
+        for cell in wanted:
+            with claimed(folder, cell) as ours:
+                if not ours:
+                    continue
+                try:
+                    found = outcome(cell, folder, oracles)
+                except Exception as error:
+                    traceback.print_exc()
+                    found = Outcome(FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:400])
+                records.write_json(outcome_file(folder, cell), found.to_json())
+                print(json.dumps([str(cell), found.verdict, found.detail]), flush=True)
+
+
+if __name__ == "__main__":
+    work(Path(sys.argv[1]).resolve(), [cells.named(name) for name in sys.argv[2:]])

@@ -1,0 +1,87 @@
+"""What the images are: their size, their locks, their rights."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.container.conftest import Image
+
+pytestmark = pytest.mark.container
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECK_LOCK = (ROOT / "container" / "check-lock").read_text(encoding="utf-8")
+BUILD_FOLDER = "/work"
+
+
+@pytest.mark.parametrize(("target", "limit_bytes"), [("slim", 1.0e9), ("full", 2.3e9)])
+def test_the_image_is_no_larger_than_promised(
+    target: str, limit_bytes: float, request: pytest.FixtureRequest
+) -> None:
+    image: Image = request.getfixturevalue(target)
+    assert int(image.inspect("{{.Size}}")) <= limit_bytes
+
+
+def test_the_image_starts_the_command_as_an_ordinary_user(image: Image) -> None:
+    assert image.inspect("{{.Config.User}}") == "1000:1000"
+    assert json.loads(image.inspect("{{json .Config.Entrypoint}}")) == ["ethosu-sdk"]
+
+
+def test_nothing_of_the_builder_stays(image: Image) -> None:
+    outcome = image.script("sh", "ls /opt /etc/pip.conf /tmp /opt/venv/bin/pip; command -v pip g++ gcc git")
+    assert outcome.out.split() == ["/opt:", "prebuilt", "venv", "/tmp:"] or outcome.out.split()[:1] == [
+        "/opt:"
+    ]
+    assert not re.search(r"builder|pip|g\+\+|/gcc|git", outcome.out)
+
+
+@pytest.mark.parametrize(
+    ("lock", "arguments"),
+    [("requirements", ["python"]), ("toolchain.lock.json", ["debian"])],
+    ids=["python", "debian"],
+)
+def test_what_is_installed_is_what_is_locked(
+    image: Image, lock: str, arguments: list[str], work: Path
+) -> None:
+    target = image.name.rpartition(":")[2]
+    name = f"requirements-{target}.lock" if lock == "requirements" else lock
+    purpose = ["image"] if lock != "requirements" else []
+    text = (ROOT / name).read_text(encoding="utf-8")
+
+    def check(content: str) -> tuple[int, str]:
+        (work / name).write_text(content, encoding="utf-8")
+        outcome = image.run(
+            *("-", *arguments, f"{BUILD_FOLDER}/{name}", *purpose),
+            work=work,
+            options=("--entrypoint", "python3"),
+            stdin=CHECK_LOCK,
+        )
+        return outcome.code, outcome.err
+
+    assert check(text) == (0, "")
+    # Negative control: another version of one package is noticed.
+    changed = (
+        text.replace("numpy==", "numpy==9.") if not purpose else text.replace('"3.25.1-1"', '"3.25.1-2"')
+    )
+    code, said = check(changed)
+    assert code == 1
+    assert "locked" in said
+
+
+def test_c_and_cpp_link_for_cortex_m55(image: Image) -> None:
+    proof = (ROOT / "container" / "prove-toolchain").read_text(encoding="utf-8")
+    outcome = image.script("sh", proof)
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_a_container_is_locked_down(slim: Image) -> None:
+    """The tests here are worth something only if the rights are really gone."""
+    probe = (
+        "touch /x 2>&1; cat /proc/net/dev | tail -n +3 | cut -d: -f1; grep CapEff /proc/self/status; id -u"
+    )
+    outcome = slim.script("sh", probe)
+    assert "Read-only file system" in outcome.out
+    assert outcome.out.split()[-4:] == ["lo", "CapEff:", "0000000000000000", "12345"]

@@ -1,0 +1,253 @@
+"""`doctor`: every tool is made to work, broken ones are said to be so, the support archive tells nothing private.
+
+Stand-ins on PATH are doubles of broken tools: they answer --version, and then fail, hang, or do nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk import records, schema, tools
+from ethosu_sdk.commands import doctor_bundle, doctor_exercises, doctor_rows
+from ethosu_sdk.commands.doctor_redaction import Redactor
+from ethosu_sdk.errors import UsageError
+from tests.integration.cli import Outcome, sdk
+
+pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
+ROOT = Path(__file__).resolve().parents[2]
+
+# Planted in the environment, in the path of a tool and in what a tool prints. None may leave the machine.
+TOKEN, PASSWORD, PERSON = "t0ken-of-the-tests-4711", "pa55word/with=signs", "erika.mustermann"
+SECRETS = {
+    "MY_API_TOKEN": TOKEN,
+    "PIP_INDEX_URL": f"https://deploy:{PASSWORD}@pypi.example.org/simple",
+    "USER": PERSON,
+    "LOGNAME": PERSON,
+}
+
+
+def stand_in(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def rows(outcome: Outcome) -> dict[str, dict[str, Any]]:
+    record = json.loads(outcome.out)
+    assert schema.problems(record) == []
+    return {row["name"]: row for row in record["checks"]}
+
+
+def assert_no_traceback(outcome: Outcome) -> None:
+    assert "Traceback" not in outcome.err
+    assert "internal error" not in outcome.err
+
+
+def test_every_tool_is_made_to_work(tmp_path: Path) -> None:
+    outcome = sdk("doctor", "--json", cwd=tmp_path)
+    found = rows(outcome)
+    assert outcome.code == 0, outcome.err
+    required = {name: row for name, row in found.items() if row["required"] and name != "python"}
+    assert all(row["status"] == "found" and row["exercised"] for row in required.values())
+    assert required.keys() >= {
+        "arm-none-eabi-g++",
+        "cmake",
+        "ninja",
+        "flatc",
+        "qemu-system-arm",
+        "ethos-u-vela",
+        "npu-model",
+    }
+    # The lock speaks of Debian's packages, which are what this machine has.
+    assert {found[name]["lock"]["status"] for name in ("cmake", "ninja", "flatc", "qemu-system-arm")} == {
+        "agrees"
+    }
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
+    """One run among broken tools and planted secrets, with a support archive."""
+    folder = tmp_path_factory.mktemp("broken")
+    programs = records.make_directory(folder / f"home-{PERSON}" / TOKEN)
+    version = 'case "$*" in -dumpfullversion|--version) echo 12.2.1; exit;; esac'
+    stand_in(
+        programs,
+        "arm-none-eabi-g++",
+        f"{version}\necho 'ld: cannot find -lstdc++: {TOKEN}, {PASSWORD}' >&2; exit 1",
+    )
+    stand_in(programs, "cmake", "sleep 300")
+    stand_in(programs, "ninja", "echo 1.8.2")
+    stand_in(programs, "flatc", "exit 1")
+    stand_in(programs, "qemu-system-arm", "echo 'no version here'")
+    environment = {**SECRETS, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(programs)}
+    outcome = sdk("doctor", "--json", "--bundle", "support.tar.gz", cwd=folder, env=environment, timeout_s=60)
+    return outcome, folder / "support.tar.gz"
+
+
+def test_broken_tools_are_said_to_be_broken(broken: tuple[Outcome, Path]) -> None:
+    outcome, _ = broken
+    found = rows(outcome)
+    assert outcome.code == 4
+    assert_no_traceback(outcome)
+    compiler = found["arm-none-eabi-g++"]
+    assert (compiler["status"], "cannot find -lstdc++" in compiler["detail"]) == ("broken", True)
+    assert (found["cmake"]["status"], "did not end within" in found["cmake"]["detail"]) == ("broken", True)
+    assert (found["ninja"]["status"], found["ninja"]["version"]) == ("too old", "1.8.2")
+    assert (found["flatc"]["status"], found["qemu-system-arm"]["status"]) == ("broken", "broken")
+    assert all("apt-get install" in found[name]["fix"] for name in ("cmake", "ninja", "qemu-system-arm"))
+    assert found["npu-model"]["status"] == "found"
+
+
+def test_the_support_archive_tells_nothing_private(broken: tuple[Outcome, Path]) -> None:
+    outcome, archive = broken
+    # The control: without redaction the secrets would be in it.
+    assert TOKEN in outcome.out
+    assert PERSON in outcome.out
+    with tarfile.open(archive) as stream:
+        entries = stream.getmembers()
+        texts = {row.name.split("/")[-1]: stream.extractfile(row).read().decode() for row in entries}  # type: ignore[union-attr]
+    assert texts.keys() == {"README.txt", "doctor.json", "versions.json", "environment.json"}
+    everything = "\n".join(texts.values()) + "".join(row.uname + row.gname for row in entries)
+    for secret in (
+        TOKEN,
+        PASSWORD,
+        "deploy",
+        PERSON,
+        "mustermann",
+        str(archive.parent),
+        "MY_API_TOKEN",
+    ):
+        assert secret not in everything, secret
+    assert not re.search(rf"\b{re.escape(socket.gethostname())}\b", everything)
+    report = json.loads(texts["doctor.json"])
+    assert schema.problems(report) == []
+    states = {row["name"]: row["status"] for row in report["checks"]}
+    assert states["cmake"] == "broken"  # what helps is still there
+    assert (
+        json.loads(texts["versions.json"])["python"]["ethos-u-vela"] == tools.table()["ethos-u-vela"].wanted
+    )
+    assert "/usr/bin" in json.loads(texts["environment.json"])["PATH"]
+
+
+def test_missing_tools_are_named_with_the_fix(tmp_path: Path) -> None:
+    outcome = sdk("doctor", cwd=tmp_path, env={"PATH": str(tmp_path)})
+    assert outcome.code == 4
+    assert_no_traceback(outcome)
+    for words in (
+        "arm-none-eabi-g++: missing",
+        "apt-get install gcc-arm-none-eabi",
+        "not ready: arm-none-eabi-g++",
+    ):
+        assert words in " ".join((outcome.out + outcome.err).split())
+
+
+@pytest.mark.parametrize(
+    ("name", "exercise", "script", "reason"),
+    [
+        ("arm-none-eabi-g++", doctor_exercises.compile_firmware, "exit 0", "made no file"),
+        ("qemu-system-arm", doctor_exercises.boot_firmware, "exit 0", "did not end well"),
+        ("qemu-system-arm", doctor_exercises.boot_firmware, "exit 42", "did not end well"),
+        ("qemu-system-arm", doctor_exercises.boot_firmware, "kill -9 $$", "exit status -9"),
+        ("ninja", doctor_exercises.build, "exit 0", "built nothing"),
+        ("flatc", doctor_exercises.compile_schema, "exit 0", "made no header"),
+    ],
+)
+def test_a_tool_that_only_pretends_is_broken(
+    name: str, exercise: Any, script: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers --version as the real one does, ends well, and has done nothing."""
+    version = tools.probe(name).version
+    folder = records.make_directory(tmp_path / "work")
+    (folder / "probe.elf").write_bytes(b"\x7fELF")
+    (records.make_directory(folder / "made") / "build.ninja").write_text("")
+    if name == "arm-none-eabi-g++":
+        (folder / "probe.elf").unlink()
+    programs = records.make_directory(tmp_path / "bin")
+    stand_in(
+        programs, name, f'case "$*" in -dumpfullversion|--version) echo {version}; exit;; esac\n{script}'
+    )
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    tools.probe.cache_clear()
+    try:
+        row = doctor_rows._exercised(name, exercise, folder)
+    finally:
+        tools.probe.cache_clear()
+    assert (row["status"], reason in row["detail"]) == ("broken", True), row
+    assert row["fix"]
+
+
+def test_the_environments_flatc_is_not_the_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ExecuTorch's wheel puts one beside Python, of another version than the system's headers."""
+    programs = records.make_directory(tmp_path / "bin")
+    real = tools.probe("flatc").version
+    stand_in(programs, "flatc", "echo flatc version 24.3.25")
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    for prefix, version in ((tmp_path, real), (Path(sys.prefix), "24.3.25")):
+        monkeypatch.setattr(sys, "prefix", str(prefix))
+        tools.probe.cache_clear()
+        found = tools.probe("flatc").version
+        tools.probe.cache_clear()
+        assert found == version
+
+
+def test_a_wrong_npu_model_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One bit of the expected output changed: the comparison really compares."""
+    data = records.make_directory(tmp_path / "data")
+    text = (doctor_exercises.DATA / "sample.toml").read_text()
+    key, value = text.rsplit('output = "', 1)
+    (data / "sample.toml").write_text(f'{key}output = "{"A" if value[0] != "A" else "B"}{value[1:]}')
+    monkeypatch.setattr(doctor_exercises, "DATA", data)
+    row = doctor_rows._npu_model()
+    assert (row["status"], "TOSA" in row["detail"]) == ("broken", True)
+
+
+@pytest.mark.torch
+def test_the_sample_is_velas_and_its_output_the_tosa_reference_models() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "make-doctor-sample", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["support.zip", "missing/support.tar.gz"])
+def test_an_archive_that_cannot_be_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        doctor_bundle.check_path(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("/home/erika/bin/cmake is old", "<path> is old"),
+        ("in '/opt/erika/x y'", "in '<path> y'"),
+        ("/usr/bin/../../home/erika/x", "<path>"),
+        ("/usr/lib/gcc/x.o: error", "/usr/lib/gcc/x.o: error"),
+        ("~/secret/file", "<path>"),
+        ("https://erika:hunter2@example.org/simple", "https://<redacted>@example.org/simple"),
+        ("Authorization: Bearer abcdefghijklmnop", "Authorization: Bearer <redacted>"),
+        ("ghp_0123456789abcdefghij", "<redacted>"),
+        ("AKIAIOSFODNN7EXAMPLE", "<redacted>"),
+        ("erika@example.org", "<redacted>"),
+        ("value of s3cr3t-value here", "value of <redacted> here"),
+        ("version 12.2.1, 3.25.1-1", "version 12.2.1, 3.25.1-1"),
+        ("bo built on board bo-1 of bob", "<redacted> built on board bo-1 of bob"),
+    ],
+)
+def test_redaction(text: str, redacted: str) -> None:
+    environment = {"SECRET": "s3cr3t-value", "CI": "true", "SHORT": "1", "USER": "bo"}
+    assert Redactor(environment).text(text) == redacted

@@ -1,0 +1,123 @@
+"""`parse-log` and `explain` as users start them, on logs as published and on the SDK's own firmware's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk import schema
+from ethosu_sdk.commands import parse_log
+from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.errors import InputError, VerdictError
+from tests.integration.cli import sdk
+from tests.unit.report import wire
+
+LOGS = Path(__file__).resolve().parents[1] / "golden" / "logs"
+
+
+def record_of(name: str, content: bytes) -> dict[str, Any]:
+    record = parse_log.make(name, content)
+    assert schema.problems(record) == []
+    return record
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "source"),
+    [
+        ("mobilenet_v2_corstone320_2024.log", "pass", "reported"),
+        ("mobilenet_v2_sram_only_pmu.log", "incomplete", "reported"),
+        ("tflm_zephyr_pmu.log", "incomplete", "reported"),
+        ("add_zephyr_fvp_2025.log", "pass", None),
+        ("add_corstone320_2025_outputs.log", "pass", None),
+        ("softmax_corstone300_2023.log", "pass", None),
+    ],
+)
+def test_published_logs(name: str, status: str, source: str | None) -> None:
+    record = record_of(name, (LOGS / name).read_bytes())
+    assert record["status"] == status
+    sources = {row["cycles"]["source"] for row in record["npu"]["reports"]}
+    assert sources == ({source} if source else set())
+
+
+def test_what_an_fvp_printed_is_measured_and_cpu_cycles_never_are() -> None:
+    log = (LOGS / "mobilenet_v2_corstone320_2024.log").read_bytes()
+    record = record_of("fvp", log + b"Info: /OSCI/SystemC: Simulation stopped by user.\n")
+    assert record["npu"]["reports"][0]["cycles"] == {"value": 5920305, "unit": "cycles", "source": "measured"}
+    assert "cpu" not in record
+    (reason,) = [row["reason"] for row in record["unavailable"] if row["path"] == "/cpu/cycles"]
+    assert "6925114" in reason
+
+
+def test_what_a_launcher_printed_is_modelled() -> None:
+    log = (LOGS / "mobilenet_v2_corstone320_2024.log").read_bytes()
+    record = record_of("launcher", b"FVP_X: a launcher of ethosu-sdk, not Arm's FVP: QEMU runs a.elf\n" + log)
+    assert record["npu"]["reports"][0]["cycles"]["source"] == "modelled"
+
+
+def test_the_command(tmp_path: Path) -> None:
+    done = sdk("parse-log", LOGS / "mobilenet_v2_corstone320_2024.log", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert record["memory"]["pools"][0] == {
+        "name": "method_allocator",
+        "used_bytes": 1355722,
+        "size_bytes": 62914560,
+    }
+    explained = sdk("explain", "--json", "status 0x14", cwd=tmp_path)
+    assert [row["id"] for row in json.loads(explained.out)["errors"]] == ["executorch-operator-missing"]
+    assert sdk("explain", "all is well", cwd=tmp_path).code == 2
+
+
+def test_a_failure_in_a_log_is_exit_code_7_and_explained(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(
+        "E: NPU config mismatch. npu.macs_per_cc=8, optimizer.macs_per_cc=7\n"
+        "I [executorch:arm_executor_runner.cpp:1 main()] Program complete, exiting.\n"
+    )
+    with pytest.raises(VerdictError, match="NPU config mismatch") as failed:
+        parse_log.parse_log(path, Reporter(quiet=True))
+    assert failed.value.hint == "ethosu-sdk explain npu-config-mismatch"
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff" * 1000, b"hello\nworld\n", b"x" * 100_000])
+def test_what_is_no_log_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="holds no line"):
+        parse_log.parse_log(path, Reporter())
+
+
+def test_the_sdks_own_firmware() -> None:
+    record = record_of("uart.log", wire.uart(wire.good_rows()))
+    assert record["status"] == "pass"
+    assert record["model"] == {"bytes": len(wire.MODEL), "sha256": "5" * 64, "entry": "forward"}
+    assert record["npu"]["delegate_calls"] == 1
+    (output,) = record["outputs"]
+    assert (output["dtype"], output["shape"]) == ("int8", [2, 4])
+    assert output["sha256"] == hashlib.sha256(wire.OUTPUT).hexdigest()
+
+
+def lost_end(log: bytes) -> bytes:
+    return log[: log.index(b"~ethosu 11")]
+
+
+def lost_data(log: bytes) -> bytes:
+    return b"".join(line for line in log.splitlines(keepends=True) if b" data " not in line)
+
+
+def flipped(log: bytes) -> bytes:
+    return log.replace(b"1234", b"1235")
+
+
+@pytest.mark.parametrize(
+    ("damage", "status"), [(lost_end, "incomplete"), (lost_data, "fail"), (flipped, "fail")]
+)
+def test_a_damaged_log_of_the_own_firmware_is_not_green(
+    damage: Callable[[bytes], bytes], status: str
+) -> None:
+    assert record_of("uart.log", damage(wire.uart(wire.good_rows())))["status"] == status

@@ -1,0 +1,171 @@
+"""Many inferences in one boot: no drift, and what drifts is found; more PMU events than counters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ethosu_sdk import pte, schema, simulators
+from ethosu_sdk.commands import run as run_command
+from ethosu_sdk.commands.compile import CompileOptions
+from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.run_options import RunOptions
+from ethosu_sdk.errors import VerdictError
+from ethosu_sdk.npu.device import Device, NpuConfig
+from ethosu_sdk.simulators.qemu.memory import NpuMemory
+from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from tests.integration.cli import sdk
+
+pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
+ADD = GOLDEN / "add_u55.pte"
+THOUSAND = 1000
+CMD, BASEP1 = 0x08, 0x88
+INTERRUPT_BYTES = (
+    256  # an extended frame (104) and what two handlers push; a leak would take 8 for each inference
+)
+
+
+def run(path: Path, folder: Path, *options: str) -> dict[str, Any]:
+    outcome = sdk("run", path, "-o", folder, "--json", *options, cwd=folder.parent)
+    assert outcome.code == 0, outcome.err
+    record = json.loads(outcome.out)
+    assert isinstance(record, dict)
+    assert schema.problems(record) == []
+    return record
+
+
+def test_a_thousand_inferences_in_one_boot_do_not_drift(tmp_path: Path) -> None:
+    """What one inference gives, uses and counts is what a thousand give, use and count."""
+    for way in ((), ("--resident",)):
+        once = run(ADD, tmp_path / "once", *way)
+        many = run(ADD, tmp_path / "many", *way, "--repeat", str(THOUSAND if way else 20))
+        count = many["repeats"]["count"]
+        assert count == (THOUSAND if way else 20)
+        assert many["repeats"]["outputs"] == many["repeats"]["counters"] == {"agree": True, "changed": 0}
+        assert_same_memory(many, once)
+        assert many["npu"].pop("delegate_calls") == count * once["npu"].pop("delegate_calls")
+        assert many["npu"] == once["npu"]
+        assert many["outputs"] == once["outputs"]
+
+
+def assert_same_memory(many: dict[str, Any], once: dict[str, Any]) -> None:
+    """The same use of every pool; but an interrupt may have come when the stack was at its deepest."""
+    assert many["memory"]["regions"] == once["memory"]["regions"]
+    pools, wanted = (
+        {row["name"]: row["used_bytes"] for row in run["memory"]["pools"]} for run in (many, once)
+    )
+    assert abs(pools.pop("stack") - wanted.pop("stack")) <= INTERRUPT_BYTES
+    assert pools == wanted
+
+
+class FaultyDevice(Device):
+    """The NPU model, but from job `first` on for `jobs` jobs one byte of the result is another."""
+
+    def __init__(self, memory: NpuMemory, first: int, jobs: int) -> None:
+        super().__init__(NpuConfig.for_target("ethos-u55", 128), memory)
+        self._guest = memory
+        self._faulty = range(first, first + jobs)
+        self._output = output_offset()
+
+    def write32(self, offset: int, value: int) -> None:
+        before = len(self.jobs)
+        super().write32(offset, value)
+        if offset == CMD and len(self.jobs) > before and before in self._faulty:
+            self._guest.window(self.read32(BASEP1) + self._output)[0] ^= 1
+
+
+def output_offset() -> int:
+    (delegate,) = pte.read(ADD).plan("forward").delegates
+    assert delegate.vela is not None
+    return delegate.vela.outputs[0].offset
+
+
+def run_faulty(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, repeat: int, first: int, jobs: int
+) -> dict[str, Any]:
+    simulator = QemuSimulator(lambda _npu, _macs, memory: FaultyDevice(memory, first, jobs))
+    monkeypatch.setattr(simulators, "create", lambda *_args, **_options: simulator)
+    options = RunOptions(repeat=repeat, resident=True)
+    with pytest.raises(VerdictError):
+        run_command.run(str(ADD), CompileOptions("ethos-u55-128"), options, folder, Reporter(quiet=True))
+    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    assert isinstance(record, dict)
+    return record
+
+
+@pytest.mark.parametrize(
+    ("first", "jobs", "changed"), [(6, 1, [6]), (7, 3, [7, 8, 9]), (9, 9, [9]), (0, 1, list(range(1, 10)))]
+)
+def test_one_wrong_byte_in_one_inference_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, first: int, jobs: int, changed: Sequence[int]
+) -> None:
+    record = run_faulty(monkeypatch, tmp_path / "out", 10, first, jobs)
+    assert record["status"] == "fail"
+    assert [row["repeat"] for row in record["repeats"]["outputs"]["first_changes"]] == changed
+    assert record["repeats"]["outputs"]["changed"] == len(changed)
+    assert record["repeats"]["counters"]["agree"]
+    (check,) = (row for row in record["verdict"]["checks"] if row["status"] == "fail")
+    assert f"the first is repeat {changed[0]} of set 0, output 0" in check["detail"]
+
+
+def test_a_program_with_a_state_of_its_own_does_not_repeat(tmp_path: Path) -> None:
+    """Both ways must notice: ExecuTorch's own runtime counts on as well."""
+    for simulator in ("qemu", "host"):
+        folder = tmp_path / simulator
+        outcome = sdk(
+            *("run", GOLDEN / "counter.pte", "-o", folder, "--repeat", "4", "--simulator", simulator),
+            cwd=tmp_path,
+        )
+        assert outcome.code == 7, outcome.err
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        assert [row["repeat"] for row in record["repeats"]["outputs"]["first_changes"]] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("name", "counters"), [("add_u55", 4), ("add_u85_segment", 8)])
+def test_more_events_than_counters_are_read_in_groups(name: str, counters: int, tmp_path: Path) -> None:
+    path = GOLDEN / f"{name}.pte"
+    target = pte.read(path).target()
+    assert target is not None
+    modelled = [row for row in simulators.events(target.npu).values() if row.modelled]
+    others = [row for row in simulators.events(target.npu).values() if not row.modelled]
+    # Every other one is modelled, so that they spread over the groups.
+    mixed = [row for pair in zip(modelled, others, strict=False) for row in pair]
+    rows = [*mixed, *(row for row in others if row not in mixed)]
+    chosen = [row.name for row in rows[: 2 * counters + 1]]
+    grouped = run(path, tmp_path / "grouped", "--resident", "--events", ",".join(chosen))
+    assert grouped["repeats"]["count"] == 3
+    assert grouped["npu"]["groups_agree"] is True
+    assert [row["cycles"] for row in grouped["npu"]["groups"]] == [grouped["npu"]["cycles"]] * 3
+    for row in grouped["npu"]["counters"]:
+        assert row["group"] == chosen.index(row["event"]) // counters
+    # What each counts is what it counts when it is read alone with its neighbours.
+    values = {row["event"]: row["value"] for row in grouped["npu"]["counters"]}
+    assert len(values) > counters // 2
+    assert len({row["group"] for row in grouped["npu"]["counters"]}) > 1
+    for start in range(0, len(chosen), counters):
+        names = chosen[start : start + counters]
+        alone = run(path, tmp_path / f"alone{start}", "--resident", "--events", ",".join(names))
+        assert "groups" not in alone["npu"]
+        assert "repeats" not in alone
+        for row in alone["npu"]["counters"]:
+            assert row["value"] == values[row["event"]]
+            assert "group" not in row
+
+
+def test_groups_that_do_not_agree_are_marked() -> None:
+    from ethosu_sdk.commands.run_repeats import grouped
+
+    metric = {"value": 10, "unit": "cycles", "source": "measured"}
+    npu = {"counters": [{"id": 1}, {"id": 2}], "cycles": metric}
+    found = grouped(npu, ((1,), (2,)), [10, 11])
+    assert found["groups_agree"] is False
+    assert [row["group"] for row in found["counters"]] == [0, 1]
+    assert [row["cycles"]["value"] for row in found["groups"]] == [10, 11]
+    assert grouped(npu, ((1, 2),), [10]) == npu
+    assert np.all([row["cycles"]["source"] == "measured" for row in found["groups"]])

@@ -1,0 +1,156 @@
+"""`sbom` against CycloneDX's own schema and this machine's packages; `scripts/licences`; `summary`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from ethosu_sdk.commands import installed_packages, sbom, summary
+from ethosu_sdk.commands.installed_packages import DebianPackage, PythonDistribution
+from tests.integration.cli import sdk
+from tests.integration.test_cli import assert_clear
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+PYTHON = PythonDistribution(
+    "some-lib", "1.2+cpu", "It does.", "", ("MIT License",), ("ethosu-sdk", "absent>=2")
+)
+DEBIAN = DebianPackage("libc6", "2.36-9", "amd64", "glibc", "2.36-9", ("GPL-2+", "LGPL-2.1+"))
+
+
+def dpkg(*arguments: str) -> str:
+    return subprocess.run(["dpkg-query", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("sbom")
+    outcome = sdk("sbom", "-o", "sbom.json", cwd=folder)
+    assert outcome.code == 0, outcome.err
+    value = json.loads((folder / "sbom.json").read_text())
+    assert isinstance(value, dict)
+    return value
+
+
+def test_it_is_cyclonedx(document: dict[str, Any]) -> None:
+    assert document["specVersion"] == "1.6"
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document)) is None
+    document = {**document, "components": [{"name": "no type"}]}
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document)) is not None
+
+
+def test_it_lists_what_pip_and_dpkg_list(document: dict[str, Any]) -> None:
+    found = {(row["purl"].split("/")[0], row["name"], row["version"]) for row in document["components"]}
+    versions = {
+        name: importlib.metadata.version(name) for name in ("torch", "numpy", "ethos-u-vela", "flatbuffers")
+    }
+    assert found >= {("pkg:pypi", name, version) for name, version in versions.items()}
+    lines = dpkg("-W", "-f", "${db:Status-Status} ${Package} ${Version}\n").splitlines()
+    installed = {("pkg:deb", *line.split()[1:]) for line in lines if line.startswith("installed ")}
+    assert {row for row in found if row[0] == "pkg:deb"} == installed
+    by_name = {row["name"]: row for row in document["components"]}
+    assert by_name["gcc-arm-none-eabi"]["licenses"]
+
+
+def test_every_component_has_a_licence_or_says_why_not(document: dict[str, Any]) -> None:
+    for row in document["components"]:
+        names = [entry["name"] for entry in row.get("properties", ())]
+        assert ("licenses" in row) != ("ethosu-sdk:licence:unknown" in names), row["name"]
+
+
+def test_dependencies_are_components(document: dict[str, Any]) -> None:
+    refs = {row["bom-ref"] for row in document["components"]} | {document["metadata"]["component"]["bom-ref"]}
+    assert {row["ref"] for row in document["dependencies"]} == refs
+    graph = {
+        row["ref"].split("@")[0]: {ref.split("@")[0] for ref in row["dependsOn"]}
+        for row in document["dependencies"]
+    }
+    assert graph["pkg:pypi/jsonschema"] >= {"pkg:pypi/attrs", "pkg:pypi/referencing"}
+
+
+def test_the_same_packages_give_the_same_bytes() -> None:
+    first = sbom.make([PYTHON], [DEBIAN])
+    assert json.dumps(sbom.make([PYTHON], [DEBIAN])) == json.dumps(first)
+    assert "timestamp" not in first["metadata"]
+    assert first["serialNumber"] != sbom.make([PYTHON], [])["serialNumber"]
+    assert sbom.make([PYTHON], [DEBIAN], "2026-01-01T00:00:00+00:00")["metadata"]["timestamp"].startswith(
+        "2026"
+    )
+    library = next(row for row in first["components"] if row["name"] == "some-lib")
+    assert (library["purl"], library["licenses"]) == (
+        "pkg:pypi/some-lib@1.2%2Bcpu",
+        [{"license": {"id": "MIT"}}],
+    )
+
+
+def test_time_comes_from_source_date_epoch_alone(tmp_path: Path) -> None:
+    outcome = sdk("sbom", cwd=tmp_path, env={"SOURCE_DATE_EPOCH": "1700000000"})
+    assert json.loads(outcome.out)["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
+    assert_clear(sdk("sbom", cwd=tmp_path, env={"SOURCE_DATE_EPOCH": "soon"}), 2, "SOURCE_DATE_EPOCH")
+
+
+def test_licences_of_a_copyright_file(tmp_path: Path) -> None:
+    path = tmp_path / "copyright"
+    path.write_text(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
+        "Files: *\nLicense: GPL-2+\n text\n\nFiles: x\nLicense: Expat\n"
+    )
+    assert installed_packages.debian_licences(path) == ("Expat", "GPL-2+")
+    path.write_text("This is free software.\nLicense: who knows\n")
+    assert installed_packages.debian_licences(path) == ()
+    assert installed_packages.debian_licences(tmp_path / "missing") == ()
+
+
+def test_licence_texts_are_collected(tmp_path: Path) -> None:
+    target = tmp_path / "licences"
+    argv = [sys.executable, ROOT / "scripts" / "licences", target]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (target / "debian" / "qemu-system-arm").read_bytes() == Path(
+        "/usr/share/doc/qemu-system-arm/copyright"
+    ).read_bytes()
+    assert any("numpy" in path.parent.name for path in (target / "python").rglob("*LICENSE*"))
+    assert (target / "common-licenses" / "GPL-3").is_file()
+    assert not [
+        line for line in (target / "missing.txt").read_text().splitlines() if line.startswith("debian: ")
+    ]
+    again = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (again.returncode, "exists" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("run-ds_cnn", "| cycles | 283,627 | cycles | modelled |"),
+        ("build-ds_cnn", "| DDR |"),
+        ("error", "| exit code |"),
+    ],
+)
+def test_summaries_of_records(name: str, words: str) -> None:
+    text = summary.markdown(json.loads((EXAMPLES / f"{name}.json").read_text()))
+    assert text.startswith("### ")
+    assert words in text
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert tables
+    assert all(line.endswith("|") for line in tables)
+
+
+def test_a_models_name_is_no_markup() -> None:
+    record = json.loads((EXAMPLES / "run-ds_cnn.json").read_text())
+    record["model"]["file"] = "a|b`<img src=x>`\n[l](x)_*.pte"
+    title = summary.markdown(record).splitlines()[0]
+    assert title == r"### ✅ run: a\|b\`\<img src=x\>\` \[l\](x)\_\*.pte"
+
+
+def test_summary_refuses_what_it_has_no_words_for(tmp_path: Path) -> None:
+    assert_clear(sdk("summary", EXAMPLES / "doctor.json", cwd=tmp_path), 3, "doctor-report/1")
+    assert_clear(sdk("summary", EXAMPLES / "error.json", "--format", "markdwon", cwd=tmp_path), 2, "markdown")
+    assert_clear(sdk("summary", "missing.json", cwd=tmp_path), 3, "missing.json")

@@ -1,0 +1,143 @@
+"""The file of ``--evaluate``: what fits a model, and one sentence for all that does not."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ethosu_sdk.aot import evaluation_data
+from ethosu_sdk.errors import InputError
+
+Array = npt.NDArray[Any]
+IMAGE, SCORES, MAP = (
+    np.zeros((1, 1, 8, 8), np.float32),
+    np.zeros((1, 10), np.float32),
+    np.zeros((1, 4, 5, 5), "f4"),
+)
+IMAGES = np.arange(4 * 64, dtype=np.float32).reshape(4, 1, 8, 8)
+LABELS = np.array([3, 0, 9, 9])
+SPOILT = np.where(np.arange(4).reshape(4, 1, 1, 1) == 2, np.float32(np.nan), IMAGES)
+
+
+def opened(path: Path, *outputs: Array) -> tuple[int, dict[int, Any], list[Any], list[Any]]:
+    """(number of samples, labels, inputs, expected outputs) of the file at `path`."""
+    evaluation_data.content(path)
+    with evaluation_data.open_data(path, [IMAGE]) as data:
+        data.fit_outputs(outputs or [SCORES])
+        return data.count, data.labels, list(data.inputs()), list(data.expected())
+
+
+@pytest.mark.parametrize("name", ["labels", "label0"])
+@pytest.mark.parametrize(
+    "axis", [False, True]
+)  # the samples' axis: that of the model's batch of one, or one more
+def test_inputs_labels_and_expected_outputs(tmp_path: Path, name: str, axis: bool) -> None:
+    expected = np.linspace(0, 1, 40, dtype=np.float32).reshape(4, 10)
+    inputs = IMAGES[:, None] if axis else IMAGES
+    np.savez_compressed(
+        tmp_path / "f.npz", input0=inputs, output0=expected, **{name: LABELS.astype(np.uint8)}
+    )
+    count, labels, samples, truths = opened(tmp_path / "f.npz")
+    assert count == 4
+    np.testing.assert_array_equal(labels[0], LABELS[:, None])
+    np.testing.assert_array_equal(np.stack([row[0] for row in samples]), IMAGES[:, None])
+    np.testing.assert_array_equal(np.concatenate([row[0] for row in truths]), expected)
+
+
+def test_one_sample_needs_no_axis(tmp_path: Path) -> None:
+    np.savez(tmp_path / "f.npz", input0=IMAGE)
+    assert opened(tmp_path / "f.npz")[0] == 1
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "shape": ({"input0": np.zeros((4, 1, 8, 9), np.float32)}, "no stack of [1, 1, 8, 8]"),
+    "rank": ({"input0": np.float32(1)}, "no stack"),
+    "dtype": ({"input0": IMAGES.astype(np.float64)}, "float64, the model's is float32"),
+    "nan": ({"input0": SPOILT}, "NaN or infinite value in sample 2"),
+    "objects": ({"input0": np.array([None, {}], dtype=object)}, "not one of numbers"),
+    "no samples": ({"input0": IMAGES[:0]}, "no samples"),
+    "no inputs": ({"labels": LABELS}, "no inputs"),
+    "two inputs": ({"input0": IMAGES, "input1": IMAGES}, "2 inputs, the model takes 1"),
+    "gap": ({"input0": IMAGES, "input2": IMAGES}, "leaves a gap"),
+    "unknown name": ({"input0": IMAGES, "label": LABELS}, "'label', which means nothing"),
+    "both names": ({"input0": IMAGES, "labels": LABELS, "label0": LABELS}, "two names of one array"),
+    "number of labels": ({"input0": IMAGES, "labels": LABELS[:3]}, "4 samples need [4]"),
+    "one-hot labels": ({"input0": IMAGES, "labels": np.eye(4, 10, dtype=int)}, "4 samples need [4]"),
+    "float labels": ({"input0": IMAGES, "labels": LABELS.astype(float)}, "labels are integers"),
+    "label too large": (
+        {"input0": IMAGES, "labels": LABELS + 1},
+        "class 10 for sample 2, the classes are 0 to 9",
+    ),
+    "label too small": ({"input0": IMAGES, "labels": LABELS - 1}, "class -1 for sample 1"),
+    "labels of no output": ({"input0": IMAGES, "label1": LABELS}, "labels of output 1"),
+    "number of outputs": ({"input0": IMAGES, "output0": SCORES, "output1": SCORES}, "2 expected outputs"),
+    "expected shape": ({"input0": IMAGES, "output0": np.zeros((4, 9), np.float32)}, "no stack of [1, 10]"),
+    "expected count": ({"input0": IMAGES, "output0": np.zeros((3, 10), np.float32)}, "input0: 4, output0: 3"),
+    "expected nan": (
+        {"input0": IMAGES, "output0": np.full((4, 10), np.inf, np.float32)},
+        "'output0' has a NaN",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_file_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Path, case: str) -> None:
+    arrays, words = BAD[case]
+    np.savez(tmp_path / "f.npz", **arrays)
+    with pytest.raises(InputError) as caught:
+        opened(tmp_path / "f.npz")
+    assert words in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+def test_labels_need_class_scores(tmp_path: Path) -> None:
+    np.savez(tmp_path / "f.npz", input0=IMAGES, labels=LABELS)
+    with pytest.raises(InputError, match="no class scores"):
+        opened(tmp_path / "f.npz", MAP)
+
+
+def test_a_damaged_file_is_refused_where_the_damage_shows(tmp_path: Path) -> None:
+    path = tmp_path / "f.npz"
+    np.savez(path, input0=IMAGES)
+    data = bytearray(path.read_bytes())
+    at = bytes(data).index(IMAGES.tobytes())
+    data[at + IMAGES.nbytes - 1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="no sound"):
+        opened(path)
+
+
+def test_samples_are_read_one_at_a_time(tmp_path: Path) -> None:
+    images = np.zeros((200, 1, 128, 128), np.float32)
+    np.savez_compressed(tmp_path / "f.npz", input0=images)
+    tracemalloc.start()
+    try:
+        with evaluation_data.open_data(tmp_path / "f.npz", [images[:1]]) as data:
+            assert sum(1 for _ in data.inputs()) == len(images)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < images.nbytes / 4
+
+
+@pytest.mark.parametrize(
+    ("shape", "classes"),
+    [
+        ((1, 10), (1, 10)),
+        ((10,), (1, 10)),
+        ((8, 10), (8, 10)),
+        ((1, 10, 1, 1), (1, 10)),
+        ((1, 1), None),
+        ((1, 1, 1, 1), None),
+        ((), None),
+        ((1, 4, 5, 5), None),
+        ((0, 3), None),
+    ],
+)
+def test_which_outputs_can_be_class_scores(shape: tuple[int, ...], classes: tuple[int, int] | None) -> None:
+    assert evaluation_data.classification(shape) == classes

@@ -1,0 +1,83 @@
+"""What is offered for a model that does not fit, and that the offer holds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from ethosu_sdk.errors import BuildError
+from ethosu_sdk.firmware_build import boards, fit, layout
+from ethosu_sdk.firmware_build.layout import Requirements
+
+BOARD = boards.board("corstone-300")
+MIB = 1 << 20
+NO_DRAM = ("Sram_Only", "Shared_Sram")
+ALL = (*NO_DRAM, "Dedicated_Sram", "Dedicated_Sram_256KB", "Dedicated_Sram_384KB", "Dedicated_Sram_512KB")
+NEEDS = Requirements(
+    model_bytes=3 * MIB,
+    memory_mode="Sram_Only",
+    scratch_bytes=MIB,
+    planned_bytes=(400,),
+    method_pool_bytes=4096,
+    input_bytes=(256,),
+)
+
+
+def advice(needs: Requirements, modes: tuple[str, ...], inferences: int = 1) -> str:
+    with pytest.raises(BuildError) as caught:
+        fit.plan(needs, BOARD, inferences, modes, allow_spill=False)
+    assert caught.value.exit_code == 5
+    assert "too many" in caught.value.message
+    return caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("needs", "modes", "offered", "fast_bytes"),
+    [
+        (NEEDS, NO_DRAM, "Shared_Sram", MIB),
+        (replace(NEEDS, scratch_bytes=3 * MIB), ALL, "Dedicated_Sram_384KB", 384 << 10),
+        (
+            replace(NEEDS, memory_mode="Dedicated_Sram", fast_scratch_bytes=3 * MIB, scratch_bytes=9 * MIB),
+            ALL,
+            "Dedicated_Sram_384KB",
+            384 << 10,
+        ),
+    ],
+)
+def test_the_mode_that_is_offered_fits(
+    needs: Requirements, modes: tuple[str, ...], offered: str, fast_bytes: int
+) -> None:
+    text = advice(needs, modes)
+    assert f"--memory-mode {offered}, which takes {fast_bytes:,} of the 2,097,152 bytes of SRAM" in text
+    layout.plan(replace(needs, memory_mode=offered, fast_scratch_bytes=None), BOARD)
+
+
+def test_a_mode_that_would_not_fit_or_is_not_the_targets_is_not_offered() -> None:
+    text = advice(replace(NEEDS, scratch_bytes=3 * MIB), NO_DRAM)
+    assert "--memory-mode" not in text
+    assert "--allow-spill" in text
+    layout.plan(replace(NEEDS, scratch_bytes=3 * MIB), BOARD, allow_spill=True)
+
+
+def test_spilling_is_not_offered_where_it_does_not_help() -> None:
+    text = advice(
+        replace(NEEDS, memory_mode="Dedicated_Sram", fast_scratch_bytes=3 * MIB), ("Dedicated_Sram",)
+    )
+    assert text == "use a smaller model or input"
+
+
+def test_the_number_of_inferences_that_fit_is_exact() -> None:
+    needs = replace(NEEDS, memory_mode="Shared_Sram", input_bytes=(MIB,))
+    text = advice(needs, NO_DRAM, 1000)
+    (most,) = (int(number.replace(",", "")) for number in re.findall(r"^([\d,]+) inferences fit", text))
+    layout.plan(needs, BOARD, most)
+    with pytest.raises(layout.DoesNotFitError):
+        layout.plan(needs, BOARD, most + 1)
+
+
+def test_a_program_too_large_for_ddr_is_told_to_shrink() -> None:
+    assert advice(replace(NEEDS, memory_mode="Shared_Sram", model_bytes=257 * MIB), ALL) == (
+        "use a smaller model or input"
+    )

@@ -1,0 +1,53 @@
+"""The table of memory modes against Vela's own configuration file, the SDK's targets and the firmware's settings."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import resources
+from ethosu_sdk.errors import BuildError
+from ethosu_sdk.firmware_build.memory_modes import MemoryMode, memory_mode, memory_modes
+from ethosu_sdk.targets import families
+
+ethosu = pytest.importorskip("ethosu")
+_KINDS = {"Axi0": "fast", "Axi1": "bulk"}
+
+
+def of_vela(name: str) -> dict[str, str]:
+    parser = configparser.ConfigParser()
+    parser.read(Path(ethosu.__path__[0]) / "config_files" / "Arm" / "vela.ini")
+    section = parser[f"Memory_Mode.{name}"]
+    parent = section.get("inherit")
+    return {**(parser[parent] if parent else {}), **section}
+
+
+@pytest.mark.parametrize("mode", memory_modes().values(), ids=lambda mode: mode.name)
+def test_a_mode_has_its_buffers_where_vela_has_them(mode: MemoryMode) -> None:
+    vela = of_vela(mode.name)
+    assert mode.model == _KINDS[vela["const_mem_area"]]
+    assert mode.scratch == _KINDS[vela["arena_mem_area"]]
+    assert mode.fast_scratch == (vela["cache_mem_area"] != vela["arena_mem_area"])
+    limit = vela.get("arena_cache_size")
+    assert mode.fast_scratch_bytes == (None if limit is None else int(limit))
+
+
+def test_every_mode_that_a_target_may_have_is_known() -> None:
+    rows = (modes for family in families().values() for modes in family.system_configs.values())
+    assert {mode for modes in rows for mode in modes} == memory_modes().keys()
+
+
+def test_the_firmware_has_the_settings_of_every_mode() -> None:
+    text = (resources.directory("firmware") / "npu" / "settings.hpp").read_text(encoding="utf-8")
+    (names,) = re.findall(r"enum class MemoryMode [^{]*\{([^}]*)\}", text)
+    assert {mode.settings for mode in memory_modes().values()} == {name.strip() for name in names.split(",")}
+
+
+def test_no_mode_is_that_of_a_program_without_an_npu_and_any_other_is_an_error() -> None:
+    assert memory_mode(None).model == "bulk"
+    with pytest.raises(BuildError, match="'sram_only'") as caught:
+        memory_mode("sram_only")
+    assert "Sram_Only" in caught.value.hint

@@ -1,0 +1,135 @@
+"""The launchers' command line: what scripts for Arm's FVPs give them."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.fvp_launcher.command_line import parse
+from ethosu_sdk.fvp_launcher.launcher import EndedByUart, Uart
+from ethosu_sdk.fvp_launcher.parameters import known_parameters
+from ethosu_sdk.simulators.fvp import models
+from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
+
+MODELS = list(models.models().values())
+U55 = models.models()["FVP_Corstone_SSE-300_Ethos-U55"]
+U85 = models.models()["FVP_Corstone_SSE-320"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-C", "ethosu.num_macs=64", "-a", "fw.elf"],
+        ["-Cethosu.num_macs=64", "-afw.elf"],
+        ["--parameter", "ethosu.num_macs=0x40", "--application", "fw.elf"],
+        ["--parameter=ethosu.num_macs='64'", "--application=cpu0=fw.elf"],
+        ["-C", 'ethosu.num_macs="64"', "fw.elf"],
+    ],
+)
+def test_every_spelling(words: list[str]) -> None:
+    options = parse(words, U55)
+    assert options.values == {"ethosu.num_macs": 64}
+    assert options.elf == Path("fw.elf")
+
+
+def test_limits_data_and_statistics() -> None:
+    words = [
+        "--timelimit",
+        "120",
+        "--simlimit",
+        "3",
+        "--cyclelimit=9",
+        "--stat",
+        "--data",
+        "cpu0=m.pte@0x70000000",
+        "f.elf",
+    ]
+    options = parse(words, U55)
+    assert options.time_limit_s == 120.0
+    assert options.unhonoured_limits == ("--simlimit", "--cyclelimit")
+    assert options.data == ((Path("m.pte"), 0x70000000),)
+    assert options.statistics
+
+
+def test_a_configuration_file(tmp_path: Path) -> None:
+    path = tmp_path / "fvp.txt"
+    path.write_text(
+        "# a comment\nethosu.num_macs=256 # (int) default = '0x80'\n\nmps3_board.uart0.out_file='-'\n"
+    )
+    options = parse(["-f", str(path), "fw.elf"], U55)
+    assert options.values == {"ethosu.num_macs": 256, "mps3_board.uart0.out_file": "-"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-C", "ethosu.nummacs=64"], "no parameter 'ethosu.nummacs'"),
+        (["-C", "mps4_board.uart0.out_file=-"], "did you mean"),
+        (["-C", "nothing.like.it=1"], "no parameter"),
+        (["-C", "ethosu.num_macs"], "not NAME=VALUE"),
+        (["-C", "ethosu.num_macs=many"], "is no integer"),
+        (["-C", "mps3_board.uart0.shutdown_on_eot=2"], "is no boolean"),
+        (["-C", "cpu0.INITSVTOR=0x20000000"], "out of range"),
+        (["-C", "cpu0.semihosting-enable=0"], "out of range"),
+        (["-C"], "needs a value"),
+        (["--frobnicate"], "unknown option"),
+        (["--timelimit", "soon", "f.elf"], "no number"),
+        (["--data", "f.bin", "f.elf"], "not FILE@ADDRESS"),
+        (["a.elf", "b.elf"], "2 applications"),
+    ],
+)
+def test_what_is_not_understood_is_reported(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse(words, U55)
+    assert message in f"{refused.value.message} {refused.value.hint}"
+
+
+def test_a_missing_configuration_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="configuration file"):
+        parse(["-f", str(tmp_path / "none")], U55)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.program)
+def test_launchers_take_what_the_sdk_gives_an_fvp(model: models.FvpModel) -> None:
+    run = FvpRun(
+        Path("f.elf"),
+        model.default_macs,
+        data=((Path("d"), 0x70000000),),
+        time_limit_s=1,
+        simulated_limit_s=1,
+        fast=True,
+        semihosting_folder=Path("/"),
+        semihosting_arguments=("a", "b"),
+    )
+    options = parse(fvp_argv(model.program, model, run)[1:], model)
+    assert options.values[model.parameter("macs")] == model.default_macs
+    assert options.values[model.parameter("semihosting_command_line")] == "a b"
+
+
+def test_launchers_know_every_parameter_that_executorchs_tests_use() -> None:
+    spec = importlib.util.find_spec("executorch")
+    assert spec is not None
+    (caller,) = [
+        path
+        for root in spec.submodule_search_locations or ()
+        if (path := Path(root) / "backends" / "arm" / "test" / "runner_utils.py").is_file()
+    ]
+    used = set(re.findall(r'"((?:mps[34]_board|cpu0|ethosu|vis_hdlcd)\.[\w.-]+)=', caller.read_text()))
+    assert len(used) > 15
+    known = set(known_parameters(U55)) | set(known_parameters(U85))
+    assert used <= known
+
+
+def test_the_end_of_transmission_ends_a_run_only_when_asked_to() -> None:
+    Uart(None, end_on_eot=False, tag=b"").write(b"a\x04b")
+    with pytest.raises(EndedByUart):
+        Uart(None, end_on_eot=True, tag=b"").write(b"a\x04")
+
+
+def test_a_tag_is_found_across_pieces() -> None:
+    uart = Uart(None, end_on_eot=False, tag=b"EXITTHESIM")
+    uart.write(b"... EXITT")
+    with pytest.raises(EndedByUart):
+        uart.write(b"HESIM\n")

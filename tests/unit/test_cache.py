@@ -1,0 +1,53 @@
+"""The cache, and what an installation ships for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import cache
+from ethosu_sdk.errors import BuildError
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that came with the installation, for the part ``firmware/1`` of the cache at ``tmp_path/cache``."""
+    monkeypatch.setenv(cache.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(cache.PREBUILT_VARIABLE, str(tmp_path / "shipped"))
+    folder = tmp_path / "shipped" / (tmp_path / "cache").relative_to("/") / "firmware" / "1"
+    folder.mkdir(parents=True)
+    (folder / "object").write_text("made before")
+    return folder
+
+
+def test_a_part_starts_as_a_copy_of_what_was_shipped(shipped: Path) -> None:
+    folder = cache.directory("firmware/1")
+    assert (folder / "object").read_text() == "made before"
+    (folder / "object").write_text("made since")
+    assert (cache.directory("firmware/1") / "object").read_text() == "made since"
+    assert (shipped / "object").read_text() == "made before"
+    assert [path.name for path in folder.parent.iterdir() if path.name != ".lock"] == ["1"]
+
+
+def test_times_are_kept_because_ninja_compares_them(shipped: Path) -> None:
+    copy = cache.directory("firmware/1") / "object"
+    assert copy.stat().st_mtime_ns == (shipped / "object").stat().st_mtime_ns
+
+
+def test_another_place_gets_nothing(shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CMake's trees hold absolute paths."""
+    monkeypatch.setenv(cache.CACHE_VARIABLE, str(tmp_path / "elsewhere"))
+    assert cache.prebuilt("firmware/1") is None
+    assert list(cache.directory("firmware/1").iterdir()) == []
+
+
+def test_a_part_that_was_not_shipped_starts_empty(shipped: Path) -> None:
+    assert list(cache.directory("firmware/2").iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_made_is_named(shipped: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file in its place")
+    with pytest.raises(BuildError) as caught:
+        cache.directory("firmware/1")
+    assert cache.CACHE_VARIABLE in (caught.value.hint or "")
