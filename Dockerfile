@@ -17,7 +17,7 @@ FROM ${BUILDER_IMAGE} AS builder
 ARG APT_SNAPSHOT=""
 COPY container/install-apt toolchain.lock.json /tmp/build/
 RUN /tmp/build/install-apt /tmp/build/toolchain.lock.json builder
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore SOURCE_DATE_EPOCH=315619200
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1 SOURCE_DATE_EPOCH=315619200
 # More arguments for pip, such as an index that serves CPU builds of torch.
 ARG PIP_EXTRA_ARGS=""
 COPY requirements-build.lock /tmp/build/
@@ -58,10 +58,10 @@ COPY --from=sdk /opt/venv /opt/venv
 # The firmware's objects, at the path where a container's cache will be: CMake's trees cannot move.
 FROM slim-bare AS prebuilt
 COPY --from=sdk /opt/prebuilt /opt/prebuilt
-COPY container/prebuild-firmware container/check-lock toolchain.lock.json /tmp/build/
+COPY container/prebuild-firmware container/settle-ninja container/check-lock toolchain.lock.json /tmp/build/
 COPY tests/golden/pte /tmp/build/pte
 RUN /opt/venv/bin/python /tmp/build/check-lock debian /tmp/build/toolchain.lock.json image && \
-    /tmp/build/prebuild-firmware /tmp/build/pte /opt/prebuilt
+    /tmp/build/prebuild-firmware /tmp/build/pte /opt/prebuilt && /tmp/build/settle-ninja /opt/prebuilt
 
 # Bill of materials and licence texts of all that is in the image.
 FROM slim-bare AS slim-papers

@@ -103,6 +103,17 @@ def lower(
         return bytes(edge.to_executorch(ExecutorchBackendConfig(**config)).buffer)
 
 
+def lower_dynamic(module: Any, inputs: tuple[Any, ...], shapes: Mapping[str, Any]) -> bytes:
+    """The `.pte` of one module with `dynamic_shapes` as `torch.export` takes them."""
+    with lowering():
+        import torch
+        from executorch.exir import EdgeCompileConfig, to_edge
+
+        exported = torch.export.export(module, inputs, dynamic_shapes=shapes)
+        edge = to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
+        return bytes(edge.to_executorch().buffer)
+
+
 def _module(method: Method) -> Any:
     import torch
 
@@ -135,5 +146,9 @@ class HostRuntime:
 
     def run(self, name: str, method: Method) -> list[Array]:
         """The outputs in model order. Loads the method afresh, so nothing remains of an earlier run."""
-        outputs = self._program.load_method(name).execute(tensors(method))
+        return self.run_tensors(name, tensors(method))
+
+    def run_tensors(self, name: str, inputs: tuple[Any, ...]) -> list[Array]:
+        """The same for torch tensors."""
+        outputs = self._program.load_method(name).execute(inputs)
         return [numpy.array(output.numpy(), order="C") for output in outputs]

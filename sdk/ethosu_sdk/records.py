@@ -49,7 +49,7 @@ def make_directory(path: Path) -> Path:
     except OSError as error:
         hint = "choose another with -o"
         if isinstance(error, PermissionError):
-            hint += "; in a container, be the folder's owner: docker run --user \"$(id -u):$(id -g)\""
+            hint += '; in a container, be the folder\'s owner: docker run --user "$(id -u):$(id -g)"'
         raise BuildError(f"cannot create the folder {path}: {error.strerror}", hint) from error
     return path
 

@@ -187,7 +187,9 @@ def _status_follows_differences(record: Record) -> list[str]:
 
 
 def _status_follows_tools(record: Record) -> list[str]:
-    expected = "fail" if any(row["required"] and row["status"] != "found" for row in record["checks"]) else "pass"
+    expected = (
+        "fail" if any(row["required"] and row["status"] != "found" for row in record["checks"]) else "pass"
+    )
     if record["status"] != expected:
         return [f"the tools say '{expected}', the record says '{record['status']}'"]
     return []

@@ -29,6 +29,15 @@ def read(path: Path) -> dict[str, Any]:
     return record
 
 
+def comparable(folder: Path) -> dict[str, Any]:
+    """What a run's record must have in common with that of the same run elsewhere."""
+    record = records.comparable(read(folder / "run.json"))
+    for pool in record["memory"].get("pools", ()):
+        if pool["name"] == "stack":  # the clock's interrupt finds it at any depth
+            del pool["used_bytes"]
+    return record
+
+
 @pytest.fixture(scope="module")
 def host_run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Model → the folder of its run on the host."""
@@ -50,7 +59,7 @@ def test_run_gives_the_hosts_outputs(slim: Image, model: str, work: Path, host_r
     assert outcome.code == 0, outcome.err
     expected, got = host_run[model], work / "out"
     assert (got / "outputs.npz").read_bytes() == (expected / "outputs.npz").read_bytes()
-    ours, theirs = (records.comparable(read(folder / "run.json")) for folder in (got, expected))
+    ours, theirs = (comparable(folder) for folder in (got, expected))
     different = {key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key)}
     assert different <= set(PLACES)
     elfs = [(folder / "executor_runner.elf").read_bytes() for folder in (got, expected)]
@@ -100,13 +109,16 @@ def test_compile_in_slim_says_what_it_lacks(slim: Image, work: Path) -> None:
     assert "torch" in outcome.err
 
 
-def test_doctor_is_content_and_quick(image: Image) -> None:
-    start = time.monotonic()
+def test_doctor_is_content(image: Image) -> None:
     outcome = image.run("doctor", "--json")
-    took_s = time.monotonic() - start
     assert outcome.code == 0, outcome.err
     assert schema.problems(json.loads(outcome.out)) == []
-    assert took_s < 10
+
+
+def test_doctor_is_quick(slim: Image) -> None:
+    start = time.monotonic()
+    assert slim.run("doctor").code == 0
+    assert time.monotonic() - start < 10
 
 
 def test_a_folder_of_somebody_else_is_named(slim: Image, tmp_path: Path) -> None:

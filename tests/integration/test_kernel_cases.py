@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -17,8 +18,8 @@ import pytest
 from ethosu_sdk import proc, pte
 from tests.integration.cli import sdk
 from tests.interpreter_lowered import Pairs, by_case
-from tests.interpreter_models import Array
-from tests.interpreter_runner import FIRMWARE, REPOSITORY, Interpreter, build_runner
+from tests.interpreter_models import Array, HostRuntime, lower_dynamic
+from tests.interpreter_runner import FIRMWARE, REPOSITORY, Interpreter, build_runner, same_bits
 from tests.kernel_cases import bounds, document
 from tests.kernel_cases.programs import earlier_groups, groups, lowered_group
 
@@ -130,6 +131,38 @@ def _primitives() -> set[str]:
 def test_primitives(runner: Path) -> None:
     result = proc.run([str(runner.with_name("kernels_primitives_test"))], timeout_s=60, check=False)
     assert result.returncode == 0, result.output
+
+
+def test_dynamic_shapes(runner: Path, tmp_path: Path) -> None:
+    """Sizes that the program computes: sym_size, operators on numbers, and a view without memory of its own."""
+    import torch
+
+    rows = torch.arange(36.0).reshape(6, 6)
+    program = lower_dynamic(
+        _computed_sizes(torch), (rows,), {"x": {0: torch.export.Dim("rows", min=2, max=6)}}
+    )
+    called = pte.parse(program).plan().called_operators()
+    assert {"executorch_prim::et_view.default", "executorch_prim::mul.Scalar", "aten::sym_size.int"} <= set(
+        called
+    )
+    expected = HostRuntime(program).run_tensors("forward", (rows,))
+    run = Interpreter(runner, tmp_path).run(program, "forward", [rows.numpy()])
+    assert run.status == "ok", run.reason
+    assert all(same_bits(*pair) for pair in zip(run.outputs, expected, strict=True))
+
+
+def _computed_sizes(torch: Any) -> Any:
+    class ComputedSizes(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            rows = x.shape[0]
+            view = (x + 1).view(rows * 2, 3)
+            return (
+                view * 2,
+                torch.cat([view, torch.full((rows + 1, 3), 2.0)]),
+                torch.full((rows * 3 - 1,), 1.5),
+            )
+
+    return ComputedSizes()
 
 
 def test_the_document_is_up_to_date() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk import vela_blocks
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.npu import extent
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.machine import Counters, Machine
 from ethosu_sdk.npu.memory import FixedRegions
@@ -20,8 +22,9 @@ from ethosu_sdk.npu.weight_cache import WeightCache
 
 Array = npt.NDArray[Any]
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
-# The size of region 2 is not in the payload; Vela's memory modes give it at most 512 KiB.
-_FAST_SCRATCH_BYTES = 1 << 20
+# The size of region 2 is not in the payload. Vela's memory modes with a number in their name give it at most 512 KiB;
+# Dedicated_Sram gives it what the model needs: as far as the commands write, up to more than any SRAM has.
+_FAST_SCRATCH_BYTES, _MOST_FAST_SCRATCH_BYTES = 1 << 20, 1 << 26
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,16 @@ class Program:
     config: NpuConfig
     system: SystemConfig | None = None  # None: the family's default
     cache: WeightCache = field(default_factory=WeightCache, compare=False, repr=False)
+
+    @functools.cached_property
+    def fast_scratch_bytes(self) -> int:
+        """The size of region 2. A stream that cannot be decoded is left to whoever runs it."""
+        try:
+            written = extent.written_bytes(bytes(self.blocks.command_stream), self.config)
+        except SdkError:
+            return _FAST_SCRATCH_BYTES
+        reached = written.get(vela_blocks.REGION_FAST_SCRATCH, 0)
+        return max(_FAST_SCRATCH_BYTES, min(reached, _MOST_FAST_SCRATCH_BYTES))
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,7 @@ def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) 
         {
             vela_blocks.REGION_WEIGHTS: weights,
             vela_blocks.REGION_SCRATCH: scratch,
-            vela_blocks.REGION_FAST_SCRATCH: np.zeros(_FAST_SCRATCH_BYTES, np.uint8),
+            vela_blocks.REGION_FAST_SCRATCH: np.zeros(program.fast_scratch_bytes, np.uint8),
         }
     )
     machine = Machine(program.config, regions, program.cache, system=program.system)

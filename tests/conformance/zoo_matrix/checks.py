@@ -183,7 +183,7 @@ def check_firmware(output: CompileOutput, folder: Path, oracles: Oracles) -> Out
 
 
 def said(text: str) -> str:
-    """The error among what a command printed, in one line."""
+    """The error among what a command printed, and its hint, in one line."""
     lines = [" ".join(line.split()) for line in text.splitlines()]
     start = next((index for index, line in enumerate(lines) if line.startswith("error:")), 0)
-    return " ".join(lines[start:]).removeprefix("error:").strip()
+    return " ".join(lines[start:]).removeprefix("error:").strip().replace(" hint: ", ". Hint: ")

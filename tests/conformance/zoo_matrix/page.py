@@ -51,12 +51,14 @@ def cell_text(found: Outcome, notes: Notes) -> str:
         return f"**differs** {share}"
     if found.verdict != EXACT:
         return f"**failed** {notes.mark(_sentence(found.detail))}"
-    marks = [notes.mark(f"On the CPU: `{name}`. {_sentence(reason)}") for name, reason in found.cpu]
-    marks += [notes.mark(_sentence(text)) for text in found.notes]
     count = {0: "no delegate", 1: "1 delegate"}.get(found.delegates, f"{found.delegates} delegates")
-    if not found.refusal:
-        return " ".join([f"exact, {count}" if found.delegates else count, *marks])
-    return " ".join([f"exact when spilled, {count}", notes.mark(_sentence(found.refusal)), *marks])
+    texts = [f"On the CPU: `{name}`. {_sentence(reason)}" for name, reason in found.cpu]
+    if found.refusal:  # it says what `build` notes, and more
+        return " ".join(
+            [f"exact when spilled, {count}", *map(notes.mark, [_sentence(found.refusal), *texts])]
+        )
+    what = f"exact, {count}" if found.elements else count
+    return " ".join([what, *map(notes.mark, [*texts, *map(_sentence, found.notes)])])
 
 
 def _sentence(text: str) -> str:
@@ -78,11 +80,13 @@ def delegate_table(outcomes: Outcomes, notes: Notes) -> str:
 
 
 def memory_section(target: str, outcomes: Outcomes, notes: Notes) -> str:
-    """A row for each model, a column for each memory mode of the target. What `build` notes in every cell that ran is
-    said once."""
+    """A row for each model, a column for each memory mode of the target.
+
+    What `build` notes for every program with a delegate is said once.
+    """
     modes = memory_modes(target)
     found = {cell: outcomes[cell] for cell in cells(MEMORY) if cell.target == target}
-    ran = [set(row.notes) for row in found.values() if row.verdict == EXACT]
+    ran = [set(row.notes) for row in found.values() if row.verdict == EXACT and row.delegates]
     common = set.intersection(*ran) if ran else set()
     rows = []
     for model in zoo.names():

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ethosu_sdk import records
+from ethosu_sdk import cache, records
 from ethosu_sdk.aot import CompileOutput, CompileRequest, pipeline
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.simulators import host
@@ -110,16 +110,16 @@ def claimed(folder: Path, cell: Cell) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def open_oracles(folder: Path) -> Iterator[Oracles]:
+def open_oracles() -> Iterator[Oracles]:
     """The oracles for the time of a `with` block."""
     with tosa_model() as tosa:
-        yield Oracles(host.build_runner(records.make_directory(folder / "host-runner")), tosa)
+        yield Oracles(host.build_runner(cache.directory("host-runner")), tosa)
 
 
 def work(folder: Path, wanted: Sequence[Cell]) -> None:
     """Do those of the cells that nobody has done or is doing, and say so on stdout."""
     pipeline.import_tools()
-    with open_oracles(folder) as oracles:
+    with open_oracles() as oracles:
         for cell in wanted:
             with claimed(folder, cell) as ours:
                 if not ours:

@@ -168,6 +168,17 @@ def test_fast_scratch_is_region_2() -> None:
     )
 
 
+def test_fast_scratch_is_as_large_as_the_commands_need() -> None:
+    """Dedicated_Sram sets no limit: MobileNetV2 keeps 1.5 MB there. But a damaged stream does not get all memory."""
+    far = (3 << 20) - COUNT
+    there, back = dma((1, IFM), (2, far), COUNT), dma((2, far), (1, OFM), COUNT)
+    assert npu.run(payload(U85, there + back + STOP), [VALUES]).outputs[0].tobytes() == VALUES.tobytes()
+    with pytest.raises(npu.BusError, match="region 2"):
+        npu.run(payload(U85, back + STOP), [VALUES])
+    with pytest.raises(npu.BusError, match="region 2"):
+        npu.run(payload(U85, dma((1, IFM), (2, 1 << 26), COUNT) + STOP), [VALUES])
+
+
 @pytest.mark.parametrize("region", [3, 4, 7])
 def test_there_are_no_other_regions(region: int) -> None:
     with pytest.raises(npu.BusError, match=f"region {region}"):
