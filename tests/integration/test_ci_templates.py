@@ -28,8 +28,7 @@ ACTION = ROOT / "ci" / "github" / "action.yml"
 STEP = ROOT / "ci" / "github" / "run-model"
 GITLAB = ROOT / "ci" / "gitlab" / "ethosu-sdk.gitlab-ci.yml"
 IMAGE = "example.org/ethosu-sdk@sha256:0123"
-DOCKER = f"""#!{sys.executable}
-# A double of `docker run`: the image is this environment.
+DOCKER = f"""# A double of `docker run`: the image is this environment.
 import os, sys
 words = sys.argv[1:]
 place = words.index({IMAGE!r}) if {IMAGE!r} in words else sys.exit("docker: no such image") or 0
@@ -70,7 +69,9 @@ def github(workspace: Path, model: str, *options: str, image: str = IMAGE) -> tu
     """Run the action's step as a runner does: exit status, job summary, outputs."""
     tools = workspace.parent / "bin"
     tools.mkdir(exist_ok=True)
-    (tools / "docker").write_text(DOCKER)
+    (tools / "docker.py").write_text(DOCKER)
+    # Not the interpreter itself in the first line: its path may hold a space.
+    (tools / "docker").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tools}/docker.py" "$@"\n')
     (tools / "docker").chmod(0o755)
     step = parsed(ACTION)["runs"]["steps"][0]
     inputs = {"model": model, "image": image, "options": "\n".join(options), "output": "results"}

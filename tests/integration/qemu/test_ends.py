@@ -122,15 +122,17 @@ def test_a_signal_that_asks_qemu_to_end_does_not_end_a_run_early(
 def test_a_frozen_simulator_does_not_freeze_the_run(
     request_for: Run, simulator: QemuSimulator, scenarios: Path
 ) -> None:
+    request = dataclasses.replace(request_for(Scenario.SPIN), idle_timeout_s=0.7)
+
     def freeze() -> None:
         pid = traces.wait_for_qemu(scenarios)
-        threading.Event().wait(0.3)
+        traces.wait_for_text(request.uart_log, b"going round")
         os.kill(pid, signal.SIGSTOP)
 
     thread = threading.Thread(target=freeze)
     thread.start()
     with pytest.raises(SimulationError, match="hangs"):
-        simulator.run(dataclasses.replace(request_for(Scenario.SPIN), idle_timeout_s=0.7))
+        simulator.run(request)
     thread.join()
 
 
