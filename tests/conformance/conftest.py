@@ -82,6 +82,8 @@ def corpus(shared_folder: Path, request: pytest.FixtureRequest) -> Corpus:
 
     def delegates(pair: Pair) -> list[Delegate]:
         lower(folder, pair.group, (group for group in ALL_GROUPS if group in needed))
-        return read_delegates(folder / pair.group / pair.model, pair.target)
+        place = folder / pair.group / pair.model
+        assert place.is_dir(), f"{pair} is not in the set of models that is lowered: selection.py"
+        return read_delegates(place, pair.target)
 
     return delegates

@@ -44,8 +44,9 @@ class StageClock:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time the block as the stage `name` of ``api.STAGES``."""
-        self._progress(name)
+        """Time the block as the stage `name` of ``api.STAGES``, or as more of it: a stage is announced once."""
+        if name not in self.timings_s:
+            self._progress(name)
         start = time.monotonic()
         try:
             yield

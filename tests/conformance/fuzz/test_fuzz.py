@@ -21,9 +21,9 @@ pytestmark = pytest.mark.torch
 ROOT = Path(__file__).resolve().parents[3]
 COUNT = 250
 PAIRS = [
-    Pair("networks", "attention", "ethos-u55-64"),
+    Pair("networks", "encoder_layer", "ethos-u55-64"),
     Pair("networks", "inverted_residual", "ethos-u65-512"),
-    Pair("networks", "attention", "ethos-u85-1024"),
+    Pair("networks", "encoder_layer", "ethos-u85-1024"),
     Pair("numeric", "convolution_ties", "ethos-u85-256"),
 ]
 
