@@ -1,0 +1,49 @@
+"""What upstream's tests look for: FVPs on PATH, and an executor_runner for each board."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ethosu_sdk import records
+from ethosu_sdk.aot.vela_capture import spaceless_directory
+from ethosu_sdk.commands import fvp_launchers
+from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.firmware_build import resident
+
+_ROOT = Path(__file__).resolve().parents[2]
+# executorch/backends/arm/test/runner_utils.py, _elf_path_candidates. The launcher for SSE-320 puts an Ethos-U85 into
+# a Corstone-300, so one firmware serves all three.
+_BOARDS = ("corstone-300", "corstone-300-u65", "corstone-320")
+_KINDS = ("", "portable-ops_")
+
+
+def make(folder: Path) -> Mapping[str, str]:
+    """Put launchers and the resident firmware below `folder`; the environment variables that lead to them."""
+    launchers = folder / "launchers"
+    fvp_launchers.install(launchers, Reporter(quiet=True), force=True)
+    elf = resident.build(folder).elf
+    for board in _BOARDS:
+        for kind in _KINDS:
+            place = folder / "arm_test" / f"arm_semihosting_executor_runner_{kind}{board}"
+            records.make_directory(place)
+            link = place / "arm_executor_runner"
+            link.unlink(missing_ok=True)
+            link.symlink_to(os.path.relpath(elf, place))
+    records.make_directory(folder / "examples" / "arm")  # by it the tests know the folder
+    return {
+        "PATH": f"{launchers}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "EXECUTORCH_ROOT": str(folder),
+    }
+
+
+@contextlib.contextmanager
+def for_session(found: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """The environment of one pytest session; the files that the tests leave behind go with the block."""
+    with tempfile.TemporaryDirectory(prefix="upstream-", dir=spaceless_directory()) as temporary:
+        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+        # The tests' models are small, and there is a process for each core.
+        yield {**os.environ, **found, "TMPDIR": temporary, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
