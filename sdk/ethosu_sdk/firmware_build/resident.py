@@ -127,7 +127,16 @@ def check_fit(program: pte.Pte, method: str, board_name: str, *, allow_spill: bo
                 f"which has {room[name]:,} for it ({size - room[name]:,} too many)",
                 "run it without --resident: a firmware of its own divides the memory as the program needs it",
             )
+    if "MODEL" not in in_bulk and target is not None:
+        return (*placed.notes, _note_on_model(target.memory_mode, board))
     return placed.notes
+
+
+def _note_on_model(memory_mode: str, board: Board) -> str:
+    return (
+        f"{memory_mode} has the model in {board.fast.name}, but the resident firmware holds every program in "
+        f"{board.bulk.name}: outputs are the same, memory traffic is not that of the mode"
+    )
 
 
 def _pool_bytes(board: Board) -> dict[str, int]:

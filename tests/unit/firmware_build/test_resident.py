@@ -35,10 +35,16 @@ def test_the_largest_memory_is_shared_out_and_not_more() -> None:
     assert sum(pools.values()) < BOARD.bulk.size_bytes
 
 
-@pytest.mark.parametrize("name", ["add_u55", "add_u85_segment", "conv_u65_int8", "softmax"])
+@pytest.mark.parametrize("name", ["add_u55", "conv_u65_int8", "softmax"])
 def test_small_programs_fit(name: str) -> None:
     program = pte.read(GOLDEN / f"{name}.pte")
     assert resident.check_fit(program, "forward", BOARD.name, allow_spill=False) == ()
+
+
+def test_a_model_that_its_mode_has_in_sram_is_noted() -> None:
+    program = pte.read(GOLDEN / "add_u85_segment.pte")
+    (note,) = resident.check_fit(program, "forward", BOARD.name, allow_spill=False)
+    assert "Sram_Only has the model in SRAM" in note
 
 
 def test_scratch_leaves_the_fast_memory_only_with_leave(monkeypatch: pytest.MonkeyPatch) -> None:
