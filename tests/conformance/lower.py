@@ -23,6 +23,7 @@ from typing import Any
 from ethosu_sdk.aot import lowering
 from ethosu_sdk.aot.vela_capture import spaceless_directory
 from ethosu_sdk.targets import parse_target
+from tests import torch_operators
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
 from tests.conformance.selection import FULL, PROFILES, TARGETS, cases
 from tests.conformance.tosa_operators import GRAPHS, NUMERIC
@@ -140,6 +141,7 @@ def main() -> None:
     """Lower those groups of the command line that nobody has lowered and nobody is lowering."""
     import torch
 
+    torch_operators.look_up_once()
     torch.set_num_threads(1)  # the models are small: more threads only wait for each other
     for group in sys.argv[2:]:
         place = Path(sys.argv[1], group)

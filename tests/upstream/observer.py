@@ -1,6 +1,6 @@
 """A pytest plugin that writes down what each test came to and whether it started an FVP.
 
-It only watches: process starts by Python's audit events, results by pytest's reports. The environment variable
+It watches: process starts by Python's audit events, results by pytest's reports. The environment variable
 UPSTREAM_RESULTS names the file, of which each line is the JSON of a :class:`tests.upstream.report.Result`.
 """
 
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import torch_operators
 
 FVP_PREFIX = "FVP_Corstone"
 _MISSING = "Did not find Corstone"  # upstream's marks, when it finds no FVP or no executor_runner
@@ -31,6 +33,7 @@ def _on_audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 def pytest_configure() -> None:
     sys.addaudithook(_on_audit)
+    torch_operators.look_up_once()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
