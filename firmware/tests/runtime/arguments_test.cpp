@@ -7,6 +7,7 @@
 
 #include "kernels/kernels.hpp"
 #include "tests/support/check.hpp"
+#include "tests/support/values.hpp"
 
 namespace {
 
@@ -36,27 +37,6 @@ struct Owned {
   Tensor tensor;
   Value value;
 };
-
-Value integer(std::int64_t number) {
-  Value value;
-  value.kind = ValueKind::integer;
-  value.integer = number;
-  return value;
-}
-
-Value boolean(bool flag) {
-  Value value;
-  value.kind = ValueKind::boolean;
-  value.boolean = flag;
-  return value;
-}
-
-Value real(double number) {
-  Value value;
-  value.kind = ValueKind::real;
-  value.real = number;
-  return value;
-}
 
 Value list(ValueKind kind, const std::vector<Value*>& items) {
   Value value;

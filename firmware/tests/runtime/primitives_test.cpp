@@ -5,30 +5,22 @@
 
 #include "kernels/kernels.hpp"
 #include "tests/support/check.hpp"
+#include "tests/support/values.hpp"
 
 namespace {
 
 using namespace ethosu_sdk;
 
 Value of(std::int64_t number) {
-  Value value;
-  value.kind = ValueKind::integer;
-  value.integer = number;
-  return value;
+  return integer(number);
 }
 
 Value of(double number) {
-  Value value;
-  value.kind = ValueKind::real;
-  value.real = number;
-  return value;
+  return real(number);
 }
 
 Value of(bool truth) {
-  Value value;
-  value.kind = ValueKind::boolean;
-  value.boolean = truth;
-  return value;
+  return boolean(truth);
 }
 
 bool same(const Value& left, const Value& right) {
