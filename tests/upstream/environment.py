@@ -46,4 +46,5 @@ def for_session(found: Mapping[str, str]) -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="upstream-", dir=spaceless_directory()) as temporary:
         path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
         # The tests' models are small, and there is a process for each core.
-        yield {**os.environ, **found, "TMPDIR": temporary, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+        own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        yield {**own, **found, "TMPDIR": temporary, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}

@@ -20,7 +20,7 @@ from tests import torch_operators
 FVP_PREFIX = "FVP_Corstone"
 _MISSING = "Did not find Corstone"  # upstream's marks, when it finds no FVP or no executor_runner
 
-_state = {"simulations": 0}
+_state: dict[str, int] = {"simulations": 0, "writes": False}
 
 
 def _on_audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -31,7 +31,8 @@ def _on_audit(event: str, arguments: tuple[Any, ...]) -> None:
         _state["simulations"] += 1
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    _state["writes"] = not hasattr(config, "workerinput")  # with pytest-xdist, who hands out the tests does
     sys.addaudithook(_on_audit)
     torch_operators.look_up_once()
 
@@ -76,8 +77,8 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Append the result; with pytest-xdist only the process that hands out the tests does."""
-    if "PYTEST_XDIST_WORKER" in os.environ or (report.when != "call" and report.outcome == "passed"):
+    """Append the result."""
+    if not _state["writes"] or (report.when != "call" and report.outcome == "passed"):
         return
     result = {
         "test": report.nodeid,

@@ -43,14 +43,14 @@ def test_a_silent_firmware_is_stopped_and_located(
 
 def test_a_talking_firmware_is_stopped_at_the_time_out(request_for: Run, simulator: QemuSimulator) -> None:
     with pytest.raises(SimulationError, match="did not end within 4 s") as caught:
-        simulator.run(dataclasses.replace(request_for(Scenario.CHATTER), timeout_s=4.0, idle_timeout_s=2.0))
+        simulator.run(dataclasses.replace(request_for(Scenario.CHATTER), timeout_s=4.0, idle_timeout_s=3.0))
     assert caught.value.message.count("still here") >= 9  # of the last ten lines, one may be unfinished
 
 
 def test_a_firmware_that_uses_the_npu_is_not_idle(request_for: Run, simulator: QemuSimulator) -> None:
     request = request_for(Scenario.MANY_READS, 0xFFFF_FFFF)
     with pytest.raises(SimulationError, match="did not end within 4 s"):
-        simulator.run(dataclasses.replace(request, timeout_s=4.0, idle_timeout_s=2.0))
+        simulator.run(dataclasses.replace(request, timeout_s=4.0, idle_timeout_s=3.0))
 
 
 def test_endless_output_ends_the_run(
