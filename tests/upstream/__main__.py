@@ -19,13 +19,12 @@ _ROOT = Path(__file__).resolve().parents[2]
 _WORK = _ROOT / "build" / "upstream-tests"
 _SAMPLE = Path(__file__).with_name("sample.txt")
 _SELECTION = "u55 or u85"  # the pipelines that call an FVP; the others need other programs, or none
-_FILES_PER_SESSION = (
-    8  # torch's memory grows from test to test, and an interrupted run loses at most a session
-)
+# Torch's memory grows from test to test, and an interrupted run loses at most a session.
+_FILES_PER_SESSION = 8
 _SECONDS_PER_SESSION = 7200.0
 
 
-def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog="scripts/upstream-tests",
@@ -42,7 +41,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)"
     )
     parser.add_argument("--folder", type=Path, default=_WORK, help=f"where results are kept ({_WORK})")
-    return parser.parse_args(words)
+    return parser.parse_args()
 
 
 def suite() -> Path:
@@ -71,36 +70,17 @@ def sample() -> list[str]:
     return [str(suite() / line) for line in lines if line and not line.startswith("#")]
 
 
-def run_session(
-    tests: Sequence[str], results: Path, found: Mapping[str, str], jobs: int, selection: str = _SELECTION
-) -> list[Result]:
+def run_session(tests: Sequence[str], results: Path, found: Mapping[str, str], jobs: int) -> list[Result]:
     """Run `tests` in one pytest session and leave what they came to in the file `results`.
 
     SdkError when pytest itself fails.
     """
     part = results.with_suffix(".part")
     part.unlink(missing_ok=True)
-    argv = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--no-header",
-        "--no-summary",
-        "--tb=short",
-        "-c",
-        os.devnull,
-    ]
-    argv += [
-        "-p",
-        "no:cacheprovider",
-        "-W",
-        "ignore",
-        "-p",
-        "tests.upstream.observer",
-        f"--rootdir={suite()}",
-    ]
-    argv += ["-n", str(jobs), "--dist", "worksteal", "-k", selection, *tests]
+    options = f"-q --no-header --no-summary --tb=short -c {os.devnull} -W ignore -p no:cacheprovider"
+    argv = [sys.executable, "-m", "pytest", *options.split(), "-p", "tests.upstream.observer"]
+    argv.append(f"--rootdir={suite()}")
+    argv += ["-n", str(jobs), "--dist", "worksteal", "-k", _SELECTION, *tests]
     with (
         environment.for_session(found) as variables,
         proc.spawn(
@@ -115,10 +95,9 @@ def run_session(
     return report.read(results)
 
 
-def run_files(files: Sequence[Path], options: argparse.Namespace) -> list[Result]:
+def run_files(files: Sequence[Path], found: Mapping[str, str], options: argparse.Namespace) -> list[Result]:
     """Run the tests of `files`, some files at a time."""
     results = []
-    found = environment.make(options.folder)
     for start in range(0, len(files), _FILES_PER_SESSION):
         some = files[start : start + _FILES_PER_SESSION]
         kept = options.folder / f"{'-'.join((some[0].stem, some[-1].stem, str(len(some))))}.jsonl"
@@ -138,11 +117,12 @@ def main() -> int:
     options = arguments()
     options.folder = options.folder.absolute()
     records.make_directory(options.folder)
+    files = files_of(options.files)
+    found = environment.make(options.folder)
     if options.sample:
-        found = environment.make(options.folder)
         results = run_session(sample(), options.folder / "sample.jsonl", found, options.jobs)
     else:
-        results = run_files(files_of(options.files), options)
+        results = run_files(files, found, options)
     print(report.summary(results))
     return 0 if report.percent(results) >= report.REQUIRED_PERCENT else 1
 

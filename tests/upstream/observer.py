@@ -20,7 +20,7 @@ from tests import torch_operators
 FVP_PREFIX = "FVP_Corstone"
 _MISSING = "Did not find Corstone"  # upstream's marks, when it finds no FVP or no executor_runner
 
-_state: dict[str, int] = {"simulations": 0, "writes": False}
+_state = {"simulations": 0}
 
 
 def _on_audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -32,7 +32,8 @@ def _on_audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    _state["writes"] = not hasattr(config, "workerinput")  # with pytest-xdist, who hands out the tests does
+    if not hasattr(config, "workerinput"):  # with pytest-xdist, the process that hands out the tests writes
+        config.pluginmanager.register(_Writer())
     sys.addaudithook(_on_audit)
     torch_operators.look_up_once()
 
@@ -76,16 +77,19 @@ def _reason(report: pytest.TestReport) -> str:
     return " | ".join((lines[:1] + telling)[:3])
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Append the result."""
-    if not _state["writes"] or (report.when != "call" and report.outcome == "passed"):
-        return
-    result = {
-        "test": report.nodeid,
-        "outcome": _outcome(report),
-        "simulations": getattr(report, "simulations", 0),
-        "reason": _reason(report),
-        "seconds": round(report.duration, 2),
-    }
-    with Path(os.environ["UPSTREAM_RESULTS"]).open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(result) + "\n")
+class _Writer:
+    """The part of the plugin that writes."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Append the result."""
+        if report.when != "call" and report.outcome == "passed":
+            return
+        result = {
+            "test": report.nodeid,
+            "outcome": _outcome(report),
+            "simulations": getattr(report, "simulations", 0),
+            "reason": _reason(report),
+            "seconds": round(report.duration, 2),
+        }
+        with Path(os.environ["UPSTREAM_RESULTS"]).open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(result) + "\n")
