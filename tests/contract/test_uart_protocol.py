@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from ethosu_sdk import firmware_build, proc, resources
+from ethosu_sdk import firmware_build, proc, pte, resources
 from ethosu_sdk.firmware_build import firmware, resident
 from ethosu_sdk.report import protocol, uart
 
@@ -17,6 +19,8 @@ KINDS = {"number": int, "text": str, "list": list}
 
 _RECORD = re.compile(r'constexpr Record<(\d+)> \w+\{\s*"(\w+)",\s*\{(.*?)\}\};', re.DOTALL)
 _FIELD = re.compile(r'\{"(\w+)", Kind::(\w+)\}')
+_KIND = re.compile(r'constexpr char (\w+)\[\] = "(\w+)";')
+_REPORT = re.compile(r"^ +report\(([^,]+),", re.MULTILINE)  # calls, which are indented
 _CONSTANT = re.compile(r'constexpr [\w:]+ (\w+)(?:\[\])? = "?([^";]+)"?;')
 
 # Name in protocol.hpp → the host's value.
@@ -61,6 +65,22 @@ def test_both_sides_know_the_same_constants() -> None:
         for name, text in _CONSTANT.findall(HEADER)
     }
     assert found == CONSTANTS
+
+
+def test_both_sides_know_the_same_instructions() -> None:
+    text = (FIRMWARE / "runtime" / "method.hpp").read_text(encoding="utf-8")
+    body = text.split("namespace instruction_kind {")[1].split("}")[0]
+    assert {text for _, text in _KIND.findall(body)} == set(protocol.INSTRUCTION_KINDS)
+    executor = (FIRMWARE / "runtime" / "executor.cpp").read_text(encoding="utf-8")
+    assert set(_REPORT.findall(executor)) == {f"instruction_kind::{name}" for name, _ in _KIND.findall(body)}
+
+
+def test_the_program_reader_and_the_record_know_the_same_instructions() -> None:
+    calls = {row.kind for row in get_args(pte.Instruction)}
+    assert calls == set(protocol.INSTRUCTION_KINDS.values())
+    path = resources.directory("schemas") / "run-result.v1.schema.json"
+    operators = json.loads(path.read_text(encoding="utf-8"))["properties"]["operators"]
+    assert set(operators["items"]["properties"]["kind"]["enum"]) == set(protocol.INSTRUCTION_KINDS)
 
 
 def test_no_record_is_declared_outside_of_the_header() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk.report.protocol import PROTOCOL_VERSION
+from ethosu_sdk.report.protocol import INSTRUCTION_KINDS, PROTOCOL_VERSION
 from ethosu_sdk.report.repeats import Changed, Plan, changes
 from ethosu_sdk.report.uart import ProtocolError, UartLog
 
@@ -52,7 +52,8 @@ class PmuSample:
 
 @dataclass(frozen=True)
 class Operator:
-    """One executed instruction of the first inference."""
+    """One executed instruction of the first inference: a `kind` of INSTRUCTION_KINDS; `name` is that of the operator
+    or backend, and of the instruction itself where it calls neither."""
 
     instruction: int
     kind: str
@@ -105,9 +106,7 @@ def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
         npu=npu[0] if npu else None,
         memory=tuple(log.of_type("memory")),
         pmu=pmu,
-        operators=tuple(
-            Operator(row["instruction"], row["kind"], row["name"]) for row in log.of_type("operator")
-        ),
+        operators=tuple(_operator(row) for row in log.of_type("operator")),
         delegate_calls=sum(row["delegate_calls"] for row in log.of_type("inference")),
         changed_outputs=changes(plan, [{i: row.identity for i, row in rows.items()} for rows in sent]),
         changed_counters=_changed_counters(plan, pmu),
@@ -265,6 +264,13 @@ def _joined(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
         except (binascii.Error, ValueError) as error:
             raise ProtocolError(f"a piece of {where} is not base64") from error
     return bytes(data)
+
+
+def _operator(row: dict[str, Any]) -> Operator:
+    kind = row["kind"]
+    if kind not in INSTRUCTION_KINDS:
+        raise ProtocolError(f"the firmware reports an instruction of the unknown kind {kind!r}")
+    return Operator(row["instruction"], kind, row["name"] or INSTRUCTION_KINDS[kind])
 
 
 def _pmu(row: dict[str, Any]) -> PmuSample:

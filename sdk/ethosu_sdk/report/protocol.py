@@ -53,6 +53,16 @@ PROGRAM_HEADER_VERSION = 1
 PROGRAM_HEADER_SYMBOL = "program_header"
 PROGRAM_MEMORY_SYMBOL = "program_memory"
 
+# How records call the instructions of a program: kind → the member of ExecuTorch's InstructionArguments union. The
+# firmware's half is `instruction_kind` in firmware/runtime/method.hpp.
+INSTRUCTION_KINDS = {
+    "kernel": "KernelCall",
+    "delegate": "DelegateCall",
+    "move": "MoveCall",
+    "jump": "JumpFalseCall",
+    "free": "FreeCall",
+}
+
 
 @dataclass(frozen=True)
 class Field:
@@ -93,7 +103,7 @@ RECORD_TYPES: dict[str, RecordType] = {
         _record("input", "an input as it arrived", inference=int, index=int, bytes=int, crc32=str),
         _record(
             "operator",
-            "one executed instruction of the first inference",
+            "one executed instruction of the first inference; only kernels and delegates have a name",
             inference=int,
             instruction=int,
             kind=str,

@@ -227,3 +227,17 @@ def test_bytes_that_nobody_announced_are_refused() -> None:
     rows.insert(-1, ("data", {"inference": 7, "index": 0, "offset": 0, "base64": ""}))
     with pytest.raises(ProtocolError, match="did not announce"):
         gather(recount(rows), expected=repeating(2))
+
+
+def test_an_instruction_that_calls_nothing_is_named_by_its_kind() -> None:
+    rows = wire.good_rows()
+    payload(rows, "operator").update(kind="jump", name="")
+    assert gather(rows).operators[0] == evidence.Operator(
+        payload(rows, "operator")["instruction"], "jump", "JumpFalseCall"
+    )
+
+
+@pytest.mark.parametrize("values", [{"kind": "jump_false"}, {"kind": ""}])
+def test_unknown_instructions_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError, match="unknown kind"):
+        gather(change("operator", **values)(wire.good_rows()))
