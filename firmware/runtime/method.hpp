@@ -25,7 +25,8 @@ struct MemoryPlan {
 
 constexpr std::size_t memory_alignment = 16;
 
-// The kinds of instructions, as records call them. Declared for the host in sdk/ethosu_sdk/report/protocol.py.
+// The kinds of instructions, as records call them. Declared for the host in
+// sdk/ethosu_sdk/report/protocol.py.
 namespace instruction_kind {
 constexpr char kernel[] = "kernel";
 constexpr char delegate[] = "delegate";

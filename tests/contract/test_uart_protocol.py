@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -35,6 +36,8 @@ CONSTANTS: dict[str, int | str] = {
     "input_image_max_events": protocol.INPUT_IMAGE_MAX_EVENTS,
     "input_image_max_event_groups": protocol.INPUT_IMAGE_MAX_EVENT_GROUPS,
     "input_image_event_groups_at": protocol.INPUT_IMAGE_EVENT_GROUPS_AT,
+    "input_image_nonce_at": protocol.INPUT_IMAGE_NONCE_AT,
+    "input_image_nonce_bytes": protocol.INPUT_IMAGE_NONCE_BYTES,
     "program_header_magic": protocol.PROGRAM_HEADER_MAGIC,
     "program_header_version": protocol.PROGRAM_HEADER_VERSION,
     "status_ok": "ok",
@@ -117,12 +120,13 @@ def test_the_host_reads_every_record_that_the_firmware_writes(tmp_path: Path) ->
     sources = [
         FIRMWARE / "tests" / "app" / "print_records.cpp",
         FIRMWARE / "board" / "host" / "board.cpp",
-        *(FIRMWARE / "app" / f"{name}.cpp" for name in ("crc32", "record_writer", "text")),
+        *(FIRMWARE / "app" / f"{name}.cpp" for name in ("crc32", "record_writer", "sha256", "text")),
     ]
     program = tmp_path / "print_records"
     compiler = proc.find_tool("g++", hint="apt-get install g++")
     proc.run([compiler, "-std=c++17", f"-I{FIRMWARE}", *map(str, sources), "-o", str(program)], timeout_s=120)
-    log = uart.parse(proc.run([str(program)], timeout_s=10).output.encode())
+    output = proc.run([str(program)], timeout_s=10).output
+    log = uart.parse(output.encode())
     assert log.problems == ()
     assert log.lines == ()
     assert [record.type for record in log.records] == list(protocol.RECORD_TYPES)
@@ -135,4 +139,8 @@ def test_the_host_reads_every_record_that_the_firmware_writes(tmp_path: Path) ->
         "counters": [[130, (1 << 32) - 1], [32, 0]],
     }
     assert log.of_type("data")[0]["base64"] == "AP8Qgw=="
-    assert log.of_type("end")[0]["records"] == len(log.records)
+    end = log.of_type("end")[0]
+    assert end["records"] == len(log.records)
+    covered = [line.removeprefix("~ethosu ").rsplit(" ", 2)[0] for line in output.splitlines()[:-1]]
+    inner = hashlib.sha256("".join(f"{text}\n" for text in covered).encode()).digest()
+    assert end["seal"] == hashlib.sha256(b"nonce" + inner).hexdigest()

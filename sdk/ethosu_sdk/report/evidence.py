@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import math
 import zlib
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ethosu_sdk.report import input_image
 from ethosu_sdk.report.protocol import INSTRUCTION_KINDS, PROTOCOL_VERSION
 from ethosu_sdk.report.repeats import Changed, Plan, changes
 from ethosu_sdk.report.uart import ProtocolError, UartLog
@@ -32,6 +34,7 @@ class Expected:
     outputs: int
     repeats: int = 1  # of every set
     event_groups: int = 1  # which the repeats count in turn
+    nonce: bytes = input_image.NO_NONCE  # that the input image brought
 
     @property
     def plan(self) -> Plan:
@@ -157,8 +160,19 @@ def _check_end(log: UartLog, expected: Expected, exit_code: int) -> None:
         raise ProtocolError(f"{len(log.records)} records arrived, the firmware counted {end['records']}")
     if done != list(range(expected.plan.inferences)) or end["inferences"] != len(done):
         raise ProtocolError(f"{len(done)} of {expected.plan.inferences} inferences were reported done")
+    if end["seal"] != seal([record.covered for record in log.records[:-1]], expected.nonce):
+        raise ProtocolError(
+            "the log is not of this run: its seal does not fit the nonce that the firmware was given",
+            "somebody replayed or changed the UART's output, or the firmware's memory was overwritten: run it again",
+        )
     if end["status"] != "ok" or exit_code != 0:
         raise ProtocolError(f"the run ended with status '{end['status']}' and exit code {exit_code}")
+
+
+def seal(records: Sequence[str], nonce: bytes) -> str:
+    """What a firmware that was given `nonce` says of its `records`; see :mod:`ethosu_sdk.report.protocol`."""
+    text = "".join(f"{record}\n" for record in records).encode("ascii", errors="replace")
+    return hashlib.sha256(nonce + hashlib.sha256(text).digest()).hexdigest()
 
 
 def _check_inputs(log: UartLog, expected: Expected) -> None:
