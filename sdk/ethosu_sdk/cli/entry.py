@@ -9,6 +9,7 @@ import traceback
 import types
 
 import typer
+from typer.core import TyperGroup
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
@@ -69,10 +70,11 @@ def _run_app() -> int:
     from typer import main as typer_main
 
     command = typer_main.get_command(app)
+    assert isinstance(command, TyperGroup)
     try:
         if completion.is_wanted():
-            completion.answer(lambda: command.main(prog_name="ethosu-sdk", standalone_mode=False))
-        outcome = command.main(prog_name="ethosu-sdk", standalone_mode=False)
+            completion.answer(command)
+        outcome = command.main(prog_name=completion.PROGRAM, standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except SdkError as error:
         if "--debug" in sys.argv[1:]:
