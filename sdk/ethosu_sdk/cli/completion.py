@@ -89,7 +89,8 @@ class Command(typer.core.TyperCommand):
         """Which parameters are given, and as what text, is all that completion needs."""
         if not ctx.resilient_parsing:
             return super().parse_args(ctx, args)
-        values, rest, _ = self.make_parser(ctx).parse_args(args=args)
+        known = args[:-1] if args and args[-1].startswith("-") else args  # whose value is being typed
+        values, rest, _ = self.make_parser(ctx).parse_args(args=known)
         for param in self.get_params(ctx):
             ctx.params[param.name], source = param.consume_value(ctx, values)
             ctx.set_parameter_source(param.name, source)
