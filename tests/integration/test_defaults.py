@@ -21,6 +21,7 @@ model = torch.nn.Sequential(torch.nn.Linear(1200, 1500), torch.nn.ReLU(), torch.
 example_inputs = (torch.rand(1, 1200),)
 """
 U85 = ("--target", "ethos-u85-256")
+LIMIT_S = 900  # for a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +32,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_run_and_build_agree_on_a_board_that_runs_it(folder: Path) -> None:
-    outcome = sdk("run", "net.py", *U85, "-o", "default", "--json", cwd=folder)
+    outcome = sdk("run", "net.py", *U85, "-o", "default", "--json", cwd=folder, timeout_s=LIMIT_S)
     assert outcome.code == 0, outcome.err
     ran = json.loads(outcome.out)
     assert ran["status"] == "pass"
     assert ran["model"]["bytes"] > 2_600_000
     assert ran["target"]["memory_mode"] == "Dedicated_Sram_384KB"
-    outcome = sdk("build", "default/net.pte", "-o", "built", "--json", cwd=folder)
+    outcome = sdk("build", "default/net.pte", "-o", "built", "--json", cwd=folder, timeout_s=LIMIT_S)
     assert outcome.code == 0, outcome.err
     built = json.loads(outcome.out)
     assert built["board"] == ran["board"] == "corstone-300"
@@ -51,7 +52,7 @@ def test_run_and_build_agree_on_a_board_that_runs_it(folder: Path) -> None:
 
 def test_the_mode_of_executorch_is_refused_with_command_lines_that_work(folder: Path) -> None:
     asked = ("run", "net.py", *U85, "--memory-mode=Sram_Only", "-o", "sram only")
-    outcome = sdk(*asked, cwd=folder)
+    outcome = sdk(*asked, cwd=folder, timeout_s=LIMIT_S)
     assert outcome.code == 5, outcome.err
     other, spill = (row.removeprefix("try: ") for row in outcome.err.splitlines() if row.startswith("try: "))
     start = "ethosu-sdk run net.py --target ethos-u85-256"
@@ -64,5 +65,5 @@ def test_the_mode_of_executorch_is_refused_with_command_lines_that_work(folder: 
         "try: ethosu-sdk compile net.py --target ethos-u85-256 --system-config Ethos_U85_SYS_DRAM_Mid --memory-mode "
         "Shared_Sram --quantize int8 --quantize-per channel --io float -o 'sram only', then the same again\n"
     ) in outcome.err
-    done = sdk(*shlex.split(other)[1:], cwd=folder)
+    done = sdk(*shlex.split(other)[1:], cwd=folder, timeout_s=LIMIT_S)
     assert done.code == 0, done.err
