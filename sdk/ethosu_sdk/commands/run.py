@@ -11,7 +11,16 @@ import numpy.typing as npt
 from rich.markup import escape
 
 from ethosu_sdk import npz, pte, records, schema
-from ethosu_sdk.commands import build, locations, run_firmware, run_host, run_inputs, run_record, run_repeats
+from ethosu_sdk.commands import (
+    build,
+    locations,
+    memory_advice,
+    run_firmware,
+    run_host,
+    run_inputs,
+    run_record,
+    run_repeats,
+)
 from ethosu_sdk.commands import compile as compile_command
 from ethosu_sdk.commands.compile import CompileOptions
 from ethosu_sdk.commands.reporter import Reporter
@@ -45,7 +54,8 @@ def run(
         # A result of an earlier run must not be taken for this one's, should this one fail.
         for name in (RECORD_NAME, OUTPUTS_NAME, run_firmware.UART_NAME):
             (folder / name).unlink(missing_ok=True)
-        record = _run_in(folder, path, program, options, reporter)
+        with memory_advice.given(path, compiled_here=not model.endswith(".pte")):
+            record = _run_in(folder, path, program, options, reporter)
     reporter.show(run_record.summary(record, folder))
     reporter.emit(record)
     if record["status"] != "pass":
