@@ -143,9 +143,11 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
 def import_tools() -> None:
     """Import what takes seconds, so that the first stage shows it; fix the number of threads, because
     floating-point sums, and with them calibration, depend on it."""
-    import executorch.backends.arm.ethosu
-    import executorch.exir
     import torch
+
+    with acceleration.quick_imports():
+        import executorch.backends.arm.ethosu
+        import executorch.exir
     import torchao.quantization.pt2e.quantize_pt2e
 
     del executorch, torchao
