@@ -12,6 +12,7 @@ from typing import Any
 
 from ethosu_sdk import npz, records
 from ethosu_sdk.aot import (
+    acceleration,
     arrays,
     artefacts,
     cpu_operators,
@@ -19,6 +20,7 @@ from ethosu_sdk.aot import (
     lowering,
     model_loading,
     program_facts,
+    substeps,
     tensors,
     vela_capture,
     vela_config,
@@ -94,7 +96,11 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
     config = None if request.vela_config is None else vela_config.read(request.vela_config)
-    with vela_capture.captured(config) as captures:
+    with (
+        acceleration.accelerated(),
+        vela_capture.captured(config) as captures,
+        substeps.told(progress),
+    ):
         lowered = _lower(request, plan, config, clock)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent)
     with clock.stage("write"), artefacts.published(request.out_dir) as folder:
@@ -137,9 +143,11 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
 def import_tools() -> None:
     """Import what takes seconds, so that the first stage shows it; fix the number of threads, because
     floating-point sums, and with them calibration, depend on it."""
-    import executorch.backends.arm.ethosu
-    import executorch.exir
     import torch
+
+    with acceleration.quick_imports():
+        import executorch.backends.arm.ethosu
+        import executorch.exir
     import torchao.quantization.pt2e.quantize_pt2e
 
     del executorch, torchao
