@@ -1,5 +1,5 @@
-"""What the check of a compilation's result is asked, and what the compiler process leaves for it: frozen data that also
-crosses the process boundary as JSON."""
+"""What the compiler process leaves for the check of its result: frozen data that also crosses the process boundary as
+JSON."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class CheckedOutput:
 
 @dataclass(frozen=True)
 class CheckFacts:
-    """The check's folder holds ``referenceN.npy``, the outputs in PyTorch of the program that was lowered, and for each
-    of `trials` ``trialT_N.npy``: the outputs with every value rounded another way (:mod:`ethosu_sdk.aot.rounding`).
+    """The check's folder holds ``referenceN.npy``, the outputs in PyTorch of the program that was lowered, and for
+    each of `trials` ``trialT_N.npy``: the outputs with every value rounded another way
+    (:mod:`ethosu_sdk.aot.rounding`).
 
     `stateful` says that the model changes tensors of its own in an inference.
     """

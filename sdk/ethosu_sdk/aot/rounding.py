@@ -1,10 +1,10 @@
 """How far rounding alone can move a program's outputs: its eager run, with every value rounded another way.
 
 A quantised value is the nearest of the two that enclose the exact one. Hardware, ExecuTorch's kernels and PyTorch
-disagree on ties, on the precision of scales and on when to round; each still ends at one of the two. So in a trial the
-program runs in PyTorch with each quantisation going up or down at random, up being the likelier the closer the upper one
-is, or for a whole tensor the same way, as a biased rounding would. Values that need no rounding stay: what merely moves
-data has no noise. Floating-point results move by a few units in the last place.
+disagree on ties, on the precision of scales and on when to round; each still ends at one of the two. So in a trial
+the program runs in PyTorch with each quantisation going up or down at random, up being the likelier the closer the
+upper one is, or for a whole tensor the same way, as a biased rounding would. Values that need no rounding stay: what
+merely moves data has no noise. Floating-point results move by a few units in the last place.
 """
 
 from __future__ import annotations

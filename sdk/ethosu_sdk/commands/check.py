@@ -1,5 +1,5 @@
-"""The check of `compile`: the program that was made, executed once on the host simulator, against the model that it was
-made from."""
+"""The check of `compile`: the program that was made, executed once on the host simulator, against the model that it
+was made from."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def prepared(wanted: bool, folder: Path, reporter: Reporter) -> Iterator[Check |
 
 
 def _execute(runner: Path, output: aot.CompileOutput) -> list[Array]:
-    """The program's outputs for its example inputs. What the host simulator and the NPU model raise passes through."""
+    """The program's outputs for its example inputs. Errors of host simulator and NPU model pass through."""
     content = npz.read_npz(output.io)
     inputs = [content[f"input{index}"] for index in range(len(output.inputs))]
     with host.open_pte(runner, output.pte, NpuModel()) as runtime:

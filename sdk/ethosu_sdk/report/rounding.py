@@ -42,9 +42,9 @@ class Figure:
 class Distance:
     """One output of an execution against its reference.
 
-    `rms` and `largest` are of the errors, in the output's unit; None for truth values and integers, of which `differing`
-    counts those that are not the same. `not_finite` elements are NaN or infinite in the execution alone; `left_out` are
-    so in the reference or a trial, and not judged. `step` is the least difference that counts.
+    `rms` and `largest` are of the errors, in the output's unit; None for truth values and integers, of which
+    `differing` counts those that are not the same. `not_finite` elements are NaN or infinite in the execution alone;
+    `left_out` are so in the reference or a trial, and not judged. `step` is the least difference that counts.
     """
 
     elements: int
@@ -69,7 +69,7 @@ class Distance:
         if self.elements == self.equal:
             return f"all {self.elements:,} elements are equal"
         if self.not_finite:
-            return f"{self.not_finite:,} of {self.elements:,} elements are NaN or infinite, and no rounding makes them so"
+            return f"{self.not_finite:,} of {self.elements:,} elements are NaN or infinite, not by rounding"
         if self.differing is not None:
             row = self.differing
             return f"{row.executed:,.0f} of {self.elements:,} elements differ, rounding explains {row.limit:,.0f}"
