@@ -66,7 +66,7 @@ def find(
 ) -> StartFacts | None:
     """The first wrong operation of the lowered `program`; None when no place is found.
 
-    `folder` holds the arrays of each delegate's call, as :func:`~ethosu_sdk.aot.check_facts.delegate_array` names them.
+    `folder` holds the arrays of each delegate's call (:func:`~ethosu_sdk.aot.check_facts.delegate_array`).
     """
     claims: list[_Claim] = []
     for capture in captures:
