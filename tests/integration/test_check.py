@@ -1,5 +1,5 @@
-"""What `compile` says of the program that it made, and `run` of what it ran: a whole program passes, a deliberate fault
-is found and named."""
+"""What `compile` says of the program that it made, and `run` of what it ran: a whole program passes, and a fault is
+found and named."""
 
 from __future__ import annotations
 

@@ -28,6 +28,10 @@ from ethosu_sdk.simulators.host.npu_model import NpuModel
 
 Array = npt.NDArray[Any]
 
+_STATE = (
+    "the model keeps a state from inference to inference, and its outputs differ: the program may begin with another "
+    "state than PyTorch"
+)
 _NO_KERNEL = "(ExecuTorch error 0x14)"  # OperatorMissing
 
 
@@ -55,21 +59,16 @@ class Check:
                 runner = host.build_runner(cache.directory(host.CACHE_PART))
         except ToolError as error:
             return Checked(unavailable=f"the host simulator cannot be built: {error.message}")
-        with self.reporter.stage("checking the program on the host simulator"):
-            try:
+        try:
+            with self.reporter.stage("checking the program on the host simulator"):
                 executed = self._execute(runner, output)
-            except UnsupportedCommand as error:
-                return Checked(unavailable=error.message)
-            except SdkError as error:
-                if _NO_KERNEL in error.message:
-                    return Checked(unavailable=f"ExecuTorch's host runtime lacks a kernel: {error.message}")
-                return Checked(failure=error)
-            return Checked(
-                executed=executed,
-                distances=self._distances(output.check, executed),
-                facts=output.check,
-                runner=runner,
-            )
+                distances = self._distances(output.check, executed)
+        except SdkError as error:
+            limit = isinstance(error, UnsupportedCommand) or _NO_KERNEL in error.message
+            return Checked(unavailable=error.message) if limit else Checked(failure=error)
+        if output.check.stateful and not all(row.explained for row in distances):
+            return Checked(unavailable=_STATE)
+        return Checked(executed=executed, distances=distances, facts=output.check, runner=runner)
 
     def _distances(self, facts: aot.CheckFacts, executed: Sequence[Array]) -> list[rounding.Distance]:
         return [
