@@ -83,6 +83,7 @@ def compile_model(
             if reuse:
                 for line in compile_tables.cpu_lines(record):
                     reporter.note(escape(line))
+                reporter.note(f"check: {escape(check_record.line(record))}")
             else:
                 reporter.show(*compile_tables.tables(record, folder))
             reporter.emit(record)
