@@ -68,7 +68,7 @@ backend.vela_compile = wrong
 
 def compiled(folder: Path, fault: str, *options: str) -> tuple[Outcome, dict[str, Any]]:
     (folder / "net.py").write_text(MODEL.format(fault=fault))
-    outcome = sdk("compile", "net.py", "-o", "out", "--json", *options, cwd=folder)
+    outcome = sdk("compile", "net.py", "-o", "out", "--json", *options, cwd=folder, timeout_s=900)
     record = json.loads(outcome.out)
     assert schema.problems(record) == []
     assert (folder / "out" / "net.pte").is_file()
