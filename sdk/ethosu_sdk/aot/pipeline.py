@@ -17,19 +17,23 @@ from ethosu_sdk.aot import (
     artefacts,
     cpu_operators,
     evaluation,
+    fault,
     lowering,
     model_loading,
     program_facts,
+    rounding,
     substeps,
     tensors,
     vela_capture,
     vela_config,
 )
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest
+from ethosu_sdk.aot.check_facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.source_lines import SourceFinder
+from ethosu_sdk.aot.vela_capture import VelaCapture
 from ethosu_sdk.aot.vela_config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
 
@@ -76,12 +80,15 @@ class _Plan:
 @dataclass(frozen=True)
 class _Lowered:
     """The finished program manager, the inputs and outputs in the program's own types, and what an evaluation
-    found."""
+    and a check found."""
 
     manager: Any
     inputs: Tensors
     outputs: Tensors
     evaluation: EvaluationFacts | None = None
+    check: CheckFacts | None = None
+    program: Any = None  # that was lowered, and its inputs before they are quantised
+    examples: Tensors = ()
 
 
 def run(request: CompileRequest, progress: Progress) -> CompileOutput:
@@ -137,7 +144,17 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         warnings=_warnings(request, plan, len(delegates)),
         prequantized=plan.prequantized,
         evaluation=lowered.evaluation,
+        check=lowered.check,
+        start=_start(request, lowered, captures, finder),
     )
+
+
+def _start(
+    request: CompileRequest, lowered: _Lowered, captures: Sequence[VelaCapture], finder: SourceFinder
+) -> StartFacts | None:
+    if not request.locate or request.check_folder is None:
+        return None
+    return fault.find(lowered.program, lowered.examples, captures, request.check_folder, finder)
 
 
 def import_tools() -> None:
@@ -249,6 +266,10 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
         with clock.stage("evaluate"):
             samples = evaluation.Samples(plan.inputs, outputs, plan.calibration, request.io == "int8")
             evaluated = evaluation.evaluate(request.evaluation, subject, samples)
+    check = None
+    if request.check_folder is not None:
+        with clock.stage("check"), torch.no_grad():
+            check = rounding.explore(program, plan.inputs, request.check_folder)
     with clock.stage("lower"):
         edge = lowering.lower(program, spec if request.delegate else None)
         inputs = plan.inputs
@@ -256,7 +277,7 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
             edge = lowering.quantize_io(edge, len(inputs), len(outputs))
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
-        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated)
+        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated, check, program, plan.inputs)
 
 
 def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:
