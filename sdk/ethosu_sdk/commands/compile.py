@@ -7,14 +7,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.markup import escape
-
 from ethosu_sdk import __version__, aot, provenance, records, resources, schema
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.commands import compile_record, compile_tables, evaluate, evaluate_record, locations
 from ethosu_sdk.commands.compile_record import target_part
 from ethosu_sdk.commands.evaluate import EvaluateOptions
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import Target

@@ -14,12 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.markup import escape
-
 from ethosu_sdk import proc, provenance, records, schema, toolchain_lock, user_data
 from ethosu_sdk.commands import fvp_install_archive, host_facts
 from ethosu_sdk.commands.fvp_install_archive import Limits
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators.fvp.models import models

@@ -7,9 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from ethosu_sdk import records
+from ethosu_sdk.commands.terminal import Terminal
 from ethosu_sdk.records import Record
 
 
@@ -23,13 +24,13 @@ class Reporter:
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        self._err = Console(stderr=True, highlight=False)
-        self._out = self._err if as_json else Console(highlight=False)
+        self._err = Terminal(stderr=True)
+        self._out = self._err if as_json else Terminal()
 
     def for_step(self) -> Reporter:
         """A reporter for a command that is only a step of this one: progress and warnings, but no result."""
         step = Reporter(quiet=self.quiet)
-        step._out = Console(quiet=True)
+        step._out = Terminal(quiet=True)
         return step
 
     @contextlib.contextmanager
