@@ -9,7 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ Record = dict[str, Any]
 # What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
 VOLATILE_KEYS = ("created", "wall_time_s", "host")
 _MAX_RECORD_BYTES = 64 << 20
+_SHOWN_NAME = 40  # characters of a file name in that of its temporary file
 
 
 def sha256_bytes(data: bytes | bytearray | memoryview) -> str:
@@ -61,11 +62,8 @@ def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
     """
     temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        os.close(handle)
-        temporary = Path(name)
+        temporary = _temporary_beside(path)
         write(temporary)
-        temporary.chmod(0o644)
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         temporary.replace(path)
@@ -75,6 +73,22 @@ def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _temporary_beside(path: Path) -> Path:
+    """A new empty file beside `path`, for whom the user's mask says: tempfile's would be for the user alone."""
+    while True:
+        # A part of the name, which may be as long as the file system takes.
+        candidate = path.with_name(f".{path.name[:_SHOWN_NAME]}.{secrets.token_hex(4)}.part")
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            return candidate
+
+
+def make_executable(path: Path) -> None:
+    """Let everybody execute `path` who may read it."""
+    mode = path.stat().st_mode
+    path.chmod(mode | (mode & 0o444) >> 2)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Commands with standard streams that do not work: a child of its own for each, forked from one that has all imported.
+"""Commands with standard streams that do not work: for each a child, forked from a process that has all imported.
 
 ``python -m tests.integration.stream_cases CASES`` takes a JSON list of [words, condition] and prints a JSON list of
 [exit code, what came on standard error]. A fresh interpreter for each would take minutes.
@@ -7,12 +7,19 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import sys
 import tempfile
 
 FULL, GONE, CLOSED, NO_STDERR, ALL_CLOSED = "full", "reader gone", "closed", "stderr full", "all closed"
+
+PRELOADED = (
+    "jsonschema",
+    "numpy",
+    *(f"ethosu_sdk.commands.{name}" for name in ("run", "verify", "parse_log", "inspect")),
+)
 
 
 def arrange(condition: str) -> None:
@@ -37,7 +44,9 @@ def arrange(condition: str) -> None:
 def main() -> None:
     """Try all cases. In each child this returns as the command does: through Python's own clean-up."""
     from ethosu_sdk import cli
-    from ethosu_sdk.commands import reporter  # noqa: F401 - what most commands need
+
+    for name in PRELOADED:
+        importlib.import_module(name)
 
     answers = []
     for words, condition in json.loads(sys.argv[1]):

@@ -203,7 +203,7 @@ def _run_installer(folder: Path) -> Path:
     found = sorted((folder / "archive").glob(_INSTALLER))
     if len(found) != 1 or not found[0].is_file():
         raise InputError(f"the archive has no installer {_INSTALLER}, or several", "is it an FVP for Linux?")
-    found[0].chmod(0o755)
+    records.make_executable(found[0])
     target, home = records.make_directory(folder / "installed"), records.make_directory(folder / "home")
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -219,7 +219,6 @@ def _run_installer(folder: Path) -> Path:
         error=ToolError,
     )
     _keep_licences(folder / "archive", target)
-    target.chmod(0o755)
     return target
 
 

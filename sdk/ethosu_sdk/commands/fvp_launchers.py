@@ -36,7 +36,7 @@ def install(folder: Path, reporter: Reporter, *, force: bool = False) -> None:
     records.make_directory(folder)
     for path in paths:
         records.write_bytes(path, script(path.name).encode())
-        path.chmod(0o755)
+        records.make_executable(path)
     record: Record = {
         "schema": _SCHEMA,
         "status": "pass",
