@@ -10,6 +10,8 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,38 @@ def make_executable(path: Path) -> None:
     """Let everybody execute `path` who may read it."""
     mode = path.stat().st_mode
     path.chmod(mode | (mode & 0o444) >> 2)
+
+
+@contextlib.contextmanager
+def temporary_directory(prefix: str, parent: Path) -> Iterator[Path]:
+    """A folder below `parent` for the time of a `with` block. Those that killed commands left there are removed.
+
+    Each is locked while it is in use: the system lets go of a dead process's locks. Raises OSError.
+    """
+    _remove_abandoned(prefix, parent)
+    with contextlib.ExitStack() as stack:
+        while True:
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            lock = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, lock)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.is_dir():  # nobody took it for an abandoned one before it was locked
+                break
+        yield folder
+
+
+def _remove_abandoned(prefix: str, parent: Path) -> None:
+    for folder in parent.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -116,6 +116,35 @@ def marked(mark: str) -> dict[int, str]:
     return found
 
 
+_INSTALL = """
+import signal, sys
+from ethosu_sdk import interrupts
+interrupts.end_at_once()
+from ethosu_sdk import toolchain_lock
+from tests.integration.test_fvp_install import options
+row = options(__import__("pathlib").Path("a.tgz"), None).archives[0]
+toolchain_lock.fvp_archives = lambda: (row,)
+sys.argv[1:] = ["fvp", "install", row.name, "--accept-eula", "--archive", "a.tgz", "--prefix", "fvp"]
+from ethosu_sdk.cli import main
+main()
+"""
+# Arm's installers unpack themselves with programs of their own, and this one's child leaves its session as well.
+_INSTALLER = """#!/bin/sh
+for program in FVP_Corstone_SSE-300_Ethos-U55 FVP_Corstone_SSE-300_Ethos-U65; do echo x > $program; done
+setsid sh -c 'sleep 3' &
+sleep 3
+"""
+
+
+def fvp_install(root: Path) -> Command:
+    """`fvp install` of an archive in `root` whose installer takes three seconds."""
+    from tests.integration import test_fvp_install
+
+    test_fvp_install.good(root / "a.tgz", _INSTALLER)
+    project = str(Path(__file__).resolve().parents[2])
+    return Command((sys.executable, "-c", _INSTALL), root, {"PYTHONPATH": project})
+
+
 def _commands(root: Path, pte: Path) -> dict[str, Command]:
     """What is killed: a compilation, a cold and a warm run. `root` is made anew for a cold one."""
     sdk = Path(sys.executable).with_name("ethosu-sdk")
@@ -125,6 +154,7 @@ def _commands(root: Path, pte: Path) -> dict[str, Command]:
         "compile": Command((sdk, "compile", "zoo:add", "-o", root / "compiled"), root, warm),
         "cold build": Command((sdk, "build", pte, "-o", root / "built"), root, cold),
         "run": Command((sdk, "run", pte, "-o", root / "ran", "--repeat", "200"), root, warm),
+        "fvp install": fvp_install(root),
         "host run": Command((sdk, "run", pte, "--simulator", "host", "-o", root / "host"), root, cold),
     }
 
@@ -160,14 +190,14 @@ def main() -> int:
             bad += bool(_once(key, chosen[key], arguments.span, choice).problems())
         for key, row in chosen.items():
             done = subprocess.run(
-                [*map(str, row.words), "-q"],
+                [*map(str, row.words)],
                 cwd=row.cwd,
                 env={**os.environ, **row.env},
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            print(f"{key:<12} again: exit code {done.returncode} {done.stderr.strip()}", flush=True)
+            print(f"{key:<12} again: exit code {done.returncode} {done.stderr.strip()[-300:]!r}", flush=True)
             bad += done.returncode != 0
     print(f"{bad} bad of {arguments.kills} kills")
     return 1 if bad else 0

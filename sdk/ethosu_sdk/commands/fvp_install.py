@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,10 +183,8 @@ def _staging(final: Path) -> Iterator[Path]:
     made = [parent for parent in final.parents if not parent.exists()]
     records.make_directory(final.parent)
     try:
-        with tempfile.TemporaryDirectory(
-            prefix=".install-", dir=final.parent, ignore_cleanup_errors=True
-        ) as name:
-            yield Path(name)
+        with records.temporary_directory(".install-", final.parent) as folder:
+            yield folder
     except OSError as error:
         raise InputError(
             f"cannot install below {final.parent}: {error.strerror or error}", "choose another --prefix"

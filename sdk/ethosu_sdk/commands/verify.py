@@ -125,10 +125,10 @@ def _options(record: Record) -> BuildOptions:
 def _rebuild(record: Record, path: Path) -> _Rebuilt:
     firmware = _firmware(record)
     with (
-        tempfile.TemporaryDirectory(prefix="ethosu-sdk-verify-") as name,
-        cache.elsewhere(Path(name) / "cache"),
+        records.temporary_directory("ethosu-sdk-verify-", Path(tempfile.gettempdir())) as temporary,
+        cache.elsewhere(temporary / "cache"),
     ):
-        folder = records.make_directory(Path(name) / "out")
+        folder = records.make_directory(temporary / "out")
         made: FirmwareBuild | ResidentBuild
         if firmware is not None and firmware["file"] == _RESIDENT_ELF:
             made = resident.build(folder, record["board"])
