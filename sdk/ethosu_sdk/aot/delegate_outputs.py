@@ -11,7 +11,7 @@ from math import prod
 
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.aot import tosa_operators
-from ethosu_sdk.aot.api import SourceLine
+from ethosu_sdk.aot.source_line import SourceLine
 from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.aot.vela_capture import VelaCapture
 from ethosu_sdk.errors import BuildError

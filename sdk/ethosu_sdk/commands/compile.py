@@ -7,8 +7,6 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.markup import escape
-
 from ethosu_sdk import __version__, aot, provenance, records, resources, schema
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.commands import (
@@ -23,6 +21,7 @@ from ethosu_sdk.commands import (
 from ethosu_sdk.commands.compile_record import target_part
 from ethosu_sdk.commands.evaluate import EvaluateOptions
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import Target

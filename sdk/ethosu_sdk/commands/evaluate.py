@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -106,8 +105,8 @@ def prepared(
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory("host-runner"))
     # Not in the system's temporary folder, which may be in memory: the outputs of many samples can be large.
-    with tempfile.TemporaryDirectory(prefix=".evaluation-", dir=records.make_directory(folder)) as spool:
-        request = aot.EvaluationRequest(options.data.resolve(), Path(spool).resolve())
+    with records.temporary_directory(".evaluation-", records.make_directory(folder)) as spool:
+        request = aot.EvaluationRequest(options.data.resolve(), spool.resolve())
         yield Evaluation(options, request, runner, reporter)
 
 

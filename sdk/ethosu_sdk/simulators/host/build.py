@@ -81,7 +81,7 @@ def build_runner(folder: Path) -> Path:
             if not (root / "include").is_dir():
                 raise ToolError("the installed executorch package has no C++ headers", _INSTALL)
             records.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
-            program.chmod(0o755)
+            records.make_executable(program)
     return program
 
 
