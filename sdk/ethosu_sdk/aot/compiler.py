@@ -24,7 +24,7 @@ from ethosu_sdk.aot.api import (
     CompileRequest,
 )
 from ethosu_sdk.aot.artefacts import LOG_NAME
-from ethosu_sdk.aot.model_spec import parse_model_spec
+from ethosu_sdk.aot.model_spec import check_file, parse_model_spec
 from ethosu_sdk.aot.vela_config import resolve_target
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.targets import suggestion
@@ -101,7 +101,7 @@ def _check(request: CompileRequest) -> None:
         raise UsageError(
             f"--io int8 does not go with --quantize {request.quantize}", "choose --quantize int8"
         )
-    parse_model_spec(request.model)
+    check_file(parse_model_spec(request.model))
     for path in (request.inputs, *request.calibration):
         if path is not None and not path.is_file():
             raise InputError(f"there is no file {path}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from ethosu_sdk import __version__, aot, provenance, records, resources, schema
-from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.model_spec import ModelSpec, check_file, parse_model_spec
 from ethosu_sdk.commands import compile_record, compile_tables, evaluate, evaluate_record, locations
 from ethosu_sdk.commands.compile_record import target_part
 from ethosu_sdk.commands.evaluate import EvaluateOptions
@@ -61,6 +61,7 @@ def compile_model(
     """
     target = options.checked_target()
     spec = parse_model_spec(model)
+    check_file(spec)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
     with records.locked(folder):
         key = _compile_key(model, spec, options, target)
