@@ -17,9 +17,11 @@ from ethosu_sdk.aot import (
     cpu_operators,
     evaluation,
     lowering,
+    model_checks,
     model_loading,
     program_facts,
     tensors,
+    unrolling,
     vela_capture,
     vela_config,
 )
@@ -27,7 +29,7 @@ from ethosu_sdk.aot.api import CompileOutput, CompileRequest
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.source_lines import SourceFinder
+from ethosu_sdk.aot.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.vela_config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
 
@@ -73,13 +75,14 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Lowered:
-    """The finished program manager, the inputs and outputs in the program's own types, and what an evaluation
-    found."""
+    """The finished program manager, the inputs and outputs in the program's own types, what an evaluation found,
+    and a warning for the user."""
 
     manager: Any
     inputs: Tensors
     outputs: Tensors
     evaluation: EvaluationFacts | None = None
+    warning: str | None = None
 
 
 def run(request: CompileRequest, progress: Progress) -> CompileOutput:
@@ -94,9 +97,9 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
     config = None if request.vela_config is None else vela_config.read(request.vela_config)
-    with vela_capture.captured(config) as captures:
-        lowered = _lower(request, plan, config, clock)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent)
+    with vela_capture.captured(config) as captures, recorded(finder):
+        lowered = _lower(request, plan, config, clock, finder)
     with clock.stage("write"), artefacts.published(request.out_dir) as folder:
         delegates = artefacts.write_delegates(folder, lowered.manager, captures, finder)
         content = arrays.io_arrays(
@@ -128,7 +131,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         delegates=delegates,
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
-        warnings=_warnings(request, plan, len(delegates)),
+        warnings=_warnings(request, plan, len(delegates), lowered.warning),
         prequantized=plan.prequantized,
         evaluation=lowered.evaluation,
     )
@@ -156,15 +159,19 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
     if quantize == "none" and (request.calibration or (request.io != "float" and not model.prequantized)):
         option = "--calibration" if request.calibration else f"--io {request.io}"
         raise UsageError(f"{option} needs a quantised model", "choose --quantize int8")
+    model_checks.check_module(model.module, request.model)
     inputs = _example_inputs(request, model)
     _check_examples(inputs, quantize)
     inputs = tuple(tensors.dense(item) for item in inputs)
     calibration, source = _samples(request, model, inputs) if quantize != "none" else ((), "none")
+    for index, sample in enumerate(calibration):
+        model_checks.check_values(sample, f"calibration sample {index}: input")
     return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized)
 
 
 def _check_examples(inputs: Tensors, quantize: str) -> None:
     """InputError for example inputs of a kind that no program for the NPU can take."""
+    model_checks.check_types(inputs, "example input")
     for index, tensor in enumerate(inputs):
         what = f"example input {index}"
         dtype = str(tensors.as_numpy(tensor, what).dtype)
@@ -176,6 +183,8 @@ def _check_examples(inputs: Tensors, quantize: str) -> None:
             )
         if 0 in tensor.shape:
             raise InputError(f"{what} has no elements: its shape is {tuple(tensor.shape)}")
+    if quantize != "none":
+        model_checks.check_values(inputs, "example input")
 
 
 def _samples(request: CompileRequest, model: LoadedModel, inputs: Tensors) -> tuple[tuple[Tensors, ...], str]:
@@ -218,17 +227,23 @@ def _calibration(files: Sequence[Path], examples: Tensors) -> tuple[Tensors, ...
     )
 
 
-def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, clock: StageClock) -> _Lowered:
+def _lower(
+    request: CompileRequest, plan: _Plan, config: VelaConfig | None, clock: StageClock, finder: SourceFinder
+) -> _Lowered:
     import torch
 
     ini = lowering.VELA_CONFIG if config is None else config.stored_name
     spec = lowering.compile_spec(request.target, ini, request.vela_flags)
-    with clock.stage("export"), torch.no_grad():
+    with clock.stage("export"), torch.no_grad(), model_checks.explained(finder):
         reference = plan.module
         if isinstance(reference, torch.export.ExportedProgram):
             reference = reference.module(check_guards=False)
         outputs = lowering.run_eager(reference, plan.inputs)
-        program = lowering.export(plan.module, plan.inputs)
+        program = lowering.export(plan.module, plan.inputs, finder)
+        model_checks.check_program(program, finder)
+        warning = unrolling.check(program, finder)
+        if plan.quantized:
+            model_checks.check_outputs(outputs, program, plan.inputs, finder)
     subject = evaluation.subject(reference, program, prequantized=plan.prequantized)
     if plan.quantize != "none":
         quantized = _quantized(request, plan, spec, program, clock)
@@ -248,7 +263,7 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
             edge = lowering.quantize_io(edge, len(inputs), len(outputs))
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
-        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated)
+        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated, warning)
 
 
 def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:
@@ -276,8 +291,8 @@ def _source_digest(spec: ModelSpec) -> str:
     return records.sha256_file(zoo.source(str(spec.entry)))
 
 
-def _warnings(request: CompileRequest, plan: _Plan, delegates: int) -> tuple[str, ...]:
-    found = []
+def _warnings(request: CompileRequest, plan: _Plan, delegates: int, unrolled: str | None) -> tuple[str, ...]:
+    found = [unrolled] if unrolled else []
     if request.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     if plan.calibration_source == "example":

@@ -39,9 +39,12 @@ def check(path: Path) -> None:
     _check_imports(path, tree)
 
 
-def missing_package(error: ModuleNotFoundError) -> str:
-    """The hint for a package that a model's file imports and that is not installed."""
-    return _install_hint((error.name or "").partition(".")[0])
+def missing_package(name: str) -> str:
+    """The hint for a module that a model's file imports and Python does not find."""
+    package = name.partition(".")[0]
+    if package != name and _is_found(package):
+        return f"'{package}' is installed and has no '{name}': the model may need another version of it"
+    return f"install it in the environment of ethosu-sdk: pip install {_PIP_NAMES.get(package, package)}"
 
 
 def _parse(path: Path, source: bytes) -> ast.Module:
@@ -99,7 +102,7 @@ def _check_imports(path: Path, tree: ast.Module) -> None:
         if _is_found(name):
             continue
         raise InputError(
-            f"{path}, line {line}: there is no Python package '{name}' here", _install_hint(name)
+            f"{path}, line {line}: there is no Python package '{name}' here", missing_package(name)
         )
 
 
@@ -124,7 +127,3 @@ def _is_found(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return True  # not for us to judge
-
-
-def _install_hint(name: str) -> str:
-    return f"install it in the environment of ethosu-sdk: pip install {_PIP_NAMES.get(name, name)}"
