@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ethosu_sdk.aot import python_source, zoo
+from ethosu_sdk.aot.construction_lines import ConstructionLines
 from ethosu_sdk.aot.model_spec import ModelSpec
 from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.errors import InputError
@@ -30,7 +32,8 @@ _MODULE_NAME = "ethosu_sdk_user_model"
 class LoadedModel:
     """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors,
     or None when the model brings none), calibration samples, and the quantisation it is meant for.
-    `prequantized` says that it is a program that was quantised before it was saved."""
+    `prequantized` says that it is a program that was quantised before it was saved. `lines` are those that
+    constructed each module, by the module's name."""
 
     module: Any
     example_inputs: tuple[Any, ...] | None
@@ -38,6 +41,7 @@ class LoadedModel:
     calibration_source: str = "none"
     quantize: str = "int8"
     prequantized: bool = False
+    lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 def load(spec: ModelSpec) -> LoadedModel:
@@ -86,6 +90,12 @@ def _is_quantized(program: Any) -> bool:
 
 
 def _load_python(path: Path, entry: str | None) -> LoadedModel:
+    constructed = ConstructionLines(path.absolute().parent)
+    with constructed.recording():
+        return _load_objects(path, entry, constructed)
+
+
+def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines) -> LoadedModel:
     namespace = _execute(path)
     name = entry or _default_entry(namespace, path)
     if not hasattr(namespace, name):
@@ -95,7 +105,8 @@ def _load_python(path: Path, entry: str | None) -> LoadedModel:
     if inputs is None:
         inputs = _find_inputs(namespace, module, path)
     calibration = _find_calibration(namespace, module, path)
-    return LoadedModel(module.eval(), inputs, calibration, "model" if calibration else "none")
+    source = "model" if calibration else "none"
+    return LoadedModel(module.eval(), inputs, calibration, source, lines=constructed.of(module))
 
 
 def _execute(path: Path) -> ModuleType:

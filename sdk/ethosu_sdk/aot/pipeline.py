@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,7 @@ class _Plan:
     calibration_source: str
     quantize: str
     prequantized: bool = False
+    lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def quantized(self) -> bool:
@@ -97,7 +98,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
     config = None if request.vela_config is None else vela_config.read(request.vela_config)
-    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent)
+    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, plan.lines)
     with vela_capture.captured(config) as captures, recorded(finder):
         lowered = _lower(request, plan, config, clock, finder)
     with clock.stage("write"), artefacts.published(request.out_dir) as folder:
@@ -166,7 +167,7 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
     calibration, source = _samples(request, model, inputs) if quantize != "none" else ((), "none")
     for index, sample in enumerate(calibration):
         model_checks.check_values(sample, f"calibration sample {index}: input")
-    return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized)
+    return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized, model.lines)
 
 
 def _check_examples(inputs: Tensors, quantize: str) -> None:

@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +32,8 @@ class SourceFinder:
     none), or to the folder of the installed package that they belong to."""
 
     root: Path | None
+    # Where the user's file constructed each module, by the module's name (construction_lines.py).
+    constructed: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @cached_property
     def _tools(self) -> dict[str, Path]:
@@ -52,12 +54,14 @@ class SourceFinder:
         return tuple(sorted(paths - own))
 
     def find(self, meta: Mapping[str, Any]) -> SourceLine | None:
-        """The innermost line of the model in a node's `meta`, or of the torch.nn module that the model calls
-        when torch recorded nothing else; None when it recorded neither line nor module."""
+        """The innermost line of the model in a node's `meta`, or the one that constructed the torch.nn module which
+        makes the node, or that module's own; None when torch recorded neither line nor module."""
         line = _innermost([self._frame(match) for match in _FRAME.finditer(meta.get("stack_trace") or "")])
         module, kind = _module(meta)
         if line is None and module is None:
             return None
+        if line is None or line[0].startswith(f"{_TORCH}/"):
+            line = self.constructed.get(module or "", line)
         file, number = line if line is not None else (None, None)
         return SourceLine(file=file, line=number, module=module, module_type=kind)
 

@@ -16,7 +16,7 @@ from ethosu_sdk.errors import InputError, UsageError
 
 LIMIT_VARIABLE = "ETHOSU_SDK_MAX_UNROLLED_OPERATORS"
 _LIMIT = 4000
-_WORTH_A_WARNING = 800
+WORTH_A_WARNING = 800
 _HINT = (
     "take fewer steps in one inference, with the state as an input and an output of the model, or put convolutions "
     "over time (a TCN) in its place; {} raises the limit, if time does not matter"
@@ -57,7 +57,7 @@ class Unrolled:
 def check(program: Any, finder: SourceFinder) -> str | None:
     """A warning for a program whose recurrent layers make it large, or None. InputError beyond the limit."""
     found = estimate(program)
-    if found is None or found.operators <= _WORTH_A_WARNING:
+    if found is None or found.operators <= WORTH_A_WARNING:
         return None
     place = finder.place(found.longest)
     what = (

@@ -20,7 +20,9 @@ Pte = Annotated[Path, typer.Argument(metavar="MODEL.pte", show_default=False, he
 Model = Annotated[
     str,
     typer.Argument(
-        metavar="MODEL", show_default=False, help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME."
+        metavar="MODEL",
+        show_default=False,
+        help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py is run: take it from where you trust it.",
     ),
 ]
 TargetName = Annotated[str, typer.Option("--target", metavar="NAME", help="The NPU and its MAC count.")]
