@@ -161,6 +161,11 @@ def test_autocast(refuse: Refuse, quantize: str) -> None:
         ("weight[1, 2] = float('nan')", "parameter 'l.weight' of {} holds NaN, 1 of its 64 values", FINITE),
         ("bias[:3] = float('-inf')", "parameter 'l.bias' of {} holds infinity, 3 of its 8 values", FINITE),
         ("register_buffer('b', x * float('nan'))", "buffer 'l.b' of {} holds NaN, 8 of its 8 values", FINITE),
+        (
+            "eval(); bad = torch.jit.trace(bad.l, x)",
+            "{} is a TorchScript module, which cannot be exported",
+            "scripted",
+        ),
         ("register_buffer('b', x * 1j)", "buffer 'l.b' of {} is complex64", COMPLEX),
     ],
 )

@@ -29,6 +29,10 @@ _NAN_OUTPUT_HINT = (
     "guard the operation, such as clamp(min=1e-6) before log, sqrt or a division, or give example inputs of real "
     "data"
 )
+_SCRIPT_HINT = (
+    "take the nn.Module that it was scripted or traced from; its weights load with "
+    "net.load_state_dict(script.state_dict())"
+)
 _WEIGHTS_HINT = "the training diverged, or the file is damaged: load weights that are all finite"
 _BRANCH_HINT = (
     "the NPU's command stream is fixed: compute both sides and choose with torch.where, or write "
@@ -56,6 +60,8 @@ def check_module(module: Any, where: str) -> None:
     ExportedProgram."""
     import torch
 
+    if isinstance(module, torch.jit.ScriptModule):
+        raise InputError(f"{where} is a TorchScript module, which cannot be exported", _SCRIPT_HINT)
     if isinstance(module, torch.export.ExportedProgram):
         parameters: Iterable[tuple[str, Any]] = module.state_dict.items()
         buffers: Iterable[tuple[str, Any]] = module.constants.items()

@@ -68,6 +68,8 @@ def parse_model_spec(text: str) -> ModelSpec:
         raise _not_a_model(text, path)
     if path.suffix == ".pt2" and entry is not None:
         raise UsageError(f"a .pt2 file holds one program, '{entry}' names nothing in it", _FORMS)
+    if path.is_dir():
+        raise file_kinds.not_a(path, "a model that can be compiled", _FORMS)
     if not path.is_file():
         raise InputError(f"there is no model file {path}", _FORMS)
     return ModelSpec("python" if path.suffix == ".py" else "pt2", path, entry)

@@ -80,7 +80,7 @@ class SourceFinder:
         Only files below `root`, and the zoo's, are taken: below them, every package that torch uses itself is met.
         """
         frames = [
-            (self._named(Path(frame.filename)), frame)
+            (self.named(frame.filename), frame)
             for frame in traceback.extract_tb(error.__traceback__)
             if not frame.filename.startswith("<")
         ]
@@ -98,13 +98,23 @@ class SourceFinder:
         return self.root is not None and path.is_relative_to(self.root)
 
     def _frame(self, match: re.Match[str]) -> tuple[str, int, str]:
-        """(kind, line, name) of a frame; `kind` is that of :meth:`_named`."""
-        kind, name = self._named(Path(match["file"]))
+        """(kind, line, name) of a frame; `kind` is that of :meth:`named`."""
+        kind, name = self.named(match["file"])
         return kind, int(match["line"]), name
 
-    def _named(self, path: Path) -> tuple[str, str]:
+    @cached_property
+    def _names(self) -> dict[str, tuple[str, str]]:
+        """What :meth:`named` found before: a trace names few files, each of them thousands of times."""
+        return {}
+
+    def named(self, file: str) -> tuple[str, str]:
         """(kind, name) of a file: ``model``, ``torch`` (a torch.nn module), ``compiler``, or ``python`` for the
         standard library and for what torch makes up at run time."""
+        if file not in self._names:
+            self._names[file] = self._name(Path(file))
+        return self._names[file]
+
+    def _name(self, path: Path) -> tuple[str, str]:
         if path.name.startswith("<"):
             return "python", path.name
         for package, folder in self._tools.items():
@@ -138,7 +148,7 @@ def recorded(finder: SourceFinder) -> Iterator[None]:
             [
                 frame
                 for frame in summary[first:]
-                if frame.name == "forward" or finder._named(Path(frame.filename))[0] == "model"
+                if frame.name == "forward" or finder.named(frame.filename)[0] == "model"
             ]
         )
 
