@@ -23,6 +23,8 @@ FACTS = {
     "vela_blocks",
     "npz",
     "error_catalogue",
+    "file_kinds",
+    "pickle_content",
 }
 WORKERS = {"aot", "firmware_build", "simulators", "report"}
 
@@ -43,7 +45,8 @@ ALLOWED: dict[str, set[str]] = {
     "provenance": {"proc", *BASE},
     "tools": {"proc", "provenance", *BASE},
     "npz": {"pte", *BASE},
-    "pte": {"vela_blocks", "targets", *BASE},
+    "pte": {"vela_blocks", "targets", "file_kinds", *BASE},
+    "file_kinds": {"pickle_content", "errors"},
     **dict.fromkeys(
         (
             "schema",
@@ -51,6 +54,7 @@ ALLOWED: dict[str, set[str]] = {
             "error_catalogue",
             "toolchain_lock",
             "vela_blocks",
+            "pickle_content",
             "records",
             "resources",
             "cache",

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ethosu_sdk.aot.lowering_repairs import repaired
 from ethosu_sdk.aot.model_loading import as_inputs, first_line
+from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.errors import BuildError, InputError, SdkError, UsageError
 from ethosu_sdk.targets import Target
 
@@ -57,14 +58,14 @@ def run_eager(module: Any, inputs: Tensors) -> Tensors:
     return as_inputs(tuple(_pytree.tree_leaves(result)), "what the model's forward returns")
 
 
-def export(module: Any, inputs: Tensors) -> Any:
-    """An ``ExportedProgram`` of `module`, which may be one already."""
+def export(module: Any, inputs: Tensors, finder: SourceFinder | None = None) -> Any:
+    """An ``ExportedProgram`` of `module`, which may be one already. `finder` names lines in errors."""
     import torch
 
     program = module
     if not isinstance(module, torch.export.ExportedProgram):
         program = _guarded("torch.export could not trace the model", lambda: _traced(module, inputs))
-    _check_static(program)
+    _check_static(program, finder)
     return program
 
 
@@ -94,7 +95,7 @@ def has_branches(program: Any) -> bool:
     return any(node.target in branching for node in program.graph.nodes)
 
 
-def _check_static(program: Any) -> None:
+def _check_static(program: Any, finder: SourceFinder | None) -> None:
     """InputError when a shape in `program` is not a fixed one: the NPU's command stream holds numbers."""
     import torch
     from torch.utils import _pytree
@@ -103,8 +104,10 @@ def _check_static(program: Any) -> None:
         for value in _pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor) and any(isinstance(n, torch.SymInt) for n in value.shape):
                 shape = ", ".join(map(str, value.shape))
+                place = finder and node.meta.get("stack_trace") and finder.place(node.meta)
                 raise InputError(
-                    f"the model has dynamic shapes: that of '{node.name}' is [{shape}]",
+                    f"the model has dynamic shapes: that of '{node.name}' is [{shape}]"
+                    + (f", at {place}" if place else ""),
                     "export it without dynamic_shapes, and without operators whose result's shape depends on data",
                 )
 

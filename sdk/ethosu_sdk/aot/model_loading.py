@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ethosu_sdk.aot import zoo
+from ethosu_sdk.aot import python_source, zoo
+from ethosu_sdk.aot.construction_lines import ConstructionLines
 from ethosu_sdk.aot.model_spec import ModelSpec
+from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.targets import suggestion
 
@@ -29,7 +32,8 @@ _MODULE_NAME = "ethosu_sdk_user_model"
 class LoadedModel:
     """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors,
     or None when the model brings none), calibration samples, and the quantisation it is meant for.
-    `prequantized` says that it is a program that was quantised before it was saved."""
+    `prequantized` says that it is a program that was quantised before it was saved. `lines` are those that
+    constructed each module, by the module's name."""
 
     module: Any
     example_inputs: tuple[Any, ...] | None
@@ -37,6 +41,7 @@ class LoadedModel:
     calibration_source: str = "none"
     quantize: str = "int8"
     prequantized: bool = False
+    lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 def load(spec: ModelSpec) -> LoadedModel:
@@ -85,16 +90,23 @@ def _is_quantized(program: Any) -> bool:
 
 
 def _load_python(path: Path, entry: str | None) -> LoadedModel:
+    constructed = ConstructionLines(path.absolute().parent)
+    with constructed.recording():
+        return _load_objects(path, entry, constructed)
+
+
+def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines) -> LoadedModel:
     namespace = _execute(path)
     name = entry or _default_entry(namespace, path)
     if not hasattr(namespace, name):
         public = [word for word in vars(namespace) if not word.startswith("_")]
         raise InputError(f"{path} defines no '{name}'", suggestion(name, public))
-    module, inputs = _instantiate(getattr(namespace, name), f"{path}:{name}")
+    module, inputs = _instantiate(getattr(namespace, name), path, name)
     if inputs is None:
         inputs = _find_inputs(namespace, module, path)
     calibration = _find_calibration(namespace, module, path)
-    return LoadedModel(module.eval(), inputs, calibration, "model" if calibration else "none")
+    source = "model" if calibration else "none"
+    return LoadedModel(module.eval(), inputs, calibration, source, lines=constructed.of(module))
 
 
 def _execute(path: Path) -> ModuleType:
@@ -107,9 +119,23 @@ def _execute(path: Path) -> ModuleType:
     sys.modules[_MODULE_NAME] = module
     try:
         spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            _failed(f"{path} failed when it was loaded", error, path), _missing(error)
+        ) from error
     except (Exception, SystemExit) as error:
-        raise InputError(f"{path} failed when it was loaded: {first_line(error)}") from error
+        raise InputError(_failed(f"{path} failed when it was loaded", error, path)) from error
     return module
+
+
+def _failed(what: str, error: BaseException, path: Path) -> str:
+    """`what` failed, why, and at which line of the user's own."""
+    place = SourceFinder(path.resolve().parent).place_of(error)
+    return f"{what}: {first_line(error)}" + (f", at {place}" if place else "")
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    return python_source.missing_package(error.name or "")
 
 
 def _default_entry(namespace: ModuleType, path: Path) -> str:
@@ -135,16 +161,18 @@ def _default_entry(namespace: ModuleType, path: Path) -> str:
     )
 
 
-def _instantiate(value: Any, where: str) -> tuple[Any, tuple[Any, ...] | None]:
+def _instantiate(value: Any, path: Path, name: str) -> tuple[Any, tuple[Any, ...] | None]:
     """The module behind a named object, and the example inputs when it brings them."""
     import torch
 
+    where = f"{path}:{name}"
     inputs: tuple[Any, ...] | None = None
     if not isinstance(value, torch.nn.Module) and callable(value):
+        _check_takes_nothing(value, path, name)
         try:
             value = value()
         except Exception as error:
-            raise InputError(f"{where}() failed: {first_line(error)}") from error
+            raise InputError(_failed(f"{where}() failed", error, path)) from error
         if isinstance(value, tuple) and len(value) == 2:
             value, given = value
             inputs = as_inputs(given, f"the example inputs that {where}() returns")
@@ -154,6 +182,22 @@ def _instantiate(value: Any, where: str) -> tuple[Any, tuple[Any, ...] | None]:
             "name an nn.Module, a class of one, or a function returning a module or (module, example_inputs)",
         )
     return value, inputs
+
+
+def _check_takes_nothing(value: Any, path: Path, name: str) -> None:
+    """InputError for a class or function that cannot be called without arguments: those that it needs."""
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return  # written in C: the call will tell
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [row.name for row in parameters if row.default is row.empty and row.kind not in variadic]
+    if needed:
+        call = f"{name}({', '.join(f'{word}=…' for word in needed)})"
+        raise InputError(
+            f"{path}:{name} takes arguments that nobody gives: {', '.join(needed)}",
+            f"add a function with their values, `def make(): return {call}`, and compile {path.name}:make",
+        )
 
 
 def _find_inputs(namespace: ModuleType, module: Any, path: Path) -> tuple[Any, ...] | None:

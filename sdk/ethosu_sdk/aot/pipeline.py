@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,13 @@ from ethosu_sdk.aot import (
     evaluation,
     fault,
     lowering,
+    model_checks,
     model_loading,
     program_facts,
     rounding,
     substeps,
     tensors,
+    unrolling,
     vela_capture,
     vela_config,
 )
@@ -32,7 +34,7 @@ from ethosu_sdk.aot.check_facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.source_lines import SourceFinder
+from ethosu_sdk.aot.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.vela_capture import VelaCapture
 from ethosu_sdk.aot.vela_config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
@@ -70,6 +72,7 @@ class _Plan:
     calibration_source: str
     quantize: str
     prequantized: bool = False
+    lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def quantized(self) -> bool:
@@ -79,8 +82,8 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Lowered:
-    """The finished program manager, the inputs and outputs in the program's own types, and what an evaluation
-    and a check found."""
+    """The finished program manager, the inputs and outputs in the program's own types, what an evaluation and a
+    check found, and a warning for the user."""
 
     manager: Any
     inputs: Tensors
@@ -89,6 +92,7 @@ class _Lowered:
     check: CheckFacts | None = None
     program: Any = None  # that was lowered, and its inputs before they are quantised
     examples: Tensors = ()
+    warning: str | None = None
 
 
 def run(request: CompileRequest, progress: Progress) -> CompileOutput:
@@ -103,13 +107,14 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
     config = None if request.vela_config is None else vela_config.read(request.vela_config)
+    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, plan.lines)
     with (
         acceleration.accelerated(),
         vela_capture.captured(config) as captures,
         substeps.told(progress),
+        recorded(finder),
     ):
-        lowered = _lower(request, plan, config, clock)
-    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent)
+        lowered = _lower(request, plan, config, clock, finder)
     with clock.stage("write"), artefacts.published(request.out_dir) as folder:
         delegates = artefacts.write_delegates(folder, lowered.manager, captures, finder)
         content = arrays.io_arrays(
@@ -141,7 +146,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         delegates=delegates,
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
-        warnings=_warnings(request, plan, len(delegates)),
+        warnings=_warnings(request, plan, len(delegates), lowered.warning),
         prequantized=plan.prequantized,
         evaluation=lowered.evaluation,
         check=lowered.check,
@@ -181,15 +186,19 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
     if quantize == "none" and (request.calibration or (request.io != "float" and not model.prequantized)):
         option = "--calibration" if request.calibration else f"--io {request.io}"
         raise UsageError(f"{option} needs a quantised model", "choose --quantize int8")
+    model_checks.check_module(model.module, request.model)
     inputs = _example_inputs(request, model)
     _check_examples(inputs, quantize)
     inputs = tuple(tensors.dense(item) for item in inputs)
     calibration, source = _samples(request, model, inputs) if quantize != "none" else ((), "none")
-    return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized)
+    for index, sample in enumerate(calibration):
+        model_checks.check_values(sample, f"calibration sample {index}: input")
+    return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized, model.lines)
 
 
 def _check_examples(inputs: Tensors, quantize: str) -> None:
     """InputError for example inputs of a kind that no program for the NPU can take."""
+    model_checks.check_types(inputs, "example input")
     for index, tensor in enumerate(inputs):
         what = f"example input {index}"
         dtype = str(tensors.as_numpy(tensor, what).dtype)
@@ -201,6 +210,8 @@ def _check_examples(inputs: Tensors, quantize: str) -> None:
             )
         if 0 in tensor.shape:
             raise InputError(f"{what} has no elements: its shape is {tuple(tensor.shape)}")
+    if quantize != "none":
+        model_checks.check_values(inputs, "example input")
 
 
 def _samples(request: CompileRequest, model: LoadedModel, inputs: Tensors) -> tuple[tuple[Tensors, ...], str]:
@@ -243,17 +254,23 @@ def _calibration(files: Sequence[Path], examples: Tensors) -> tuple[Tensors, ...
     )
 
 
-def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, clock: StageClock) -> _Lowered:
+def _lower(
+    request: CompileRequest, plan: _Plan, config: VelaConfig | None, clock: StageClock, finder: SourceFinder
+) -> _Lowered:
     import torch
 
     ini = lowering.VELA_CONFIG if config is None else config.stored_name
     spec = lowering.compile_spec(request.target, ini, request.vela_flags)
-    with clock.stage("export"), torch.no_grad():
+    with clock.stage("export"), torch.no_grad(), model_checks.explained(finder):
         reference = plan.module
         if isinstance(reference, torch.export.ExportedProgram):
             reference = reference.module(check_guards=False)
         outputs = lowering.run_eager(reference, plan.inputs)
-        program = lowering.export(plan.module, plan.inputs)
+        program = lowering.export(plan.module, plan.inputs, finder)
+        model_checks.check_program(program, finder)
+        warning = unrolling.check(program, finder)
+        if plan.quantized:
+            model_checks.check_outputs(outputs, program, plan.inputs, finder)
     subject = evaluation.subject(reference, program, prequantized=plan.prequantized)
     if plan.quantize != "none":
         quantized = _quantized(request, plan, spec, program, clock)
@@ -277,7 +294,9 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
             edge = lowering.quantize_io(edge, len(inputs), len(outputs))
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
-        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated, check, program, plan.inputs)
+        return _Lowered(
+            lowering.to_executorch(edge), inputs, outputs, evaluated, check, program, plan.inputs, warning
+        )
 
 
 def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:
@@ -305,8 +324,8 @@ def _source_digest(spec: ModelSpec) -> str:
     return records.sha256_file(zoo.source(str(spec.entry)))
 
 
-def _warnings(request: CompileRequest, plan: _Plan, delegates: int) -> tuple[str, ...]:
-    found = []
+def _warnings(request: CompileRequest, plan: _Plan, delegates: int, unrolled: str | None) -> tuple[str, ...]:
+    found = [unrolled] if unrolled else []
     if request.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     if plan.calibration_source == "example":

@@ -22,12 +22,6 @@ _NEXT_HINT = "\nhint: "
 _TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.exit_code)
 
 
-def _hint(error: SdkError) -> str:
-    """What helps against `error`, and the command lines that do."""
-    lines = [_advice(error), *(f"try: {_same_command(option)}" for option in error.remedies)]
-    return "\n".join(filter(None, lines))
-
-
 def _same_command(option: tuple[str, ...]) -> str:
     """The command line at hand with `option` (a name, and a value if it takes one) in place of its own, if any."""
     name, *value = option
@@ -53,10 +47,13 @@ def _advice(error: SdkError) -> str:
 
 def _report(error: SdkError) -> int:
     """Print `error` for people, and as a record when --json was given; its exit code."""
-    hint = _hint(error)
+    advice, tries = _advice(error), [_same_command(option) for option in error.remedies]
     _say("error", error.message)
-    for advice in filter(None, hint.split(_NEXT_HINT)):
-        _say("hint", advice)
+    for text in filter(None, advice.split(_NEXT_HINT)):
+        _say("hint", text)
+    for command in tries:
+        _say("try", command)
+    hint = "\n".join(filter(None, (advice, *(f"try: {command}" for command in tries))))
     if "--json" in sys.argv[1:] and not error.recorded:
         from ethosu_sdk import provenance, records
 

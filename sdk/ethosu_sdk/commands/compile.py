@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import __version__, aot, provenance, records, resources, schema
-from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.model_spec import ModelSpec, check_file, parse_model_spec
 from ethosu_sdk.commands import (
     check,
     check_record,
@@ -70,6 +70,7 @@ def compile_model(
     """
     target = options.checked_target()
     spec = parse_model_spec(model)
+    check_file(spec)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
     with records.locked(folder):
         key = _compile_key(model, spec, options, target)
