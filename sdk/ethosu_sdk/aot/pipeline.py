@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import cache, npz, records
 from ethosu_sdk.aot import (
     arrays,
     artefacts,
@@ -128,7 +128,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         delegates=delegates,
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
-        warnings=_warnings(request, plan, len(delegates)),
+        warnings=(*_warnings(request, plan, len(delegates)), *cache.take_notes()),
         prequantized=plan.prequantized,
         evaluation=lowered.evaluation,
     )

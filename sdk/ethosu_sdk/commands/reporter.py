@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from rich.console import Console, RenderableType
+from rich.markup import escape
 
-from ethosu_sdk import records
+from ethosu_sdk import cache, records
 from ethosu_sdk.records import Record
 
 
@@ -45,6 +46,8 @@ class Reporter:
         else:
             yield lambda step: None
         self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
+        for sentence in cache.take_notes():
+            self.warn(escape(sentence))
 
     def note(self, text: str) -> None:
         """A line about progress, on stderr."""
