@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import cache, npz, records
 from ethosu_sdk.aot import (
     acceleration,
     arrays,
@@ -146,7 +146,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         delegates=delegates,
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
-        warnings=_warnings(request, plan, len(delegates), lowered.warning),
+        warnings=(*_warnings(request, plan, len(delegates), lowered.warning), *cache.take_notes()),
         prequantized=plan.prequantized,
         evaluation=lowered.evaluation,
         check=lowered.check,

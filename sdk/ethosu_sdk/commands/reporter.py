@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from ethosu_sdk import records
+from ethosu_sdk import cache, records
 from ethosu_sdk.commands import console
 from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.records import Record
@@ -84,6 +84,8 @@ class Reporter:
             yield steps.at
             steps.end()
         self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
+        for sentence in cache.take_notes():
+            self.warn(escape(sentence))
 
     def note(self, text: str) -> None:
         """A line about progress, on stderr."""
