@@ -39,9 +39,11 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
     """
     digest = path.with_name(f"{path.name}.sha256")
     if path.is_file():
-        if _read_text(digest) == records.sha256_file(path):
+        stored = _read_text(digest)
+        if stored == records.sha256_file(path):
             return path
-        note(f"{path} is not as it was stored: it is made anew")
+        if stored is not None:  # else an earlier version left it, or was interrupted
+            note(f"{path} is not as it was stored: it is made anew")
         path.unlink()
     make(path)
     records.write_bytes(digest, records.sha256_file(path).encode())
@@ -50,8 +52,8 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
 
 def _read_text(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
         return None
 
 
