@@ -19,7 +19,7 @@ from ethosu_sdk.commands import check_record
 from ethosu_sdk.commands.check_record import Checked
 from ethosu_sdk.commands.evaluate import in_float
 from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.errors import SdkError, ToolError
+from ethosu_sdk.errors import SdkError, SimulationError, ToolError
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import rounding
@@ -71,18 +71,18 @@ class Check:
         return Checked(executed=executed, distances=distances, facts=output.check, runner=runner)
 
     def _distances(self, facts: aot.CheckFacts, executed: Sequence[Array]) -> list[rounding.Distance]:
-        return [
-            rounding.distance(
-                array,
-                self._load(f"reference{index}"),
-                [self._load(f"trial{number}_{index}") for number in range(facts.trials)],
-                None if row.quantisation is None else row.quantisation.scale,
-                exact=row.exact,
-            )
-            for index, (row, array) in enumerate(
-                zip(facts.outputs, in_float(facts.outputs, executed), strict=True)
-            )
-        ]
+        found = []
+        rows = zip(facts.outputs, in_float(facts.outputs, executed), strict=True)
+        for index, (row, array) in enumerate(rows):
+            reference = self._load(f"reference{index}")
+            if array.shape != reference.shape:
+                raise SimulationError(
+                    f"output {index} has the shape {list(array.shape)}, the model's {list(reference.shape)}"
+                )
+            trials = [self._load(f"trial{number}_{index}") for number in range(facts.trials)]
+            step = None if row.quantisation is None else row.quantisation.scale
+            found.append(rounding.distance(array, reference, trials, step, exact=row.exact))
+        return found
 
     def _execute(self, runner: Path, output: aot.CompileOutput) -> list[Array]:
         """The program's outputs for its example inputs. Errors of host simulator and NPU model pass through."""
