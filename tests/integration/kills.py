@@ -117,12 +117,11 @@ def marked(mark: str) -> dict[int, str]:
 
 
 _INSTALL = """
-import signal, sys
+import sys
 from ethosu_sdk import interrupts
 interrupts.end_at_once()
 from ethosu_sdk import toolchain_lock
-from tests.integration.test_fvp_install import options
-row = options(__import__("pathlib").Path("a.tgz"), None).archives[0]
+row = toolchain_lock.FvpArchive(**{row!r})
 toolchain_lock.fvp_archives = lambda: (row,)
 sys.argv[1:] = ["fvp", "install", row.name, "--accept-eula", "--archive", "a.tgz", "--prefix", "fvp"]
 from ethosu_sdk.cli import main
@@ -140,9 +139,9 @@ def fvp_install(root: Path) -> Command:
     """`fvp install` of an archive in `root` whose installer takes three seconds."""
     from tests.integration import test_fvp_install
 
-    test_fvp_install.good(root / "a.tgz", _INSTALLER)
-    project = str(Path(__file__).resolve().parents[2])
-    return Command((sys.executable, "-c", _INSTALL), root, {"PYTHONPATH": project})
+    path = test_fvp_install.good(root / "a.tgz", _INSTALLER)
+    row = vars(test_fvp_install.options(path, None).archives[0])
+    return Command((sys.executable, "-c", _INSTALL.format(row=row)), root)
 
 
 def _commands(root: Path, pte: Path) -> dict[str, Command]:
@@ -160,7 +159,7 @@ def _commands(root: Path, pte: Path) -> dict[str, Command]:
 
 
 def _once(name: str, command: Command, span_s: float, choice: random.Random) -> Kill:
-    for folder in ("cold", "built") if "cold" in command.env.get("ETHOSU_SDK_CACHE", "") else ():
+    for folder in ("cold", "built", "fvp"):
         if choice.random() < 0.5:  # the others find what the kill before left half-done
             shutil.rmtree(command.cwd / folder, ignore_errors=True)
     result = kill(command, choice.choice(SIGNALS), choice.uniform(0.0, span_s))
