@@ -126,7 +126,9 @@ def check_program(program: Any, finder: SourceFinder) -> None:
     for node in _nodes(program.graph_module):
         values = [v for v in _pytree.tree_leaves(node.meta.get("val")) if isinstance(v, torch.Tensor)]
         refused += [(_dtype(value), node) for value in values if _hint_of_type(_dtype(value))]
-        if values and any(_is_number_of_data(source) for source in node.all_input_nodes):
+        # Inside of a loop's body, a number may be its counter.
+        outermost = node.graph is program.graph
+        if values and outermost and any(_is_number_of_data(source) for source in node.all_input_nodes):
             raise _depends_on_data(finder.place(node.meta) or f"operator {node.target}")
     if refused:
         # torch records no line with the regions of autocast themselves.

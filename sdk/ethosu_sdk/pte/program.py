@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk import file_kinds
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import schema
 from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table, make_schema
@@ -70,6 +69,8 @@ def read(path: Path) -> Pte:
     """Read and check the `.pte` at `path`. Raises InputError that says what is wrong and where."""
     data = _file_bytes(path)
     if data[4:8] != schema.FILE_IDENTIFIER:
+        from ethosu_sdk import file_kinds  # here, because reading a good file must stay quick
+
         raise file_kinds.not_a(path, "a .pte file", _NOT_A_PTE)
     try:
         return parse(data)
