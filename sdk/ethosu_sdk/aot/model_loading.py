@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ethosu_sdk.aot import zoo
+from ethosu_sdk.aot import prequantized, zoo
 from ethosu_sdk.aot.model_spec import ModelSpec
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.targets import suggestion
@@ -64,24 +64,23 @@ def _load_pt2(path: Path) -> LoadedModel:
         program = torch.export.load(path)
     except Exception as error:
         raise InputError(f"{path} is not a program saved by torch.export: {first_line(error)}") from error
-    prequantized = _is_quantized(program)
-    quantize = "none" if prequantized else "int8"
+    return _exported(program, str(path))
+
+
+def _exported(program: Any, what: str) -> LoadedModel:
+    """The model that an ``ExportedProgram`` is."""
+    prequantized.refuse_unfinished_program(program, what)
+    quantized = prequantized.is_quantized(program.graph)
+    quantize = "none" if quantized else "int8"
     if program.example_inputs is None:
-        return LoadedModel(program, None, quantize=quantize, prequantized=prequantized)
+        return LoadedModel(program, None, quantize=quantize, prequantized=quantized)
     arguments, keywords = program.example_inputs
     if keywords:
         raise InputError(
-            f"{path} takes keyword inputs, which a .pte cannot name", "export it with positional inputs"
+            f"{what} takes keyword inputs, which a .pte cannot name", "export it with positional inputs"
         )
-    inputs = as_inputs(arguments, f"the example inputs of {path}")
-    return LoadedModel(program, inputs, quantize=quantize, prequantized=prequantized)
-
-
-def _is_quantized(program: Any) -> bool:
-    """Whether a program holds the quantise and dequantise operators that PT2E puts in."""
-    return any(
-        getattr(node.target, "namespace", "") == "quantized_decomposed" for node in program.graph.nodes
-    )
+    inputs = as_inputs(arguments, f"the example inputs of {what}")
+    return LoadedModel(program, inputs, quantize=quantize, prequantized=quantized)
 
 
 def _load_python(path: Path, entry: str | None) -> LoadedModel:

@@ -18,8 +18,10 @@ from ethosu_sdk.aot import (
     evaluation,
     lowering,
     model_loading,
+    prequantized_passes,
     program_facts,
     tensors,
+    training_mode,
     vela_capture,
     vela_config,
 )
@@ -94,9 +96,9 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
     config = None if request.vela_config is None else vela_config.read(request.vela_config)
-    with vela_capture.captured(config) as captures:
-        lowered = _lower(request, plan, config, clock)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent)
+    with vela_capture.captured(config) as captures:
+        lowered = _lower(request, plan, config, finder, clock)
     with clock.stage("write"), artefacts.published(request.out_dir) as folder:
         delegates = artefacts.write_delegates(folder, lowered.manager, captures, finder)
         content = arrays.io_arrays(
@@ -135,10 +137,12 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
 
 
 def import_tools() -> None:
-    """Import what takes seconds, so that the first stage shows it; fix the number of threads, because
-    floating-point sums, and with them calibration, depend on it."""
+    """Import what takes seconds, so that the first stage shows it, and what registers operators: those of a program
+    that was quantised before it was saved exist only then. Fix the number of threads, because floating-point sums,
+    and with them calibration, depend on it."""
     import executorch.backends.arm.ethosu
     import executorch.exir
+    import executorch.kernels.quantized
     import torch
     import torchao.quantization.pt2e.quantize_pt2e
 
@@ -218,7 +222,9 @@ def _calibration(files: Sequence[Path], examples: Tensors) -> tuple[Tensors, ...
     )
 
 
-def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, clock: StageClock) -> _Lowered:
+def _lower(
+    request: CompileRequest, plan: _Plan, config: VelaConfig | None, finder: SourceFinder, clock: StageClock
+) -> _Lowered:
     import torch
 
     ini = lowering.VELA_CONFIG if config is None else config.stored_name
@@ -229,6 +235,9 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
             reference = reference.module(check_guards=False)
         outputs = lowering.run_eager(reference, plan.inputs)
         program = lowering.export(plan.module, plan.inputs)
+        training_mode.refuse(program, finder)
+        if plan.prequantized:
+            program = prequantized_passes.complete(program, plan.inputs)
     subject = evaluation.subject(reference, program, prequantized=plan.prequantized)
     if plan.quantize != "none":
         quantized = _quantized(request, plan, spec, program, clock)
