@@ -173,8 +173,8 @@ class CompileOutput:
 
     `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or ``example``; `cpu_operators` are those of
     ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
-    sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``. `evaluation` is
-    there when it was asked for.
+    sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``; `own_quantizer`
+    that its file defines the quantiser. `evaluation` is there when it was asked for.
     """
 
     name: str
@@ -199,6 +199,7 @@ class CompileOutput:
     timings_s: dict[str, float]
     warnings: tuple[str, ...] = field(default=())
     prequantized: bool = False
+    own_quantizer: bool = False
     evaluation: EvaluationFacts | None = None
 
     def to_json(self) -> dict[str, Any]:

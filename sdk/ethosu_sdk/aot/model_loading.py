@@ -10,8 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ethosu_sdk.aot import prequantized, zoo
+from ethosu_sdk.aot import own_quantizer, prequantized, zoo
 from ethosu_sdk.aot.model_spec import ModelSpec
+from ethosu_sdk.aot.own_quantizer import OwnQuantizer
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.targets import suggestion
 
@@ -29,7 +30,7 @@ _MODULE_NAME = "ethosu_sdk_user_model"
 class LoadedModel:
     """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors,
     or None when the model brings none), calibration samples, and the quantisation it is meant for.
-    `prequantized` says that it is a program that was quantised before it was saved."""
+    `prequantized` says that it was quantised before it came here, `quantizer` is the one that its file defines."""
 
     module: Any
     example_inputs: tuple[Any, ...] | None
@@ -37,6 +38,7 @@ class LoadedModel:
     calibration_source: str = "none"
     quantize: str = "int8"
     prequantized: bool = False
+    quantizer: OwnQuantizer | None = None
 
 
 def load(spec: ModelSpec) -> LoadedModel:
@@ -90,10 +92,30 @@ def _load_python(path: Path, entry: str | None) -> LoadedModel:
         public = [word for word in vars(namespace) if not word.startswith("_")]
         raise InputError(f"{path} defines no '{name}'", suggestion(name, public))
     module, inputs = _instantiate(getattr(namespace, name), f"{path}:{name}")
+    prequantized.refuse_unfinished_module(module, f"{path}:{name}")
     if inputs is None:
         inputs = _find_inputs(namespace, module, path)
-    calibration = _find_calibration(namespace, module, path)
-    return LoadedModel(module.eval(), inputs, calibration, "model" if calibration else "none")
+    quantized = hasattr(module, "graph") and prequantized.is_quantized(module.graph)
+    calibration = () if quantized else _find_calibration(namespace, module, path)
+    return LoadedModel(
+        _evaluating(module),
+        inputs,
+        calibration,
+        "model" if calibration else "none",
+        quantize="none" if quantized else "int8",
+        prequantized=quantized,
+        quantizer=own_quantizer.find(namespace, path),
+    )
+
+
+def _evaluating(module: Any) -> Any:
+    """`module` in eval mode; what torch.export made cannot be switched in the usual way."""
+    try:
+        return module.eval()
+    except NotImplementedError:
+        from torchao.quantization.pt2e import move_exported_model_to_eval
+
+        return move_exported_model_to_eval(module)
 
 
 def _execute(path: Path) -> ModuleType:

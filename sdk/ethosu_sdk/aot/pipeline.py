@@ -29,6 +29,7 @@ from ethosu_sdk.aot.api import CompileOutput, CompileRequest
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.own_quantizer import OwnQuantizer
 from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.aot.vela_config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
@@ -66,6 +67,7 @@ class _Plan:
     calibration_source: str
     quantize: str
     prequantized: bool = False
+    quantizer: OwnQuantizer | None = None
 
     @property
     def quantized(self) -> bool:
@@ -132,6 +134,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         timings_s=clock.timings_s,
         warnings=_warnings(request, plan, len(delegates)),
         prequantized=plan.prequantized,
+        own_quantizer=plan.quantizer is not None,
         evaluation=lowered.evaluation,
     )
 
@@ -156,6 +159,8 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
             f"{request.model} is quantised already, --quantize {request.quantize} cannot be done to it",
             "leave --quantize out, or give the float model",
         )
+    if model.quantizer is not None:
+        model.quantizer.refuse_options(request, prequantized=model.prequantized)
     quantize = request.quantize or model.quantize
     if quantize == "none" and (request.calibration or (request.io != "float" and not model.prequantized)):
         option = "--calibration" if request.calibration else f"--io {request.io}"
@@ -164,7 +169,7 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
     _check_examples(inputs, quantize)
     inputs = tuple(tensors.dense(item) for item in inputs)
     calibration, source = _samples(request, model, inputs) if quantize != "none" else ((), "none")
-    return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized)
+    return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized, model.quantizer)
 
 
 def _check_examples(inputs: Tensors, quantize: str) -> None:
@@ -254,7 +259,7 @@ def _lower(
         edge = lowering.lower(program, spec if request.delegate else None)
         inputs = plan.inputs
         if request.io == "int8":
-            edge = lowering.quantize_io(edge, len(inputs), len(outputs))
+            edge = lowering.quantize_io(edge, inputs, outputs)
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
         return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated)
@@ -265,12 +270,13 @@ def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, cl
     import torch
 
     per_channel = request.quantize_per == "channel"
+    adjust = None if plan.quantizer is None else plan.quantizer.applied
     with clock.stage("calibrate"), torch.no_grad():
         if lowering.has_branches(program):
             return lowering.quantize_branches(
-                program, spec, plan.quantize, plan.calibration, per_channel=per_channel
+                program, spec, plan.quantize, plan.calibration, per_channel=per_channel, adjust=adjust
             )
-        prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel)
+        prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel, adjust=adjust)
         for sample in plan.calibration:
             lowering.run_eager(prepared, sample)
     with clock.stage("quantize"), torch.no_grad():

@@ -10,7 +10,10 @@ _NAMESPACE = "quantized_decomposed"
 # By name, because torch and torchao have classes of their own.
 _UNFINISHED_MODULES = frozenset({"ObserverBase", "FakeQuantizeBase"})
 _UNFINISHED_OPERATORS = ("aten::fake_quantize", "aten::_fake_quantize", "aten::fused_moving_avg_obs")
-_CONVERT_HINT = "finish the quantisation: move_exported_model_to_eval(model), then convert_pt2e(model), and export what that returns"
+_CONVERT_HINT = (
+    "finish the quantisation, move_exported_model_to_eval(model) and then convert_pt2e(model), and export what that "
+    "returns"
+)
 
 
 def is_quantized(graph: Any) -> bool:

@@ -39,6 +39,7 @@ def complete(program: Any, inputs: tuple[Any, ...]) -> Any:
         replace_relu6(module),
         _quantize_biases(module),
         _mark_quantized(module),
+        _unmark_differing(module),
     ]
     if not any(changed):
         return program
@@ -72,15 +73,12 @@ def _remove_dropout(module: Any) -> bool:
 
 def _undoes(quantize: Any, dequantize: Any) -> bool:
     """Whether `quantize` gives the very values that `dequantize` was given."""
-    return (
-        str(quantize.target) == _QUANTIZE
-        and str(dequantize.target) == _PER_TENSOR
-        and quantize.args[1:] == dequantize.args[1:]
-    )
+    kinds = (str(quantize.target), str(dequantize.target))
+    return kinds == (_QUANTIZE, _PER_TENSOR) and bool(quantize.args[1:] == dequantize.args[1:])
 
 
 def replace_relu6(module: Any) -> bool:
-    """Put hardtanh in place of relu6, which Arm's quantiser and passes do not know; True for a change."""
+    """Put hardtanh in place of relu6, which Arm's quantiser does not know; True for a change."""
     import torch
 
     found = [node for node in module.graph.nodes if _name(node) == "aten::relu6"]
@@ -99,7 +97,7 @@ def _has_mark(module: Any) -> bool:
 def _mark_key() -> str:
     from executorch.backends.arm.common.annotation_meta import ArmAnnotationInfo
 
-    return ArmAnnotationInfo.CUSTOM_META_KEY
+    return str(ArmAnnotationInfo.CUSTOM_META_KEY)
 
 
 def _mark_quantized(module: Any) -> bool:
@@ -115,10 +113,36 @@ def _mark_quantized(module: Any) -> bool:
 def _mark_if_quantized(node: Any) -> bool:
     if node.op != "call_function" or getattr(node.target, "namespace", "") != "aten":
         return False
-    if not (node.all_input_nodes and _takes_quantized(node) and _gives_quantized(node)):
+    if not (node.all_input_nodes and _takes_quantized(node) and _gives_quantized(node)) or _differs(node):
         return False
-    node.meta["custom"] = {**node.meta.get("custom", {}), _mark_key(): {"quantized": True}}
+    _mark(node, quantized=True)
     return True
+
+
+def _mark(node: Any, *, quantized: bool) -> None:
+    node.meta["custom"] = {**node.meta.get("custom", {}), _mark_key(): {"quantized": quantized}}
+
+
+def _unmark_differing(module: Any) -> bool:
+    """Take the mark off each operation that the NPU would compute with a scale that is not its own; True for a
+    change."""
+    found = [
+        node for node in module.graph.nodes if _mark_key() in node.meta.get("custom", {}) and _differs(node)
+    ]
+    for node in found:
+        _mark(node, quantized=False)
+    return bool(found)
+
+
+def _differs(node: Any) -> bool:
+    """Whether an operation that ExecuTorch lowers without a change of scale needs one: its quantised inputs and
+    outputs have different scales, zero points or types. The NPU would take the one for the other, silently."""
+    from executorch.backends.arm.quantizer.arm_quantizer_utils import SharedQspecQuantizer
+
+    if node.target not in SharedQspecQuantizer.SHARED_QSPEC_OPS_DEFAULT:
+        return False
+    around = (*node.all_input_nodes, *node.users)
+    return len({part.args[1:] for part in around if str(part.target) in (_PER_TENSOR, _QUANTIZE)}) > 1
 
 
 def _takes_quantized(node: Any) -> bool:
@@ -197,14 +221,16 @@ def _quantize_bias(module: Any, node: Any, name: str) -> bool:
     with module.graph.inserting_before(node):
         constant = module.graph.get_attr(name)
         if scale.numel() == 1:
-            arguments = (constant, float(scale), 0, *limits)
-            made = module.graph.call_function(operators.dequantize_per_tensor.default, arguments)
+            made = module.graph.call_function(
+                operators.dequantize_per_tensor.default, (constant, float(scale), 0, *limits)
+            )
         else:
             module.register_buffer(f"{name}_scale", scale.to(torch.float32))
             module.register_buffer(f"{name}_zero_point", torch.zeros(scale.numel(), dtype=torch.int64))
             parts = (module.graph.get_attr(f"{name}_scale"), module.graph.get_attr(f"{name}_zero_point"))
-            arguments = (constant, *parts, 0, *limits)
-            made = module.graph.call_function(operators.dequantize_per_channel.default, arguments)
+            made = module.graph.call_function(
+                operators.dequantize_per_channel.default, (constant, *parts, 0, *limits)
+            )
     made.meta.update(
         {key: value for key, value in node.meta.items() if key in ("stack_trace", "nn_module_stack")}
     )
