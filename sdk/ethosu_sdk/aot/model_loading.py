@@ -11,9 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ethosu_sdk.aot import python_source, zoo
+from ethosu_sdk.aot import own_quantizer, prequantized, python_source, zoo
 from ethosu_sdk.aot.construction_lines import ConstructionLines
 from ethosu_sdk.aot.model_spec import ModelSpec
+from ethosu_sdk.aot.own_quantizer import OwnQuantizer
 from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.targets import suggestion
@@ -32,8 +33,8 @@ _MODULE_NAME = "ethosu_sdk_user_model"
 class LoadedModel:
     """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors,
     or None when the model brings none), calibration samples, and the quantisation it is meant for.
-    `prequantized` says that it is a program that was quantised before it was saved. `lines` are those that
-    constructed each module, by the module's name."""
+    `prequantized` says that it was quantised before it came here, `quantizer` is the one that its file defines.
+    `lines` are those that constructed each module, by the module's name."""
 
     module: Any
     example_inputs: tuple[Any, ...] | None
@@ -42,6 +43,7 @@ class LoadedModel:
     quantize: str = "int8"
     prequantized: bool = False
     lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    quantizer: OwnQuantizer | None = None
 
 
 def load(spec: ModelSpec) -> LoadedModel:
@@ -69,24 +71,23 @@ def _load_pt2(path: Path) -> LoadedModel:
         program = torch.export.load(path)
     except Exception as error:
         raise InputError(f"{path} is not a program saved by torch.export: {first_line(error)}") from error
-    prequantized = _is_quantized(program)
-    quantize = "none" if prequantized else "int8"
+    return _exported(program, str(path))
+
+
+def _exported(program: Any, what: str) -> LoadedModel:
+    """The model that an ``ExportedProgram`` is."""
+    prequantized.refuse_unfinished_program(program, what)
+    quantized = prequantized.is_quantized(program.graph)
+    quantize = "none" if quantized else "int8"
     if program.example_inputs is None:
-        return LoadedModel(program, None, quantize=quantize, prequantized=prequantized)
+        return LoadedModel(program, None, quantize=quantize, prequantized=quantized)
     arguments, keywords = program.example_inputs
     if keywords:
         raise InputError(
-            f"{path} takes keyword inputs, which a .pte cannot name", "export it with positional inputs"
+            f"{what} takes keyword inputs, which a .pte cannot name", "export it with positional inputs"
         )
-    inputs = as_inputs(arguments, f"the example inputs of {path}")
-    return LoadedModel(program, inputs, quantize=quantize, prequantized=prequantized)
-
-
-def _is_quantized(program: Any) -> bool:
-    """Whether a program holds the quantise and dequantise operators that PT2E puts in."""
-    return any(
-        getattr(node.target, "namespace", "") == "quantized_decomposed" for node in program.graph.nodes
-    )
+    inputs = as_inputs(arguments, f"the example inputs of {what}")
+    return LoadedModel(program, inputs, quantize=quantize, prequantized=quantized)
 
 
 def _load_python(path: Path, entry: str | None) -> LoadedModel:
@@ -102,11 +103,31 @@ def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines)
         public = [word for word in vars(namespace) if not word.startswith("_")]
         raise InputError(f"{path} defines no '{name}'", suggestion(name, public))
     module, inputs = _instantiate(getattr(namespace, name), path, name)
+    prequantized.refuse_unfinished_module(module, f"{path}:{name}")
     if inputs is None:
         inputs = _find_inputs(namespace, module, path)
-    calibration = _find_calibration(namespace, module, path)
-    source = "model" if calibration else "none"
-    return LoadedModel(module.eval(), inputs, calibration, source, lines=constructed.of(module))
+    quantized = hasattr(module, "graph") and prequantized.is_quantized(module.graph)
+    calibration = () if quantized else _find_calibration(namespace, module, path)
+    return LoadedModel(
+        _evaluating(module),
+        inputs,
+        calibration,
+        "model" if calibration else "none",
+        quantize="none" if quantized else "int8",
+        prequantized=quantized,
+        lines=constructed.of(module),
+        quantizer=own_quantizer.find(namespace, path),
+    )
+
+
+def _evaluating(module: Any) -> Any:
+    """`module` in eval mode; what torch.export made cannot be switched in the usual way."""
+    try:
+        return module.eval()
+    except NotImplementedError:
+        from torchao.quantization.pt2e import move_exported_model_to_eval
+
+        return move_exported_model_to_eval(module)
 
 
 def _execute(path: Path) -> ModuleType:

@@ -21,10 +21,12 @@ from ethosu_sdk.aot import (
     lowering,
     model_checks,
     model_loading,
+    prequantized_passes,
     program_facts,
     rounding,
     substeps,
     tensors,
+    training_mode,
     unrolling,
     vela_capture,
     vela_config,
@@ -34,6 +36,7 @@ from ethosu_sdk.aot.check_facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.own_quantizer import OwnQuantizer
 from ethosu_sdk.aot.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.vela_capture import VelaCapture
 from ethosu_sdk.aot.vela_config import VelaConfig
@@ -73,6 +76,7 @@ class _Plan:
     quantize: str
     prequantized: bool = False
     lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    quantizer: OwnQuantizer | None = None
 
     @property
     def quantized(self) -> bool:
@@ -148,6 +152,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         timings_s=clock.timings_s,
         warnings=(*_warnings(request, plan, len(delegates), lowered.warning), *cache.take_notes()),
         prequantized=plan.prequantized,
+        own_quantizer=plan.quantizer is not None,
         evaluation=lowered.evaluation,
         check=lowered.check,
         start=_start(request, lowered, captures, finder),
@@ -163,13 +168,15 @@ def _start(
 
 
 def import_tools() -> None:
-    """Import what takes seconds, so that the first stage shows it; fix the number of threads, because
-    floating-point sums, and with them calibration, depend on it."""
+    """Import what takes seconds, so that the first stage shows it, and what registers operators: those of a program
+    that was quantised before it was saved exist only then. Fix the number of threads, because floating-point sums,
+    and with them calibration, depend on it."""
     import torch
 
     with acceleration.quick_imports():
         import executorch.backends.arm.ethosu
         import executorch.exir
+        import executorch.kernels.quantized
     import torchao.quantization.pt2e.quantize_pt2e
 
     del executorch, torchao
@@ -182,6 +189,8 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
             f"{request.model} is quantised already, --quantize {request.quantize} cannot be done to it",
             "leave --quantize out, or give the float model",
         )
+    if model.quantizer is not None:
+        model.quantizer.refuse_options(request, prequantized=model.prequantized)
     quantize = request.quantize or model.quantize
     if quantize == "none" and (request.calibration or (request.io != "float" and not model.prequantized)):
         option = "--calibration" if request.calibration else f"--io {request.io}"
@@ -193,7 +202,9 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
     calibration, source = _samples(request, model, inputs) if quantize != "none" else ((), "none")
     for index, sample in enumerate(calibration):
         model_checks.check_values(sample, f"calibration sample {index}: input")
-    return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized, model.lines)
+    return _Plan(
+        model.module, inputs, calibration, source, quantize, model.prequantized, model.lines, model.quantizer
+    )
 
 
 def _check_examples(inputs: Tensors, quantize: str) -> None:
@@ -267,10 +278,13 @@ def _lower(
             reference = reference.module(check_guards=False)
         outputs = lowering.run_eager(reference, plan.inputs)
         program = lowering.export(plan.module, plan.inputs, finder)
+        training_mode.refuse(program, finder)
         model_checks.check_program(program, finder)
         warning = unrolling.check(program, finder)
         if plan.quantized:
             model_checks.check_outputs(outputs, program, plan.inputs, finder)
+        if plan.prequantized:
+            program = prequantized_passes.complete(program, plan.inputs)
     subject = evaluation.subject(reference, program, prequantized=plan.prequantized)
     if plan.quantize != "none":
         quantized = _quantized(request, plan, spec, program, clock)
@@ -291,7 +305,7 @@ def _lower(
         edge = lowering.lower(program, spec if request.delegate else None)
         inputs = plan.inputs
         if request.io == "int8":
-            edge = lowering.quantize_io(edge, len(inputs), len(outputs))
+            edge = lowering.quantize_io(edge, inputs, outputs)
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
         return _Lowered(
@@ -304,12 +318,13 @@ def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, cl
     import torch
 
     per_channel = request.quantize_per == "channel"
+    adjust = None if plan.quantizer is None else plan.quantizer.applied
     with clock.stage("calibrate"), torch.no_grad():
         if lowering.has_branches(program):
             return lowering.quantize_branches(
-                program, spec, plan.quantize, plan.calibration, per_channel=per_channel
+                program, spec, plan.quantize, plan.calibration, per_channel=per_channel, adjust=adjust
             )
-        prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel)
+        prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel, adjust=adjust)
         for sample in plan.calibration:
             lowering.run_eager(prepared, sample)
     with clock.stage("quantize"), torch.no_grad():
