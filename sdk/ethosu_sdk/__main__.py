@@ -6,9 +6,9 @@ from ethosu_sdk import interrupts
 def main() -> None:
     """Entry point of the `ethosu-sdk` command."""
     interrupts.end_at_once()
-    from ethosu_sdk.cli import main as run
+    from ethosu_sdk.cli.entry import run
 
-    run()
+    interrupts.leave(run())
 
 
 if __name__ == "__main__":

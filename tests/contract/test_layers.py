@@ -124,6 +124,20 @@ def test_slow_modules_are_imported_where_they_are_used(path: Path) -> None:
     assert not at_start & SLOW
 
 
+def test_one_door_to_the_terminal() -> None:
+    """Rich's own console and escape let the codes through that commands/terminal.py stops."""
+    door = PACKAGE / "commands" / "terminal.py"
+    for path in set(python_files()) - {door}:
+        found = {
+            alias.name
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rich")
+            for alias in node.names
+        }
+        used_as_type = path.name == "inspect.py"  # below TYPE_CHECKING
+        assert not found & ({"escape", "Text"} | (set() if used_as_type else {"Console"})), path
+
+
 def test_every_unit_has_a_layer() -> None:
     assert units() - ALLOWED.keys() == set()
 

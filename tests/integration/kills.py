@@ -124,7 +124,7 @@ from ethosu_sdk import toolchain_lock
 row = toolchain_lock.FvpArchive(**{row!r})
 toolchain_lock.fvp_archives = lambda: (row,)
 sys.argv[1:] = ["fvp", "install", row.name, "--accept-eula", "--archive", "a.tgz", "--prefix", "fvp"]
-from ethosu_sdk.cli import main
+from ethosu_sdk.__main__ import main
 main()
 """
 # Arm's installers unpack themselves with programs of their own, and this one's child leaves its session as well.

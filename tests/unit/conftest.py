@@ -4,6 +4,8 @@ import subprocess
 
 import pytest
 
+from ethosu_sdk import proc
+
 
 @pytest.fixture(autouse=True)
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -11,3 +13,4 @@ def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a unit test tried to start a process")
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(proc, "Child", refuse)

@@ -141,7 +141,12 @@ def _flushed(code: int) -> int:
     return code or BuildError.exit_code
 
 
-def main() -> None:
-    """Run the command of the command line and end the process."""
+def run() -> int:
+    """Run the command of the command line; its exit code."""
     streams.guard()
-    sys.exit(_flushed(interrupts.run(_run_app)))
+    return _flushed(interrupts.run(_run_app))
+
+
+def main() -> None:
+    """The same, and end the process."""
+    sys.exit(run())

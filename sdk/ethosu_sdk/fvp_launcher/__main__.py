@@ -26,4 +26,4 @@ def _launch() -> int:
 
 if __name__ == "__main__":
     streams.guard()
-    sys.exit(interrupts.run(_launch))
+    interrupts.leave(interrupts.run(_launch))
