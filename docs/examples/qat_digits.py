@@ -2,9 +2,10 @@
 
     python docs/examples/qat_digits.py DIR
 
-trains a small CNN, quantises it in both ways to int8 activations and weights of three values, prints the accuracy on images
-that neither training nor calibration saw, and writes DIR/digits_ptq.pt2, DIR/digits_qat.pt2 and DIR/held_back.npz,
-which `ethosu-sdk compile DIR/digits_qat.pt2 --evaluate DIR/held_back.npz` takes. docs/qat.md explains the steps.
+trains a small CNN, quantises it in both ways to int8 activations and weights of three values, prints the accuracy on
+images that neither training nor calibration saw, and writes DIR/digits_ptq.pt2, DIR/digits_qat.pt2 and
+DIR/held_back.npz, which `ethosu-sdk compile DIR/digits_qat.pt2 --evaluate DIR/held_back.npz` takes. docs/qat.md
+explains the steps.
 """
 
 from __future__ import annotations

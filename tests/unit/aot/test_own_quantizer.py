@@ -31,7 +31,7 @@ def test_something_else_of_that_name(value: object) -> None:
 def test_options_that_it_contradicts() -> None:
     own = OwnQuantizer(lambda q: q, PATH)
     own.refuse_options(request(quantize="int16", quantize_per="tensor"), prequantized=False)
-    with pytest.raises(UsageError, match="--quantize none contradicts net.py"):
+    with pytest.raises(UsageError, match=r"--quantize none contradicts net\.py"):
         own.refuse_options(request(quantize="none"), prequantized=False)
     with pytest.raises(UsageError, match="quantised already"):
         own.refuse_options(request(), prequantized=True)
