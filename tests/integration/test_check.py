@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import npz, schema
+from ethosu_sdk.aot import rounding
 from tests.integration.cli import Outcome, sdk
 
 pytestmark = pytest.mark.torch
@@ -104,6 +105,16 @@ def reference_check(record: dict[str, Any]) -> str | None:
     """How the comparison with what `compile` executed ended; None without one."""
     rows = {row["name"]: row["status"] for row in record["verdict"]["checks"]}
     return rows.get("the outputs are those that compile executed")
+
+
+def test_functions_of_int16_values_are_lines_between_the_entries_of_a_table() -> None:
+    import torch
+
+    codes = torch.tensor([1280, 1281, 1344, 1407, 1408])
+    found = rounding.interpolated(torch.reciprocal, codes * 0.001, 0.001, 0, (-1.0, 0.75))
+    left, right = min(1 / 1.280, 0.75), 1 / 1.408  # the table holds what the output's quantisation can
+    expected = [left + (right - left) * part / 128 for part in (0, 1, 64, 127, 128)]
+    assert found.tolist() == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_whole_program_passes_with_its_figures(whole: Path) -> None:

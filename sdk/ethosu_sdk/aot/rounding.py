@@ -4,7 +4,8 @@ A quantised value is the nearest of the two that enclose the exact one. Hardware
 disagree on ties, on the precision of scales and on when to round; each still ends at one of the two. So in a trial
 the program runs in PyTorch with each quantisation going up or down at random, up being the likelier the closer the
 upper one is, or for a whole tensor the same way, as a biased rounding would. Values that need no rounding stay: what
-merely moves data has no noise. Floating-point results move by a few units in the last place.
+merely moves data has no noise. Functions of int16 values are interpolated in tables, as on the NPU. Floating-point
+results move by a few units in the last place.
 """
 
 from __future__ import annotations
@@ -25,9 +26,45 @@ Tensors = tuple[Any, ...]
 Replacement = Callable[[Any], Callable[..., Any] | None]
 
 _QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
+_DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
 _CONVERSIONS = "quantized_decomposed."
 _SLACK = 0.02  # of a step: this near to a value that can be stored, nothing is rounded
 _FLOAT_STEP = 2.0**-20  # of a tensor's largest value: what the order of a float32 sum can change
+# Functions that ExecuTorch 1.5.1 makes tables of; those of int8 values are exact.
+_TABLES = frozenset(
+    (
+        *(
+            "acos",
+            "acosh",
+            "asin",
+            "asinh",
+            "atan",
+            "atanh",
+            "ceil",
+            "cos",
+            "cosh",
+            "elu",
+            "erf",
+            "erfinv",
+            "exp",
+        ),
+        *("expm1", "floor", "gelu", "hardsigmoid", "hardswish", "leaky_relu", "log", "log10", "log1p", "pow"),
+        *(
+            "reciprocal",
+            "remainder",
+            "round",
+            "rsqrt",
+            "sigmoid",
+            "silu",
+            "sin",
+            "sinh",
+            "sqrt",
+            "tan",
+            "tanh",
+        ),
+    )
+)
+_INT16_CODES, _TABLE_STEP = 1 << 16, 1 << 7
 _FEWEST_TRIALS, _MOST_TRIALS = 3, 8
 _ENOUGH = 64  # elements of the smallest output, over all trials: fewer give no distribution
 
@@ -48,12 +85,19 @@ class Trial:
         if is_quantize(node):
             # The program's own inputs are quantised by the same arithmetic everywhere, constants when it is lowered.
             return self.quantize if node.args[0].op == "call_function" else None
+        target = node.target
+        source = _int16_argument(node)
+        if source is not None:
+            scale, zero_point = source.args[1:3]
+            limits = _limits(node)
+            return lambda value, *args, **named: interpolated(
+                lambda x: target(x, *args, **named), value, scale, zero_point, limits
+            )
         if str(node.target).startswith(_CONVERSIONS) or all(is_quantize(user) for user in node.users):
             return None
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or not value.is_floating_point() or node.target.is_view:
             return None
-        target = node.target
         return lambda *args, **named: self.disturb(target(*args, **named))
 
     def quantize(
@@ -79,6 +123,49 @@ class Trial:
         largest = torch.where(value.isfinite(), value.abs(), 0.0).max()
         noise = torch.rand(value.shape, generator=self.generator) * 2 - 1
         return value + noise.to(value.dtype) * largest * _FLOAT_STEP
+
+
+def interpolated(
+    function: Callable[[Any], Any],
+    value: Any,
+    scale: float,
+    zero_point: int,
+    limits: tuple[float, float] | None,
+) -> Any:
+    """A function of int16 values as the NPU computes it: from a table of 513 values, the last 7 bits interpolated."""
+    import torch
+
+    place = (value / scale).round() + (zero_point + _INT16_CODES / 2)
+    left = torch.floor(place / _TABLE_STEP)
+    ends = [((left + k) * _TABLE_STEP - (zero_point + _INT16_CODES / 2)) * scale for k in (0, 1)]
+    first, second = (torch.nan_to_num(function(end)) for end in ends)
+    if limits is not None:
+        first, second = first.clamp(*limits), second.clamp(*limits)
+    return first + (second - first) * (place / _TABLE_STEP - left)
+
+
+def _int16_argument(node: Any) -> Any | None:
+    """The dequantisation of int16 values that a function which the NPU looks up in a table is applied to."""
+    import torch
+
+    if (
+        node.target._schema.name.removeprefix("aten::").rstrip("_") not in _TABLES
+        or len(node.all_input_nodes) != 1
+    ):
+        return None
+    source = node.args[0]
+    if str(getattr(source, "target", "")) != _DEQUANTIZE or source.args[5] is not torch.int16:
+        return None
+    return source
+
+
+def _limits(node: Any) -> tuple[float, float] | None:
+    """The least and the largest value of the quantisation that follows `node`."""
+    user = next((user for user in node.users if is_quantize(user)), None)
+    if user is None:
+        return None
+    scale, zero_point, low, high = user.args[1:5]
+    return (low - zero_point) * scale, (high - zero_point) * scale
 
 
 def is_quantize(node: Any) -> bool:
