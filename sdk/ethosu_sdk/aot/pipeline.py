@@ -12,6 +12,7 @@ from typing import Any
 
 from ethosu_sdk import npz, records
 from ethosu_sdk.aot import (
+    acceleration,
     arrays,
     artefacts,
     cpu_operators,
@@ -94,7 +95,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
     config = None if request.vela_config is None else vela_config.read(request.vela_config)
-    with vela_capture.captured(config) as captures:
+    with acceleration.accelerated(), vela_capture.captured(config) as captures:
         lowered = _lower(request, plan, config, clock)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent)
     with clock.stage("write"), artefacts.published(request.out_dir) as folder:

@@ -1,0 +1,201 @@
+"""Passes that interpret a graph again with less work for each node.
+
+Most of ExecuTorch's passes make a new graph by running the old one with fake tensors, and nearly all of its nodes come out
+as they went in. What was computed for a node by the same operator on the very same values is taken again, and the
+ways that lead there are shortened; the graphs are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+
+class _Known:
+    """In the place of the interpreter that would compute a node's value."""
+
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """The value that is known."""
+        del target, args, kwargs
+        return self._result
+
+
+class _Computed:
+    """What nodes' values were computed from, by the identity of the value at the node."""
+
+    def __init__(self) -> None:
+        from executorch.exir.dialects.edge._ops import EdgeOpOverload
+        from executorch.exir.pass_base import ProxyValue
+        from torch import Tag
+        from torch._ops import OpOverload
+        from torch._subclasses.fake_tensor import FakeTensor
+
+        self._operators = (OpOverload, EdgeOpOverload)
+        self._fake, self._proxy, self._random = FakeTensor, ProxyValue, Tag.nondeterministic_seeded
+        self._calls: dict[int, tuple[Any, ...]] = {}
+        self._pure: dict[Any, bool] = {}
+
+    def call(
+        self, target: Any, args: Any, kwargs: Any, mode: Any
+    ) -> tuple[tuple[Any, ...], list[Any]] | None:
+        """What identifies a call, and the tensors in it; None for one that may give another value each time."""
+        if not self._is_pure(target):
+            return None
+        parts: list[Any] = [id(target), id(mode)]
+        tensors: list[Any] = [target, mode]
+        if self._collect(args, parts, tensors) and self._collect(kwargs, parts, tensors):
+            return tuple(parts), tensors
+        return None
+
+    def result(self, value: Any, key: tuple[Any, ...]) -> Any:
+        """The result of the call that made `value`, when it was the call `key`; else None."""
+        found = self._calls.get(id(value))
+        return found[1] if found is not None and found[0] == key else None
+
+    def add(self, value: Any, result: Any, key: tuple[Any, ...], tensors: list[Any]) -> None:
+        """Note that the call `key` made the node's `value` from `result`. Keeps all of them, so that their identities stay
+        theirs."""
+        leaves = result if isinstance(result, (tuple, list)) else (result,)
+        if all(self._is_plain(leaf) for leaf in leaves):
+            self._calls[id(value)] = (key, result, value, tensors)
+
+    def _is_plain(self, value: Any) -> bool:
+        return type(value) is self._fake and value.constant is None and not value._has_symbolic_sizes_strides
+
+    def _is_pure(self, target: Any) -> bool:
+        known = self._pure.get(target) if isinstance(target, self._operators) else False
+        if known is None:
+            operator = getattr(target, "_op", target)
+            schema = getattr(operator, "_schema", None)
+            known = (
+                schema is not None
+                and not schema.is_mutable
+                and self._random not in getattr(operator, "tags", ())
+            )
+            self._pure[target] = known
+        return known
+
+    def _collect(self, value: Any, parts: list[Any], tensors: list[Any]) -> bool:
+        """Add what identifies `value` to `parts`; False for what is not known to stay what it is."""
+        kind = type(value)
+        if kind is self._proxy:
+            value = value.data
+            kind = type(value)
+        if kind is self._fake:
+            tensors.append(value)
+            parts += (kind, id(value))
+            return self._is_plain(value)
+        if kind in _plain_types():
+            parts += (kind, repr(value) if kind is float else value)
+            return True
+        if isinstance(value, (tuple, list)):
+            parts += (kind, len(value))
+            return all(self._collect(item, parts, tensors) for item in value)
+        if isinstance(value, dict):
+            parts += (kind, *value)
+            return all(self._collect(item, parts, tensors) for item in value.values())
+        return False
+
+
+_PLAIN: set[type] = set()
+
+
+def _plain_types() -> set[type]:
+    """Types of arguments that torch.fx keeps as they are."""
+    if not _PLAIN:
+        import torch
+
+        _PLAIN.update((int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout))
+        _PLAIN.add(torch.memory_format)
+    return _PLAIN
+
+
+@contextlib.contextmanager
+def remembered() -> Iterator[None]:
+    """While the block runs, a pass takes the value at a node instead of computing the same again."""
+    from executorch.exir.pass_base import _ExportPassBase
+
+    computed, original = _Computed(), _ExportPassBase._fx
+
+    def run(self: Any, kind: str, target: Any, args: Any, kwargs: Any, meta: Any) -> Any:
+        call = None
+        if kind == "call_function":
+            call = computed.call(target, args, kwargs, self.fake_tensor_mode)
+        if call is None:
+            return original(self, kind, target, args, kwargs, meta)
+        known = computed.result(meta.data.get("val"), call[0])
+        interpreter = self.interpreter
+        if known is not None:
+            self.interpreter = _Known(known)
+        try:
+            made = original(self, kind, target, args, kwargs, meta)
+        finally:
+            self.interpreter = interpreter
+        computed.add(made.node.meta["val"], made.data, *call)
+        return made
+
+    _ExportPassBase._fx = run
+    try:
+        yield
+    finally:
+        _ExportPassBase._fx = original
+
+
+def _short(creator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`creator`, a tracer's way to make a node's argument, with the most frequent kinds first."""
+    from torch.fx.immutable_collections import immutable_list
+    from torch.fx.proxy import Proxy
+
+    plain = frozenset(_plain_types())
+
+    def create_arg(self: Any, a: Any) -> Any:
+        kind = type(a)
+        if kind in plain:
+            return a
+        if kind is Proxy:
+            return a.node
+        if kind is tuple:
+            return tuple([self.create_arg(item) for item in a])
+        if kind is list or kind is immutable_list:
+            return [self.create_arg(item) for item in a]
+        return creator(self, a)
+
+    return create_arg
+
+
+@contextlib.contextmanager
+def short_cuts() -> Iterator[None]:
+    """While the block runs, the most frequent arguments and values take a short way into the graph."""
+    from executorch.exir.pass_base import ExportPass, _ExportPassBase
+    from torch._subclasses.fake_tensor import FakeTensor
+    from torch.fx import traceback
+
+    tracers = (_ExportPassBase.ExportTracer, ExportPass.ExportTracer)
+    creators = [tracer.create_arg for tracer in tracers]
+    set_metadata = _ExportPassBase.ExportTracer.set_metadata
+    deep = traceback.copy
+
+    def set_value(self: Any, node: Any, value: Any) -> None:
+        if type(value) is FakeTensor:
+            node.meta["val"], node.meta["tensor_meta"] = value, None
+        else:
+            set_metadata(self, node, value)
+
+    for tracer, creator in zip(tracers, creators, strict=True):
+        tracer.create_arg = _short(creator)
+    _ExportPassBase.ExportTracer.set_metadata = set_value
+    # A node's history is copied for each node that is made from it. Nobody changes its members.
+    traceback.copy = SimpleNamespace(copy=copy.copy, deepcopy=list)
+    try:
+        yield
+    finally:
+        for tracer, creator in zip(tracers, creators, strict=True):
+            tracer.create_arg = creator
+        _ExportPassBase.ExportTracer.set_metadata = set_metadata
+        traceback.copy = deep
