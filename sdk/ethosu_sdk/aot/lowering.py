@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ethosu_sdk.aot.kept_activations import kept_activations
 from ethosu_sdk.aot.model_loading import as_inputs, first_line
 from ethosu_sdk.errors import BuildError, InputError, SdkError, UsageError
 from ethosu_sdk.targets import Target
@@ -171,13 +172,14 @@ def lower(program: Any, spec: Any | None) -> Any:
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
     partitioners = [] if spec is None else [EthosUPartitioner(spec)]
-    return _guarded(
-        "lowering to Ethos-U failed",
-        lambda: to_edge_transform_and_lower(
-            program, partitioner=partitioners, compile_config=EdgeCompileConfig(_check_ir_validity=False)
-        ),
-        _BRANCHES_HINT if has_branches(program) else _LOG_HINT,
-    )
+    with kept_activations():
+        return _guarded(
+            "lowering to Ethos-U failed",
+            lambda: to_edge_transform_and_lower(
+                program, partitioner=partitioners, compile_config=EdgeCompileConfig(_check_ir_validity=False)
+            ),
+            _BRANCHES_HINT if has_branches(program) else _LOG_HINT,
+        )
 
 
 def quantize_io(edge: Any, inputs: int, outputs: int) -> Any:

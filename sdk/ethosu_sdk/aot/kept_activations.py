@@ -1,0 +1,81 @@
+"""ReLUs that ExecuTorch would drop while it lowers a quantised program.
+
+The Arm backend of ExecuTorch 1.5.1 removes a ReLU or hardtanh(0, …) behind a convolution or linear layer and notes the
+lower bound as `quant_min` of the quantisation that follows. No later pass reads that note: the RESCALE that ends
+the layer saturates at the limits of its integer type. So the removal is right only where zero is stored as the
+smallest integer. It is not when the activation shares its quantisation with a tensor that goes below zero, such as
+the other input of a concatenation: then negative values come through.
+
+A pair of quantise and dequantise between the two, with the activation's own quantisation, makes the layer's result
+a tensor of its own, and the activation stays. Values do not change: saturating, then clamping on the same grid,
+is what the quantised model computes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from copy import copy, deepcopy
+from typing import Any
+
+
+@contextlib.contextmanager
+def kept_activations() -> Iterator[None]:
+    """While the block runs, programs that are lowered for Ethos-U in this process keep the ReLUs that count."""
+    from executorch.backends.arm._passes import arm_pass_manager
+    from executorch.backends.arm._passes.fuse_quantized_activation_pass import FuseQuantizedActivationPass
+
+    registered = arm_pass_manager._registered_pass_insertions
+    before = {kind: deepcopy(insertions) for kind, insertions in registered.items()}
+    arm_pass_manager.register_pass_insertions_before(FuseQuantizedActivationPass, [_separating_pass()])
+    try:
+        yield
+    finally:
+        registered.clear()
+        registered.update(before)
+
+
+def _separating_pass() -> Any:
+    """The pass, as an object; its class is made here because its base is expensive to import."""
+    from executorch.exir.pass_base import ExportPass, PassResult
+
+    class SeparateActivationPass(ExportPass):  # type: ignore[misc]
+        """Gives a layer before an activation that must stay a quantised result of its own."""
+
+        def call(self, graph_module: Any) -> Any:
+            found = [node for node in graph_module.graph.nodes if _must_stay(node)]
+            for activation in found:
+                _separate(graph_module.graph, activation)
+            if found:
+                graph_module.recompile()
+            return PassResult(graph_module, bool(found))
+
+    return SeparateActivationPass()
+
+
+def _must_stay(node: Any) -> bool:
+    """Whether ExecuTorch would drop the activation `node` although integers below zero's can be stored."""
+    import torch
+    from executorch.backends.arm._passes.fuse_quantized_activation_pass import FuseQuantizedActivationPass
+
+    if node.op != "call_function" or not FuseQuantizedActivationPass._is_fuseable_quantized_activation(node):
+        return False
+    if not FuseQuantizedActivationPass._is_fuseable_input(node.args[0]):
+        return False
+    _, _, zero_point, _, _, dtype = next(iter(node.users)).args
+    return bool(zero_point != torch.iinfo(dtype).min)
+
+
+def _separate(graph: Any, activation: Any) -> None:
+    from executorch.exir.dialects._ops import ops
+
+    layer, quantize = activation.args[0], next(iter(activation.users))
+    parameters = quantize.args[1:]
+    decomposed = ops.edge.quantized_decomposed
+    with graph.inserting_before(activation):
+        stored = graph.call_function(
+            decomposed.quantize_per_tensor.default, (layer, *parameters), dict(quantize.kwargs)
+        )
+        restored = graph.call_function(decomposed.dequantize_per_tensor.default, (stored, *parameters))
+    stored.meta, restored.meta = copy(quantize.meta), copy(layer.meta)
+    activation.replace_input_with(layer, restored)
