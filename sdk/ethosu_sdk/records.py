@@ -19,7 +19,7 @@ from ethosu_sdk.errors import BuildError, InputError
 Record = dict[str, Any]
 
 # What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
-VOLATILE_KEYS = ("created", "wall_time_s", "host")
+VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host")
 _MAX_RECORD_BYTES = 64 << 20
 
 

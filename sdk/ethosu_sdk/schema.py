@@ -126,9 +126,30 @@ def _status_follows_accuracy(record: Record) -> list[str]:
     verdict = record.get("accuracy", {}).get("verdict", {"status": "pass", "checks": []})
     missed = any(row["status"] == "fail" for row in verdict["checks"])
     expected = "fail" if missed else "pass"
-    if verdict["status"] != expected or record["status"] != expected:
-        return [f"the thresholds say '{expected}', the record says '{record['status']}'"]
+    if verdict["status"] != expected:
+        return [f"the thresholds say '{expected}', the record says '{verdict['status']}'"]
+    if record["check"]["status"] == "fail":
+        expected = "fail"
+    if record["status"] != expected:
+        return [f"check and thresholds say '{expected}', the record says '{record['status']}'"]
     return []
+
+
+def _check_follows_its_figures(record: Record) -> list[str]:
+    """An output passes when no figure exceeds its limit, and the check when all outputs do."""
+    check = record["check"]
+    if "outputs" not in check:
+        return []
+    found = []
+    for number, row in enumerate(check["outputs"]):
+        figures = [row[name] for name in ("rms", "largest", "differing") if name in row]
+        beyond = row["not_finite"] > 0 or any(part["executed"] > part["limit"] for part in figures)
+        if row["index"] != number or row["status"] != ("fail" if beyond else "pass"):
+            found.append(f"output {number} of the check has figures that do not go with '{row['status']}'")
+    failed = any(row["status"] == "fail" for row in check["outputs"])
+    if check["status"] != ("fail" if failed else "pass"):
+        found.append(f"the check's outputs say otherwise than '{check['status']}'")
+    return found
 
 
 def _figures_are_known_or_explained(record: Record) -> list[str]:
@@ -210,6 +231,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "compile-result/1": (
         _unavailable_is_absent,
         _status_follows_accuracy,
+        _check_follows_its_figures,
         _figures_are_known_or_explained,
     ),
     "doctor-report/1": (_status_follows_tools,),

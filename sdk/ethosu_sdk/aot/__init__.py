@@ -20,6 +20,7 @@ from ethosu_sdk.aot.api import (
     SourceLine,
     TensorFacts,
 )
+from ethosu_sdk.aot.check_facts import CheckedOutput, CheckFacts
 from ethosu_sdk.aot.compiler import compile_model
 from ethosu_sdk.aot.evaluation_facts import EvaluatedOutput, EvaluationFacts, EvaluationRequest
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
@@ -31,6 +32,8 @@ __all__ = [
     "QUANTIZE_PER_CHOICES",
     "STAGES",
     "CallSite",
+    "CheckFacts",
+    "CheckedOutput",
     "CompileOutput",
     "CompileRequest",
     "DelegateFacts",

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ethosu_sdk.aot.check_facts import CheckFacts
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts, EvaluationRequest
 from ethosu_sdk.targets import Target
 
 QUANTIZE_CHOICES = ("int8", "int16", "none")
 QUANTIZE_PER_CHOICES = ("channel", "tensor")
 IO_CHOICES = ("float", "int8")
-STAGES = ("import", "model", "export", "calibrate", "quantize", "evaluate", "lower", "write")
+STAGES = ("import", "model", "export", "calibrate", "quantize", "evaluate", "check", "lower", "write")
 
 DEFAULT_TIMEOUT_S = 3600.0
 
@@ -29,7 +30,8 @@ class CompileRequest:
     `io` is the type of a quantised program's inputs and outputs. `delegate` False keeps every operator on the
     CPU. `inputs` is an `.npz` with the example inputs ``input0``…; each file of `calibration` holds
     ``input0``… with samples stacked on a leading axis. `vela_config` is a Vela configuration file to take in
-    place of Vela's own; `vela_flags` are added to Vela's command line. `evaluation` asks for eager outputs too.
+    place of Vela's own; `vela_flags` are added to Vela's command line. `evaluation` asks for eager outputs too,
+    `check_folder`, which exists, for what :class:`CheckFacts` describes.
     """
 
     model: str
@@ -45,6 +47,7 @@ class CompileRequest:
     vela_config: Path | None = None
     vela_flags: tuple[str, ...] = ()
     evaluation: EvaluationRequest | None = None
+    check_folder: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON values; :meth:`from_json` is the way back."""
@@ -55,6 +58,7 @@ class CompileRequest:
             "calibration": [str(path) for path in self.calibration],
             "vela_config": None if self.vela_config is None else str(self.vela_config),
             "evaluation": None if self.evaluation is None else self.evaluation.to_json(),
+            "check_folder": None if self.check_folder is None else str(self.check_folder),
         }
 
     @classmethod
@@ -72,6 +76,7 @@ class CompileRequest:
                 "evaluation": None
                 if data["evaluation"] is None
                 else EvaluationRequest.from_json(data["evaluation"]),
+                "check_folder": None if data["check_folder"] is None else Path(data["check_folder"]),
             }
         )
 
@@ -173,8 +178,8 @@ class CompileOutput:
 
     `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or ``example``; `cpu_operators` are those of
     ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
-    sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``. `evaluation` is
-    there when it was asked for.
+    sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``. `evaluation` and
+    `check` are there when they were asked for.
     """
 
     name: str
@@ -200,6 +205,7 @@ class CompileOutput:
     warnings: tuple[str, ...] = field(default=())
     prequantized: bool = False
     evaluation: EvaluationFacts | None = None
+    check: CheckFacts | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The output as JSON values; :meth:`from_json` is the way back."""
@@ -224,6 +230,7 @@ class CompileOutput:
                 "evaluation": None
                 if data["evaluation"] is None
                 else EvaluationFacts.from_json(data["evaluation"]),
+                "check": None if data["check"] is None else CheckFacts.from_json(data["check"]),
             }
         )
 

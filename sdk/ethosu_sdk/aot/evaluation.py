@@ -79,7 +79,7 @@ def evaluate(request: EvaluationRequest, model: Subject, known: Samples) -> Eval
                     output.shape,
                     output.dtype.name,
                     evaluation_data.classification(output.shape),
-                    *_quantisation(model.program, index),
+                    *quantisation(model.program, index),
                 )
                 for index, output in enumerate(outputs)
             ),
@@ -172,7 +172,7 @@ def _quantised_inputs(program: Any, given: Tensors) -> Tensors:
     return tuple(results)
 
 
-def _quantisation(program: Any, index: int) -> tuple[Quantisation | None, str]:
+def quantisation(program: Any, index: int) -> tuple[Quantisation | None, str]:
     """How `program` quantises its output `index`, or why that is not known."""
     name = program.graph_signature.user_outputs[index]
     node = next((node for node in program.graph.nodes if node.name == name), None)

@@ -20,11 +20,13 @@ from ethosu_sdk.aot import (
     lowering,
     model_loading,
     program_facts,
+    rounding,
     tensors,
     vela_capture,
     vela_config,
 )
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest
+from ethosu_sdk.aot.check_facts import CheckFacts
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
@@ -75,12 +77,13 @@ class _Plan:
 @dataclass(frozen=True)
 class _Lowered:
     """The finished program manager, the inputs and outputs in the program's own types, and what an evaluation
-    found."""
+    and a check found."""
 
     manager: Any
     inputs: Tensors
     outputs: Tensors
     evaluation: EvaluationFacts | None = None
+    check: CheckFacts | None = None
 
 
 def run(request: CompileRequest, progress: Progress) -> CompileOutput:
@@ -132,6 +135,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         warnings=_warnings(request, plan, len(delegates)),
         prequantized=plan.prequantized,
         evaluation=lowered.evaluation,
+        check=lowered.check,
     )
 
 
@@ -242,6 +246,10 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
         with clock.stage("evaluate"):
             samples = evaluation.Samples(plan.inputs, outputs, plan.calibration, request.io == "int8")
             evaluated = evaluation.evaluate(request.evaluation, subject, samples)
+    check = None
+    if request.check_folder is not None:
+        with clock.stage("check"), torch.no_grad():
+            check = rounding.explore(program, plan.inputs, request.check_folder)
     with clock.stage("lower"):
         edge = lowering.lower(program, spec if request.delegate else None)
         inputs = plan.inputs
@@ -249,7 +257,7 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
             edge = lowering.quantize_io(edge, len(inputs), len(outputs))
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
-        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated)
+        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated, check)
 
 
 def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:

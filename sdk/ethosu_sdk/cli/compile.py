@@ -18,6 +18,7 @@ from ethosu_sdk.cli.options import (
     MinSqnr,
     MinTop1,
     Model,
+    NoCheck,
     NoDelegate,
     OutDir,
     Quantize,
@@ -45,6 +46,7 @@ def compile_command(
     vela_config: VelaConfig = None,
     extra_vela_flag: ExtraVelaFlag = None,
     require_full_delegation: RequireFullDelegation = False,
+    no_check: NoCheck = False,
     evaluate: Evaluate = None,
     min_top1: MinTop1 = None,
     max_top1_drop: MaxTop1Drop = None,
@@ -81,6 +83,7 @@ def compile_command(
         vela_config=vela_config,
         vela_flags=tuple(extra_vela_flag or ()),
         require_full_delegation=require_full_delegation,
+        check=not no_check,
         evaluate=read_options(evaluate, thresholds),
     )
     command.compile_model(model, options, output, Reporter(as_json=json, quiet=quiet))

@@ -61,6 +61,12 @@ RequireFullDelegation = Annotated[
     bool,
     typer.Option("--require-full-delegation", help="Exit code 7 when an operator stays on the CPU."),
 ]
+NoCheck = Annotated[
+    bool,
+    typer.Option(
+        "--no-check", help="Do not execute the program once to compare it with the model it was made from."
+    ),
+]
 Evaluate = Annotated[
     Path | None,
     typer.Option(

@@ -19,6 +19,7 @@ from ethosu_sdk.cli.options import (
     Json,
     MemoryMode,
     Model,
+    NoCheck,
     NoDelegate,
     OutDir,
     Quantize,
@@ -88,6 +89,7 @@ def run_command(
     vela_config: VelaConfig = None,
     extra_vela_flag: ExtraVelaFlag = None,
     require_full_delegation: RequireFullDelegation = False,
+    no_check: NoCheck = False,
     board: Board = None,
     allow_spill: AllowSpill = False,
     output: OutDir = None,
@@ -116,6 +118,7 @@ def run_command(
         vela_config=vela_config,
         vela_flags=tuple(extra_vela_flag or ()),
         require_full_delegation=require_full_delegation,
+        check=not no_check,
     )
     options = command.RunOptions(
         *(

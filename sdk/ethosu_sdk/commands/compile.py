@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.markup import escape
 
 from ethosu_sdk import __version__, aot, provenance, records, resources, schema
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
-from ethosu_sdk.commands import compile_record, compile_tables, evaluate, evaluate_record, locations
+from ethosu_sdk.commands import (
+    check,
+    check_record,
+    compile_record,
+    compile_tables,
+    evaluate,
+    evaluate_record,
+    locations,
+)
 from ethosu_sdk.commands.compile_record import target_part
 from ethosu_sdk.commands.evaluate import EvaluateOptions
 from ethosu_sdk.commands.reporter import Reporter
@@ -41,6 +49,7 @@ class CompileOptions:
     vela_flags: tuple[str, ...] = ()
     require_full_delegation: bool = False
     evaluate: EvaluateOptions | None = None
+    check: bool = True
 
     def checked_target(self) -> Target:
         """The target with its configurations; UsageError for a pairing that does not exist."""
@@ -56,8 +65,9 @@ def compile_model(
     alone, and what stays on the CPU is told in lines instead of a table. A Python file is always compiled anew,
     because what it imports is not part of the key.
 
-    Raises VerdictError, after everything was written, when full delegation is required and not reached, or a
-    threshold of the evaluation is missed.
+    Raises VerdictError, after everything was written, when full delegation is required and not reached, the program
+    does not compute what the model does, or a threshold of the evaluation is missed; SimulationError when it does not
+    run.
     """
     target = options.checked_target()
     spec = parse_model_spec(model)
@@ -65,7 +75,7 @@ def compile_model(
     with records.locked(folder):
         key = _compile_key(model, spec, options, target)
         pte = folder / f"{spec.name}.pte"
-        if reuse and spec.kind != "python" and _is_current(pte, key):
+        if reuse and spec.kind != "python" and _is_current(pte, key, options):
             reporter.note(f"{escape(pte.name)} is up to date")
             record = records.read_json(locations.compile_record(pte))
         else:
@@ -78,6 +88,7 @@ def compile_model(
             reporter.emit(record)
     if options.require_full_delegation:
         _check_delegation(record, recorded=reporter.as_json)
+    check_record.raise_if_failed(record, recorded=reporter.as_json)
     evaluate_record.check(record, recorded=reporter.as_json)
     return pte
 
@@ -102,11 +113,17 @@ def _compile(
     model: str, options: CompileOptions, target: Target, folder: Path, key: str, reporter: Reporter
 ) -> Record:
     start = time.monotonic()
-    with evaluate.prepared(options.evaluate, folder, reporter) as evaluation:
+    with (
+        evaluate.prepared(options.evaluate, folder, reporter) as evaluation,
+        check.prepared(options.check, folder, reporter) as checking,
+    ):
         request = _request(model, options, target, folder, None if evaluation is None else evaluation.request)
+        request = replace(request, check_folder=None if checking is None else checking.folder)
         with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
             output = aot.compile_model(request, step)
         record = compile_record.make(request, output, key, time.monotonic() - start)
+        record = check_record.left_out(record) if checking is None else checking.extend(record, output)
+        record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = locations.compile_record(output.pte)
         _write(path, record)
         if evaluation is not None:
@@ -172,13 +189,14 @@ def _compile_key(model: str, spec: ModelSpec, options: CompileOptions, target: T
     return records.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
 
 
-def _is_current(pte: Path, key: str) -> bool:
-    """Whether `pte` and its record are there, whole, and made from what `key` stands for."""
+def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
+    """Whether `pte` and its record are there, whole, made from what `key` stands for, and checked if it must be."""
     try:
         record = records.read_json(locations.compile_record(pte))
         schema.check(record, "the compile result")
         return (
             record["compile_key"] == key
+            and not (options.check and record["check"]["status"] == check_record.LEFT_OUT)
             and record["model"]["sha256"] == records.sha256_file(pte)
             and locations.example_io(pte).is_file()
         )

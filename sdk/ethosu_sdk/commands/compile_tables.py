@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from ethosu_sdk.commands import evaluate_tables
+from ethosu_sdk.commands import check_record, evaluate_tables
 from ethosu_sdk.records import Record
 
 _AREAS = (
@@ -65,6 +65,7 @@ def _summary(record: Record, folder: Path) -> Table:
         ("quantised", words),
         ("delegates", str(len(record["delegates"]))),
         ("on the CPU", f"{calls} operator calls" if calls else "nothing"),
+        ("check", check_record.line(record)),
         ("files", str(folder)),
     ):
         table.add_row(name, escape(text))

@@ -148,7 +148,7 @@ def measure(
                 step(f"{sample} of {facts.samples}")
             executed = runtime.run(spool.inputs(sample))
             model.calls.clear()
-            _add(results, sample, spool.rows(sample, _in_float(facts, executed)), facts)
+            _add(results, sample, spool.rows(sample, in_float(facts.outputs, executed)), facts)
     return results
 
 
@@ -181,10 +181,12 @@ def _add(
             row.top1.add(wanted, candidate.reshape(classes))
 
 
-def _in_float(facts: aot.EvaluationFacts, executed: Sequence[Array]) -> list[Array]:
+def in_float(
+    outputs: Sequence[aot.EvaluatedOutput | aot.CheckedOutput], executed: Sequence[Array]
+) -> list[Array]:
     """The outputs of the program in the model's own type, whether it gives that or the quantised values."""
     results = []
-    for output, array in zip(facts.outputs, executed, strict=True):
+    for output, array in zip(outputs, executed, strict=True):
         known = output.quantisation
         if array.dtype.name == output.dtype:
             results.append(array)

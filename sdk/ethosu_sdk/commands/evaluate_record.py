@@ -42,7 +42,7 @@ def extend(record: Record, evaluated: Evaluated, inputs: Sequence[Record]) -> Re
     provenance = {**record["provenance"], "inputs": [*record["provenance"]["inputs"], *inputs]}
     return {
         **record,
-        "status": "fail" if missed else "pass",
+        "status": "fail" if missed else record["status"],
         "provenance": provenance,
         "accuracy": accuracy,
         "warnings": [*record["warnings"], *warnings(evaluated.facts)],

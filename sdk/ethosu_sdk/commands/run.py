@@ -11,7 +11,16 @@ import numpy.typing as npt
 from rich.markup import escape
 
 from ethosu_sdk import npz, pte, records, schema
-from ethosu_sdk.commands import build, locations, run_firmware, run_host, run_inputs, run_record, run_repeats
+from ethosu_sdk.commands import (
+    build,
+    locations,
+    run_firmware,
+    run_host,
+    run_inputs,
+    run_record,
+    run_reference,
+    run_repeats,
+)
 from ethosu_sdk.commands import compile as compile_command
 from ethosu_sdk.commands.compile import CompileOptions
 from ethosu_sdk.commands.reporter import Reporter
@@ -77,10 +86,14 @@ def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, rep
         execution = run_firmware.execute(path, program, samples, options, folder, reporter)
     outputs = execution.outputs
     npz.write_npz(folder / OUTPUTS_NAME, {f"output{i}": array for i, array in enumerate(outputs)})
+    reference = run_reference.Reference()
+    if options.expect is None:
+        reference = run_reference.compare(path, program, samples, outputs)
     checks = [
         execution.done,
         *run_repeats.checks(execution.repeated),
         *_comparison(outputs, expected, options),
+        *reference.checks,
     ]
     facts = run_record.RunFacts(
         path=path,
@@ -89,6 +102,7 @@ def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, rep
         outputs_file=OUTPUTS_NAME,
         checks=checks,
         execution=execution,
+        reference=reference,
         wall_time_s=time.monotonic() - start,
     )
     record = run_record.make(facts)

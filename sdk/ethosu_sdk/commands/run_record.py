@@ -13,10 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import provenance, pte, records
-from ethosu_sdk.commands import build, host_facts, run_repeats
+from ethosu_sdk.commands import build, host_facts, run_reference, run_repeats
 from ethosu_sdk.commands.compile import target_part
 from ethosu_sdk.commands.run_execution import Execution
 from ethosu_sdk.commands.run_inputs import Samples, stack
+from ethosu_sdk.commands.run_reference import Reference
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.verdict import Check
 
@@ -33,6 +34,7 @@ class RunFacts:
     outputs_file: str
     checks: Sequence[Check]
     execution: Execution
+    reference: Reference
     wall_time_s: float
 
 
@@ -40,7 +42,7 @@ def make(facts: RunFacts) -> Record:
     """The record of a run."""
     status = "pass" if all(check.passed for check in facts.checks) else "fail"
     execution, target = facts.execution, facts.program.target()
-    unavailable = list(execution.unavailable)
+    unavailable = [*execution.unavailable, *facts.reference.unavailable]
     if target is None:
         unavailable.append({"path": "/target", "reason": build.NO_TARGET})
     inputs = [
@@ -70,6 +72,7 @@ def make(facts: RunFacts) -> Record:
                 for check in facts.checks
             ],
         },
+        **({"reference": facts.reference.part} if facts.reference.part else {}),
         **({"npu": execution.npu} if execution.npu is not None else {}),
         "cpu": {},
         "memory": execution.memory,
@@ -104,6 +107,8 @@ def summary(record: Record, folder: Path) -> Group:
     head.add_row("inferences", str(record["inferences"]))
     for row in record["outputs"]:
         head.add_row(row["name"], f"{row['dtype']}{row['shape']}, sha256 {row['sha256'][:16]}…")
+    for name, words in run_reference.lines(record):
+        head.add_row("", escape(f"{name} {words}"))
     _npu_rows(head, record)
     on_cpu = [row["name"] for row in record["operators"] if row["kind"] == "kernel"]
     head.add_row("on the CPU", escape(", ".join(dict.fromkeys(on_cpu))) or "nothing")

@@ -6,8 +6,17 @@ inferences. Whoever calls it says what executes the Ethos-U delegates.
 
 from __future__ import annotations
 
-from ethosu_sdk.simulators.host.build import build_runner
+from ethosu_sdk.simulators.host.build import CACHE_PART, build_runner
 from ethosu_sdk.simulators.host.runtime import Delegate, DelegateCall, HostRuntime, open_pte, run_pte
 from ethosu_sdk.simulators.host.wire import TensorInfo
 
-__all__ = ["Delegate", "DelegateCall", "HostRuntime", "TensorInfo", "build_runner", "open_pte", "run_pte"]
+__all__ = [
+    "CACHE_PART",
+    "Delegate",
+    "DelegateCall",
+    "HostRuntime",
+    "TensorInfo",
+    "build_runner",
+    "open_pte",
+    "run_pte",
+]

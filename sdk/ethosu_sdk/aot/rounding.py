@@ -1,0 +1,171 @@
+"""How far rounding alone can move a program's outputs: its eager run, with every value rounded another way.
+
+A quantised value is the nearest of the two that enclose the exact one. Hardware, ExecuTorch's kernels and PyTorch
+disagree on ties, on the precision of scales and on when to round; each still ends at one of the two. So in a trial
+the program runs in PyTorch with each quantisation going up or down at random, up being the likelier the closer the
+upper one is, or for a whole tensor the same way, as a biased rounding would. Values that need no rounding stay: what
+merely moves data has no noise. Floating-point results move by a few units in the last place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ethosu_sdk.aot import evaluation, lowering, tensors
+from ethosu_sdk.aot.check_facts import CheckedOutput, CheckFacts
+
+Tensors = tuple[Any, ...]
+
+_QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
+_CONVERSIONS = "quantized_decomposed."
+_SLACK = 0.02  # of a step: this near to a value that can be stored, nothing is rounded
+_FLOAT_STEP = 2.0**-20  # of a tensor's largest value: what the order of a float32 sum can change
+_FEWEST_TRIALS, _MOST_TRIALS = 3, 8
+_ENOUGH = 64  # elements of the smallest output, over all trials: fewer give no distribution
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One way to round: for each value by itself, or the same for all of a tensor."""
+
+    generator: Any
+    whole_tensors: bool
+
+    def quantize(
+        self, value: Any, scale: float, zero_point: int, low: int, high: int, dtype: Any, **more: Any
+    ) -> Any:
+        """As PyTorch's operator, rounding up or down."""
+        import torch
+
+        del more
+        shape = (1,) if self.whole_tensors else value.shape
+        chance = torch.rand(shape, generator=self.generator)
+        if self.whole_tensors:
+            chance = chance.round()
+        steps = torch.floor(value / scale + (chance * (1 - 2 * _SLACK) + _SLACK)) + zero_point
+        return steps.clamp(low, high).to(dtype)
+
+    def disturb(self, value: Any) -> Any:
+        """A floating-point result as another order of its sums could give it."""
+        import torch
+
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or not value.numel():
+            return value
+        largest = torch.where(value.isfinite(), value.abs(), 0.0).max()
+        noise = torch.rand(value.shape, generator=self.generator) * 2 - 1
+        return value + noise.to(value.dtype) * largest * _FLOAT_STEP
+
+
+def explore(program: Any, inputs: Tensors, folder: Path) -> CheckFacts:
+    """Run the ``ExportedProgram`` that is lowered as it is, then with other roundings, and fill `folder`."""
+    module = program.module(check_guards=False)
+    with _state_kept(module) as changed:
+        reference = lowering.run_eager(module, inputs)
+        stateful = changed()
+    _save(folder, "reference", reference)
+    rows = tuple(_output(program, index, item) for index, item in enumerate(reference))
+    rounded = [item.numel() for item, row in zip(reference, rows, strict=True) if not row.exact]
+    trials = max(_FEWEST_TRIALS, min(_MOST_TRIALS, -(-_ENOUGH // max(min(rounded), 1)))) if rounded else 0
+    for number in range(trials):
+        with _state_kept(module), _rounding(module, _trial(number)):
+            _save(folder, f"trial{number}_", lowering.run_eager(module, inputs))
+    return CheckFacts(rows, trials, stateful)
+
+
+def _save(folder: Path, prefix: str, values: Sequence[Any]) -> None:
+    for index, item in enumerate(values):
+        np.save(folder / f"{prefix}{index}.npy", tensors.as_numpy(item))
+
+
+def _trial(number: int) -> _Trial:
+    import torch
+
+    return _Trial(torch.Generator().manual_seed(number), whole_tensors=number % 3 == 2)
+
+
+@contextlib.contextmanager
+def _state_kept(module: Any) -> Iterator[Callable[[], bool]]:
+    """Give the module's buffers their values back afterwards. The block gets a function that tells whether they
+    changed."""
+    import torch
+
+    before = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        yield lambda: not all(torch.equal(buffer, copy) for buffer, copy in before)
+    finally:
+        with torch.no_grad():
+            for buffer, copy in before:
+                buffer.copy_(copy)
+
+
+@contextlib.contextmanager
+def _rounding(module: Any, trial: _Trial) -> Iterator[None]:
+    """While the block runs, `module` and the branches in it round as `trial` says."""
+    from torch.fx import GraphModule
+
+    graphs = [part for part in module.modules() if isinstance(part, GraphModule)]
+    changed = []
+    for graph_module in graphs:
+        for node in graph_module.graph.nodes:
+            replacement = _replacement(node, trial)
+            if replacement is not None:
+                changed.append((node, node.target))
+                node.target = replacement
+        graph_module.recompile()
+    try:
+        yield
+    finally:
+        for node, target in changed:
+            node.target = target
+        for graph_module in graphs:
+            graph_module.recompile()
+
+
+def _replacement(node: Any, trial: _Trial) -> Callable[..., Any] | None:
+    """What `node` calls in a trial; None for what gives the same values wherever it is computed."""
+    import torch
+
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return None
+    if str(node.target) == _QUANTIZE:
+        # The program's own inputs are quantised by the same arithmetic everywhere, constants when it is lowered.
+        return trial.quantize if node.args[0].op == "call_function" else None
+    if str(node.target).startswith(_CONVERSIONS) or all(str(user.target) == _QUANTIZE for user in node.users):
+        return None
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or node.target.is_view:
+        return None
+    target = node.target
+    return lambda *args, **named: trial.disturb(target(*args, **named))
+
+
+def _output(program: Any, index: int, value: Any) -> CheckedOutput:
+    dtype = str(value.dtype).removeprefix("torch.")
+    if value.is_floating_point():
+        return CheckedOutput(dtype, evaluation.quantisation(program, index)[0], exact=False)
+    name = program.graph_signature.user_outputs[index]
+    node = next((node for node in program.graph.nodes if node.name == name), None)
+    return CheckedOutput(dtype, None, exact=node is not None and _only_integers(node))
+
+
+def _only_integers(node: Any) -> bool:
+    """Whether `node` is computed from tensors of integers alone, without branches."""
+    import torch
+
+    pending, seen = [node], set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        value = current.meta.get("val")
+        if not isinstance(value, torch.Tensor) or value.is_floating_point():
+            return False
+        pending += current.all_input_nodes
+    return True
