@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ethosu_sdk.errors import UsageError
 
@@ -45,9 +46,14 @@ class Target:
 
 
 @functools.cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "targets.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
 def families() -> dict[str, Family]:
     """All families by name, read once from targets.toml."""
-    table = tomllib.loads((Path(__file__).parent / "targets.toml").read_text(encoding="utf-8"))
+    table = _table()
     modes = {name: tuple(values) for name, values in table["memory_modes"].items()}
     return {
         name: Family(
@@ -92,7 +98,7 @@ def parse_target(name: str, system_config: str | None = None, memory_mode: str |
         )
     mode = memory_mode or family.default_memory_mode
     if memory_mode is None and mode not in family.system_configs[system]:
-        mode = family.system_configs[system][0]
+        mode = _table()["defaults"]["memory_mode_without_dram"]
     if mode not in family.system_configs[system]:
         raise UsageError(
             f"memory mode '{mode}' cannot be used with {system}",

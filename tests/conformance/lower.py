@@ -22,10 +22,10 @@ from typing import Any
 
 from ethosu_sdk.aot import lowering
 from ethosu_sdk.aot.vela_capture import spaceless_directory
-from ethosu_sdk.targets import parse_target
 from tests import torch_operators
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
 from tests.conformance.selection import FULL, PROFILES, TARGETS, cases
+from tests.conformance.targets import executorch_target
 from tests.conformance.tosa_operators import GRAPHS, NUMERIC
 
 _CALIBRATION_SAMPLES = 4
@@ -39,7 +39,7 @@ def compile_for(target: str, tosa: bytes, extra_flags: Sequence[str] = ()) -> tu
         warnings.simplefilter("ignore")
         from executorch.backends.arm.arm_vela import vela_compile
 
-        spec = lowering.compile_spec(parse_target(target))
+        spec = lowering.compile_spec(executorch_target(target))
     with tempfile.TemporaryDirectory(dir=spaceless_directory()) as folder:
         flags = [*spec.compiler_flags, *extra_flags, "--verbose-performance"]
         result = vela_compile(tosa, flags, intermediate_path=folder)
@@ -105,7 +105,7 @@ def tosa_graphs(case: Case, target: str) -> list[bytes]:
 
     torch.manual_seed(7)
     example = inputs(case, 0)
-    spec = lowering.compile_spec(parse_target(target))
+    spec = lowering.compile_spec(executorch_target(target))
     program = lowering.export(case.make(torch).eval(), example)
     if case.quantize != "none":
         program = lowering.export(quantized(program, case, spec), example)

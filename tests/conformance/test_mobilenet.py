@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import npu, pte
-from ethosu_sdk.targets import parse_target, target_names
+from ethosu_sdk.targets import target_names
 from tests.conformance.comparison import random_inputs
 from tests.conformance.cycle_comparison import compare
 from tests.conformance.lower import compile_for
 from tests.conformance.selection import FULL, PROFILES, profile_of
+from tests.conformance.targets import executorch_target
 from tests.conftest import ZooPte
 from tests.oracles.tosa import TosaModel
 
@@ -87,4 +88,4 @@ def test_outputs_equal_the_reference_with_little_memory(
 @pytest.mark.parametrize("target", target_names() if FULL else CYCLE_TARGETS)
 def test_cycle_estimates_are_those_of_vela(mobilenet: Callable[[str], MobileNet], target: str) -> None:
     """Each layer's; on Ethos-U85 the additions are chained to the convolutions before them."""
-    assert compare(parse_target(target), mobilenet(target).tosa) >= LAYERS
+    assert compare(executorch_target(target), mobilenet(target).tosa) >= LAYERS

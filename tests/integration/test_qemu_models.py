@@ -276,7 +276,7 @@ def test_the_record_of_an_ethos_u85_says_that_no_such_board_exists(
     lowered: Callable[[Pair], Lowered], tmp_path: Path
 ) -> None:
     """And what the model cannot know is unavailable, not zero."""
-    with record_of(lowered(pair_named("inverted_residual-ethos-u85-256")).pte, tmp_path) as record:
+    with record_of(lowered(pair_named("inverted_residual-ethos-u85-256-Sram_Only")).pte, tmp_path) as record:
         assert record["board"] == "corstone-300"
         assert "Ethos-U85" in record["simulator"]["fidelity"]
         assert record["npu"]["config"] == 0x2000_0118
@@ -313,7 +313,7 @@ def test_the_record_of_an_ethos_u65_with_fast_scratch_memory(
 def test_a_program_for_another_npu_is_refused_by_the_driver(
     lowered: Callable[[Pair], Lowered], tmp_path: Path
 ) -> None:
-    pair = pair_named("inverted_residual-ethos-u85-256")
+    pair = pair_named("inverted_residual-ethos-u85-256-Sram_Only")
     compiled = lowered(pair)
     inputs = [random_inputs(pair, pte.read(compiled.pte), 0)]
     for changes in ({"macs": 512}, {"npu": "ethos-u65", "macs": 512}):

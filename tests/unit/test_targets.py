@@ -32,12 +32,15 @@ def test_defaults_belong_to_the_family(name: str) -> None:
     assert target.memory_mode in target.family.system_configs[target.system_config]
 
 
-def test_executorch_defaults() -> None:
+def test_defaults_are_executorchs_but_for_the_memory_mode_of_ethos_u85() -> None:
+    """Sram_Only, ExecuTorch's there, has no room for a large network on any board (test_defaults.py)."""
     assert parse_target("ethos-u55-128") == Target(
         "ethos-u55", 128, "Ethos_U55_High_End_Embedded", "Shared_Sram"
     )
     assert parse_target("ethos-u65-256").memory_mode == "Dedicated_Sram_384KB"
-    assert parse_target("ethos-u85-256").memory_mode == "Sram_Only"
+    assert parse_target("ethos-u85-256") == Target(
+        "ethos-u85", 256, "Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,10 @@ def test_dedicated_sram_needs_dram() -> None:
 
 
 def test_a_default_mode_that_does_not_fit_the_chosen_config_is_replaced() -> None:
-    assert parse_target("ethos-u65-256", "Ethos_U65_Embedded").memory_mode == "Sram_Only"
+    """By the one that leaves the model out of the SRAM."""
+    assert parse_target("ethos-u65-256", "Ethos_U65_Embedded").memory_mode == "Shared_Sram"
+    assert parse_target("ethos-u85-256", "Ethos_U85_SYS_Flash_High").memory_mode == "Shared_Sram"
+    assert parse_target("ethos-u85-256", "Ethos_U85_SYS_DRAM_Low").memory_mode == "Dedicated_Sram_384KB"
 
 
 def test_every_family_names_its_board() -> None:

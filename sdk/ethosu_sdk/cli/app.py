@@ -13,7 +13,6 @@ app = typer.Typer(
     help="Compile, build, run and verify ExecuTorch models for Arm Ethos-U on simulated Corstone boards.\n\n"
     "Start with: ethosu-sdk run zoo:digits_cnn --target ethos-u55-128",
     no_args_is_help=True,
-    add_completion=False,
     suggest_commands=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

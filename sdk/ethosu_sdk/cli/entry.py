@@ -10,6 +10,7 @@ import types
 
 import typer
 
+from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.errors import (
     INTERRUPTED_EXIT_CODE,
@@ -69,6 +70,8 @@ def _run_app() -> int:
 
     command = typer_main.get_command(app)
     try:
+        if completion.is_wanted():
+            completion.answer(lambda: command.main(prog_name="ethosu-sdk", standalone_mode=False))
         outcome = command.main(prog_name="ethosu-sdk", standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except SdkError as error:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import Debug, Json, Quiet
 
@@ -37,7 +38,13 @@ def install_launchers_command(
 @fvp_app.command("install")
 def install_command(
     name: Annotated[
-        str, typer.Argument(metavar="corstone-300|corstone-320", show_default=False, help="The board.")
+        str,
+        typer.Argument(
+            metavar="corstone-300|corstone-320",
+            show_default=False,
+            help="The board.",
+            autocompletion=completion.boards,
+        ),
     ],
     accept_eula: Annotated[
         bool, typer.Option("--accept-eula", help="I have read and accept Arm's End User Licence Agreement.")

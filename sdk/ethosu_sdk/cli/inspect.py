@@ -21,8 +21,7 @@ def inspect_command(
     debug: Debug = False,
 ) -> None:
     """Show what a MODEL.pte holds: operators, tensors, memory plan, delegates."""
-    from rich.console import Console
-
+    from ethosu_sdk.commands import console
     from ethosu_sdk.commands import inspect as command
 
-    command.inspect(model, as_json=json, commands=commands, console=Console(highlight=False, quiet=quiet))
+    command.inspect(model, as_json=json, commands=commands, console=console.make(quiet=quiet))

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ethosu_sdk.cli import completion
+
 Json = Annotated[
     bool, typer.Option("--json", help="Print only the JSON record on stdout; all else on stderr.")
 ]
@@ -16,23 +18,57 @@ OutDir = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="DIR", help="Where the results go.", show_default=False),
 ]
-Pte = Annotated[Path, typer.Argument(metavar="MODEL.pte", show_default=False, help="An ExecuTorch program.")]
+Pte = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL.pte",
+        show_default=False,
+        help="An ExecuTorch program.",
+        autocompletion=completion.programs,
+    ),
+]
 Model = Annotated[
     str,
     typer.Argument(
-        metavar="MODEL", show_default=False, help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME."
+        metavar="MODEL",
+        show_default=False,
+        help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME.",
+        autocompletion=completion.models,
     ),
 ]
-TargetName = Annotated[str, typer.Option("--target", metavar="NAME", help="The NPU and its MAC count.")]
+TargetName = Annotated[
+    str,
+    typer.Option(
+        "--target", metavar="NAME", help="The NPU and its MAC count.", autocompletion=completion.targets
+    ),
+]
 SystemConfig = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Vela system configuration.", show_default="the family's")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Vela system configuration.",
+        show_default="the family's",
+        autocompletion=completion.system_configs,
+    ),
 ]
 MemoryMode = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Vela memory mode.", show_default="the family's")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Vela memory mode.",
+        show_default="the family's",
+        autocompletion=completion.memory_modes,
+    ),
 ]
+_QUANTIZE, _QUANTIZE_PER, _IO = "int8|int16|none", "channel|tensor", "float|int8"
 Quantize = Annotated[
     str | None,
-    typer.Option(metavar="int8|int16|none", help="Post-training quantisation.", show_default="int8"),
+    typer.Option(
+        metavar=_QUANTIZE,
+        help="Post-training quantisation.",
+        show_default="int8",
+        autocompletion=completion.choices(_QUANTIZE),
+    ),
 ]
 Calibration = Annotated[
     list[Path] | None,
@@ -42,10 +78,21 @@ Inputs = Annotated[
     Path | None, typer.Option(metavar="F.npz", help="input0 … in model order.", show_default=False)
 ]
 Io = Annotated[
-    str, typer.Option("--io", metavar="float|int8", help="Type of the model's inputs and outputs.")
+    str,
+    typer.Option(
+        "--io",
+        metavar=_IO,
+        help="Type of the model's inputs and outputs.",
+        autocompletion=completion.choices(_IO),
+    ),
 ]
 QuantizePer = Annotated[
-    str, typer.Option(metavar="channel|tensor", help="Weights get a scale for each output channel, or one.")
+    str,
+    typer.Option(
+        metavar=_QUANTIZE_PER,
+        help="Weights get a scale for each output channel, or one.",
+        autocompletion=completion.choices(_QUANTIZE_PER),
+    ),
 ]
 VelaConfig = Annotated[
     Path | None,
@@ -107,5 +154,10 @@ AllowSpill = Annotated[
 ]
 Board = Annotated[
     str | None,
-    typer.Option(metavar="corstone-300|corstone-320", help="The board.", show_default="the target's"),
+    typer.Option(
+        metavar="corstone-300|corstone-320",
+        help="The board.",
+        show_default="that of the simulator that is installed",
+        autocompletion=completion.boards,
+    ),
 ]

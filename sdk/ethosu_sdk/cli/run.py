@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
     AllowSpill,
@@ -31,6 +32,8 @@ from ethosu_sdk.cli.options import (
     VelaConfig,
 )
 
+_SIMULATORS = "auto|qemu|fvp|host"
+
 
 @app.command("run")
 def run_command(
@@ -44,8 +47,9 @@ def run_command(
     simulator: Annotated[
         str,
         typer.Option(
-            metavar="auto|qemu|fvp|host",
+            metavar=_SIMULATORS,
             help="The firmware on a board, on QEMU or Arm's FVP; or ExecuTorch's runtime here.",
+            autocompletion=completion.choices(_SIMULATORS),
         ),
     ] = "auto",
     timeout: Annotated[
@@ -57,6 +61,7 @@ def run_command(
             metavar="NAME,…",
             help="PMU events to count; more than 4 (8 on Ethos-U85) take several inferences.",
             show_default="ExecuTorch's",
+            autocompletion=completion.events,
         ),
     ] = None,
     fast: Annotated[

@@ -16,7 +16,9 @@ def summary_command(
     record: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RECORD.json…", show_default=False, help="Records of run, build, or an error with --json."
+            metavar="RECORD.json…",
+            show_default=False,
+            help="Records of compile, build, run, verify, doctor, or an error with --json.",
         ),
     ],
     form: Annotated[

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools, vela_blocks
+from ethosu_sdk.commands import board as run_board
 from ethosu_sdk.commands import host_facts, locations
 from ethosu_sdk.commands.compile import target_part
 from ethosu_sdk.commands.reporter import Reporter
@@ -40,13 +41,28 @@ def build(
     program = pte.read(locations.require_pte(path))
     folder = locations.for_pte(path, program.target(), out_dir)
     with records.locked(folder):
-        built = build_in(path, program, folder, BuildOptions(board, allow_spill=allow_spill), reporter)
+        choice = run_board.for_build(npu_of(program), board)
+        wishes = BuildOptions(choice.board, choice.simulator or None, allow_spill=allow_spill)
+        built = build_in(path, program, folder, wishes, reporter, choice.reason)
     reporter.show(summary(built, folder))
     reporter.emit(built.record)
 
 
-def build_in(path: Path, program: pte.Pte, folder: Path, options: BuildOptions, reporter: Reporter) -> Built:
-    """Build in `folder`, which the caller has locked."""
+def npu_of(program: pte.Pte) -> str | None:
+    """The NPU that `program` is for; None when it delegates nothing."""
+    target = program.target()
+    return target.npu if target is not None else None
+
+
+def build_in(
+    path: Path,
+    program: pte.Pte,
+    folder: Path,
+    options: BuildOptions,
+    reporter: Reporter,
+    board_reason: str = "",
+) -> Built:
+    """Build in `folder`, which the caller has locked; `board_reason` is why it is the board of `options`."""
     start = time.monotonic()
     # Should this build fail, an earlier one must not be taken for it.
     (folder / RECORD_NAME).unlink(missing_ok=True)
@@ -55,6 +71,8 @@ def build_in(path: Path, program: pte.Pte, folder: Path, options: BuildOptions, 
     with reporter.stage(f"building the firmware for {escape(path.name)}"):
         needs = replace(options, fast_scratch_bytes=_fast_scratch_bytes(program))
         firmware = firmware_build.build(path, folder, needs)
+    if board_reason:
+        firmware = replace(firmware, board_reason=board_reason)
     record = _record(path, program, firmware, options, time.monotonic() - start)
     for note in firmware.spilled:
         reporter.warn(escape(note))
@@ -104,6 +122,7 @@ def _record(
         "model": model_part(path, program),
         **({"target": target_part(target)} if target is not None else {}),
         "board": firmware.board,
+        "board_reason": firmware.board_reason,
         "build_key": firmware.build_key,
         "options": {
             "inferences": options.inferences,

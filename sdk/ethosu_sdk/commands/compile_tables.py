@@ -41,6 +41,32 @@ def cpu_lines(record: Record) -> list[str]:
     ]
 
 
+def cpu_rows(record: Record) -> list[tuple[str, str, str, str]]:
+    """Operator, calls, reason and place of what stays on the CPU."""
+    return [
+        (row["name"], str(site["calls"]), site["reason"], _place(site))
+        for row in record["cpu_operators"]
+        for site in row["sites"]
+    ]
+
+
+def cpu_words(record: Record) -> str:
+    """How much stays on the CPU."""
+    calls = sum(row["calls"] for row in record["cpu_operators"])
+    return f"{calls} operator calls" if calls else "nothing"
+
+
+def quantised_words(record: Record) -> str:
+    """How the model was quantised, and with what."""
+    options, calibration = record["options"], record["calibration"]
+    words: str = "quantised before" if record["prequantized"] else options["quantize"]
+    if not calibration["samples"]:
+        return words
+    return (
+        f"{words} per {options['quantize_per']}, {calibration['samples']} samples ({calibration['source']})"
+    )
+
+
 def _place(part: Record) -> str:
     """Where in the model, such as ``net.py:12 (block.conv)``; empty when that is not known."""
     source = part.get("source", {})
@@ -53,18 +79,12 @@ def _place(part: Record) -> str:
 def _summary(record: Record, folder: Path) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     target = record["target"]
-    calls = sum(row["calls"] for row in record["cpu_operators"])
-    options = record["options"]
-    words = "quantised before" if record["prequantized"] else options["quantize"]
-    calibration = record["calibration"]
-    if calibration["samples"]:
-        words += f" per {options['quantize_per']}, {calibration['samples']} samples ({calibration['source']})"
     for name, text in (
         ("program", f"{record['model']['file']}, {record['model']['bytes']:,} bytes"),
         ("target", f"{target['npu']}-{target['macs']}, {target['system_config']}, {target['memory_mode']}"),
-        ("quantised", words),
+        ("quantised", quantised_words(record)),
         ("delegates", str(len(record["delegates"]))),
-        ("on the CPU", f"{calls} operator calls" if calls else "nothing"),
+        ("on the CPU", cpu_words(record)),
         ("check", check_record.line(record)),
         ("files", str(folder)),
     ):

@@ -9,6 +9,7 @@ from rich.table import Table
 from ethosu_sdk.commands.evaluate_thresholds import COSINE, LABELS, MAX_ERROR, SQNR
 from ethosu_sdk.records import Record
 
+HEADINGS = ("reference → candidate", "top-1", "SQNR", "cosine", "max error")
 _STEPS = ("0", "±1", "±2", "more")
 
 
@@ -19,29 +20,40 @@ def tables(record: Record) -> list[RenderableType]:
         return []
     accuracy = record["accuracy"]
     data = accuracy["data"]
-    reasons = {row["path"]: row["reason"] for row in record["unavailable"]}
     title = f"Accuracy, {data['samples']:,} sample(s) of {escape(data['file'])}"
-    figures = _table(title, ("top-1", "SQNR", "cosine", "max error"))
+    figures = _table(title, HEADINGS[1:])
     steps = _table("Values that differ by that many steps (LSBs) of the output's quantisation", _STEPS)
-    for number, row in enumerate(accuracy["pairs"]):
-        infinite = reasons.get(f"/accuracy/pairs/{number}/{SQNR}") and row["equal"] == row["elements"]
-        name = _name(row, len(accuracy["outputs"]))
-        figures.add_row(
-            name,
-            _share(row),
-            f"{row[SQNR]:.2f} dB" if SQNR in row else "equal" if infinite else "",
-            f"{row[COSINE]:.6f}" if COSINE in row else "",
-            f"{row[MAX_ERROR]:.4g}" if MAX_ERROR in row else "",
-        )
+    for row, cells in zip(accuracy["pairs"], rows(record), strict=True):
+        figures.add_row(*cells)
+        name = cells[0]
         if "lsb_histogram" in row:
             steps.add_row(name, *(f"{count:,}" for count in _by_size(row["lsb_histogram"])))
     parts: list[RenderableType] = ["", figures]
     return [*parts, "", steps] if steps.row_count else parts
 
 
+def rows(record: Record) -> list[tuple[str, ...]]:
+    """The figures of each pair, in the order of :data:`HEADINGS`; none when nothing was evaluated."""
+    accuracy = record.get("accuracy", {"pairs": ()})
+    reasons = {row["path"]: row["reason"] for row in record["unavailable"]}
+    found: list[tuple[str, ...]] = []
+    for number, row in enumerate(accuracy["pairs"]):
+        infinite = reasons.get(f"/accuracy/pairs/{number}/{SQNR}") and row["equal"] == row["elements"]
+        found.append(
+            (
+                _name(row, len(accuracy["outputs"])),
+                _share(row),
+                f"{row[SQNR]:.2f} dB" if SQNR in row else "equal" if infinite else "",
+                f"{row[COSINE]:.6f}" if COSINE in row else "",
+                f"{row[MAX_ERROR]:.4g}" if MAX_ERROR in row else "",
+            )
+        )
+    return found
+
+
 def _table(title: str, columns: tuple[str, ...]) -> Table:
     table = Table(title=title, title_justify="left", box=None)
-    table.add_column("reference → candidate", no_wrap=True)
+    table.add_column(HEADINGS[0], no_wrap=True)
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     return table

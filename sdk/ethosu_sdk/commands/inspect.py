@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ethosu_sdk import provenance, pte, records, schema
+from ethosu_sdk.commands import console as consoles
 from ethosu_sdk.commands.pte_description import Description, describe, npu_share
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _print_commands(delegate: _Row, console: Console) -> None:
 def _print_tables(tables: Sequence[Table], console: Console) -> None:
     for table in tables:
         if table.row_count:
-            console.print(table)
+            consoles.show(console, table)
 
 
 def _plain(value: object) -> str:

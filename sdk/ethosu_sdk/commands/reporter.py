@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from rich.console import Console, RenderableType
 
 from ethosu_sdk import records
+from ethosu_sdk.commands import console
 from ethosu_sdk.records import Record
 
 
@@ -23,8 +24,8 @@ class Reporter:
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        self._err = Console(stderr=True, highlight=False)
-        self._out = self._err if as_json else Console(highlight=False)
+        self._err = console.make(stderr=True)
+        self._out = self._err if as_json else console.make()
 
     def for_step(self) -> Reporter:
         """A reporter for a command that is only a step of this one: progress and warnings, but no result."""
@@ -58,7 +59,7 @@ class Reporter:
     def show(self, *parts: RenderableType) -> None:
         """Part of the result for people: on stdout, or on stderr when stdout belongs to the record."""
         if not self.quiet:
-            self._out.print(*parts)
+            console.show(self._out, *parts)
 
     def emit(self, record: Record) -> None:
         """The record itself, on stdout, with --json only."""

@@ -62,6 +62,7 @@ class Execution:
     outputs: Sequence[npt.NDArray[Any]]
     done: Check
     board: str
+    board_reason: str
     simulator: Record
     provenance_inputs: Sequence[Record]
     tools: Sequence[Record]

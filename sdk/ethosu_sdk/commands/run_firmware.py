@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import provenance, pte, simulators
-from ethosu_sdk.commands import build, run_inputs, run_repeats, run_resident
+from ethosu_sdk.commands import board, build, run_inputs, run_repeats, run_resident
 from ethosu_sdk.commands.build import Built
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.commands.run_execution import (
@@ -27,7 +27,7 @@ from ethosu_sdk.commands.run_options import RunOptions
 from ethosu_sdk.commands.run_repeats import Repeated
 from ethosu_sdk.commands.run_resident import Loaded
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.firmware_build import BuildOptions, choose_board
+from ethosu_sdk.firmware_build import BuildOptions
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import evidence, input_image, uart
 from ethosu_sdk.report.evidence import Evidence, PmuSample
@@ -51,6 +51,7 @@ class _Ran:
     version: str
     figures: Figures
     plan: Plan
+    board_reason: str
 
 
 def execute(
@@ -59,29 +60,30 @@ def execute(
     """Run `samples` in one boot of the firmware for the `.pte` at `path`; results go to `folder`."""
     target = program.target()
     events = simulators.choose_events(target.npu if target else None, options.events)
+    choice = board.for_run(target.npu if target else None, options.board, options.simulator)
     simulator = simulators.create(
-        options.simulator,
+        choice.simulator,
         target.npu if target else "",
         fast=options.fast,
         simulated_limit_s=options.simulated_limit_s,
     )
     version = simulator.version()  # a simulator that lacks is named before anything is built
-    board = choose_board(target.npu if target else None, options.board, simulator.name).board
     built: Ready
     if options.resident:
-        built = run_resident.load(path, program, board, reporter, allow_spill=options.allow_spill)
+        built = run_resident.load(path, program, choice.board, reporter, allow_spill=options.allow_spill)
     else:
         wishes = BuildOptions(
-            board=board, simulator=simulator.name, inferences=samples.count, allow_spill=options.allow_spill
+            choice.board, simulator.name, inferences=samples.count, allow_spill=options.allow_spill
         )
-        built = build.build_in(path, program, folder, wishes, reporter)
+        built = build.build_in(path, program, folder, wishes, reporter, choice.reason)
     groups = simulators.event_groups(target.npu if target else None, events)
     expected = _expected(built, samples, options, groups)
     with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
         result = simulator.run(_request(built, expected, options, groups, folder))
     found = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
     figures = figures_of(simulator.name, fast=options.fast)
-    return _execution(built, samples, found, _Ran(simulator, version, figures, expected.plan), groups)
+    ran = _Ran(simulator, version, figures, expected.plan, choice.reason)
+    return _execution(built, samples, found, ran, groups)
 
 
 def _request(
@@ -139,6 +141,7 @@ def _execution(built: Ready, samples: Samples, found: Evidence, ran: _Ran, group
         outputs=_logical_outputs(built, found, samples),
         done=Check("the firmware's evidence is complete", True, done),
         board=firmware.board,
+        board_reason=ran.board_reason,
         simulator={
             "name": simulator.name,
             "version": ran.version,

@@ -66,6 +66,7 @@ def execute(
         outputs=run_inputs.stack(tuple(ran.outputs), samples.stacked),
         done=Check("every inference ended", True, f"{plan.inferences} inference(s) ended without an error"),
         board=HOST,
+        board_reason=_NO_BOARD,
         simulator={"name": HOST, "version": version, "fidelity": _FIDELITY},
         provenance_inputs=[provenance.file_entry("host-runner", runner)],
         tools=[provenance.tool_entry(_PACKAGE, version)],

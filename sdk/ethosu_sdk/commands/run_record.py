@@ -54,6 +54,7 @@ def make(facts: RunFacts) -> Record:
         "model": build.model_part(facts.path, facts.program),
         **({"target": target_part(target)} if target is not None else {}),
         "board": execution.board,
+        "board_reason": execution.board_reason,
         "simulator": execution.simulator,
         "inferences": facts.samples.count,
         **run_repeats.part(execution.repeated),
@@ -104,6 +105,7 @@ def summary(record: Record, folder: Path) -> Group:
     head.add_row(
         "ran on", f"{record['board']}, {simulator['name']} {simulator['version']} ({simulator['fidelity']})"
     )
+    head.add_row("board", escape(record["board_reason"]))
     head.add_row("inferences", str(record["inferences"]))
     for row in record["outputs"]:
         head.add_row(row["name"], f"{row['dtype']}{row['shape']}, sha256 {row['sha256'][:16]}…")

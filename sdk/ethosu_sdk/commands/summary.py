@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ethosu_sdk import records, schema
+from ethosu_sdk.commands import summary_compile
+from ethosu_sdk.commands.markdown import table, target_text, title
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import suggestion
 
 FORMATS = ("markdown",)
-
-_SIGNS = {"pass": "✅", "fail": "❌", "error": "❌"}
-# What means something to Markdown or HTML; a record's texts are names of other people's files and models.
-_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&$])")
+_DIGITS = 16  # of a digest
 
 
 def summary(paths: Sequence[Path], form: str, reporter: Reporter) -> None:
@@ -40,7 +38,10 @@ def _read(path: Path) -> Record:
     record = records.read_json(path)
     schema.check(record, str(path))
     if record["schema"] not in _KINDS:
-        raise InputError(f"{path} is a {record['schema']}", f"there are summaries of {', '.join(_KINDS)}")
+        raise InputError(
+            f"{path} is a {record['schema']}: there is no summary of such a record",
+            f"there are summaries of {', '.join(_KINDS)}",
+        )
     return record
 
 
@@ -49,29 +50,12 @@ def markdown(record: Record) -> str:
     return "\n".join(_KINDS[record["schema"]](record)) + "\n"
 
 
-def text(value: object) -> str:
-    """`value` as a text that Markdown shows as it is, on one line."""
-    return _SPECIAL.sub(r"\\\1", " ".join(str(value).split()))
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    lines = ["| " + " | ".join(text(cell) for cell in row) + " |" for row in rows]
-    if not lines:
-        return []
-    return ["", f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}", *lines]
-
-
 def _run(record: Record) -> list[str]:
     simulator = record["simulator"]
-    target = record.get("target")
     facts = [
-        (
-            "target",
-            f"{target['npu']}-{target['macs']}, {target['system_config']}, {target['memory_mode']}"
-            if target
-            else "no NPU",
-        ),
+        ("target", target_text(record)),
         ("ran on", f"{record['board']}, {simulator['name']} {simulator['version']}"),
+        ("why there", record["board_reason"]),
         ("fidelity", simulator["fidelity"]),
         ("inferences", record["inferences"]),
     ]
@@ -81,12 +65,12 @@ def _run(record: Record) -> list[str]:
     ]
     checks = ((row["name"], row["status"], row["detail"]) for row in record["verdict"]["checks"])
     return [
-        _title(record, "run", record["model"]["file"]),
-        *_table(("", ""), facts),
-        *_table(("check", "", "detail"), checks),
-        *_table(("NPU", "value", "unit", "source"), _npu(record.get("npu", {}))),
+        title(record, "run", record["model"]["file"]),
+        *table(("", ""), facts),
+        *table(("check", "", "detail"), checks),
+        *table(("NPU", "value", "unit", "source"), _npu(record.get("npu", {}))),
         *_memory(record),
-        *_table(("not known", "reason"), ((row["path"], row["reason"]) for row in record["unavailable"])),
+        *table(("not known", "reason"), ((row["path"], row["reason"]) for row in record["unavailable"])),
     ]
 
 
@@ -100,22 +84,19 @@ def _npu(npu: Record) -> Iterable[Sequence[object]]:
 def _build(record: Record) -> list[str]:
     elf = record["elf"]
     facts = [
-        ("board", record["board"]),
+        ("target", target_text(record)),
+        ("board", f"{record['board']}: {record['board_reason']}"),
         ("firmware", f"{elf['file']}, {elf['bytes']:,} bytes, SHA-256 {elf['sha256'][:16]}…"),
         ("kernels on the CPU", ", ".join(row["operator"] for row in record["kernels"]) or "none"),
     ]
-    return [_title(record, "build", record["model"]["file"]), *_table(("", ""), facts), *_memory(record)]
+    return [title(record, "build", record["model"]["file"]), *table(("", ""), facts), *_memory(record)]
 
 
 def _error(record: Record) -> list[str]:
     error = record["error"]
     facts = [("message", error["message"]), ("exit code", error["exit_code"])]
     facts += [("hint", error["hint"])] if "hint" in error else []
-    return [_title(record, "failed", error["class"]), *_table(("", ""), facts)]
-
-
-def _title(record: Record, what: str, name: str) -> str:
-    return f"### {_SIGNS[record['status']]} {what}: {text(name)}"
+    return [title(record, "failed", error["class"]), *table(("", ""), facts)]
 
 
 def _memory(record: Record) -> list[str]:
@@ -123,11 +104,38 @@ def _memory(record: Record) -> list[str]:
         (row["name"], f"{row['used_bytes']:,}", f"{row['size_bytes']:,}")
         for row in record["memory"]["regions"]
     )
-    return _table(("memory", "used bytes", "of"), rows)
+    return table(("memory", "used bytes", "of"), rows)
+
+
+def _verify(record: Record) -> list[str]:
+    checks = (
+        (row["name"], row["status"], row["recorded"][:_DIGITS], row.get("found", "")[:_DIGITS])
+        for row in record["checks"]
+    )
+    return [
+        title(record, "verify", record["record"]["file"]),
+        *table(("", "", "recorded", "here"), checks),
+        *table(("why",), ((cause,) for cause in record["causes"])),
+    ]
+
+
+def _doctor(record: Record) -> list[str]:
+    rows = (
+        (row["name"], row["status"], row.get("version", ""), row["needed_for"], row.get("fix", ""))
+        for row in record["checks"]
+        if row["required"] or row["status"] == "found"
+    )
+    return [
+        title(record, "doctor", record["tool"]["name"]),
+        *table(("tool", "", "version", "needed for", "fix"), rows),
+    ]
 
 
 _KINDS: dict[str, Callable[[Record], list[str]]] = {
+    "compile-result/1": summary_compile.lines,
     "run-result/1": _run,
     "build-result/1": _build,
+    "verify-result/1": _verify,
+    "doctor-report/1": _doctor,
     "error/1": _error,
 }

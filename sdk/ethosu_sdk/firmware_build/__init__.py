@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
-from ethosu_sdk.firmware_build.boards import BOARDS
+from ethosu_sdk.firmware_build.boards import BOARDS, Board, board
 from ethosu_sdk.firmware_build.firmware import BuildOptions, FirmwareBuild, Pool, build
 
-__all__ = ["BOARDS", "BoardChoice", "BuildOptions", "FirmwareBuild", "Pool", "build", "choose_board"]
+__all__ = [
+    "BOARDS",
+    "Board",
+    "BoardChoice",
+    "BuildOptions",
+    "FirmwareBuild",
+    "Pool",
+    "board",
+    "build",
+    "choose_board",
+]

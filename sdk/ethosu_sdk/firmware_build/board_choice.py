@@ -27,20 +27,16 @@ def choose_board(npu: str | None, wish: str | None = None, simulator: str | None
         _check(npu, wish, simulator)
         return _choice(wish, "asked for with --board", npu)
     if npu is None:
-        fitting = [row.name for row in boards().values() if simulator is None or simulator in row.simulators]
+        fitting = [row.name for row in boards().values() if simulator is None or row.is_in(simulator, npu)]
         return _choice(fitting[0], "the first: the program uses no NPU", npu)
     own = families()[npu].board
-    if simulator is None or _has(own, npu, simulator):
+    if simulator is None or board(own).is_in(simulator, npu):
         elsewhere = [] if simulator else _simulators_of_others(npu, own)
         return _choice(own, "; ".join([f"the board of {npu}", *elsewhere]), npu)
     for name in BOARDS:
-        if _has(name, npu, simulator):
+        if board(name).is_in(simulator, npu):
             return _choice(name, f"{simulator} has {npu} on this board, and no {own}", npu)
     raise UsageError(f"{simulator} has no board with {npu}", f"{npu} is on: {', '.join(_boards_with(npu))}")
-
-
-def _has(name: str, npu: str, simulator: str) -> bool:
-    return npu in board(name).simulators.get(simulator, ())
 
 
 def _boards_with(npu: str) -> list[str]:
@@ -55,13 +51,13 @@ def _check(npu: str | None, wish: str, simulator: str | None) -> None:
             f"{wish} has no {npu}, which the program is compiled for",
             f"build it for --board {instead}, or compile it for {' or '.join(chosen.npus)}",
         )
-    if simulator is None or (_has(wish, npu, simulator) if npu else simulator in chosen.simulators):
+    if simulator is None or chosen.is_in(simulator, npu):
         return
     able = [key for key, npus in chosen.simulators.items() if npu is None or npu in npus]
     others = [row.name for row in boards().values() if row.name != wish and simulator in row.simulators]
     with_npu = f" with {npu}" if npu else ""
     hints = [f"--simulator {key} runs it" for key in able]
-    hints += [f"--board {name}" for name in others if npu is None or _has(name, npu, simulator)]
+    hints += [f"--board {name}" for name in others if board(name).is_in(simulator, npu)]
     raise UsageError(f"{simulator} cannot run {wish}{with_npu}", "; or ".join(hints))
 
 

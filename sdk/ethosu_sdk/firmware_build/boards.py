@@ -44,6 +44,11 @@ class Board:
         """Every NPU that this board can have somewhere, such as ``ethos-u55``."""
         return tuple(dict.fromkeys(npu for row in self.simulators.values() for npu in row))
 
+    def is_in(self, simulator: str, npu: str | None) -> bool:
+        """Whether `simulator` has this board with `npu` (None: with any)."""
+        npus = self.simulators.get(simulator, ())
+        return bool(npus) if npu is None else npu in npus
+
 
 @functools.cache
 def boards() -> dict[str, Board]:

@@ -17,11 +17,11 @@ _INI = "config_files/Arm/vela.ini"  # inside ethos-u-vela's package `ethosu`
 _SYSTEM, _MODE, _INHERIT = "System_Config", "Memory_Mode", "inherit"
 # Bytes that one AXI port moves per NPU cycle at a clock scale of 1 (ethos-u-vela 5.1.0, regor.cpp).
 _PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
-# System configuration and memory mode that ExecuTorch 1.5.1 compiles for when none are named.
+# System configuration and memory mode that the SDK compiles for when none are named (targets.toml; a test compares).
 _DEFAULTS = {
     "ethos-u55": ("Ethos_U55_High_End_Embedded", "Shared_Sram"),
     "ethos-u65": ("Ethos_U65_High_End", "Dedicated_Sram_384KB"),
-    "ethos-u85": ("Ethos_U85_SYS_DRAM_Mid", "Sram_Only"),
+    "ethos-u85": ("Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB"),
 }
 # What the regions of a command stream are for, as Vela 5.1.0 numbers them.
 _CONSTANTS_REGION, _CACHE_REGION = 0, 2

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.targets import Target, parse_target
+from tests.conformance.targets import executorch_target
 
 TARGETS = ("ethos-u55-128", "ethos-u65-256", "ethos-u85-256")  # one of each family
 DELEGATES = "delegates"  # each delegate on the NPU model against the TOSA reference model
@@ -55,7 +56,7 @@ def cells(kind: str) -> tuple[Cell, ...]:
     """All cells of a kind, model by model."""
     if kind == DELEGATES:
         return tuple(
-            Cell(kind, model, target, quantize, parse_target(target).memory_mode)
+            Cell(kind, model, target, quantize, executorch_target(target).memory_mode)
             for model in zoo.names()
             for target in TARGETS
             for quantize in quantisations(model)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.targets import parse_target
 from tests.conformance.report import table, versions
+from tests.conformance.targets import executorch_target
 from tests.conformance.zoo_matrix.cells import (
     DELEGATES,
     KINDS,
@@ -73,7 +74,7 @@ def delegate_table(outcomes: Outcomes, notes: Notes) -> str:
         for quantize in quantisations(model):
             row = [f"`{model}`", quantize]
             for target in TARGETS:
-                mode = parse_target(target).memory_mode
+                mode = executorch_target(target).memory_mode
                 row.append(cell_text(outcomes[Cell(DELEGATES, model, target, quantize, mode)], notes))
             rows.append(row)
     return table(("model", "quantised", *TARGETS), rows)
@@ -162,7 +163,7 @@ Every model of the [zoo](zoo.md), compiled by `ethosu-sdk compile` for one confi
 Each delegate runs on the NPU model and, from the TOSA graph that Vela was given, on Arm's TOSA reference model: with
 what the program hands it for the model's example inputs, with random inputs over the whole range of their types, and
 with half of the one and half of the other. *exact* means the same bytes in every output. System configuration and
-memory mode are the family's defaults. {delegate_tally}.
+memory mode are ExecuTorch's defaults: on Ethos-U85 Sram_Only, which is not the SDK's. {delegate_tally}.
 
 {delegates}
 

@@ -52,7 +52,7 @@ PAIRS = (
     Pair("arithmetic_int32", "ethos-u65-256", "Dedicated_Sram"),
     Pair("unet", "ethos-u65-512", "Dedicated_Sram_256KB"),
     Pair("conv_3x3_same", "ethos-u85-128"),
-    Pair("inverted_residual", "ethos-u85-256"),
+    Pair("inverted_residual", "ethos-u85-256", "Sram_Only"),
     Pair("digits_cnn", "ethos-u85-512", "Shared_Sram"),
     Pair("attention", "ethos-u85-1024"),
     Pair("unet", "ethos-u85-2048", "Dedicated_Sram_384KB"),

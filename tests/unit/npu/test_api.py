@@ -86,8 +86,8 @@ def payload(
 
 
 # AXI ports of the arena, and of the constants and commands, in each family's default memory mode (vela.ini):
-# Shared_Sram, Dedicated_Sram_384KB, Sram_Only.
-PORTS = {"ethos-u55": (0, 1), "ethos-u65": (1, 1), "ethos-u85": (0, 0)}
+# Shared_Sram, Dedicated_Sram_384KB, Dedicated_Sram_384KB.
+PORTS = {"ethos-u55": (0, 1), "ethos-u65": (1, 1), "ethos-u85": (1, 1)}
 
 
 @pytest.mark.parametrize("target", WORDS)

@@ -31,7 +31,7 @@ def test_the_default_of_ethos_u65_inherits_its_memory_mode() -> None:
 
 
 def test_ports_of_ethos_u85_add_up() -> None:
-    system = default_for("ethos-u85")
+    system = memory_map("ethos-u85", "Ethos_U85_SYS_DRAM_Mid", "Sram_Only")
     assert system.constants == system.arena == system.cache == Memory("Sram", 0, 2, 32.0, 32, 32, 64, 8, 8)
     high = memory_map("ethos-u85", "Ethos_U85_SYS_DRAM_High", "Shared_Sram")
     assert (high.arena.ports, high.arena.bytes_per_cycle) == (4, 64.0)

@@ -55,7 +55,8 @@ def test_a_misspelt_event_gets_a_suggestion() -> None:
 
 def test_simulators_are_made_by_name() -> None:
     assert simulators.create("qemu").name == "qemu"
-    assert simulators.create("auto").name == "qemu"
+    assert simulators.create("fvp", "ethos-u85").name == "fvp"
+    assert simulators.FIRMWARE_SIMULATORS == ("qemu", "fvp")
 
 
 def test_only_an_ethos_u85_is_on_a_board_that_does_not_exist() -> None:

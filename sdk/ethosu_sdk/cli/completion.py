@@ -1,0 +1,132 @@
+"""Completion by the shell: what each option offers, and what bash makes of a colon.
+
+bash cuts a line into words at ``:`` and ``=`` as well, unless COMP_WORDBREAKS says otherwise: ``zoo:add`` arrives as
+three words, and what it gets back must be what follows the last colon.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable
+
+import typer
+
+from ethosu_sdk.errors import UsageError
+
+VARIABLE = "_ETHOSU_SDK_COMPLETE"
+_IN_BASH = "complete_bash"
+
+Completer = Callable[..., list[str]]
+
+
+def choices(metavar: str) -> Completer:
+    """The names that an option's `metavar` lists, such as ``float|int8``."""
+    return lambda: metavar.split("|")
+
+
+def targets() -> list[str]:
+    """For --target."""
+    from ethosu_sdk.commands import completion
+
+    return completion.targets()
+
+
+def system_configs(context: typer.Context) -> list[str]:
+    """For --system-config: those of --target."""
+    from ethosu_sdk.commands import completion
+
+    return completion.system_configs(context.params.get("target") or "")
+
+
+def memory_modes(context: typer.Context) -> list[str]:
+    """For --memory-mode: those of --target and --system-config."""
+    from ethosu_sdk.commands import completion
+
+    chosen = context.params
+    return completion.memory_modes(chosen.get("target") or "", chosen.get("system_config"))
+
+
+def boards() -> list[str]:
+    """For --board."""
+    from ethosu_sdk.commands import completion
+
+    return completion.boards()
+
+
+def models(incomplete: str) -> list[str]:
+    """For MODEL."""
+    from ethosu_sdk.commands import completion
+
+    return completion.models(incomplete)
+
+
+def programs(incomplete: str) -> list[str]:
+    """For MODEL.pte."""
+    from ethosu_sdk.commands import completion
+
+    return completion.programs(incomplete)
+
+
+def events(context: typer.Context, incomplete: str) -> list[str]:
+    """For --events: those of --target; of every NPU for a ready program, which has its own."""
+    from ethosu_sdk.commands import completion
+
+    ready = str(context.params.get("model") or "").endswith(".pte")
+    return completion.events("" if ready else context.params.get("target") or "", incomplete)
+
+
+def is_wanted() -> bool:
+    """Whether the shell asks for completions instead of running the command."""
+    return VARIABLE in os.environ
+
+
+def answer(complete: Callable[[], object]) -> None:
+    """Answer the shell by `complete`, which prints the completions of COMP_WORDS and ends the process."""
+    prefix = _rejoin() if os.environ[VARIABLE] == _IN_BASH else ""
+    text = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(text):
+            complete()
+    finally:
+        found = (line.removeprefix(prefix) for line in text.getvalue().splitlines(keepends=True))
+        sys.stdout.write("".join(found))
+
+
+def _rejoin() -> str:
+    """Put COMP_WORDS together again; what bash has of the word at the cursor that it does not want to get back."""
+    raw, number = os.environ.get("COMP_WORDS", ""), os.environ.get("COMP_CWORD", "")
+    words = raw.split("\n") if "\n" in raw else raw.split()
+    if not number.isdecimal():
+        raise UsageError(
+            f"{VARIABLE} is for the shell: COMP_WORDS and COMP_CWORD say where it is", "unset it"
+        )
+    cursor = int(number)
+    joined, place = _joined(words, cursor)
+    os.environ |= {"COMP_WORDS": "\n".join(joined), "COMP_CWORD": str(place)}
+    if place >= len(joined) or joined[place] == words[cursor]:
+        return ""
+    whole = joined[place]
+    return whole[: whole.rfind(":") + 1]
+
+
+def _joined(words: list[str], cursor: int) -> tuple[list[str], int]:
+    """`words` without the cuts at ``:`` and ``=``, and the place of the word `cursor` among them."""
+    found: list[str] = []
+    places: list[int] = []  # of each of `words`
+    for number, word in enumerate(words):
+        before = words[number - 1] if number else ""
+        if found and (_is_colons(word) or _is_colons(before) or before == "="):
+            found[-1] += word
+        elif word == "=" and before.startswith("--"):
+            found.append("")  # the option's value, which follows
+        else:
+            found.append(word)
+        places.append(len(found) - 1)
+    return found, places[cursor] if cursor < len(places) else len(found)
+
+
+def _is_colons(word: str) -> bool:
+    return bool(word) and not word.strip(":")

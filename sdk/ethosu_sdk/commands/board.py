@@ -1,0 +1,62 @@
+"""The board of a program and what runs it there: one rule for `build` and `run`, so that the two agree.
+
+What is asked for counts. Otherwise the simulator is the first that is installed here and has the program's NPU, and
+the board is the one that the NPU has in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ethosu_sdk import firmware_build, simulators
+from ethosu_sdk.firmware_build import choose_board
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A board, the simulator that runs its firmware (empty: none here), and why it is these."""
+
+    board: str
+    simulator: str
+    reason: str
+
+
+def for_build(npu: str | None, wish: str | None) -> Choice:
+    """The board to build for a program that uses `npu` (None: no NPU): `wish`, or the one that `run` takes.
+
+    Raises UsageError for a `wish` that is no board or has no such NPU.
+    """
+    if wish is not None:  # whatever can run it here: firmware is built for other machines too
+        chosen = choose_board(npu, wish)
+        return Choice(chosen.board, "", chosen.reason)
+    simulator, why = _installed(npu, None)
+    chosen = choose_board(npu, None, simulator or None)
+    return Choice(chosen.board, simulator, f"{chosen.reason} ({why})")
+
+
+def for_run(npu: str | None, wish: str | None, simulator: str) -> Choice:
+    """The board to run a program on that uses `npu` (None: no NPU), and the simulator that does it.
+
+    Raises UsageError for a `wish` that is no board, has no such NPU or is not in the simulator that was asked for.
+    """
+    why = f"{simulator} was asked for"
+    if simulator == AUTO:
+        installed, why = _installed(npu, wish)
+        simulator = installed or simulators.FIRMWARE_SIMULATORS[0]  # which says how to install it
+    chosen = choose_board(npu, wish, simulator)
+    return Choice(chosen.board, simulator, f"{chosen.reason} ({why})")
+
+
+def _installed(npu: str | None, wish: str | None) -> tuple[str, str]:
+    """The first installed simulator that has `npu`, on the board `wish` if given; empty without one. And why."""
+    missing: list[str] = []
+    for name in simulators.FIRMWARE_SIMULATORS:
+        if wish is not None and not firmware_build.board(wish).is_in(name, npu):
+            continue
+        if simulators.is_installed(name, npu or ""):
+            without = f", {' and '.join(missing)} is not" if missing else ""
+            return name, f"{name} is installed here{without}"
+        missing.append(name)
+    return "", f"no simulator is installed here: neither {' nor '.join(simulators.FIRMWARE_SIMULATORS)}"
