@@ -1,4 +1,4 @@
-"""How an architecture of the corpus becomes a model: seeded weights that look trained, inputs, calibration samples."""
+"""How an architecture becomes a model: seeded weights that look trained, inputs, calibration samples."""
 
 from __future__ import annotations
 
@@ -115,15 +115,6 @@ def unit_image(channels: int, side: int) -> Maker:
     return lambda seed, batch: (torch.sigmoid(normalised(seed, batch)[0]),)
 
 
-def noise(*shape: int) -> Maker:
-    """Normally distributed values; `shape` is without the batch."""
-
-    def make(seed: int, batch: int) -> tuple[Tensor, ...]:
-        return (torch.randn(batch, *shape, generator=torch.Generator().manual_seed(seed)),)
-
-    return make
-
-
 def signal(length: int, channels: int = 1) -> Maker:
     """A few sines and some noise on each channel: [batch, channels, length]."""
 
@@ -134,7 +125,9 @@ def signal(length: int, channels: int = 1) -> Maker:
         for _ in range(3):
             pitch = 1 + 20 * torch.rand(batch, channels, 1, generator=generator)
             phase = 6.28 * torch.rand(batch, channels, 1, generator=generator)
-            waves += torch.rand(batch, channels, 1, generator=generator) * torch.sin(6.28 * pitch * time + phase)
+            waves += torch.rand(batch, channels, 1, generator=generator) * torch.sin(
+                6.28 * pitch * time + phase
+            )
         return (waves + 0.05 * torch.randn(waves.shape, generator=generator),)
 
     return make

@@ -40,13 +40,6 @@ def squeezenet() -> tuple[nn.Module, Maker]:
 
 
 @architecture("torchvision", _TASK)
-def mnasnet() -> tuple[nn.Module, Maker]:
-    from torchvision.models import MNASNet
-
-    return MNASNet(0.35, num_classes=_CLASSES), image(3, 64)
-
-
-@architecture("torchvision", _TASK)
 def resnext() -> tuple[nn.Module, Maker]:
     from torchvision.models import resnet
 
@@ -56,31 +49,11 @@ def resnext() -> tuple[nn.Module, Maker]:
 
 
 @architecture("torchvision", _TASK)
-def vgg_bn() -> tuple[nn.Module, Maker]:
-    from torchvision.models import vgg
-
-    features = vgg.make_layers([16, "M", 32, "M", 64, 64, "M"], batch_norm=True)
-    network = vgg.VGG(features, num_classes=_CLASSES, init_weights=True)
-    network.avgpool = nn.AdaptiveAvgPool2d((2, 2))
-    network.classifier[0] = nn.Linear(64 * 4, 128)
-    network.classifier[3] = nn.Linear(128, 128)
-    network.classifier[6] = nn.Linear(128, _CLASSES)
-    return network, image(3, 64)
-
-
-@architecture("torchvision", _TASK)
 def densenet() -> tuple[nn.Module, Maker]:
     from torchvision.models import DenseNet
 
     network = DenseNet(12, (2, 3, 2), 24, bn_size=2, num_classes=_CLASSES)
     return network, image(3, 64)
-
-
-@architecture("torchvision", _TASK)
-def googlenet() -> tuple[nn.Module, Maker]:
-    from torchvision.models import GoogLeNet
-
-    return GoogLeNet(_CLASSES, aux_logits=False, init_weights=False), image(3, 64)
 
 
 @architecture("torchvision", _TASK)
@@ -98,7 +71,13 @@ def vision_transformer() -> tuple[nn.Module, Maker]:
     from torchvision.models import VisionTransformer
 
     network = VisionTransformer(
-        image_size=32, patch_size=8, num_layers=2, num_heads=4, hidden_dim=64, mlp_dim=128, num_classes=_CLASSES
+        image_size=32,
+        patch_size=8,
+        num_layers=2,
+        num_heads=4,
+        hidden_dim=64,
+        mlp_dim=128,
+        num_classes=_CLASSES,
     )
     return network, image(3, 32)
 
@@ -111,16 +90,6 @@ def swin_transformer() -> tuple[nn.Module, Maker]:
         [4, 4], 32, depths=[2, 2], num_heads=[2, 4], window_size=[4, 4], num_classes=_CLASSES
     )
     return network, image(3, 64)
-
-
-@architecture("torchvision", _TASK)
-def maxvit() -> tuple[nn.Module, Maker]:
-    from torchvision.models import MaxVit
-
-    network = MaxVit(
-        (32, 32), 16, 4, [16, 32], [1, 1], 16, 0.0, num_classes=_CLASSES
-    )
-    return network, image(3, 32)
 
 
 @architecture("efficientnet-pytorch", _TASK)
@@ -148,27 +117,5 @@ def compact_convolutional_transformer() -> tuple[nn.Module, Maker]:
     network = CCT(
         img_size=32, embedding_dim=64, n_conv_layers=2, num_layers=2, num_heads=4, mlp_ratio=2.0,
         num_classes=_CLASSES, positional_embedding="learnable",
-    )  # fmt: skip
-    return network, image(3, 32)
-
-
-@architecture("vit-pytorch", _TASK)
-def nested_transformer() -> tuple[nn.Module, Maker]:
-    from vit_pytorch.nest import NesT
-
-    network = NesT(
-        image_size=32, patch_size=4, dim=32, heads=2, num_hierarchies=2, block_repeats=(1, 1), num_classes=_CLASSES
-    )
-    return network, image(3, 32)
-
-
-@architecture("vit-pytorch", _TASK)
-def cross_vit() -> tuple[nn.Module, Maker]:
-    from vit_pytorch.cross_vit import CrossViT
-
-    network = CrossViT(
-        image_size=32, num_classes=_CLASSES, depth=1, sm_dim=32, lg_dim=48, sm_patch_size=8, lg_patch_size=16,
-        sm_enc_depth=1, lg_enc_depth=1, sm_enc_heads=2, lg_enc_heads=2, sm_enc_mlp_dim=64, lg_enc_mlp_dim=64,
-        sm_enc_dim_head=16, lg_enc_dim_head=16, cross_attn_depth=1, cross_attn_heads=2, cross_attn_dim_head=16,
     )  # fmt: skip
     return network, image(3, 32)

@@ -12,7 +12,9 @@ _SEGMENTATION, _DETECTION, _DEPTH = "segmentation", "object detection", "depth e
 _DECODER = (64, 48, 32, 16, 16)
 
 
-def _smp(kind: str, encoder: str = "timm-mobilenetv3_small_minimal_100", side: int = 64, **options: Any) -> tuple[nn.Module, Maker]:
+def _smp(
+    kind: str, encoder: str = "timm-mobilenetv3_small_minimal_100", side: int = 64, **options: Any
+) -> tuple[nn.Module, Maker]:
     import segmentation_models_pytorch
 
     network = getattr(segmentation_models_pytorch, kind)(encoder, encoder_weights=None, classes=4, **options)
@@ -47,11 +49,6 @@ def pspnet() -> tuple[nn.Module, Maker]:
 @architecture("segmentation-models-pytorch", _SEGMENTATION)
 def deeplab_v3_plus() -> tuple[nn.Module, Maker]:
     return _smp("DeepLabV3Plus", decoder_channels=32, decoder_atrous_rates=(2, 4, 6))
-
-
-@architecture("segmentation-models-pytorch", _SEGMENTATION)
-def manet() -> tuple[nn.Module, Maker]:
-    return _smp("MAnet", decoder_channels=_DECODER, decoder_pab_channels=16)
 
 
 @architecture("torchvision", _SEGMENTATION)
@@ -108,7 +105,9 @@ def seg_resnet_group_norm() -> tuple[nn.Module, Maker]:
 def unetr() -> tuple[nn.Module, Maker]:
     from monai.networks.nets import UNETR
 
-    network = UNETR(1, 3, 48, feature_size=8, hidden_size=48, mlp_dim=96, num_heads=4, spatial_dims=2, norm_name="batch")
+    network = UNETR(
+        1, 3, 48, feature_size=8, hidden_size=48, mlp_dim=96, num_heads=4, spatial_dims=2, norm_name="batch"
+    )
     return network, image(1, 48)
 
 
@@ -148,6 +147,9 @@ def retinanet() -> tuple[nn.Module, Maker]:
             body = resnet.ResNet(resnet.BasicBlock, [1, 1, 1, 1])
             self.pyramid = BackboneWithFPN(body, {"layer2": "0", "layer3": "1"}, [128, 256], 32)
             self.head = RetinaNetHead(32, 3, 4)
+            for layer in self.head.modules():  # its own start, for training, all but hides the input
+                if isinstance(layer, nn.Conv2d):
+                    nn.init.kaiming_normal_(layer.weight)
 
         def forward(self, picture: Any) -> Any:
             found = self.head(list(self.pyramid(picture).values()))
@@ -166,11 +168,6 @@ def _yolo(configuration: str) -> tuple[nn.Module, Maker]:
     head = network.model[-1]
     head.export, head.format = True, "executorch"
     return network, image(3, 64)
-
-
-@architecture("ultralytics", _DETECTION)
-def yolo_v5() -> tuple[nn.Module, Maker]:
-    return _yolo("yolov5n.yaml")
 
 
 @architecture("ultralytics", _DETECTION)
@@ -203,8 +200,8 @@ def dpt() -> tuple[nn.Module, Maker]:
     network = DPTForDepthEstimation(
         DPTConfig(
             hidden_size=48, num_hidden_layers=4, num_attention_heads=3, intermediate_size=96, image_size=64,
-            patch_size=16, backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[16, 24, 32, 48], fusion_hidden_size=16,
-            use_auxiliary_head=False,
+            patch_size=16, backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[16, 24, 32, 48],
+            fusion_hidden_size=16, use_auxiliary_head=False,
         )
     )  # fmt: skip
     return Returning(network, lambda found: found.predicted_depth), image(3, 64)

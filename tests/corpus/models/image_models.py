@@ -35,11 +35,6 @@ def res2net() -> tuple[nn.Module, Maker]:
 
 
 @architecture("timm", _TASK)
-def resnest() -> tuple[nn.Module, Maker]:
-    return _timm("resnest14d", channels=(16, 32, 64, 128))
-
-
-@architecture("timm", _TASK)
 def mobilenet_v4() -> tuple[nn.Module, Maker]:
     return _timm("mobilenetv4_conv_small_050")
 
@@ -49,29 +44,6 @@ def ghostnet() -> tuple[nn.Module, Maker]:
     from timm.models.ghostnet import GhostNet
 
     return GhostNet(_GHOSTNET_STAGES, num_classes=10, width=0.5), image(3, 64)
-
-
-@architecture("timm", _TASK)
-def lcnet() -> tuple[nn.Module, Maker]:
-    return _timm("lcnet_050")
-
-
-@architecture("timm", _TASK)
-def tinynet() -> tuple[nn.Module, Maker]:
-    return _timm("tinynet_e")
-
-
-@architecture("timm", _TASK)
-def efficientnet_lite() -> tuple[nn.Module, Maker]:
-    return _timm("efficientnet_lite0", drop_rate=0.0)
-
-
-@architecture("timm", _TASK)
-def mobileone() -> tuple[nn.Module, Maker]:
-    from timm.utils.model import reparameterize_model
-
-    network, inputs = _timm("test_byobnet")
-    return reparameterize_model(network), inputs
 
 
 @architecture("timm", _TASK)
@@ -90,16 +62,6 @@ def convnext() -> tuple[nn.Module, Maker]:
 
 
 @architecture("timm", _TASK)
-def inception_next() -> tuple[nn.Module, Maker]:
-    return _timm("inception_next_atto", depths=(1, 1, 2, 1), dims=(24, 32, 48, 64))
-
-
-@architecture("timm", _TASK)
-def edgenext() -> tuple[nn.Module, Maker]:
-    return _timm("edgenext_xx_small", depths=(1, 1, 2, 1), dims=(16, 32, 48, 64))
-
-
-@architecture("timm", _TASK)
 def mobilevit() -> tuple[nn.Module, Maker]:
     return _timm("mobilevit_xxs")
 
@@ -107,12 +69,6 @@ def mobilevit() -> tuple[nn.Module, Maker]:
 @architecture("timm", _TASK)
 def efficientvit() -> tuple[nn.Module, Maker]:
     return _timm("efficientvit_b0", depths=(1, 1, 1, 1), widths=(8, 16, 32, 64))
-
-
-@architecture("timm", _TASK)
-def efficientformer() -> tuple[nn.Module, Maker]:
-    options = {"depths": (1, 1, 1, 2), "embed_dims": (16, 32, 48, 64), "num_vit": 1}
-    return _timm("efficientformer_l1", 224, **options)
 
 
 @architecture("timm", _TASK)
@@ -124,26 +80,10 @@ def poolformer() -> tuple[nn.Module, Maker]:
 
 
 @architecture("timm", _TASK)
-def caformer() -> tuple[nn.Module, Maker]:
-    from timm.models.metaformer import Attention, MetaFormer, SepConv
-
-    mixers = [SepConv, SepConv, Attention, Attention]
-    return MetaFormer(depths=(1, 1, 1, 1), dims=(16, 32, 64, 96), token_mixers=mixers, num_classes=10), image(3, 64)
-
-
-@architecture("timm", _TASK)
 def mlp_mixer() -> tuple[nn.Module, Maker]:
     from timm.models.mlp_mixer import MlpMixer
 
     return MlpMixer(10, 32, patch_size=8, num_blocks=2, embed_dim=64), image(3, 32)
-
-
-@architecture("timm", _TASK)
-def gated_mlp() -> tuple[nn.Module, Maker]:
-    from timm.models.mlp_mixer import MlpMixer, SpatialGatingBlock
-
-    network = MlpMixer(10, 32, patch_size=8, num_blocks=2, embed_dim=64, mlp_ratio=4, block_layer=SpatialGatingBlock)
-    return network, image(3, 32)
 
 
 @architecture("timm", _TASK)
@@ -155,12 +95,9 @@ def convmixer() -> tuple[nn.Module, Maker]:
 
 @architecture("timm", _TASK)
 def deit() -> tuple[nn.Module, Maker]:
-    return _timm("deit_tiny_distilled_patch16_224", 32, img_size=32, patch_size=8, depth=2, embed_dim=48, num_heads=3)
-
-
-@architecture("timm", _TASK)
-def cait() -> tuple[nn.Module, Maker]:
-    return _timm("cait_xxs24_224", 32, img_size=32, patch_size=8, depth=2, embed_dim=48, num_heads=4)
+    return _timm(
+        "deit_tiny_distilled_patch16_224", 32, img_size=32, patch_size=8, depth=2, embed_dim=48, num_heads=3
+    )
 
 
 @architecture("timm", _TASK)
@@ -180,24 +117,8 @@ def pvt_v2() -> tuple[nn.Module, Maker]:
 
 
 @architecture("timm", _TASK)
-def coat() -> tuple[nn.Module, Maker]:
-    options = {"embed_dims": (32, 32, 64, 64), "serial_depths": (1, 1, 1, 1), "num_heads": 8}
-    return _timm("coat_lite_tiny", 64, img_size=64, **options)
-
-
-@architecture("timm", _TASK)
 def vovnet() -> tuple[nn.Module, Maker]:
     return _timm("ese_vovnet19b_slim_dw", 64)
-
-
-@architecture("timm", _TASK)
-def dla() -> tuple[nn.Module, Maker]:
-    return _timm("dla46_c", channels=(8, 16, 24, 32, 48, 64))
-
-
-@architecture("timm", _TASK)
-def nfnet() -> tuple[nn.Module, Maker]:
-    return _timm("test_nfnet")
 
 
 @architecture("timm", _TASK)

@@ -47,13 +47,6 @@ def plksr() -> tuple[nn.Module, Maker]:
 
 
 @architecture("spandrel", _SUPER_RESOLUTION)
-def mosr() -> tuple[nn.Module, Maker]:
-    from spandrel.architectures.MoSR import MoSR
-
-    return MoSR(upscale=2, n_block=2, dim=16), unit_image(3, 24)
-
-
-@architecture("spandrel", _SUPER_RESOLUTION)
 def swin_ir() -> tuple[nn.Module, Maker]:
     from spandrel.architectures.SwinIR import SwinIR
 

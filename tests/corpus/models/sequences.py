@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from tests.corpus.recipe import Maker, Returning, architecture, flat, image, last, noise, signal, tokens
+from tests.corpus.recipe import Maker, Returning, architecture, flat, image, last, signal, tokens
 
 _SPEECH, _KEYWORDS, _DENOISING = "speech recognition", "keyword spotting", "source separation"
 _FORECAST, _TEXT = "time series", "text"
@@ -52,7 +52,12 @@ def conv_tasnet() -> tuple[nn.Module, Maker]:
     from torchaudio.models import ConvTasNet
 
     network = ConvTasNet(
-        num_sources=2, enc_num_feats=32, msk_num_feats=16, msk_num_hidden_feats=32, msk_num_layers=3, msk_num_stacks=1
+        num_sources=2,
+        enc_num_feats=32,
+        msk_num_feats=16,
+        msk_num_hidden_feats=32,
+        msk_num_layers=3,
+        msk_num_stacks=1,
     )
     return network, signal(512)
 
@@ -133,7 +138,9 @@ def tcn_causal() -> tuple[nn.Module, Maker]:
 def tcn_skip() -> tuple[nn.Module, Maker]:
     from pytorch_tcn import TCN
 
-    network = TCN(4, [16, 16, 24], kernel_size=3, causal=False, use_norm="weight_norm", use_skip_connections=True)
+    network = TCN(
+        4, [16, 16, 24], kernel_size=3, causal=False, use_norm="weight_norm", use_skip_connections=True
+    )
     return network, signal(48, 4)
 
 
@@ -211,22 +218,21 @@ def bert() -> tuple[nn.Module, Maker]:
 
 @architecture("transformers", _TEXT)
 def distilbert() -> tuple[nn.Module, Maker]:
-    return _text("DistilBertForSequenceClassification", "DistilBertConfig", dim=48, n_layers=2, n_heads=3, hidden_dim=96)
-
-
-@architecture("transformers", _TEXT)
-def albert() -> tuple[nn.Module, Maker]:
-    return _text("AlbertForSequenceClassification", "AlbertConfig", embedding_size=24, **_BERT)
-
-
-@architecture("transformers", _TEXT)
-def squeezebert() -> tuple[nn.Module, Maker]:
-    return _text("SqueezeBertForSequenceClassification", "SqueezeBertConfig", embedding_size=48, **{**_BERT, "num_attention_heads": 4})
+    return _text(
+        "DistilBertForSequenceClassification",
+        "DistilBertConfig",
+        dim=48,
+        n_layers=2,
+        n_heads=3,
+        hidden_dim=96,
+    )
 
 
 @architecture("transformers", _TEXT)
 def gpt2() -> tuple[nn.Module, Maker]:
-    return _text("GPT2LMHeadModel", "GPT2Config", n_embd=48, n_layer=2, n_head=3, n_positions=16, use_cache=False)
+    return _text(
+        "GPT2LMHeadModel", "GPT2Config", n_embd=48, n_layer=2, n_head=3, n_positions=16, use_cache=False
+    )
 
 
 @architecture("transformers", _TEXT)
