@@ -188,6 +188,7 @@ def yolos() -> tuple[nn.Module, Maker]:
         YolosConfig(
             hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, image_size=[48, 48],
             patch_size=8, num_detection_tokens=6, use_mid_position_embeddings=False,
+            initializer_range=0.2,
         )
     )  # fmt: skip
     return Returning(network, lambda found: (found.logits, found.pred_boxes)), image(3, 48)
@@ -201,7 +202,7 @@ def dpt() -> tuple[nn.Module, Maker]:
         DPTConfig(
             hidden_size=48, num_hidden_layers=4, num_attention_heads=3, intermediate_size=96, image_size=64,
             patch_size=16, backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[16, 24, 32, 48],
-            fusion_hidden_size=16, use_auxiliary_head=False,
+            fusion_hidden_size=16, use_auxiliary_head=False, initializer_range=0.2,
         )
     )  # fmt: skip
     return Returning(network, lambda found: found.predicted_depth), image(3, 64)

@@ -11,14 +11,14 @@ _SUPER_RESOLUTION, _DENOISING = "super-resolution", "denoising"
 
 @architecture("spandrel", _SUPER_RESOLUTION)
 def srvgg_compact() -> tuple[nn.Module, Maker]:
-    from spandrel.architectures.Compact import SRVGGNetCompact
+    from spandrel.architectures.Compact.__arch.SRVGG import SRVGGNetCompact
 
     return SRVGGNetCompact(num_feat=16, num_conv=4, upscale=2), unit_image(3, 32)
 
 
 @architecture("spandrel", _SUPER_RESOLUTION)
 def esrgan() -> tuple[nn.Module, Maker]:
-    from spandrel.architectures.ESRGAN import RRDBNet
+    from spandrel.architectures.ESRGAN.__arch.RRDB import RRDBNet
 
     return RRDBNet(num_filters=16, num_blocks=1, scale=2), unit_image(3, 24)
 
@@ -32,11 +32,10 @@ def rcan() -> tuple[nn.Module, Maker]:
 
 
 @architecture("spandrel", _SUPER_RESOLUTION)
-def span() -> tuple[nn.Module, Maker]:
-    from spandrel.architectures.SPAN import SPAN
+def safmn() -> tuple[nn.Module, Maker]:
+    from spandrel.architectures.SAFMN import SAFMN
 
-    network = SPAN(num_in_ch=3, num_out_ch=3, feature_channels=16, upscale=2, norm=False)
-    return network, unit_image(3, 24)
+    return SAFMN(dim=16, n_blocks=2, upscaling_factor=2), unit_image(3, 32)
 
 
 @architecture("spandrel", _SUPER_RESOLUTION)
