@@ -12,19 +12,13 @@ _FORECAST, _TEXT = "time series", "text"
 
 
 @architecture("torchaudio", _SPEECH)
-def wav2letter() -> tuple[nn.Module, Maker]:
-    from torchaudio.models import Wav2Letter
+def deep_speech() -> tuple[nn.Module, Maker]:
+    from torchaudio.models import DeepSpeech
 
-    network = Wav2Letter(num_classes=12, input_type="mfcc", num_features=13)
-    return network, signal(64, 13)
-
-
-@architecture("torchaudio", _SPEECH)
-def deep_speech_layers() -> tuple[nn.Module, Maker]:
-    from torchaudio.models.deepspeech import FullyConnected
-
-    layers = nn.Sequential(FullyConnected(40, 64, 0.0), FullyConnected(64, 64, 0.0), nn.Linear(64, 12))
-    return layers, last(signal(32, 40))
+    frames = last(signal(8, 20))
+    return DeepSpeech(n_feature=20, n_hidden=32, n_class=12), lambda seed, batch: (
+        frames(seed, batch)[0][:, None],
+    )
 
 
 @architecture("torchaudio", _SPEECH)
@@ -99,7 +93,7 @@ def whisper_encoder() -> tuple[nn.Module, Maker]:
     network = WhisperEncoder(
         WhisperConfig(
             num_mel_bins=40, d_model=48, encoder_layers=2, encoder_attention_heads=3, encoder_ffn_dim=96,
-            max_source_positions=32, decoder_layers=1, vocab_size=64, pad_token_id=0,
+            max_source_positions=32, init_std=0.1, decoder_layers=1, vocab_size=64, pad_token_id=0,
         )
     )  # fmt: skip
     return Returning(network, lambda found: found.last_hidden_state), signal(64, 40)
@@ -113,6 +107,7 @@ def audio_spectrogram_transformer() -> tuple[nn.Module, Maker]:
         ASTConfig(
             hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=96, patch_size=8,
             frequency_stride=8, time_stride=8, max_length=48, num_mel_bins=40, num_labels=12,
+            initializer_range=0.1,
         )
     )  # fmt: skip
     return Returning(network, lambda found: found.logits), last(signal(48, 40))
@@ -152,6 +147,9 @@ def nbeats() -> tuple[nn.Module, Maker]:
         stack_types=("generic", "trend", "seasonality"), nb_blocks_per_stack=1, forecast_length=8,
         backcast_length=32, thetas_dim=(8, 4, 8), hidden_layer_units=48,
     )  # fmt: skip
+    # Its blocks hide in lists, and the list of their parameters hides nn.Module.parameters.
+    del network._modules["parameters"]
+    network.blocks = nn.ModuleList(block for stack in network.stacks for block in stack)
     return network, flat(signal(32))
 
 
@@ -225,6 +223,7 @@ def distilbert() -> tuple[nn.Module, Maker]:
         n_layers=2,
         n_heads=3,
         hidden_dim=96,
+        initializer_range=0.1,
     )
 
 
