@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -16,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk import pte
-from ethosu_sdk.aot import STAGES, CompileOutput, CompileRequest, compile_model, zoo
+from ethosu_sdk.aot import STAGES, CompileOutput, CompileRequest, acceleration, compile_model, zoo
 from ethosu_sdk.errors import BuildError, InputError, UsageError
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
@@ -173,19 +174,25 @@ def debug_tables(path: Path) -> dict[str | None, list[dict[str, str]]]:
     ("model", "target", "quantize"),
     [("zoo:digits_cnn", "ethos-u55-128", "int8"), (None, "ethos-u85-256", "int16")],
 )
-def test_same_bytes_from_two_processes_and_nothing_printed(
+def test_same_bytes_from_two_processes_one_without_the_short_cuts_and_nothing_printed(
     two_inputs: Path, tmp_path: Path, model: str | None, target: str, quantize: str
 ) -> None:
     folders = [tmp_path / "one", tmp_path / "another folder" / "below"]
 
     def compile_in(number: int) -> subprocess.CompletedProcess[str]:
         arguments = (str(folders[number]), model or str(two_inputs), target, quantize)
-        return in_child(COMPILE, *arguments, PYTHONHASHSEED=str(number + 1))
+        switch = {acceleration.SWITCH: str(number)}
+        return in_child(COMPILE, *arguments, PYTHONHASHSEED=str(number + 1), **switch)
 
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(compile_in, range(len(folders))))
     for result in results:
-        assert result.stdout == "".join(f"stage {name}\n" for name in STAGES if name != "evaluate")
+        stages, details = [], []
+        for line in result.stdout.splitlines():
+            (details if ": " in line else stages).append(line)
+        assert stages == [f"stage {name}" for name in STAGES if name != "evaluate"]
+        assert details[-1] == "stage lower: delegate 1, Vela"
+        assert all(re.fullmatch(r"stage lower: delegate 1, pass \d+ of \d+", line) for line in details[:-1])
         assert result.stderr == ""
     first, second = (
         {

@@ -1,7 +1,7 @@
 """torch.fx modules that write their Python code when somebody asks for it, not each time their graph changes.
 
-ExecuTorch 1.5.1 runs some 150 passes over a graph. After each one torch generates and compiles the source of a `forward`
-that nobody calls: the next pass reads the graph. Here the graph's owner only notes that its code is out of date.
+ExecuTorch 1.5.1 runs some 150 passes over a graph. After each one torch generates and compiles the source of a
+`forward` that nobody calls: the next pass reads the graph. Here the module only notes that its code is out of date.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from ethosu_sdk.aot import (
     model_loading,
     program_facts,
     rounding,
+    substeps,
     tensors,
     vela_capture,
     vela_config,
@@ -98,7 +99,11 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
     config = None if request.vela_config is None else vela_config.read(request.vela_config)
-    with acceleration.accelerated(), vela_capture.captured(config) as captures:
+    with (
+        acceleration.accelerated(),
+        vela_capture.captured(config) as captures,
+        substeps.told(progress),
+    ):
         lowered = _lower(request, plan, config, clock)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent)
     with clock.stage("write"), artefacts.published(request.out_dir) as folder:

@@ -1,8 +1,8 @@
 """Passes that interpret a graph again with less work for each node.
 
-Most of ExecuTorch's passes make a new graph by running the old one with fake tensors, and nearly all of its nodes come out
-as they went in. What was computed for a node by the same operator on the very same values is taken again, and the
-ways that lead there are shortened; the graphs are the same.
+Most of ExecuTorch's passes make a new graph by running the old one with fake tensors, and nearly all of its nodes
+come out as they went in. What was computed for a node by the same operator on the very same values is taken again,
+and the ways that lead there are shortened; the graphs are the same.
 """
 
 from __future__ import annotations
@@ -59,11 +59,18 @@ class _Computed:
         return found[1] if found is not None and found[0] == key else None
 
     def add(self, value: Any, result: Any, key: tuple[Any, ...], tensors: list[Any]) -> None:
-        """Note that the call `key` made the node's `value` from `result`. Keeps all of them, so that their identities stay
-        theirs."""
+        """Note that the call `key` made the node's `value` from `result`. Keeps all of them: an identity ends with
+        its object."""
         leaves = result if isinstance(result, (tuple, list)) else (result,)
         if all(self._is_plain(leaf) for leaf in leaves):
             self._calls[id(value)] = (key, result, value, tensors)
+
+    def keep(self, made: Any, before: Any) -> None:
+        """Let a node that was `made` anew have its value from `before`, when they differ in nothing but identity:
+        what follows it then finds the values it knows."""
+        after = made.data
+        if self._is_plain(after) and self._is_plain(before) and _facts(after) == _facts(before):
+            made.data = made.node.meta["val"] = before
 
     def _is_plain(self, value: Any) -> bool:
         return type(value) is self._fake and value.constant is None and not value._has_symbolic_sizes_strides
@@ -71,7 +78,7 @@ class _Computed:
     def _is_pure(self, target: Any) -> bool:
         known = self._pure.get(target) if isinstance(target, self._operators) else False
         if known is None:
-            operator = getattr(target, "_op", target)
+            operator = target._op if isinstance(target, self._operators[1]) else target
             schema = getattr(operator, "_schema", None)
             known = (
                 schema is not None
@@ -101,6 +108,21 @@ class _Computed:
             parts += (kind, *value)
             return all(self._collect(item, parts, tensors) for item in value.values())
         return False
+
+
+def _facts(tensor: Any) -> tuple[Any, ...]:
+    """All that a fake tensor without symbols tells of itself."""
+    return (
+        tensor.fake_mode,
+        tensor.dtype,
+        tensor.device,
+        tensor.layout,
+        tensor.shape,
+        tensor.stride(),
+        tensor.storage_offset(),
+        tensor.requires_grad,
+        tensor._is_view(),
+    )
 
 
 _PLAIN: set[type] = set()
@@ -137,6 +159,8 @@ def remembered() -> Iterator[None]:
             made = original(self, kind, target, args, kwargs, meta)
         finally:
             self.interpreter = interpreter
+        if known is None:
+            computed.keep(made, meta.data.get("val"))
         computed.add(made.node.meta["val"], made.data, *call)
         return made
 

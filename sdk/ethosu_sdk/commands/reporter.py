@@ -8,10 +8,44 @@ import time
 from collections.abc import Callable, Iterator
 
 from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.text import Text
 
 from ethosu_sdk import records
 from ethosu_sdk.commands import console
 from ethosu_sdk.records import Record
+
+NOTED_FROM_S = 3.0  # a step that took longer gets a line of its own
+
+
+class _Steps:
+    """A stage and the step it is at, as a spinner shows them: with the seconds that go by.
+
+    `note` is called with each step that took NOTED_FROM_S or longer, when it is over.
+    """
+
+    def __init__(self, text: str, note: Callable[[str], None]) -> None:
+        self._text, self._note = Text.from_markup(text).plain, note
+        self._step = self._detail = ""
+        self._start = time.monotonic()
+
+    def at(self, step: str) -> None:
+        """Go to the step ``NAME``, or to a part of it, ``NAME: DETAIL``."""
+        name, _, self._detail = step.partition(": ")
+        if name != self._step:
+            self.end()
+            self._step, self._start = name, time.monotonic()
+
+    def end(self) -> None:
+        """End the last step."""
+        seconds = time.monotonic() - self._start
+        if self._step and seconds >= NOTED_FROM_S:
+            self._note(f"  {escape(self._step)} [dim]({seconds:.1f} s)[/dim]")
+        self._step = ""
+
+    def __rich__(self) -> Text:
+        where = ": ".join(part for part in (self._text, self._step, self._detail) if part)
+        return Text(f"{where} … {int(time.monotonic() - self._start)} s")
 
 
 class Reporter:
@@ -35,16 +69,20 @@ class Reporter:
 
     @contextlib.contextmanager
     def stage(self, text: str) -> Iterator[Callable[[str], None]]:
-        """Show that `text` is going on (a spinner on a terminal) and, when done, how long it took.
+        """Show that `text` is going on (a spinner with the seconds, on a terminal) and, when done, how long it took.
 
-        The block gets a function that takes the name of the step it is at.
+        The block gets a function that takes the name of the step it is at, as ``NAME`` or ``NAME: DETAIL``; a step
+        that took long gets a line of its own.
         """
         start = time.monotonic()
+        steps = _Steps(text, self.note)
         if self._err.is_terminal and not self.quiet:
-            with self._err.status(f"{text} …") as status:
-                yield lambda step: status.update(f"{text}: {step} …")
+            with self._err.status(steps):
+                yield steps.at
+                steps.end()
         else:
-            yield lambda step: None
+            yield steps.at
+            steps.end()
         self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
 
     def note(self, text: str) -> None:

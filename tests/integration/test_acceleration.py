@@ -1,0 +1,138 @@
+"""Short cuts while a program is lowered: graphs, values and code are those that torch and ExecuTorch make without.
+
+That whole compilations give the same bytes is tested in test_compile.
+"""
+
+import copy
+import inspect
+import operator
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ethosu_sdk.aot import acceleration, lazy_code, replay
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # what executorch warns of
+
+
+def plus_two(x: Any) -> Any:
+    return x + 2
+
+
+@pytest.fixture
+def module() -> Iterator[Any]:
+    """A graph module whose code is not yet written: x + 1, made from x + 2."""
+    import torch
+
+    with lazy_code.written_on_demand():
+        traced = torch.fx.symbolic_trace(plus_two)
+        (node,) = traced.graph.find_nodes(op="call_function", target=operator.add)
+        node.args = (node.args[0], 1)
+        traced.recompile()
+        assert "_code" not in vars(traced)
+        yield traced
+
+
+def test_code_is_written_when_the_module_is_called(module: Any) -> None:
+    assert module(3) == 4
+    assert module(3) == 4
+    assert "x + 1" in vars(module)["_code"]
+
+
+def test_code_signature_copies_and_pickles_are_up_to_date(module: Any) -> None:
+    assert "x + 1" in copy.deepcopy(module).code
+    assert list(inspect.signature(type(module).forward).parameters) == ["self", "x"]
+    (node,) = module.graph.find_nodes(op="call_function", target=operator.add)
+    node.args = (node.args[0], 5)
+    assert module.recompile().src == module.code
+    assert "x + 5" in str(module)
+    node.args = (node.args[0], 6)
+    module.recompile()
+    assert pickle.loads(pickle.dumps(module))(1) == 7
+
+
+def test_after_the_block_code_is_written_at_once() -> None:
+    import torch
+
+    with lazy_code.written_on_demand():
+        inside = torch.fx.symbolic_trace(plus_two)
+    assert "x + 2" in vars(torch.fx.symbolic_trace(plus_two))["_code"]
+    assert "_code" not in vars(inside)
+    assert inside(1) == 3
+
+
+def test_the_environment_switches_all_of_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch.fx import GraphModule
+
+    recompile = GraphModule.recompile
+    with acceleration.accelerated():
+        assert GraphModule.recompile is not recompile
+    monkeypatch.setenv(acceleration.SWITCH, "0")
+    with acceleration.accelerated():
+        assert GraphModule.recompile is recompile
+
+
+def _lowered(first: int, second: int) -> list[tuple[str, tuple[Any, ...], tuple[int, ...]]]:
+    """Name, arguments and shape of each node after two passes that change the shape of a view."""
+    import torch
+    from executorch.exir.pass_base import ExportPass
+
+    class Reshape(ExportPass):
+        def __init__(self, rows: int) -> None:
+            super().__init__()
+            self.rows = rows
+
+        def call_operator(self, op: Any, args: Any, kwargs: Any, meta: Any) -> Any:
+            if op is torch.ops.aten.view.default:
+                args = (args[0], [self.rows, 24 // self.rows])
+            return super().call_operator(op, args, kwargs, meta)
+
+    class Views(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.relu((x + 1).view(6, 4) * 2)
+
+    graph = torch.export.export(Views(), (torch.ones(4, 6),)).graph_module
+    for rows in (first, first, second):
+        graph = Reshape(rows)(graph).graph_module
+    return [
+        (n.name, tuple(map(str, n.args)), tuple(n.meta["val"].shape))
+        for n in graph.graph.nodes
+        if n.op != "output"
+    ]
+
+
+@pytest.mark.parametrize(("first", "second"), [(4, 4), (3, 8), (4, 2)])
+def test_passes_make_the_same_graphs(first: int, second: int) -> None:
+    plain = _lowered(first, second)
+    with replay.short_cuts(), replay.remembered():
+        assert _lowered(first, second) == plain
+    assert plain[-1][2] == (second, 24 // second)
+
+
+def test_a_value_is_known_for_the_same_call_alone() -> None:
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode() as mode:
+        x, y, result = torch.ones(2, 3), torch.ones(2, 3), torch.ones(2, 3)
+    add, random = torch.ops.aten.add.Tensor, torch.ops.aten.rand_like.default
+    computed = replay._Computed()
+    call = computed.call(add, (x, 1), {"alpha": 2}, mode)
+    assert call is not None
+    computed.add(result, result, *call)
+
+    def known(*args: Any, target: Any = add, **kwargs: Any) -> Any:
+        again = computed.call(target, args, kwargs, mode)
+        return None if again is None else computed.result(result, again[0])
+
+    assert known(x, 1, alpha=2) is result
+    for other in ((y, 1), (x, 1.0), (x, True), (x, 2), (x, y)):
+        assert known(*other, alpha=2) is None
+    assert known(x, 1) is None
+    assert known(x, 1, alpha=3) is None
+    assert known(x, 1, target=torch.ops.aten.sub.Tensor, alpha=2) is None
+    assert computed.call(random, (x,), {}, mode) is None
+    assert computed.call(torch.ops.aten.add_.Tensor, (x, 1), {}, mode) is None
+    assert computed.call(add, (torch.ones(2), 1), {}, mode) is None
