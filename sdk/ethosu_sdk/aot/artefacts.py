@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.aot import debug_database, program_facts, tosa_operators
+from ethosu_sdk.aot import debug_database, delegate_outputs, program_facts, tosa_operators
 from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.aot.vela_capture import VelaCapture
@@ -53,7 +53,7 @@ def write_delegates(
     """Write each delegate's artefacts and return the facts in the program's order.
 
     Vela may see the delegates in another order than the program has them, so they are joined by the SHA-256
-    of the payload. BuildError when a delegate has no Vela run.
+    of the payload. BuildError when a delegate has no Vela run, or not all outputs of its graph.
     """
     by_digest = {capture.payload_sha256: capture for capture in captures}
     facts = []
@@ -61,6 +61,7 @@ def write_delegates(
         capture = by_digest.get(hashlib.sha256(payload).hexdigest())
         if capture is None:
             raise BuildError(f"delegate {index} of the program is none that Vela compiled in this run")
+        delegate_outputs.check(index, payload, capture, finder)
         facts.append(_write_one(folder, index, capture, finder))
     return tuple(facts)
 

@@ -1,8 +1,8 @@
 """ReLUs that ExecuTorch would drop while it lowers a quantised program.
 
-The Arm backend of ExecuTorch 1.5.1 removes a ReLU or hardtanh(0, …) behind a convolution or linear layer and notes the
-lower bound as `quant_min` of the quantisation that follows. No later pass reads that note: the RESCALE that ends
-the layer saturates at the limits of its integer type. So the removal is right only where zero is stored as the
+The Arm backend of ExecuTorch 1.5.1 removes a ReLU or hardtanh(0, …) behind a convolution or linear layer and notes
+the lower bound as `quant_min` of the quantisation that follows. No later pass reads that note: the RESCALE that
+ends the layer saturates at the limits of its integer type. So the removal is right only where zero is stored as the
 smallest integer. It is not when the activation shares its quantisation with a tensor that goes below zero, such as
 the other input of a concatenation: then negative values come through.
 
@@ -13,29 +13,11 @@ is what the quantised model computes.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from copy import copy, deepcopy
+from copy import copy
 from typing import Any
 
 
-@contextlib.contextmanager
-def kept_activations() -> Iterator[None]:
-    """While the block runs, programs that are lowered for Ethos-U in this process keep the ReLUs that count."""
-    from executorch.backends.arm._passes import arm_pass_manager
-    from executorch.backends.arm._passes.fuse_quantized_activation_pass import FuseQuantizedActivationPass
-
-    registered = arm_pass_manager._registered_pass_insertions
-    before = {kind: deepcopy(insertions) for kind, insertions in registered.items()}
-    arm_pass_manager.register_pass_insertions_before(FuseQuantizedActivationPass, [_separating_pass()])
-    try:
-        yield
-    finally:
-        registered.clear()
-        registered.update(before)
-
-
-def _separating_pass() -> Any:
+def separating_pass() -> Any:
     """The pass, as an object; its class is made here because its base is expensive to import."""
     from executorch.exir.pass_base import ExportPass, PassResult
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ethosu_sdk.aot.kept_activations import kept_activations
+from ethosu_sdk.aot.lowering_repairs import repaired
 from ethosu_sdk.aot.model_loading import as_inputs, first_line
 from ethosu_sdk.errors import BuildError, InputError, SdkError, UsageError
 from ethosu_sdk.targets import Target
@@ -172,7 +172,7 @@ def lower(program: Any, spec: Any | None) -> Any:
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
     partitioners = [] if spec is None else [EthosUPartitioner(spec)]
-    with kept_activations():
+    with repaired():
         return _guarded(
             "lowering to Ethos-U failed",
             lambda: to_edge_transform_and_lower(

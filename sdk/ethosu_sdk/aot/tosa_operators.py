@@ -1,10 +1,22 @@
-"""The operators of a TOSA flatbuffer, in the file's order."""
+"""The operators and outputs of a TOSA flatbuffer, in the file's order."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from ethosu_sdk.errors import BuildError
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class TosaTensor:
+    """One tensor of the graph."""
+
+    name: str
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -18,11 +30,11 @@ class TosaOperator:
 
 def read(data: bytes) -> tuple[TosaOperator, ...]:
     """All operators of the graph's first block. BuildError when `data` is no TOSA graph."""
-    from tosa import Op, TosaGraph
+    from tosa import Op
 
     names = {value: name for name, value in vars(Op.Op).items() if not name.startswith("_")}
-    try:
-        block = TosaGraph.TosaGraph.GetRootAs(data).Regions(0).Blocks(0)
+
+    def operators(block: Any) -> tuple[TosaOperator, ...]:
         rows = [block.Operators(index) for index in range(block.OperatorsLength())]
         return tuple(
             TosaOperator(
@@ -32,5 +44,26 @@ def read(data: bytes) -> tuple[TosaOperator, ...]:
             )
             for index, row in enumerate(rows)
         )
+
+    return _of_first_block(data, operators)
+
+
+def outputs(data: bytes) -> tuple[TosaTensor, ...]:
+    """What the graph returns. BuildError when `data` is no TOSA graph."""
+
+    def tensors(block: Any) -> tuple[TosaTensor, ...]:
+        rows = (block.Tensors(index) for index in range(block.TensorsLength()))
+        shapes = {row.Name(): tuple(row.Shape(i) for i in range(row.ShapeLength())) for row in rows}
+        names = (block.Outputs(index) for index in range(block.OutputsLength()))
+        return tuple(TosaTensor(name.decode(), shapes[name]) for name in names)
+
+    return _of_first_block(data, tensors)
+
+
+def _of_first_block(data: bytes, reader: Callable[[Any], _Result]) -> _Result:
+    from tosa import TosaGraph
+
+    try:
+        return reader(TosaGraph.TosaGraph.GetRootAs(data).Regions(0).Blocks(0))
     except Exception as error:  # the reader is generated code: damage shows as any of many exceptions
         raise BuildError(f"the TOSA graph cannot be read: {type(error).__name__}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import schema
 from ethosu_sdk.pte.flatbuffer import Table
 from ethosu_sdk.pte.model import (
@@ -155,6 +156,7 @@ def _check_arguments(table: Table, call: DelegateCall, vela: VelaBlocks, values:
     """An Ethos-U delegate is called with as many tensors as its payload lists, of the same sizes."""
     slots = (*vela.inputs, *vela.outputs)
     if len(call.args) != len(slots):
+        _check_lost_outputs(table, call, vela, values)
         raise table.error(f"has {len(call.args)} values, the delegate takes {len(slots)}", field="args")
     for position, (index, slot) in enumerate(zip(call.args, slots, strict=True)):
         value = values[index]
@@ -163,6 +165,25 @@ def _check_arguments(table: Table, call: DelegateCall, vela: VelaBlocks, values:
             raise table.error(
                 f"gives {found} where the delegate has {slot.nbytes} bytes", field=f"args[{position}]"
             )
+
+
+def _check_lost_outputs(table: Table, call: DelegateCall, vela: VelaBlocks, values: Sequence[Value]) -> None:
+    """InputError when the payload fits the call but for outputs that it lacks: the compiler's fault, not damage."""
+    found = [
+        value.nbytes if isinstance(value, Tensor) else None for value in map(values.__getitem__, call.args)
+    ]
+    inputs, outputs = found[: len(vela.inputs)], found[len(vela.inputs) :]
+    left = iter(outputs)
+    in_order = all(slot.nbytes in left for slot in vela.outputs)
+    if None in found or inputs != [slot.nbytes for slot in vela.inputs] or not in_order:
+        return
+    if len(outputs) > len(vela.outputs):
+        raise InputError(
+            f"delegate {call.delegate_index} of the program has {len(outputs)} outputs, the commands that Vela made "
+            f"for it write {len(vela.outputs)} ({table.where}): the file is whole, but the compiler lost the rest, a "
+            "known fault of Vela with tensors that a delegate both returns and uses itself",
+            "compile the model again with `ethosu-sdk compile`, which avoids that; other ways repeat it",
+        )
 
 
 def _move_call(table: Table, counts: _Counts) -> MoveCall:

@@ -1,0 +1,50 @@
+"""Whether Vela gave a delegate all outputs that its TOSA graph has.
+
+Vela 5.1.0 can lose one without a word (:mod:`ethosu_sdk.aot.kept_outputs` avoids the known way), and ExecuTorch packs
+what it is given: the program would read memory that the NPU never writes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+
+from ethosu_sdk import vela_blocks
+from ethosu_sdk.aot import tosa_operators
+from ethosu_sdk.aot.api import SourceLine
+from ethosu_sdk.aot.source_lines import SourceFinder
+from ethosu_sdk.aot.vela_capture import VelaCapture
+from ethosu_sdk.errors import BuildError
+
+_HINT = (
+    "let the model return the tensor in another form, such as multiplied by 1.0, or keep the operator on the CPU; "
+    "--no-delegate leaves all on the CPU"
+)
+
+
+def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder) -> None:
+    """BuildError that names the lost tensors' places in the model when `payload` lacks outputs of its graph."""
+    wanted = tosa_operators.outputs(capture.tosa)
+    sizes = [slot.nbytes // slot.element_bytes for slot in vela_blocks.parse(payload).outputs]
+    if [prod(tensor.shape) for tensor in wanted] == sizes:
+        return
+    lost = Counter(prod(tensor.shape) for tensor in wanted) - Counter(sizes)
+    suspects = [tensor for tensor in wanted if prod(tensor.shape) in lost] or wanted
+    places = "; ".join(
+        f"{list(tensor.shape)} {_place(finder.find(capture.nodes.get(tensor.name, {})))}"
+        for tensor in suspects
+    )
+    raise BuildError(
+        f"Vela compiled delegate {index} with {len(sizes)} of its {len(wanted)} outputs: a tensor is lost that is "
+        f"both returned by the delegate and used inside of it. It is {'one of ' * (len(suspects) > 1)}{places}",
+        _HINT,
+    )
+
+
+def _place(source: SourceLine | None) -> str:
+    """Words for where a tensor is made."""
+    if source is None:
+        return "of an unknown place in the model"
+    module = f" in {source.module_type} '{source.module}'" if source.module else ""
+    line = f" of {source.file}:{source.line}" if source.file is not None else ""
+    return f"made{line}{module}"

@@ -1,0 +1,93 @@
+"""Small networks of the kinds that ExecuTorch 1.5.1 and Vela 5.1.0 get wrong unless something is done about it.
+
+Each has random weights and inputs in which neighbours are alike. The names are for ``compile FILE.py:NAME``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+_SIZE = 16
+_CALIBRATION_SAMPLES = 6
+
+
+def _inputs(seed: int) -> tuple[torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    coarse = torch.randn(1, 3, 4, 4, generator=generator)
+    return (nn.functional.interpolate(coarse, size=_SIZE, mode="bilinear", align_corners=False),)
+
+
+example_inputs = _inputs(0)
+calibration = [_inputs(seed) for seed in range(1, _CALIBRATION_SAMPLES + 1)]
+
+
+class Sharing(nn.Module):
+    """Activations that share their quantisation with tensors below zero, joined in several ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.raw, self.plain, self.deep = (nn.Conv2d(3, 4, 3, padding=1) for _ in range(3))
+        self.grouped = nn.Conv2d(4, 4, 3, padding=1, groups=2)
+        self.up = nn.ConvTranspose2d(4, 4, 2, 2)
+        self.line, self.level = nn.Linear(_SIZE, 6), nn.Linear(_SIZE, 6)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """A concatenation behind a convolution; one behind grouped and transposed convolutions; a stack of linear
+        layers. A ReLU6 has an upper bound as well."""
+        raw = self.raw(x)
+        first = torch.cat([raw, torch.relu(self.plain(x))], 1)
+        half = nn.functional.max_pool2d(raw, 2)
+        grown = nn.functional.relu6(self.up(half))
+        second = torch.cat([torch.relu(self.grouped(raw)), self.deep(x), grown], 1)
+        row = x[:, 0, 0]
+        return first, second, torch.stack([self.line(row), torch.relu(self.level(row))], 1)
+
+
+class Segmentation(nn.Module):
+    """An encoder whose features are used at once, later and around resizing that U55 leaves to the CPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.down = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 12, 3, 2, 1)
+        self.dilated = nn.Conv2d(12, 8, 3, padding=2, dilation=2)
+        self.pooled = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(12, 8, 1), nn.ReLU())
+        self.join, self.up = nn.Conv2d(16, 8, 1), nn.ConvTranspose2d(8, 8, 2, 2)
+        self.head = nn.Conv2d(16, 3, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores for each pixel."""
+        skip = torch.relu(self.stem(x))
+        deep = nn.functional.relu6(self.down(skip))
+        pooled = nn.functional.interpolate(
+            self.pooled(deep), size=deep.shape[2:], mode="bilinear", align_corners=False
+        )
+        joined = torch.relu(self.join(torch.cat([self.dilated(deep), pooled], 1)))
+        return self.head(torch.cat([self.up(joined), skip], 1))
+
+
+class Taps(nn.Module):
+    """A backbone that returns its feature maps, which its next stages use as well, and what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(old, new, 3, 2, 1), nn.ReLU()) for old, new in ((3, 6), (6, 8), (8, 12))
+        )
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """One map for each stage; the second also in another order of axes; the input."""
+        maps = []
+        for stage in self.stages:
+            maps.append(stage(maps[-1] if maps else x))
+        return *maps, maps[1].permute(0, 2, 3, 1).clone(), x.clone()
+
+
+def _made(kind: type[nn.Module]) -> Any:
+    torch.manual_seed(3)
+    return kind().eval()
+
+
+sharing, segmentation, taps = _made(Sharing), _made(Segmentation), _made(Taps)

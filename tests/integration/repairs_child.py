@@ -1,0 +1,59 @@
+"""Compiles the networks of repaired_models.py, all in one process: torch is imported once.
+
+Usage: repairs_child.py FOLDER. Each network's folder gets ``facts.json``: the facts of the compilation, or how it
+failed. What is compiled `untouched` gets none of the repairs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk import records
+from ethosu_sdk.aot import CompileRequest, lowering, pipeline
+from ethosu_sdk.errors import BuildError
+from ethosu_sdk.targets import parse_target
+
+MODELS = Path(__file__).with_name("repaired_models.py")
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One network for one target."""
+
+    model: str
+    target: str
+    untouched: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"{self.model}-{self.target}" + "-untouched" * self.untouched
+
+
+REPAIRED = tuple(
+    Compilation(model, target)
+    for model in ("sharing", "segmentation", "taps")
+    for target in ("ethos-u55-128", "ethos-u85-256")
+)
+UNTOUCHED = (Compilation("sharing", "ethos-u55-128", True), Compilation("taps", "ethos-u85-256", True))
+
+
+def main() -> None:
+    """Compile everything below the folder of the command line."""
+    repaired = lowering.repaired
+    for case in (*REPAIRED, *UNTOUCHED):
+        folder = records.make_directory(Path(sys.argv[1]) / case.name)
+        lowering.repaired = contextlib.nullcontext if case.untouched else repaired
+        request = CompileRequest(f"{MODELS}:{case.model}", parse_target(case.target), folder)
+        try:
+            facts = pipeline.run(request, lambda stage: None).to_json()
+        except BuildError as error:
+            facts = {"message": error.message, "hint": error.hint}
+        records.write_json(folder / "facts.json", facts)
+
+
+if __name__ == "__main__":
+    main()
