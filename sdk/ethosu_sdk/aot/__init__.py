@@ -17,13 +17,13 @@ from ethosu_sdk.aot.api import (
     DelegateFacts,
     OperationFacts,
     OperatorCount,
-    SourceLine,
     TensorFacts,
 )
-from ethosu_sdk.aot.check_facts import CheckedOutput, CheckFacts
+from ethosu_sdk.aot.check_facts import CheckedOutput, CheckFacts, StartFacts, delegate_array
 from ethosu_sdk.aot.compiler import compile_model
 from ethosu_sdk.aot.evaluation_facts import EvaluatedOutput, EvaluationFacts, EvaluationRequest
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.source_line import SourceLine
 from ethosu_sdk.aot.vela_config import resolve_target
 
 __all__ = [
@@ -44,8 +44,10 @@ __all__ = [
     "OperationFacts",
     "OperatorCount",
     "SourceLine",
+    "StartFacts",
     "TensorFacts",
     "compile_model",
+    "delegate_array",
     "parse_model_spec",
     "resolve_target",
 ]

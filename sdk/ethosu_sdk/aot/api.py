@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot.check_facts import CheckFacts
+from ethosu_sdk.aot.check_facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts, EvaluationRequest
+from ethosu_sdk.aot.source_line import SourceLine
 from ethosu_sdk.targets import Target
 
 QUANTIZE_CHOICES = ("int8", "int16", "none")
@@ -31,7 +32,8 @@ class CompileRequest:
     CPU. `inputs` is an `.npz` with the example inputs ``input0``…; each file of `calibration` holds
     ``input0``… with samples stacked on a leading axis. `vela_config` is a Vela configuration file to take in
     place of Vela's own; `vela_flags` are added to Vela's command line. `evaluation` asks for eager outputs too,
-    `check_folder`, which exists, for what :class:`CheckFacts` describes.
+    `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
+    delegates were given (:mod:`ethosu_sdk.aot.fault`), and the first wrong operation is looked for.
     """
 
     model: str
@@ -48,6 +50,7 @@ class CompileRequest:
     vela_flags: tuple[str, ...] = ()
     evaluation: EvaluationRequest | None = None
     check_folder: Path | None = None
+    locate: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON values; :meth:`from_json` is the way back."""
@@ -89,21 +92,6 @@ class TensorFacts:
     dtype: str
     shape: tuple[int, ...]
     dim_order: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class SourceLine:
-    """Where in the model something comes from; None for what torch did not record.
-
-    `file` is relative to the folder of the model's file, or begins with the name of an installed package.
-    `module` is the name below the model, as in ``named_modules()`` (empty for the model itself), `module_type` its
-    class.
-    """
-
-    file: str | None
-    line: int | None
-    module: str | None
-    module_type: str | None
 
 
 @dataclass(frozen=True)
@@ -206,6 +194,7 @@ class CompileOutput:
     prequantized: bool = False
     evaluation: EvaluationFacts | None = None
     check: CheckFacts | None = None
+    start: StartFacts | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The output as JSON values; :meth:`from_json` is the way back."""
@@ -231,6 +220,7 @@ class CompileOutput:
                 if data["evaluation"] is None
                 else EvaluationFacts.from_json(data["evaluation"]),
                 "check": None if data["check"] is None else CheckFacts.from_json(data["check"]),
+                "start": None if data["start"] is None else StartFacts.from_json(data["start"]),
             }
         )
 

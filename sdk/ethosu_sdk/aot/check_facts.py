@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ethosu_sdk.aot.evaluation_facts import Quantisation
+from ethosu_sdk.aot.source_line import SourceLine
 
 
 @dataclass(frozen=True)
@@ -45,3 +46,28 @@ class CheckFacts:
 def _output(row: dict[str, Any]) -> CheckedOutput:
     known = row["quantisation"]
     return CheckedOutput(**{**row, "quantisation": None if known is None else Quantisation(**known)})
+
+
+def delegate_array(payload_sha256: str, kind: str, index: int) -> str:
+    """The file of a delegate's call in the check's folder; `kind` is ``input`` or ``output``, in the payload's
+    order."""
+    return f"{payload_sha256[:16]}-{kind}{index}.npy"
+
+
+@dataclass(frozen=True)
+class StartFacts:
+    """Where a wrong program starts to be wrong, in words and by name. Without `certain`, it is where the fault is
+    first seen. `operator` is PyTorch's, `tosa_operator` and `tosa_tensor` are of the delegate's TOSA graph."""
+
+    text: str
+    certain: bool
+    operator: str | None
+    tosa_operator: str
+    tosa_tensor: str
+    source: SourceLine | None
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> StartFacts:
+        """The facts as their `asdict` tells them."""
+        source = data["source"]
+        return cls(**{**data, "source": None if source is None else SourceLine(**source)})

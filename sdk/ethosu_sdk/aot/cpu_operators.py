@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ethosu_sdk.aot import program_facts
-from ethosu_sdk.aot.api import CallSite, OperatorCount, SourceLine
+from ethosu_sdk.aot.api import CallSite, OperatorCount
 from ethosu_sdk.aot.lowering_trace import REASON_KEY
+from ethosu_sdk.aot.source_line import SourceLine
 from ethosu_sdk.aot.source_lines import SourceFinder
 
 _CONVERSIONS = (

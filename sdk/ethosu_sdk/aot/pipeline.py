@@ -17,6 +17,7 @@ from ethosu_sdk.aot import (
     artefacts,
     cpu_operators,
     evaluation,
+    fault,
     lowering,
     model_loading,
     program_facts,
@@ -27,11 +28,12 @@ from ethosu_sdk.aot import (
     vela_config,
 )
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest
-from ethosu_sdk.aot.check_facts import CheckFacts
+from ethosu_sdk.aot.check_facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.source_lines import SourceFinder
+from ethosu_sdk.aot.vela_capture import VelaCapture
 from ethosu_sdk.aot.vela_config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
 
@@ -85,6 +87,8 @@ class _Lowered:
     outputs: Tensors
     evaluation: EvaluationFacts | None = None
     check: CheckFacts | None = None
+    program: Any = None  # that was lowered, and its inputs before they are quantised
+    examples: Tensors = ()
 
 
 def run(request: CompileRequest, progress: Progress) -> CompileOutput:
@@ -141,7 +145,16 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         prequantized=plan.prequantized,
         evaluation=lowered.evaluation,
         check=lowered.check,
+        start=_start(request, lowered, captures, finder),
     )
+
+
+def _start(
+    request: CompileRequest, lowered: _Lowered, captures: Sequence[VelaCapture], finder: SourceFinder
+) -> StartFacts | None:
+    if not request.locate or request.check_folder is None:
+        return None
+    return fault.find(lowered.program, lowered.examples, captures, request.check_folder, finder)
 
 
 def import_tools() -> None:
@@ -262,7 +275,7 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
             edge = lowering.quantize_io(edge, len(inputs), len(outputs))
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
-        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated, check)
+        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated, check, program, plan.inputs)
 
 
 def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:

@@ -21,6 +21,7 @@ from ethosu_sdk.aot import evaluation, lowering, tensors
 from ethosu_sdk.aot.check_facts import CheckedOutput, CheckFacts
 
 Tensors = tuple[Any, ...]
+Replacement = Callable[[Any], Callable[..., Any] | None]
 
 _QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
 _CONVERSIONS = "quantized_decomposed."
@@ -31,11 +32,28 @@ _ENOUGH = 64  # elements of the smallest output, over all trials: fewer give no 
 
 
 @dataclass(frozen=True)
-class _Trial:
+class Trial:
     """One way to round: for each value by itself, or the same for all of a tensor."""
 
     generator: Any
     whole_tensors: bool
+
+    def replacement(self, node: Any) -> Callable[..., Any] | None:
+        """What `node` calls in this trial; None for what gives the same values wherever it is computed."""
+        import torch
+
+        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+            return None
+        if is_quantize(node):
+            # The program's own inputs are quantised by the same arithmetic everywhere, constants when it is lowered.
+            return self.quantize if node.args[0].op == "call_function" else None
+        if str(node.target).startswith(_CONVERSIONS) or all(is_quantize(user) for user in node.users):
+            return None
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or node.target.is_view:
+            return None
+        target = node.target
+        return lambda *args, **named: self.disturb(target(*args, **named))
 
     def quantize(
         self, value: Any, scale: float, zero_point: int, low: int, high: int, dtype: Any, **more: Any
@@ -62,10 +80,15 @@ class _Trial:
         return value + noise.to(value.dtype) * largest * _FLOAT_STEP
 
 
+def is_quantize(node: Any) -> bool:
+    """Whether `node` quantises a tensor."""
+    return str(node.target) == _QUANTIZE
+
+
 def explore(program: Any, inputs: Tensors, folder: Path) -> CheckFacts:
     """Run the ``ExportedProgram`` that is lowered as it is, then with other roundings, and fill `folder`."""
     module = program.module(check_guards=False)
-    with _state_kept(module) as changed:
+    with state_kept(module) as changed:
         reference = lowering.run_eager(module, inputs)
         stateful = changed()
     _save(folder, "reference", reference)
@@ -73,7 +96,7 @@ def explore(program: Any, inputs: Tensors, folder: Path) -> CheckFacts:
     rounded = [item.numel() for item, row in zip(reference, rows, strict=True) if not row.exact]
     trials = max(_FEWEST_TRIALS, min(_MOST_TRIALS, -(-_ENOUGH // max(min(rounded), 1)))) if rounded else 0
     for number in range(trials):
-        with _state_kept(module), _rounding(module, _trial(number)):
+        with state_kept(module), replaced(module, trial(number).replacement):
             _save(folder, f"trial{number}_", lowering.run_eager(module, inputs))
     return CheckFacts(rows, trials, stateful)
 
@@ -83,14 +106,15 @@ def _save(folder: Path, prefix: str, values: Sequence[Any]) -> None:
         np.save(folder / f"{prefix}{index}.npy", tensors.as_numpy(item))
 
 
-def _trial(number: int) -> _Trial:
+def trial(number: int) -> Trial:
+    """Trial `number`, always the same; every third rounds whole tensors."""
     import torch
 
-    return _Trial(torch.Generator().manual_seed(number), whole_tensors=number % 3 == 2)
+    return Trial(torch.Generator().manual_seed(number), whole_tensors=number % 3 == 2)
 
 
 @contextlib.contextmanager
-def _state_kept(module: Any) -> Iterator[Callable[[], bool]]:
+def state_kept(module: Any) -> Iterator[Callable[[], bool]]:
     """Give the module's buffers their values back afterwards. The block gets a function that tells whether they
     changed."""
     import torch
@@ -105,18 +129,18 @@ def _state_kept(module: Any) -> Iterator[Callable[[], bool]]:
 
 
 @contextlib.contextmanager
-def _rounding(module: Any, trial: _Trial) -> Iterator[None]:
-    """While the block runs, `module` and the branches in it round as `trial` says."""
+def replaced(module: Any, replacement: Replacement) -> Iterator[None]:
+    """While the block runs, nodes of `module` and of the branches in it call what `replacement` says."""
     from torch.fx import GraphModule
 
     graphs = [part for part in module.modules() if isinstance(part, GraphModule)]
     changed = []
     for graph_module in graphs:
         for node in graph_module.graph.nodes:
-            replacement = _replacement(node, trial)
-            if replacement is not None:
+            target = replacement(node)
+            if target is not None:
                 changed.append((node, node.target))
-                node.target = replacement
+                node.target = target
         graph_module.recompile()
     try:
         yield
@@ -125,24 +149,6 @@ def _rounding(module: Any, trial: _Trial) -> Iterator[None]:
             node.target = target
         for graph_module in graphs:
             graph_module.recompile()
-
-
-def _replacement(node: Any, trial: _Trial) -> Callable[..., Any] | None:
-    """What `node` calls in a trial; None for what gives the same values wherever it is computed."""
-    import torch
-
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
-        return None
-    if str(node.target) == _QUANTIZE:
-        # The program's own inputs are quantised by the same arithmetic everywhere, constants when it is lowered.
-        return trial.quantize if node.args[0].op == "call_function" else None
-    if str(node.target).startswith(_CONVERSIONS) or all(str(user.target) == _QUANTIZE for user in node.users):
-        return None
-    value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or node.target.is_view:
-        return None
-    target = node.target
-    return lambda *args, **named: trial.disturb(target(*args, **named))
 
 
 def _output(program: Any, index: int, value: Any) -> CheckedOutput:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot.api import SourceLine
+from ethosu_sdk.aot.source_line import SourceLine
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)')
 # Compiler packages put frames of their own passes into the trace of the nodes that they make.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import aot, provenance, records
+from ethosu_sdk.commands import compile_record
 from ethosu_sdk.errors import SdkError, SimulationError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.rounding import Distance, Figure
@@ -31,6 +32,7 @@ class Checked:
     runner: Path | None = None
     failure: SdkError | None = None
     unavailable: str = ""
+    start: aot.StartFacts | None = None
 
 
 def left_out(record: Record) -> Record:
@@ -72,6 +74,7 @@ def extend(record: Record, checked: Checked, seconds: float) -> Record:
             "trials": checked.facts.trials,
             "stateful": checked.facts.stateful,
             "outputs": parts,
+            **({} if checked.start is None else {"start": _start(checked.start)}),
         },
         "unavailable": [*record["unavailable"], *unavailable],
     }
@@ -102,6 +105,17 @@ def _output(index: int, array: npt.NDArray[Any], distance: Distance) -> tuple[Re
     if distance.differing is None:
         reason = "there is no noise" if distance.sqnr_db > 0 else "the reference is zero everywhere"
     return part, [{"path": f"/check/outputs/{index}/sqnr_db", "reason": reason}]
+
+
+def _start(start: aot.StartFacts) -> Record:
+    part: Record = {
+        "text": start.text,
+        "certain": start.certain,
+        "tosa": {"operator": start.tosa_operator, "tensor": start.tosa_tensor},
+    }
+    if start.operator is not None:
+        part["operator"] = start.operator
+    return part | compile_record.source_part(start.source)
 
 
 def line(record: Record) -> str:

@@ -122,7 +122,9 @@ def _compile(
         with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
             output = aot.compile_model(request, step)
         record = compile_record.make(request, output, key, time.monotonic() - start)
-        record = check_record.left_out(record) if checking is None else checking.extend(record, output)
+        record = (
+            check_record.left_out(record) if checking is None else checking.extend(record, request, output)
+        )
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = locations.compile_record(output.pte)
         _write(path, record)

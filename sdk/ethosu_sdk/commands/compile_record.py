@@ -116,11 +116,13 @@ def _cpu_operator(row: aot.OperatorCount) -> Record:
         "name": row.name,
         "calls": row.calls,
         "boundary": row.boundary,
-        "sites": [{"calls": site.calls, "reason": site.reason, **_source(site.source)} for site in row.sites],
+        "sites": [
+            {"calls": site.calls, "reason": site.reason, **source_part(site.source)} for site in row.sites
+        ],
     }
 
 
-def _source(line: aot.SourceLine | None) -> Record:
+def source_part(line: aot.SourceLine | None) -> Record:
     """The member `source`, or nothing when torch recorded no origin."""
     if line is None:
         return {}
@@ -164,7 +166,7 @@ def _operation(row: aot.OperationFacts) -> Record:
         "offsets": list(row.offsets),
         "vela": _known({"operator": row.operator, "name": row.name or None}),
         **({"tosa": tosa} if tosa else {}),
-        **_source(row.source),
+        **source_part(row.source),
         "estimates": [
             {"name": name, "value": value, "unit": unit, "source": "estimated"}
             for name, value, unit in numbers

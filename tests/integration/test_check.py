@@ -1,0 +1,190 @@
+"""What `compile` says of the program that it made, and `run` of what it ran: a whole program passes, a deliberate fault
+is found and named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ethosu_sdk import npz, schema
+from tests.integration.cli import Outcome, sdk
+
+pytestmark = pytest.mark.torch
+
+MODEL = """
+import torch
+from torch import nn
+{fault}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 1), nn.Conv2d(4, 3, 1)
+
+    def forward(self, x):
+        x = torch.relu(self.first(x))
+        x = torch.relu(self.second(x))  # THE FAULT
+        return self.last(x)
+
+torch.manual_seed(3)
+model = Net().eval()
+samples = torch.randn(9, 1, 2, 8, 8)
+example_inputs = (samples[0],)
+calibration = [(sample,) for sample in samples[1:]]
+"""
+# The second RESCALE, that of `second`, gets a scale that is too large.
+WRONG_SCALE = """
+from executorch.backends.arm.operators import op_tosa_rescale
+right, calls = op_tosa_rescale._compute_multiplier_and_shift, []
+
+def wrong(scales, width=32):
+    calls.append(scales)
+    return right([1.5 * scale for scale in scales] if len(calls) == 2 else scales, width)
+
+op_tosa_rescale._compute_multiplier_and_shift = wrong
+"""
+# Vela gets other weights than the TOSA graph has.
+WRONG_WEIGHTS = """
+from executorch.backends.arm.ethosu import backend
+from tosa.TosaGraph import TosaGraph
+right = backend.vela_compile
+
+def wrong(tosa, *args, **named):
+    changed = bytearray(tosa)
+    block = TosaGraph.GetRootAs(changed, 0).Regions(0).Blocks(0)
+    rows = [block.Tensors(index) for index in range(block.TensorsLength())]
+    weights = next(row for row in rows if row.Name().endswith(b"convolution_default_1_weight_ohwi"))
+    weights.DataAsNumpy()[:] = weights.DataAsNumpy()[::-1].copy()
+    return right(bytes(changed), *args, **named)
+
+backend.vela_compile = wrong
+"""
+
+
+def compiled(folder: Path, fault: str, *options: str) -> tuple[Outcome, dict[str, Any]]:
+    (folder / "net.py").write_text(MODEL.format(fault=fault))
+    outcome = sdk("compile", "net.py", "-o", "out", "--json", *options, cwd=folder)
+    record = json.loads(outcome.out)
+    assert schema.problems(record) == []
+    assert (folder / "out" / "net.pte").is_file()
+    return outcome, record
+
+
+def fault_line(folder: Path) -> int:
+    lines = (folder / "net.py").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if "# THE FAULT" in line)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a program that `compile` has checked, and its record."""
+    folder = tmp_path_factory.mktemp("whole")
+    outcome, record = compiled(folder, "")
+    assert outcome.code == 0, outcome.err
+    assert record["check"]["status"] == "pass"
+    return folder
+
+
+def ran(whole: Path, folder: Path, *options: str) -> tuple[Outcome, dict[str, Any]]:
+    """A run of a copy of the program, in the folder `out`, which may have been changed before."""
+    if not (folder / "out").is_dir():
+        shutil.copytree(whole / "out", folder / "out")
+    outcome = sdk("run", "out/net.pte", "--json", *options, cwd=folder)
+    record = json.loads(outcome.out)
+    assert schema.problems(record) == []
+    return outcome, record
+
+
+def reference_check(record: dict[str, Any]) -> str | None:
+    """How the comparison with what `compile` executed ended; None without one."""
+    rows = {row["name"]: row["status"] for row in record["verdict"]["checks"]}
+    return rows.get("the outputs are those that compile executed")
+
+
+def test_a_whole_program_passes_with_its_figures(whole: Path) -> None:
+    record = json.loads((whole / "out" / "net.compile.json").read_text())
+    (output,) = record["check"]["outputs"]
+    assert output["elements"] == 3 * 6 * 6
+    assert 0 < output["rms"]["rounding"] < output["rms"]["limit"]
+    assert output["rms"]["executed"] <= output["rms"]["limit"]
+    assert 0 < record["check_time_s"] < record["wall_time_s"]
+    assert not list((whole / "out").glob(".check-*"))
+
+
+@pytest.mark.parametrize("target", ["ethos-u55-128", "ethos-u85-256"])
+def test_a_fault_of_the_lowering_is_named_with_its_line(target: str, tmp_path: Path) -> None:
+    outcome, record = compiled(tmp_path, WRONG_SCALE, "--target", target)
+    assert outcome.code == 7, outcome.err
+    assert record["status"] == record["check"]["status"] == "fail"
+    start = record["check"]["start"]
+    assert start["certain"]
+    assert start["operator"] == "aten.conv2d → aten.relu"
+    assert start["tosa"]["operator"] == "RESCALE"
+    assert (start["source"]["file"], start["source"]["line"]) == ("net.py", fault_line(tmp_path))
+    assert f"net.py:{fault_line(tmp_path)}" in outcome.err
+    assert "rounding explains" in outcome.err
+
+
+def test_a_fault_behind_the_tosa_graph_is_seen_at_the_delegate(tmp_path: Path) -> None:
+    outcome, record = compiled(tmp_path, WRONG_WEIGHTS)
+    assert outcome.code == 7, outcome.err
+    assert record["check"]["status"] == "fail"
+    assert not record["check"]["start"]["certain"]
+    assert "what Vela made of it" in record["check"]["start"]["text"]
+
+
+def test_without_a_check_nothing_is_said_of_the_program(tmp_path: Path) -> None:
+    outcome, record = compiled(tmp_path, WRONG_SCALE, "--no-check")
+    assert outcome.code == 0, outcome.err
+    assert record["check"] == {"status": "left-out", "reason": "--no-check"}
+
+
+def test_without_a_compiler_the_check_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(MODEL.format(fault=""))
+    environment = {"PATH": "/nowhere", "ETHOSU_SDK_CACHE": str(tmp_path / "cache")}
+    outcome = sdk("compile", "net.py", "-o", "out", "--json", cwd=tmp_path, env=environment)
+    record = json.loads(outcome.out)
+    assert outcome.code == 0, outcome.err
+    assert record["check"]["status"] == "unavailable"
+    assert "g++" in record["check"]["reason"]
+    assert "The program was not executed" in outcome.err
+
+
+@pytest.mark.parametrize("simulator", ["host", pytest.param("qemu", marks=pytest.mark.qemu)])
+def test_a_run_gives_what_compile_executed(simulator: str, whole: Path, tmp_path: Path) -> None:
+    outcome, record = ran(whole, tmp_path, "--simulator", simulator)
+    assert outcome.code == 0, outcome.err
+    assert reference_check(record) == "pass"
+    stored, got = (np.load(tmp_path / "out" / name)["output0"] for name in ("net.io.npz", "outputs.npz"))
+    (row,) = record["reference"]["outputs"]
+    assert (row["elements"], row["equal"]) == (stored.size, int((stored == got).sum()))
+    if row["equal"] < row["elements"]:
+        assert row["max_abs_error"] == pytest.approx(np.abs(got - stored).max())
+        error = np.linalg.norm(got.astype(float) - stored)
+        assert row["sqnr_db"] == pytest.approx(20 * np.log10(np.linalg.norm(stored) / error))
+
+
+def test_a_run_that_gives_something_else_fails(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole / "out", tmp_path / "out")
+    path = tmp_path / "out" / "net.compile.json"
+    record = json.loads(path.read_text())
+    record["check"]["outputs"][0]["sha256"] = "0" * 64
+    path.write_text(json.dumps(record))
+    outcome, result = ran(whole, tmp_path, "--simulator", "host")
+    assert outcome.code == 7
+    assert reference_check(result) == result["status"] == "fail"
+
+
+def test_other_inputs_have_no_reference(whole: Path, tmp_path: Path) -> None:
+    npz.write_npz(tmp_path / "other.npz", {"input0": np.ones((1, 2, 8, 8), np.float32)})
+    outcome, record = ran(whole, tmp_path, "--simulator", "host", "--inputs", "other.npz")
+    assert outcome.code == 0, outcome.err
+    assert "reference" not in record
+    assert reference_check(record) is None
+    (reason,) = (row["reason"] for row in record["unavailable"] if row["path"] == "/reference")
+    assert reason == "the inputs are not those of net.io.npz"
