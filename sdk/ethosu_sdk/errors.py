@@ -11,13 +11,22 @@ from typing import ClassVar
 class SdkError(Exception):
     """What failed (`message`) and what the user can do about it (`hint`).
 
-    `recorded` says that a record which tells of it is written already, so that no `error/1` follows it.
+    `recorded` says that a record which tells of it is written already, so that no `error/1` follows it. `remedies`
+    are options with their values, each of which makes the same command line work.
     """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str, hint: str = "", *, recorded: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        recorded: bool = False,
+        remedies: tuple[tuple[str, ...], ...] = (),
+    ) -> None:
         super().__init__(message)
+        self.remedies = remedies
         self.message = message
         self.hint = hint
         self.recorded = recorded

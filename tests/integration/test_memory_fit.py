@@ -7,6 +7,7 @@ firmware carries and digests like any other, make it as large as wanted.
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,9 @@ def test_one_byte_more_is_refused_with_the_arithmetic_and_what_would_fit(folder:
     assert "--allow-spill" in outcome.err
     assert not (folder / "out" / "build.json").exists()
     assert not list((folder / "out").glob("executor_runner.*"))
+    (line,) = (row.removeprefix("try: ") for row in outcome.err.splitlines() if row.startswith("try: "))
+    again = sdk(*shlex.split(line)[1:], cwd=folder)
+    assert again.code == 0, again.err
 
 
 def test_spilling_is_a_wish_and_the_record_tells_of_it(folder: Path) -> None:

@@ -130,7 +130,18 @@ def test_licence_texts_are_collected(tmp_path: Path) -> None:
     ("name", "words"),
     [
         ("run-ds_cnn", "| cycles | 283,627 | cycles | modelled |"),
+        ("run-ds_cnn", "| why there | the board of ethos-u55 (qemu is installed here) |"),
         ("build-ds_cnn", "| DDR |"),
+        ("compile-ds_cnn", "| delegate 0: total cycles | 107,121 | cycles | estimated |"),
+        (
+            "compile-ds_cnn",
+            r"| aten::avg\_pool2d.out | 1 | Avgpool2d with padding needs kernel dims \< 8, got",
+        ),
+        ("compile-digits_cnn-evaluated", "| quantised → executed | 100.00% agree | equal | 1.000000 | 0 |"),
+        ("compile-digits_cnn-evaluated", "| pass | 0.985, at least 0.9 (--min-top1) |"),
+        ("compile-add", "| on the CPU | nothing |"),
+        ("verify", "| elf | differs | 0123456789abcdef | ffffffffffffffff |"),
+        ("doctor", "| cmake | found | 3.25.1 | build |"),
         ("error", "| exit code |"),
     ],
 )
@@ -151,6 +162,9 @@ def test_a_models_name_is_no_markup() -> None:
 
 
 def test_summary_refuses_what_it_has_no_words_for(tmp_path: Path) -> None:
-    assert_clear(sdk("summary", EXAMPLES / "doctor.json", cwd=tmp_path), 3, "doctor-report/1")
+    refused = sdk("summary", EXAMPLES / "zoo.json", cwd=tmp_path)
+    assert_clear(
+        refused, 3, "zoo-list/1: there is no summary of such a record", "compile-result/1, run-result/1"
+    )
     assert_clear(sdk("summary", EXAMPLES / "error.json", "--format", "markdwon", cwd=tmp_path), 2, "markdown")
     assert_clear(sdk("summary", "missing.json", cwd=tmp_path), 3, "missing.json")

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from ethosu_sdk import __version__
+from ethosu_sdk.cli import completion
 
-app = typer.Typer(
-    name="ethosu-sdk",
+
+class Application(typer.Typer):
+    """A Typer whose commands the shell completes quickly."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """As Typer's."""
+        return super().command(name, cls=completion.Command, **settings)
+
+
+app = Application(
+    name=completion.PROGRAM,
     help="Compile, build, run and verify ExecuTorch models for Arm Ethos-U on simulated Corstone boards.\n\n"
     "Start with: ethosu-sdk run zoo:digits_cnn --target ethos-u55-128",
     no_args_is_help=True,

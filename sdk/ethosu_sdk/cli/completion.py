@@ -13,11 +13,14 @@ import sys
 from collections.abc import Callable
 
 import typer
+import typer.core
 
 from ethosu_sdk.errors import UsageError
 
+PROGRAM = "ethosu-sdk"
 VARIABLE = "_ETHOSU_SDK_COMPLETE"
 _IN_BASH = "complete_bash"
+_OF_COMPLETION = ("install_completion", "show_completion")  # whose values would be checked
 
 Completer = Callable[..., list[str]]
 
@@ -78,21 +81,48 @@ def events(context: typer.Context, incomplete: str) -> list[str]:
     return completion.events("" if ready else context.params.get("target") or "", incomplete)
 
 
+class Command(typer.core.TyperCommand):
+    """A command that does not check its parameters' values for the shell: the checker takes longer to import than
+    everything else here to run."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Which parameters are given, and as what text, is all that completion needs."""
+        if not ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        known = args[:-1] if args and args[-1].startswith("-") else args  # whose value is being typed
+        values, rest, _ = self.make_parser(ctx).parse_args(args=known)
+        for param in self.get_params(ctx):
+            ctx.params[param.name], source = param.consume_value(ctx, values)
+            ctx.set_parameter_source(param.name, source)
+        ctx.args = rest
+        return rest
+
+
 def is_wanted() -> bool:
     """Whether the shell asks for completions instead of running the command."""
     return VARIABLE in os.environ
 
 
-def answer(complete: Callable[[], object]) -> None:
-    """Answer the shell by `complete`, which prints the completions of COMP_WORDS and ends the process."""
+def answer(app: typer.core.TyperGroup) -> None:
+    """Print the completions of `app` for what the shell says in the environment, and end the process."""
+    _without_values(app)
     prefix = _rejoin() if os.environ[VARIABLE] == _IN_BASH else ""
     text = io.StringIO()
     try:
         with contextlib.redirect_stdout(text):
-            complete()
+            app.main(prog_name=PROGRAM, standalone_mode=False)
     finally:
         found = (line.removeprefix(prefix) for line in text.getvalue().splitlines(keepends=True))
         sys.stdout.write("".join(found))
+
+
+def _without_values(app: typer.core.TyperGroup) -> None:
+    """Take the options out of `app` and its groups whose values would be checked: see :class:`Command`."""
+    app.add_help_option = False
+    app.params = [param for param in app.params if param.name not in _OF_COMPLETION]
+    for command in app.commands.values():
+        if isinstance(command, typer.core.TyperGroup):
+            _without_values(command)
 
 
 def _rejoin() -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import traceback
 import types
 
 import typer
+from typer.core import TyperGroup
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
@@ -26,6 +28,24 @@ _TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.ex
 
 
 def _hint(error: SdkError) -> str:
+    """What helps against `error`, and the command lines that do."""
+    lines = [_advice(error), *(f"try: {_same_command(option)}" for option in error.remedies)]
+    return "\n".join(filter(None, lines))
+
+
+def _same_command(option: tuple[str, ...]) -> str:
+    """The command line at hand with `option` (a name, and a value if it takes one) in place of its own, if any."""
+    name, *value = option
+    words: list[str] = []
+    skipping = False
+    for word in sys.argv[1:]:
+        if not skipping and word != name and not word.startswith(f"{name}="):
+            words.append(word)
+        skipping = not skipping and word == name and bool(value)
+    return shlex.join([completion.PROGRAM, *words, *option])
+
+
+def _advice(error: SdkError) -> str:
     """The error's own hint, and what the catalogue knows about the tool's or firmware's message in it."""
     if error.exit_code not in _TOLD_BY_OTHERS:
         return error.hint
@@ -69,10 +89,11 @@ def _run_app() -> int:
     from typer import main as typer_main
 
     command = typer_main.get_command(app)
+    assert isinstance(command, TyperGroup)
     try:
         if completion.is_wanted():
-            completion.answer(lambda: command.main(prog_name="ethosu-sdk", standalone_mode=False))
-        outcome = command.main(prog_name="ethosu-sdk", standalone_mode=False)
+            completion.answer(command)
+        outcome = command.main(prog_name=completion.PROGRAM, standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
     except SdkError as error:
         if "--debug" in sys.argv[1:]:

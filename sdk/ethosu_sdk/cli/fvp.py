@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli import completion
-from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.app import Application, app
 from ethosu_sdk.cli.options import Debug, Json, Quiet
 
-fvp_app = typer.Typer(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
+fvp_app = Application(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
 app.add_typer(fvp_app, name="fvp")
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools, vela_blocks
 from ethosu_sdk.commands import board as run_board
-from ethosu_sdk.commands import host_facts, locations
+from ethosu_sdk.commands import host_facts, locations, memory_advice
 from ethosu_sdk.commands.compile import target_part
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.errors import SdkError
@@ -43,7 +43,8 @@ def build(
     with records.locked(folder):
         choice = run_board.for_build(npu_of(program), board)
         wishes = BuildOptions(choice.board, choice.simulator or None, allow_spill=allow_spill)
-        built = build_in(path, program, folder, wishes, reporter, choice.reason)
+        with memory_advice.given(path, compiled_here=False):
+            built = build_in(path, program, folder, wishes, reporter, choice.reason)
     reporter.show(summary(built, folder))
     reporter.emit(built.record)
 

@@ -14,6 +14,7 @@ from ethosu_sdk import npz, pte, records, schema
 from ethosu_sdk.commands import (
     build,
     locations,
+    memory_advice,
     run_firmware,
     run_host,
     run_inputs,
@@ -54,7 +55,8 @@ def run(
         # A result of an earlier run must not be taken for this one's, should this one fail.
         for name in (RECORD_NAME, OUTPUTS_NAME, run_firmware.UART_NAME):
             (folder / name).unlink(missing_ok=True)
-        record = _run_in(folder, path, program, options, reporter)
+        with memory_advice.given(path, compiled_here=not model.endswith(".pte")):
+            record = _run_in(folder, path, program, options, reporter)
     reporter.show(run_record.summary(record, folder))
     reporter.emit(record)
     if record["status"] != "pass":

@@ -12,6 +12,19 @@ from ethosu_sdk.firmware_build.layout import DoesNotFitError, Layout, Requiremen
 from ethosu_sdk.firmware_build.memory_modes import memory_modes
 
 
+class MemoryFitError(BuildError):
+    """A program that does not fit the board as its memory mode has it.
+
+    `mode` is another memory mode that it could be compiled for and would fit in, by the sizes of the present program;
+    empty when there is none. `spill` says that it fits when it may leave the mode's memory.
+    """
+
+    def __init__(self, message: str, hint: str, *, mode: str = "", spill: bool = False) -> None:
+        super().__init__(message, hint)
+        self.mode = mode
+        self.spill = spill
+
+
 def plan(
     needs: Requirements,
     board: Board,
@@ -22,29 +35,33 @@ def plan(
 ) -> Layout:
     """The layout of `needs` on `board` (:func:`layout.plan`), whose program may be compiled for `allowed_modes` too.
 
-    BuildError, with the arithmetic and the memory mode or number of inputs that would fit, when it does not.
+    MemoryFitError, with the arithmetic and the memory mode or number of inputs that would fit, when it does not.
     """
     try:
         return layout.plan(needs, board, inferences, allow_spill=allow_spill)
     except DoesNotFitError as error:
-        advice = _advice(error, needs, board, inferences, allowed_modes)
-        raise BuildError(error.message, advice) from error
+        raise _refusal(error, needs, board, inferences, allowed_modes) from error
 
 
-def _advice(
+def _refusal(
     error: DoesNotFitError, needs: Requirements, board: Board, inferences: int, modes: Sequence[str]
-) -> str:
+) -> MemoryFitError:
+    nothing = "use a smaller model or input"
     if error.memory != board.fast.name:
         most = _most_inferences(needs, board, inferences)
-        if most:
-            return f"{most:,} inferences fit one run: give that many inputs at once"
-        return "use a smaller model or input"
-    found = [_other_mode(needs, board, inferences, modes), _spill(needs, board, inferences)]
-    return "; or ".join(text for text in found if text) or "use a smaller model or input"
+        advice = f"{most:,} inferences fit one run: give that many inputs at once" if most else nothing
+        return MemoryFitError(error.message, advice)
+    mode, other = _other_mode(needs, board, inferences, modes)
+    spill = _spill(needs, board, inferences)
+    advice = "; or ".join(text for text in (other, spill) if text) or nothing
+    return MemoryFitError(error.message, advice, mode=mode, spill=bool(spill))
 
 
-def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Sequence[str]) -> str:
-    """The first other mode that fits. Vela plans anew for it: the sizes are those of the present program."""
+def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Sequence[str]) -> tuple[str, str]:
+    """The first other mode that fits, and words for it; two empty texts without one.
+
+    Vela plans anew for it: the sizes are those of the present program.
+    """
     for mode in (name for name in memory_modes() if name in modes and name != needs.memory_mode):
         other = replace(needs, memory_mode=mode, fast_scratch_bytes=None)
         try:
@@ -52,11 +69,11 @@ def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Seque
         except DoesNotFitError:
             continue
         fast = board.fast
-        return (
+        return mode, (
             f"compile it again with --memory-mode {mode}, which takes {result.end_in(fast):,} of the "
             f"{fast.size_bytes:,} bytes of {fast.name} by this program's sizes"
         )
-    return ""
+    return "", ""
 
 
 def _spill(needs: Requirements, board: Board, inferences: int) -> str:

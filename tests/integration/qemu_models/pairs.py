@@ -51,16 +51,16 @@ PAIRS = (
     Pair("attention", "ethos-u65-256", "Sram_Only", "Ethos_U65_Embedded"),
     Pair("arithmetic_int32", "ethos-u65-256", "Dedicated_Sram"),
     Pair("unet", "ethos-u65-512", "Dedicated_Sram_256KB"),
-    Pair("conv_3x3_same", "ethos-u85-128"),
+    Pair("conv_3x3_same", "ethos-u85-128", "Sram_Only"),
     Pair("inverted_residual", "ethos-u85-256", "Sram_Only"),
     Pair("digits_cnn", "ethos-u85-512", "Shared_Sram"),
-    Pair("attention", "ethos-u85-1024"),
+    Pair("attention", "ethos-u85-1024", "Sram_Only"),
     Pair("unet", "ethos-u85-2048", "Dedicated_Sram_384KB"),
     Pair("arithmetic_int32", "ethos-u85-256", "Dedicated_Sram"),
-    Pair("bilinear_x2", "ethos-u85-128"),
-    Pair("embedding", "ethos-u85-512"),
-    Pair("conv_3d", "ethos-u85-2048"),
-    Pair("branches_int32", "ethos-u85-256"),
+    Pair("bilinear_x2", "ethos-u85-128", "Sram_Only"),
+    Pair("embedding", "ethos-u85-512", "Sram_Only"),
+    Pair("conv_3d", "ethos-u85-2048", "Sram_Only"),
+    Pair("branches_int32", "ethos-u85-256", "Sram_Only"),
 )
 
 
