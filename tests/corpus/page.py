@@ -5,6 +5,7 @@ The page names versions but no date and no machine: the same outcomes give the s
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -69,7 +70,9 @@ def refusal_table(outcomes: Outcomes, reviews: tuple[Review, ...]) -> str:
 
 
 def _escaped(text: str) -> str:
-    short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+    """`text` for a table, files without the folders of this machine."""
+    local = re.sub(r"(?<![\w.])(/[\w.@+-]+)+/(?=\w)", "", text)
+    short = local if len(local) <= _LONGEST else f"{local[:_LONGEST]} …"
     return short.replace("|", "\\|")
 
 

@@ -127,13 +127,13 @@ def test_settled_networks_look_trained() -> None:
 def test_the_page_shows_every_cell_and_every_refusal() -> None:
     name = next(iter(ARCHITECTURES))
     ran = Outcome(RAN, elements=4, quantisation_db=30.4, execution_db=51.0, cpu=LAYER_NORM)
-    refused = Outcome(REFUSED, "compile", 3, "complex | tensors\nmore")
+    refused = Outcome(REFUSED, "compile", 3, "/a/b.c/net.py:3: complex | tensors\nmore")
     outcomes = dict(zip((Cell(name, target) for target in TARGETS), (ran, refused), strict=False))
     judged = reviews.Review("complex", truthful=True, why="it has an FFT")
     text = page.page(outcomes, (judged,))
     (row,) = [row for row in rows_of(text, _HEADING) if row[0] == f"`{name}`"]
     assert row[3:] == ["`native_layer_norm` 2", "30 → 51", "refused (3)", "not run"]
-    assert "complex \\| tensors | true: it has an FFT" in text
+    assert "| net.py:3: complex \\| tensors | true: it has an FFT" in text
     assert "not reviewed" in page.page(outcomes, ())
     assert "1 of 2 cells ran, 1 refused" in text
 
