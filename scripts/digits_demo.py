@@ -15,12 +15,12 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import interrupts, npz, records
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.commands import run
 from ethosu_sdk.commands.compile import CompileOptions
 from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.errors import INTERRUPTED_EXIT_CODE, SdkError
+from ethosu_sdk.errors import SdkError
 from ethosu_sdk.records import Record
 
 _TARGET = "ethos-u55-128"
@@ -39,7 +39,7 @@ def main() -> int:
         sys.stderr.write(f"error: {error.message}\nhint: {error.hint}\n")
         return error.exit_code
     except KeyboardInterrupt:
-        return INTERRUPTED_EXIT_CODE
+        return interrupts.EXIT_CODE
     return 0
 
 

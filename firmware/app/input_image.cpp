@@ -102,6 +102,13 @@ ImageError InputImage::check_references() const {
   return ImageError::none;
 }
 
+Bytes InputImage::nonce() const {
+  if (bytes_ == 0) {
+    return {nullptr, 0};
+  }
+  return {data_ + protocol::input_image_nonce_at, protocol::input_image_nonce_bytes};
+}
+
 std::uint32_t InputImage::event_count(std::uint32_t group) const {
   return word(group_at(group));
 }

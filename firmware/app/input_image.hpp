@@ -30,6 +30,8 @@ class InputImage {
   ImageError open(const std::uint8_t* data, std::size_t capacity, std::uint32_t method_inputs);
 
   std::uint32_t bytes() const { return bytes_; }
+  // What the host made up for this run alone; nothing when there is no image.
+  Bytes nonce() const;
   // Every set of inputs is run `repeats` times in turn.
   std::uint32_t sets() const { return sets_; }
   std::uint32_t repeats() const { return repeats_; }

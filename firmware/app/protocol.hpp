@@ -7,17 +7,19 @@
 
 namespace ethosu_sdk::app::protocol {
 
-constexpr std::uint32_t version = 2;
+constexpr std::uint32_t version = 3;
 constexpr char record_prefix[] = "~ethosu";
 constexpr std::size_t data_chunk_bytes = 768;
 
 constexpr std::uint32_t input_image_magic = 0x31495545;
-constexpr std::uint32_t input_image_version = 2;
+constexpr std::uint32_t input_image_version = 3;
 constexpr std::size_t input_image_header_bytes = 1216;
 constexpr std::size_t input_image_alignment = 16;
 constexpr std::size_t input_image_max_events = 8;
 constexpr std::size_t input_image_max_event_groups = 32;
 constexpr std::size_t input_image_event_groups_at = 64;
+constexpr std::size_t input_image_nonce_at = 32;
+constexpr std::size_t input_image_nonce_bytes = 16;
 
 constexpr std::uint32_t program_header_magic = 0x31505545;
 constexpr std::uint32_t program_header_version = 1;
@@ -95,7 +97,8 @@ constexpr Record<8> fault{"fault",
                            {"hfsr", Kind::number},
                            {"address", Kind::number}}};
 
-constexpr Record<3> end{"end",
-                        {{"status", Kind::text}, {"inferences", Kind::number}, {"records", Kind::number}}};
+constexpr Record<4> end{
+    "end",
+    {{"status", Kind::text}, {"inferences", Kind::number}, {"records", Kind::number}, {"seal", Kind::text}}};
 
 }  // namespace ethosu_sdk::app::protocol

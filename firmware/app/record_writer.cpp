@@ -39,6 +39,7 @@ void write_base64(Sink& sink, Bytes bytes) {
 // Not inlined: the many places that write a character would each get a copy of the CRC.
 __attribute__((noinline)) void RecordWriter::Covered::put(char character) {
   crc.add(static_cast<std::uint8_t>(character));
+  sha256.add(static_cast<std::uint8_t>(character));
   ++characters;
   sink_.put(character);
 }
@@ -58,7 +59,18 @@ void RecordWriter::finish() {
   write_all(sink_, " ", covered_.characters - payload_start_, " ");
   write_hex_digits(sink_, covered_.crc.value(), 8);
   sink_.put('\n');
+  covered_.sha256.add('\n');
   ++count_;
+}
+
+void RecordWriter::seal(Bytes nonce, char (&hex)[sha256_hex_size]) const {
+  std::uint8_t digest[sha256_bytes];
+  covered_.sha256.digest(digest);
+  Sha256 sealed;
+  sealed.add(nonce.data, nonce.size);
+  sealed.add(digest, sizeof digest);
+  sealed.digest(digest);
+  sha256_digits(digest, hex);
 }
 
 void RecordWriter::key(const protocol::Field& field, protocol::Kind kind) {

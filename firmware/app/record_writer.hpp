@@ -10,6 +10,7 @@
 #include "app/bytes.hpp"
 #include "app/crc32.hpp"
 #include "app/protocol.hpp"
+#include "app/sha256.hpp"
 #include "app/text.hpp"
 
 namespace ethosu_sdk::app {
@@ -53,6 +54,8 @@ class RecordWriter {
 
   // Records written so far; the next one's sequence number.
   std::uint32_t count() const { return count_; }
+  // What only a run that knows `nonce` can say of the records written so far: see report/protocol.py.
+  void seal(Bytes nonce, char (&hex)[sha256_hex_size]) const;
 
  private:
   void begin(const char* name);
@@ -75,6 +78,7 @@ class RecordWriter {
     explicit Covered(Sink& sink) : sink_(sink) {}
     void put(char character) override;
     Crc32 crc;
+    Sha256 sha256;  // of all records
     std::uint32_t characters = 0;
 
    private:

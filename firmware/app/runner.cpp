@@ -45,8 +45,11 @@ int Runner::refuse(const Failure& failure) {
 
 int Runner::finish(bool passed) {
   report_memory();
+  char seal[sha256_hex_size];
+  records_.seal(image_.nonce(), seal);
+  const char* const hex = seal;
   records_.write(protocol::end, passed ? protocol::status_ok : protocol::status_error, inference_,
-                 records_.count() + 1);
+                 records_.count() + 1, hex);
   ETHOSU_LOG_INFO("Program complete, exiting.");
   return passed ? 0 : 1;
 }

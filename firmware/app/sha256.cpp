@@ -5,7 +5,6 @@
 namespace ethosu_sdk::app {
 namespace {
 
-constexpr std::size_t block_bytes = 64;
 constexpr std::size_t length_bytes = 8;
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
@@ -18,11 +17,6 @@ constexpr std::uint32_t round_constants[64] = {
     0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
-};
-
-struct State {
-  std::uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 };
 
 constexpr std::uint32_t rotate_right(std::uint32_t value, unsigned count) {
@@ -45,10 +39,13 @@ void expand(const std::uint8_t* block, std::uint32_t (&w)[64]) {
   }
 }
 
-void compress(State& state, const std::uint8_t* block) {
+}  // namespace
+
+void Sha256::compress(const std::uint8_t* block) {
   std::uint32_t w[64];
   expand(block, w);
-  auto [a, b, c, d, e, f, g, h] = state.h;
+  std::uint32_t a = state_[0], b = state_[1], c = state_[2], d = state_[3];
+  std::uint32_t e = state_[4], f = state_[5], g = state_[6], h = state_[7];
   for (std::size_t i = 0; i < 64; ++i) {
     const std::uint32_t choice = (e & f) ^ (~e & g);
     const std::uint32_t majority = (a & b) ^ (a & c) ^ (b & c);
@@ -66,38 +63,61 @@ void compress(State& state, const std::uint8_t* block) {
   }
   const std::uint32_t result[8] = {a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < 8; ++i) {
-    state.h[i] += result[i];
+    state_[i] += result[i];
   }
 }
 
-// The rest of the message, 0x80, zeros, and the length in bits: one block or two.
-void finish(State& state, const std::uint8_t* rest, std::size_t rest_size, std::uint64_t message_bytes) {
-  std::uint8_t tail[2 * block_bytes] = {};
-  std::memcpy(tail, rest, rest_size);
-  tail[rest_size] = 0x80;
-  const std::size_t tail_bytes = rest_size < block_bytes - length_bytes ? block_bytes : 2 * block_bytes;
+void Sha256::add(std::uint8_t byte) {
+  block_[pending()] = byte;
+  ++bytes_;
+  if (pending() == 0) {
+    compress(block_);
+  }
+}
+
+void Sha256::add(const std::uint8_t* data, std::size_t size) {
+  std::size_t done = 0;
+  while (done < size) {
+    if (pending() == 0 && size - done >= block_bytes) {
+      compress(data + done);
+      bytes_ += block_bytes;
+      done += block_bytes;
+    } else {
+      add(data[done++]);
+    }
+  }
+}
+
+// Behind the message stand 0x80, zeros, and its length in bits, up to the end of a block.
+void Sha256::digest(std::uint8_t (&result)[sha256_bytes]) const {
+  Sha256 last = *this;
+  last.add(0x80);
+  while (last.pending() != block_bytes - length_bytes) {
+    last.add(0);
+  }
   for (std::size_t i = 0; i < length_bytes; ++i) {
-    tail[tail_bytes - 1 - i] = static_cast<std::uint8_t>(message_bytes * 8 >> (8 * i));
+    last.add(static_cast<std::uint8_t>(bytes_ * 8 >> (8 * (length_bytes - 1 - i))));
   }
-  for (std::size_t offset = 0; offset < tail_bytes; offset += block_bytes) {
-    compress(state, tail + offset);
+  for (std::size_t i = 0; i < sha256_bytes; ++i) {
+    result[i] = static_cast<std::uint8_t>(last.state_[i / 4] >> (24 - 8 * (i % 4)));
   }
 }
 
-}  // namespace
-
-void sha256_hex(const std::uint8_t* data, std::size_t size, char (&hex)[sha256_hex_size]) {
-  State state;
-  const std::size_t whole = size / block_bytes * block_bytes;
-  for (std::size_t offset = 0; offset < whole; offset += block_bytes) {
-    compress(state, data + offset);
-  }
-  finish(state, data + whole, size - whole, size);
+void sha256_digits(const std::uint8_t (&digest)[sha256_bytes], char (&hex)[sha256_hex_size]) {
   constexpr char digits[] = "0123456789abcdef";
-  for (std::size_t i = 0; i < sha256_hex_size - 1; ++i) {
-    hex[i] = digits[state.h[i / 8] >> (28 - 4 * (i % 8)) & 0xF];
+  for (std::size_t i = 0; i < sha256_bytes; ++i) {
+    hex[2 * i] = digits[digest[i] >> 4];
+    hex[2 * i + 1] = digits[digest[i] & 0xF];
   }
   hex[sha256_hex_size - 1] = '\0';
+}
+
+void sha256_hex(const std::uint8_t* data, std::size_t size, char (&hex)[sha256_hex_size]) {
+  Sha256 sha256;
+  sha256.add(data, size);
+  std::uint8_t digest[sha256_bytes];
+  sha256.digest(digest);
+  sha256_digits(digest, hex);
 }
 
 }  // namespace ethosu_sdk::app

@@ -75,7 +75,7 @@ Status Executor::step(const schema::Instruction& instruction) {
       const auto& move = *instruction.instr_args_as_MoveCall();
       state_.values[static_cast<std::size_t>(move.move_to())] =
           state_.values[static_cast<std::size_t>(move.move_from())];
-      report("move", "");
+      report(instruction_kind::move, "");
       return Status::ok;
     }
     case schema::InstructionArguments::NONE:
@@ -97,7 +97,7 @@ Status Executor::call_kernel(const schema::KernelCall& call) {
   KernelContext context(reason_);
   const Status status = callee.function(context, arguments);
   if (status == Status::ok) {
-    report("kernel", name_.c_str());
+    report(instruction_kind::kernel, name_.c_str());
   }
   return status;
 }
@@ -115,7 +115,7 @@ Status Executor::call_delegate(const schema::DelegateCall& call) {
     reason_ << state_.delegate->error_text();
     return status;
   }
-  report("delegate", name_.c_str());
+  report(instruction_kind::delegate, name_.c_str());
   return Status::ok;
 }
 
@@ -126,7 +126,7 @@ Status Executor::jump_if_false(const schema::JumpFalseCall& jump) {
     reason_ << "the condition is a " << value_kind_name(value.kind) << " that holds no bool";
     return Status::bad_program;
   }
-  report("jump_false", "");
+  report(instruction_kind::jump, "");
   if (!condition) {
     next_ = static_cast<std::uint32_t>(jump.destination_instruction());
   }
@@ -141,7 +141,7 @@ Status Executor::free_tensor(const schema::FreeCall& call) {
   }
   value.tensor->data = nullptr;
   value.tensor->capacity_bytes = 0;
-  report("free", "");
+  report(instruction_kind::free, "");
   return Status::ok;
 }
 

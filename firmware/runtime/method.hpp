@@ -25,11 +25,21 @@ struct MemoryPlan {
 
 constexpr std::size_t memory_alignment = 16;
 
+// The kinds of instructions, as records call them. Declared for the host in
+// sdk/ethosu_sdk/report/protocol.py.
+namespace instruction_kind {
+constexpr char kernel[] = "kernel";
+constexpr char delegate[] = "delegate";
+constexpr char move[] = "move";
+constexpr char jump[] = "jump";
+constexpr char free[] = "free";
+}  // namespace instruction_kind
+
 // Told of every instruction that has completed.
 class InstructionObserver {
  public:
-  // `kind` is "kernel", "delegate", "move", "jump_false" or "free"; `name` the operator with its overload
-  // ("aten::_softmax.out"), the delegate's backend, or "". Both are valid during the call only.
+  // `kind` is one of `instruction_kind`; `name` the operator with its overload ("aten::_softmax.out"), the
+  // delegate's backend, or "". Both are valid during the call only.
   virtual void on_instruction(std::uint32_t index, const char* kind, const char* name) = 0;
 
  protected:

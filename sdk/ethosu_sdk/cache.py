@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -15,6 +15,46 @@ from ethosu_sdk.errors import BuildError
 CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 PREBUILT_VARIABLE = "ETHOSU_SDK_PREBUILT"
 _ELSEWHERE: ContextVar[Path | None] = ContextVar("cache folder", default=None)
+
+
+_NOTES: list[str] = []
+
+
+def note(sentence: str) -> None:
+    """Keep `sentence`, about something in the cache that was not as it was stored, for :func:`take_notes`."""
+    _NOTES.append(sentence)
+
+
+def take_notes() -> list[str]:
+    """What was noted since the last call, to be shown to the user."""
+    taken = _NOTES.copy()
+    _NOTES.clear()
+    return taken
+
+
+def kept(path: Path, make: Callable[[Path], None]) -> Path:
+    """`path` as it was stored, made by `make(path)` when it is missing or not what was stored then.
+
+    The digest of what was stored lies beside it. The caller has locked the folder.
+    """
+    digest = path.with_name(f"{path.name}.sha256")
+    if path.is_file():
+        stored = _read_text(digest)
+        if stored == records.sha256_file(path):
+            return path
+        if stored is not None:  # else an earlier version left it, or was interrupted
+            note(f"{path} is not as it was stored: it is made anew")
+        path.unlink()
+    make(path)
+    records.write_bytes(digest, records.sha256_file(path).encode())
+    return path
+
+
+def _read_text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
 
 
 @contextlib.contextmanager

@@ -144,4 +144,5 @@ _AREAS = {
     "firmware": "Processor",
     "fvp": "Arm's FVP",
     "build": "Build",
+    "export": "torch.export",
 }

@@ -66,6 +66,3 @@ class VerdictError(SdkError):
     """Everything ran, but the result is not what was demanded."""
 
     exit_code = 7
-
-
-INTERRUPTED_EXIT_CODE = 130

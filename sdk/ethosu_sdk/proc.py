@@ -1,31 +1,28 @@
 """The one door to other programs: every child process of the SDK starts here.
 
-A child never outlives the SDK: it gets its own process group, which is killed on every way out, and the
-kernel kills it when the SDK itself is killed (``PR_SET_PDEATHSIG``, prctl(2)).
+No child outlives the SDK, and nothing that a child started: see :mod:`ethosu_sdk.supervisor`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import resource
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from ethosu_sdk import supervisor
 from ethosu_sdk.errors import BuildError, SdkError, ToolError
 
-_PR_SET_PDEATHSIG = 1
 _TAIL_LINES = 40
-# Looked up before the fork: dlopen in a forked child of a threaded process may deadlock.
-_LIBC = ctypes.CDLL(None, use_errno=True)
+_ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -56,23 +53,17 @@ def tail(text: str, lines: int = _TAIL_LINES) -> str:
     return "\n".join(text.splitlines()[-lines:])
 
 
-def _die_with_parent(parent_pid: int, blocked_signals: Sequence[int]) -> Callable[[], None]:
-    def before_exec() -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, blocked_signals)
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if os.getppid() != parent_pid:  # the parent died between fork and prctl
-            os._exit(1)
-
-    return before_exec
-
-
-def kill_group(process: subprocess.Popen[Any]) -> None:
-    """Kill the child's whole process group and reap it. Safe to call twice."""
+def kill_tree(process: subprocess.Popen[Any]) -> None:
+    """Kill the program and all that it started, and reap it. Safe to call twice."""
     if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        process.send_signal(supervisor.END_ALL)
     process.wait()
+
+
+class Child(subprocess.Popen[bytes]):
+    """A running program. `pid` is its supervisor, whose exit status is the program's own; `program_pid` is itself."""
+
+    program_pid: int = 0
 
 
 @contextlib.contextmanager
@@ -85,34 +76,46 @@ def spawn(
     blocked_signals: Sequence[int] = (),
     stdout: int | IO[Any] | None = subprocess.PIPE,
     stderr: int | IO[Any] | None = subprocess.STDOUT,
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A running child for the time of a `with` block; its process group is killed at the end.
+) -> Iterator[Child]:
+    """A running child for the time of a `with` block; it and all that it started are killed at the end.
 
     `blocked_signals` do not reach it, unless it unblocks them. Start it from a thread that lives as long
     as the child: PR_SET_PDEATHSIG follows the thread. Raises ToolError when the program cannot be started.
     """
-    try:
-        process = subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=None if env is None else dict(env),
-            pass_fds=tuple(pass_fds),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-            preexec_fn=_die_with_parent(os.getpid(), blocked_signals),  # noqa: PLW1509 - prctl needs the child's own context
-        )
-    except OSError as error:
-        raise ToolError(
-            f"could not start {argv[0]}: {error.strerror}", "`ethosu-sdk doctor` lists the tools"
-        ) from error
-    try:
+    with contextlib.ExitStack() as stack:
+        ours, theirs = os.pipe()
+        reader, writer = stack.enter_context(open(ours, "rb")), stack.enter_context(open(theirs, "wb"))
+        # A signal that comes meanwhile waits until the child is known: nobody could end it otherwise.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
+        try:
+            process = Child(
+                list(argv),
+                cwd=cwd,
+                env=None if env is None else dict(env),
+                pass_fds=tuple(pass_fds),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+                preexec_fn=supervisor.between(os.getpid(), {*mask, *blocked_signals}, theirs),
+            )
+            stack.callback(_finish, process)
+            writer.close()
+            process.program_pid = int.from_bytes(reader.read(), sys.byteorder)
+        except (OSError, subprocess.SubprocessError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "the system allows no further process"
+            raise ToolError(
+                f"could not start {argv[0]}: {reason}", "`ethosu-sdk doctor` lists the tools"
+            ) from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         yield process
-    finally:
-        kill_group(process)
-        if process.stdout is not None:
-            process.stdout.close()
+
+
+def _finish(process: Child) -> None:
+    kill_tree(process)
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def run(
@@ -128,14 +131,14 @@ def run(
     """Run `argv` to its end and return what it printed.
 
     `log` receives the command line and the output. With `check`, a non-zero exit status or a time-out
-    (after which the process group is killed) raises `error` with the last lines of the output.
+    (after which all of its processes are killed) raises `error` with the last lines of the output.
     """
     start = time.monotonic()
     with spawn(argv, cwd=cwd, env=env) as process:
         try:
             raw, _ = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as expired:
-            kill_group(process)
+            kill_tree(process)
             text = (expired.output or b"").decode(errors="replace")
             raise error(
                 f"{argv[0]} did not end within {timeout_s:g} s\n{tail(text)}", quoted(argv)
@@ -144,7 +147,7 @@ def run(
         tuple(argv), process.returncode, raw.decode(errors="replace"), time.monotonic() - start
     )
     if log is not None:
-        with log.open("a", encoding="utf-8") as stream:
+        with log.open("a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(f"$ {quoted(argv)}\n{result.output}\n")
     if check and result.returncode != 0:
         where = f"; the whole output is in {log}" if log is not None else ""

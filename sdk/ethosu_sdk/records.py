@@ -9,6 +9,8 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -21,6 +23,7 @@ Record = dict[str, Any]
 # What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
 VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host")
 _MAX_RECORD_BYTES = 64 << 20
+_SHOWN_NAME = 40  # characters of a file name in that of its temporary file
 
 
 def sha256_bytes(data: bytes | bytearray | memoryview) -> str:
@@ -61,11 +64,8 @@ def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
     """
     temporary: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        os.close(handle)
-        temporary = Path(name)
+        temporary = _temporary_beside(path)
         write(temporary)
-        temporary.chmod(0o644)
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         temporary.replace(path)
@@ -75,6 +75,54 @@ def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _temporary_beside(path: Path) -> Path:
+    """A new empty file beside `path`, for whom the user's mask says: tempfile's would be for the user alone."""
+    while True:
+        # A part of the name, which may be as long as the file system takes.
+        candidate = path.with_name(f".{path.name[:_SHOWN_NAME]}.{secrets.token_hex(4)}.part")
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            return candidate
+
+
+def make_executable(path: Path) -> None:
+    """Let everybody execute `path` who may read it."""
+    mode = path.stat().st_mode
+    path.chmod(mode | (mode & 0o444) >> 2)
+
+
+@contextlib.contextmanager
+def temporary_directory(prefix: str, parent: Path) -> Iterator[Path]:
+    """A folder below `parent` for the time of a `with` block. Those that killed commands left there are removed.
+
+    Each is locked while it is in use: the system lets go of a dead process's locks. Raises OSError.
+    """
+    _remove_abandoned(prefix, parent)
+    with contextlib.ExitStack() as stack:
+        while True:
+            folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            lock = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, lock)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.is_dir():  # nobody took it for an abandoned one before it was locked
+                break
+        yield folder
+
+
+def _remove_abandoned(prefix: str, parent: Path) -> None:
+    for folder in parent.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "sdk" / "ethosu_sdk"
 FIRMWARE = ROOT / "firmware"
 
-BASE = {"errors", "records", "resources", "cache", "user_data"}
+BASE = {"errors", "interrupts", "streams", "plain_text", "records", "resources", "cache", "user_data"}
 FACTS = {
     "proc",
     "provenance",
@@ -23,22 +23,30 @@ FACTS = {
     "vela_blocks",
     "npz",
     "error_catalogue",
+    "file_kinds",
+    "pickle_content",
 }
 WORKERS = {"aot", "firmware_build", "simulators", "report"}
 
 # Unit → the units of the package it may import. A unit is a module or sub-package directly under ethosu_sdk.
 ALLOWED: dict[str, set[str]] = {
+    "__main__": {"cli", "interrupts"},
     "cli": {"commands", *FACTS, *BASE},
     "fvp_launcher": {"simulators", *FACTS, *BASE},  # the other front door, for scripts that call Arm's FVPs
     "commands": {*WORKERS, "npu", *FACTS, *BASE},  # `inspect --commands` disassembles with npu's decoder
     **dict.fromkeys(WORKERS, FACTS | BASE),
     "simulators": {"npu", *FACTS, *BASE},
     "npu": {"errors", "vela_blocks"},
-    "proc": {"errors"},
+    "proc": {"errors", "supervisor"},
+    "supervisor": set(),
+    "interrupts": set(),
+    "streams": set(),
+    "plain_text": set(),
     "provenance": {"proc", *BASE},
     "tools": {"proc", "provenance", *BASE},
     "npz": {"pte", *BASE},
-    "pte": {"vela_blocks", "targets", *BASE},
+    "pte": {"vela_blocks", "targets", "file_kinds", *BASE},
+    "file_kinds": {"pickle_content", "errors"},
     **dict.fromkeys(
         (
             "schema",
@@ -46,6 +54,7 @@ ALLOWED: dict[str, set[str]] = {
             "error_catalogue",
             "toolchain_lock",
             "vela_blocks",
+            "pickle_content",
             "records",
             "resources",
             "cache",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from ethosu_sdk import firmware_build, proc, resources
+from ethosu_sdk import firmware_build, proc, pte, resources
 from ethosu_sdk.firmware_build import firmware, resident
 from ethosu_sdk.report import protocol, uart
 
@@ -17,6 +20,8 @@ KINDS = {"number": int, "text": str, "list": list}
 
 _RECORD = re.compile(r'constexpr Record<(\d+)> \w+\{\s*"(\w+)",\s*\{(.*?)\}\};', re.DOTALL)
 _FIELD = re.compile(r'\{"(\w+)", Kind::(\w+)\}')
+_KIND = re.compile(r'constexpr char (\w+)\[\] = "(\w+)";')
+_REPORT = re.compile(r"^ +report\(([^,]+),", re.MULTILINE)  # calls, which are indented
 _CONSTANT = re.compile(r'constexpr [\w:]+ (\w+)(?:\[\])? = "?([^";]+)"?;')
 
 # Name in protocol.hpp → the host's value.
@@ -31,6 +36,8 @@ CONSTANTS: dict[str, int | str] = {
     "input_image_max_events": protocol.INPUT_IMAGE_MAX_EVENTS,
     "input_image_max_event_groups": protocol.INPUT_IMAGE_MAX_EVENT_GROUPS,
     "input_image_event_groups_at": protocol.INPUT_IMAGE_EVENT_GROUPS_AT,
+    "input_image_nonce_at": protocol.INPUT_IMAGE_NONCE_AT,
+    "input_image_nonce_bytes": protocol.INPUT_IMAGE_NONCE_BYTES,
     "program_header_magic": protocol.PROGRAM_HEADER_MAGIC,
     "program_header_version": protocol.PROGRAM_HEADER_VERSION,
     "status_ok": "ok",
@@ -61,6 +68,22 @@ def test_both_sides_know_the_same_constants() -> None:
         for name, text in _CONSTANT.findall(HEADER)
     }
     assert found == CONSTANTS
+
+
+def test_both_sides_know_the_same_instructions() -> None:
+    text = (FIRMWARE / "runtime" / "method.hpp").read_text(encoding="utf-8")
+    body = text.split("namespace instruction_kind {")[1].split("}")[0]
+    assert {text for _, text in _KIND.findall(body)} == set(protocol.INSTRUCTION_KINDS)
+    executor = (FIRMWARE / "runtime" / "executor.cpp").read_text(encoding="utf-8")
+    assert set(_REPORT.findall(executor)) == {f"instruction_kind::{name}" for name, _ in _KIND.findall(body)}
+
+
+def test_the_program_reader_and_the_record_know_the_same_instructions() -> None:
+    calls = {row.kind for row in get_args(pte.Instruction)}
+    assert calls == set(protocol.INSTRUCTION_KINDS.values())
+    path = resources.directory("schemas") / "run-result.v1.schema.json"
+    operators = json.loads(path.read_text(encoding="utf-8"))["properties"]["operators"]
+    assert set(operators["items"]["properties"]["kind"]["enum"]) == set(protocol.INSTRUCTION_KINDS)
 
 
 def test_no_record_is_declared_outside_of_the_header() -> None:
@@ -97,12 +120,13 @@ def test_the_host_reads_every_record_that_the_firmware_writes(tmp_path: Path) ->
     sources = [
         FIRMWARE / "tests" / "app" / "print_records.cpp",
         FIRMWARE / "board" / "host" / "board.cpp",
-        *(FIRMWARE / "app" / f"{name}.cpp" for name in ("crc32", "record_writer", "text")),
+        *(FIRMWARE / "app" / f"{name}.cpp" for name in ("crc32", "record_writer", "sha256", "text")),
     ]
     program = tmp_path / "print_records"
     compiler = proc.find_tool("g++", hint="apt-get install g++")
     proc.run([compiler, "-std=c++17", f"-I{FIRMWARE}", *map(str, sources), "-o", str(program)], timeout_s=120)
-    log = uart.parse(proc.run([str(program)], timeout_s=10).output.encode())
+    output = proc.run([str(program)], timeout_s=10).output
+    log = uart.parse(output.encode())
     assert log.problems == ()
     assert log.lines == ()
     assert [record.type for record in log.records] == list(protocol.RECORD_TYPES)
@@ -115,4 +139,8 @@ def test_the_host_reads_every_record_that_the_firmware_writes(tmp_path: Path) ->
         "counters": [[130, (1 << 32) - 1], [32, 0]],
     }
     assert log.of_type("data")[0]["base64"] == "AP8Qgw=="
-    assert log.of_type("end")[0]["records"] == len(log.records)
+    end = log.of_type("end")[0]
+    assert end["records"] == len(log.records)
+    covered = [line.removeprefix("~ethosu ").rsplit(" ", 2)[0] for line in output.splitlines()[:-1]]
+    inner = hashlib.sha256("".join(f"{text}\n" for text in covered).encode()).digest()
+    assert end["seal"] == hashlib.sha256(b"nonce" + inner).hexdigest()

@@ -70,7 +70,10 @@ def main() -> int:
             + TAIL
         )
         return 0
-    printed = firmware_output(program, words)
+    if behaviour.startswith("replay "):
+        printed = Path(behaviour.removeprefix("replay ")).read_bytes()
+    else:
+        printed = firmware_output(program, words)
     half = printed[: len(printed) // 2]
     say(
         {"half a log": half, "hang": half, "error then success": ERROR_LINE.encode() + printed}.get(

@@ -36,11 +36,11 @@ class Sharing(nn.Module):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """A concatenation behind a convolution; one behind grouped and transposed convolutions; a stack of linear
-        layers. A ReLU6 has an upper bound as well."""
+        layers. One activation has an upper bound as well."""
         raw = self.raw(x)
         first = torch.cat([raw, torch.relu(self.plain(x))], 1)
         half = nn.functional.max_pool2d(raw, 2)
-        grown = nn.functional.relu6(self.up(half))
+        grown = nn.functional.hardtanh(self.up(half), 0.0, 6.0)
         second = torch.cat([torch.relu(self.grouped(raw)), self.deep(x), grown], 1)
         row = x[:, 0, 0]
         return first, second, torch.stack([self.line(row), torch.relu(self.level(row))], 1)
@@ -60,7 +60,7 @@ class Segmentation(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores for each pixel."""
         skip = torch.relu(self.stem(x))
-        deep = nn.functional.relu6(self.down(skip))
+        deep = nn.functional.hardtanh(self.down(skip), 0.0, 6.0)
         pooled = nn.functional.interpolate(
             self.pooled(deep), size=deep.shape[2:], mode="bilinear", align_corners=False
         )

@@ -63,6 +63,19 @@ def test_after_the_block_code_is_written_at_once() -> None:
     assert inside(1) == 3
 
 
+def test_the_table_of_operators_is_the_same_from_either_reader() -> None:
+    from importlib import resources
+
+    from ruamel.yaml import YAML
+
+    text = resources.files("executorch.exir.dialects.edge").joinpath("edge.yaml").read_text(encoding="utf-8")
+    plain = YAML(typ="safe").load(text)
+    with acceleration.quick_imports():
+        quick = YAML(typ="safe").load(text)
+    assert repr(quick) == repr(plain)
+    assert len(quick) > 100
+
+
 def test_the_environment_switches_all_of_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch.fx import GraphModule
 

@@ -1,5 +1,5 @@
-"""What `compile` says of the program that it made, and `run` of what it ran: a whole program passes, a deliberate fault
-is found and named."""
+"""What `compile` says of the program that it made, and `run` of what it ran: a whole program passes, and a fault is
+found and named."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ backend.vela_compile = wrong
 
 def compiled(folder: Path, fault: str, *options: str) -> tuple[Outcome, dict[str, Any]]:
     (folder / "net.py").write_text(MODEL.format(fault=fault))
-    outcome = sdk("compile", "net.py", "-o", "out", "--json", *options, cwd=folder)
+    outcome = sdk("compile", "net.py", "-o", "out", "--json", *options, cwd=folder, timeout_s=900)
     record = json.loads(outcome.out)
     assert schema.problems(record) == []
     assert (folder / "out" / "net.pte").is_file()

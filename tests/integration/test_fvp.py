@@ -98,6 +98,16 @@ def test_nothing_else_is_green(behaviour: str, message: str, hint: str, run_on_d
     assert hint in record["error"].get("hint", "")
 
 
+def test_a_replayed_log_is_not_green(run_on_double: RunOnDouble, shared_folder: Path, tmp_path: Path) -> None:
+    """Every record of it is whole, and of the same model with the same inputs."""
+    assert run_on_double("success")[0].code == 0
+    kept = tmp_path / "kept.log"
+    kept.write_bytes((shared_folder / "fvp-run" / "uart.log").read_bytes())
+    outcome, record = run_on_double(f"replay {kept}")
+    assert outcome.code == SimulationError.exit_code, outcome.err
+    assert "the log is not of this run" in record["error"]["message"]
+
+
 def test_an_fvp_that_does_not_start(run_on_double: RunOnDouble) -> None:
     outcome, record = run_on_double("missing library")
     assert outcome.code == 4

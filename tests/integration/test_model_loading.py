@@ -75,6 +75,18 @@ def test_a_file_finds_its_neighbours(tmp_path: Path) -> None:
     assert model_loading.load(parse_model_spec(str(path))).module.in_features == 3
 
 
+def test_where_modules_were_constructed(tmp_path: Path) -> None:
+    (tmp_path / "parts.py").write_text(
+        "from torch import nn\ndef block():\n    return nn.Sequential(nn.ReLU())\n"
+    )
+    (tmp_path / "net.py").write_text(
+        "from torch import nn\nfrom parts import block\n"
+        "model = nn.Sequential(\n    nn.Linear(2, 2),\n    block(),\n)\n"
+    )
+    lines = model_loading.load(parse_model_spec(str(tmp_path / "net.py"))).lines
+    assert lines == {"": ("net.py", 3), "0": ("net.py", 4), "1": ("parts.py", 3), "1.0": ("parts.py", 3)}
+
+
 def test_a_model_without_example_inputs_is_loaded(load: Load) -> None:
     assert load("", "Net").example_inputs is None
 
@@ -85,7 +97,7 @@ def test_a_model_without_example_inputs_is_loaded(load: Load) -> None:
         ("", "net", "defines no 'net'"),
         ("", "", "defines 2 models (Net, Needs)"),
         ("", "x", "is a Tensor, not a model"),
-        ("", "Needs", "Needs() failed: TypeError"),
+        ("", "Needs", "Needs takes arguments that nobody gives: width"),
         ("def make(): return 5", "make", "is a int, not a model"),
         ("raise ValueError('of mine')", "Net", "failed when it was loaded: ValueError: of mine"),
         ("raise SystemExit(3)", "Net", "failed when it was loaded: SystemExit: 3"),

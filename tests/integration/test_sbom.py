@@ -154,11 +154,26 @@ def test_summaries_of_records(name: str, words: str) -> None:
     assert all(line.endswith("|") for line in tables)
 
 
-def test_a_models_name_is_no_markup() -> None:
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a|b_*[l](x).pte", r"a\|b\_\*\[l\](x).pte"),
+        ("a|b`<img src=x>`\n[l](x)_*.pte", "``a|b`<img src=x>` [l](x)_*.pte``"),
+        ("`@team`", "`` `@team` ``"),
+        ("see https://example.org/x", "`see https://example.org/x`"),
+        ("\x1b[2J\u202egnp.pte", r"\\x1b\[2J\\u202egnp.pte"),
+    ],
+)
+def test_a_models_name_is_no_markup(name: str, shown: str) -> None:
     record = json.loads((EXAMPLES / "run-ds_cnn.json").read_text())
-    record["model"]["file"] = "a|b`<img src=x>`\n[l](x)_*.pte"
-    title = summary.markdown(record).splitlines()[0]
-    assert title == r"### ✅ run: a\|b\`\<img src=x\>\` \[l\](x)\_\*.pte"
+    record["model"]["file"] = name
+    assert summary.markdown(record).splitlines()[0] == f"### ✅ run: {shown}"
+
+
+def test_a_bar_in_code_parts_no_cells() -> None:
+    record = json.loads((EXAMPLES / "error.json").read_text())
+    record["error"]["message"] = "@a | b"
+    assert r"| message | `@a \| b` |" in summary.markdown(record)
 
 
 def test_summary_refuses_what_it_has_no_words_for(tmp_path: Path) -> None:

@@ -51,3 +51,35 @@ def test_a_cache_that_cannot_be_made_is_named(shipped: Path, tmp_path: Path) -> 
     with pytest.raises(BuildError) as caught:
         cache.directory("firmware/1")
     assert cache.CACHE_VARIABLE in (caught.value.hint or "")
+
+
+def test_what_is_kept_is_made_once(tmp_path: Path) -> None:
+    made: list[Path] = []
+
+    def make(path: Path) -> None:
+        made.append(path)
+        path.write_bytes(b"weights")
+
+    for _ in range(2):
+        assert cache.kept(tmp_path / "w.npz", make).read_bytes() == b"weights"
+    assert len(made) == 1
+    assert cache.take_notes() == []
+
+
+@pytest.mark.parametrize("damage", ["content", "digest", "no digest"])
+def test_what_is_not_as_it_was_stored_is_made_anew_with_a_note(damage: str, tmp_path: Path) -> None:
+    def make(path: Path) -> None:
+        path.write_bytes(b"weights")
+
+    path = cache.kept(tmp_path / "w.npz", make)
+    digest = tmp_path / "w.npz.sha256"
+    if damage == "content":
+        path.write_bytes(b"weighty")
+    elif damage == "digest":
+        digest.write_bytes(b"\xff")
+    else:
+        digest.unlink()
+    assert cache.kept(path, make).read_bytes() == b"weights"
+    notes = cache.take_notes()
+    assert len(notes) == (damage != "no digest")
+    assert all("w.npz is not as it was stored" in note for note in notes)

@@ -68,6 +68,9 @@ SAMPLES = {
     "Error::OperatorMissing": "executorch-operator-missing",
     "input size (4) and tensor size (16) mismatch!": "runner-input-size",
     "Application exit code: 1.": "firmware-exit-code",
+    "torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode: Could not guard on data-dependent expression "
+    "Eq(u0, 1) (unhinted: Eq(u0, 1)).  (Size-like symbols: none)": "export-data-dependent",
+    "ValueError: Exporting a ScriptModule is not supported. Maybe try converting": "export-script-module",
 }
 
 

@@ -190,6 +190,32 @@ def test_nonsense_is_refused_by_name(name: str, path: str, value: float, message
     assert caught.value.hint
 
 
+def payload_without_output(data: bytes) -> bytes:
+    """`data` with a delegate whose payload lists no outputs; its weights grow by what that saves."""
+    head, _, tail = data.partition(b"vela_bin_stream")
+    blocks = tail.index(b"weight_data"), tail.index(b"outputs"), tail.index(b"vela_end_stream")
+    weights, outputs, end = blocks
+    header = struct.Struct("<16sIB11s")
+    longer = header.pack(b"weight_data", 33, 0, bytes(11)) + bytes(48)
+    fewer = header.pack(b"outputs", 4, 0, bytes(11)) + bytes(16)
+    kept = tail[tail.index(b"scratch_size") : outputs]
+    return head + b"vela_bin_stream" + tail[:weights] + longer + kept + fewer + tail[end:]
+
+
+def test_outputs_that_the_compiler_lost_are_no_damage() -> None:
+    data = payload_without_output(golden("add_u55"))
+    assert len(data) == len(golden("add_u55"))
+    with pytest.raises(
+        InputError, match=r"has 1 outputs, the commands .* write 0 .* the file is whole"
+    ) as caught:
+        pte.parse(data)
+    assert "damaged" not in caught.value.message
+    assert "ethosu-sdk compile" in caught.value.hint
+    other_input = changed(data, (f"{PLAN}.values[0].val.sizes[0]", 4))
+    with pytest.raises(InputError, match=r"damaged .* has 2 values, the delegate takes 1"):
+        pte.parse(other_input)
+
+
 @pytest.mark.parametrize("path", [f"{PLAN}.name", f"{PLAN}.operators[0].name"])
 def test_empty_names(path: str) -> None:
     data = changed(golden("softmax"), (f"{path}#len", 0))

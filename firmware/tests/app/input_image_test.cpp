@@ -14,7 +14,7 @@ using app::ImageError;
 
 struct Parts {
   std::uint32_t magic = app::protocol::input_image_magic;
-  std::uint32_t version = 2;
+  std::uint32_t version = 3;
   std::uint32_t sets = 2;
   std::uint32_t inputs = 1;
   std::uint32_t repeats = 3;
@@ -33,6 +33,7 @@ std::vector<std::uint8_t> image_of(const Parts& parts) {
   words[5] = parts.inputs;
   words[6] = parts.repeats;
   words[7] = parts.groups;
+  words[8] = 0x636E6F4E;  // "Nonc"
   std::memcpy(&words[16], parts.group, sizeof parts.group);
   std::memcpy(&words[304], parts.references.data(), parts.references.size() * 4);
   words[308] = 0x44332211;
@@ -55,6 +56,8 @@ void test_good() {
   CHECK(reader.sets() == 2 && reader.repeats() == 3 && reader.bytes() == 1264);
   CHECK(reader.event_groups() == 2 && reader.event_count(0) == 2 && reader.event_count(1) == 1);
   CHECK(reader.event(0, 1) == 391 && reader.event(1, 0) == 32);
+  CHECK(reader.nonce().size == 16 && std::memcmp(reader.nonce().data, "Nonc\0\0", 6) == 0);
+  CHECK(app::InputImage().nonce().size == 0);
   const app::Bytes first = reader.input(0, 0);
   CHECK(first.size == 4 && first.data[0] == 0x11 && first.data == image.data() + 1232);
   CHECK(reader.input(1, 0).size == 16);

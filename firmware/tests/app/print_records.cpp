@@ -23,7 +23,11 @@ int main() {
   writer.write(protocol::data, 0U, 0U, 0U, Base64{{bytes, sizeof bytes}});
   writer.write(protocol::error, "inputs", "no_image", "");
   writer.write(protocol::fault, "HardFault", 1U, 2U, 3U, 4U, 5U, 6U, 7U);
-  writer.write(protocol::end, protocol::status_ok, 1U, writer.count() + 1);
+  const std::uint8_t nonce[] = {'n', 'o', 'n', 'c', 'e'};
+  char seal[sha256_hex_size];
+  writer.seal({nonce, sizeof nonce}, seal);
+  const char* const hex = seal;
+  writer.write(protocol::end, protocol::status_ok, 1U, writer.count() + 1, hex);
   std::fputs(ethosu_sdk::host::take_uart().c_str(), stdout);
   return 0;
 }

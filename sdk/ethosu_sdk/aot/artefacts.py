@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,9 +34,9 @@ def published(folder: Path) -> Iterator[Path]:
     Artefacts of delegates that an earlier compilation left are removed. BuildError when the disk refuses.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix=".compile-", dir=folder) as name:
-            yield Path(name)
-            written = {path.name: path for path in Path(name).iterdir()}
+        with records.temporary_directory(".compile-", folder) as temporary:
+            yield temporary
+            written = {path.name: path for path in temporary.iterdir()}
             for old in folder.iterdir():
                 if _ARTEFACT.fullmatch(old.name) and old.name not in written:
                     old.unlink()

@@ -23,8 +23,7 @@ from ethosu_sdk.aot.api import (
     CompileOutput,
     CompileRequest,
 )
-from ethosu_sdk.aot.artefacts import LOG_NAME
-from ethosu_sdk.aot.model_spec import parse_model_spec
+from ethosu_sdk.aot.model_spec import check_file, parse_model_spec
 from ethosu_sdk.aot.vela_config import resolve_target
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.targets import suggestion
@@ -47,6 +46,9 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
     the worker dies or takes longer than ``request.timeout_s``.
     """
     _check(request)
+    # After the check, and not above: the modules of the NPU model come with it, and a refusal need not wait for them.
+    from ethosu_sdk.aot.artefacts import LOG_NAME
+
     request = replace(request, out_dir=records.make_directory(request.out_dir).resolve())
     log = request.out_dir / LOG_NAME
     messages = _Messages(progress or (lambda stage: None))
@@ -101,7 +103,7 @@ def _check(request: CompileRequest) -> None:
         raise UsageError(
             f"--io int8 does not go with --quantize {request.quantize}", "choose --quantize int8"
         )
-    parse_model_spec(request.model)
+    check_file(parse_model_spec(request.model))
     for path in (request.inputs, *request.calibration):
         if path is not None and not path.is_file():
             raise InputError(f"there is no file {path}")

@@ -11,7 +11,7 @@ from math import prod
 
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.aot import tosa_operators
-from ethosu_sdk.aot.api import SourceLine
+from ethosu_sdk.aot.source_line import SourceLine
 from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.aot.vela_capture import VelaCapture
 from ethosu_sdk.errors import BuildError
@@ -35,8 +35,8 @@ def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder
         for tensor in suspects
     )
     raise BuildError(
-        f"Vela compiled delegate {index} with {len(sizes)} of its {len(wanted)} outputs: a tensor is lost that is "
-        f"both returned by the delegate and used inside of it. It is {'one of ' * (len(suspects) > 1)}{places}",
+        f"Vela compiled delegate {index} with {len(sizes)} of its {len(wanted)} outputs, or others: a tensor is lost "
+        f"that the delegate both returns and uses itself. It is {'one of ' * (len(suspects) > 1)}{places}",
         _HINT,
     )
 
@@ -44,7 +44,6 @@ def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder
 def _place(source: SourceLine | None) -> str:
     """Words for where a tensor is made."""
     if source is None:
-        return "of an unknown place in the model"
+        return "made at an unknown place"
     module = f" in {source.module_type} '{source.module}'" if source.module else ""
-    line = f" of {source.file}:{source.line}" if source.file is not None else ""
-    return f"made{line}{module}"
+    return (f"made at {source.file}:{source.line}" if source.file is not None else "made") + module

@@ -24,7 +24,7 @@ def rerooting_pass() -> Any:
     class RerootTransposesPass(ArmPass):  # type: ignore[misc]
         """Separates the outputs of a TOSA graph from the transposes that read them."""
 
-        _passes_required_after = frozenset()
+        _passes_required_after: frozenset[type[Any]] = frozenset()
 
         def call(self, graph_module: Any) -> Any:
             graph = graph_module.graph

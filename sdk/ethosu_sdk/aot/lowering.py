@@ -9,10 +9,13 @@ from typing import Any, TypeVar
 
 from ethosu_sdk.aot.lowering_repairs import repaired
 from ethosu_sdk.aot.model_loading import as_inputs, first_line
+from ethosu_sdk.aot.prequantized_passes import replace_relu6
+from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.errors import BuildError, InputError, SdkError, UsageError
 from ethosu_sdk.targets import Target
 
 Tensors = tuple[Any, ...]
+Adjust = Callable[[Any, Any], Any]  # Arm's quantiser and the module that it is for → the quantiser to take
 _Result = TypeVar("_Result")
 
 
@@ -57,14 +60,14 @@ def run_eager(module: Any, inputs: Tensors) -> Tensors:
     return as_inputs(tuple(_pytree.tree_leaves(result)), "what the model's forward returns")
 
 
-def export(module: Any, inputs: Tensors) -> Any:
-    """An ``ExportedProgram`` of `module`, which may be one already."""
+def export(module: Any, inputs: Tensors, finder: SourceFinder | None = None) -> Any:
+    """An ``ExportedProgram`` of `module`, which may be one already. `finder` names lines in errors."""
     import torch
 
     program = module
     if not isinstance(module, torch.export.ExportedProgram):
         program = _guarded("torch.export could not trace the model", lambda: _traced(module, inputs))
-    _check_static(program)
+    _check_static(program, finder)
     return program
 
 
@@ -94,7 +97,7 @@ def has_branches(program: Any) -> bool:
     return any(node.target in branching for node in program.graph.nodes)
 
 
-def _check_static(program: Any) -> None:
+def _check_static(program: Any, finder: SourceFinder | None) -> None:
     """InputError when a shape in `program` is not a fixed one: the NPU's command stream holds numbers."""
     import torch
     from torch.utils import _pytree
@@ -103,8 +106,10 @@ def _check_static(program: Any) -> None:
         for value in _pytree.tree_leaves(node.meta.get("val")):
             if isinstance(value, torch.Tensor) and any(isinstance(n, torch.SymInt) for n in value.shape):
                 shape = ", ".join(map(str, value.shape))
+                place = finder and node.meta.get("stack_trace") and finder.place(node.meta)
                 raise InputError(
-                    f"the model has dynamic shapes: that of '{node.name}' is [{shape}]",
+                    f"the model has dynamic shapes: that of '{node.name}' is [{shape}]"
+                    + (f", at {place}" if place else ""),
                     "export it without dynamic_shapes, and without operators whose result's shape depends on data",
                 )
 
@@ -123,32 +128,48 @@ def quantizer(spec: Any, quantize: str, *, per_channel: bool = True) -> Any:
     return made
 
 
-def prepare(program: Any, spec: Any, quantize: str, *, per_channel: bool = True) -> Any:
-    """`program` as a module with the observers of :func:`quantizer`."""
+def prepare(
+    program: Any, spec: Any, quantize: str, *, per_channel: bool = True, adjust: Adjust | None = None
+) -> Any:
+    """`program` as a module with the observers of :func:`quantizer`, or of what `adjust` makes of it."""
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
-    arm_quantizer = quantizer(spec, quantize, per_channel=per_channel)
     # The guards that torch adds to an exported module are calls that PT2E's passes refuse.
     module = program.module(check_guards=False)
-    return _guarded(
-        "the model could not be prepared for quantisation", lambda: prepare_pt2e(module, arm_quantizer)
-    )
+    replace_relu6(module)
+    chosen = _chosen(quantizer(spec, quantize, per_channel=per_channel), module, adjust)
+    return _guarded("the model could not be prepared for quantisation", lambda: prepare_pt2e(module, chosen))
+
+
+def _chosen(default: Any, module: Any, adjust: Adjust | None) -> Any:
+    return default if adjust is None else adjust(default, module)
 
 
 def quantize_branches(
-    program: Any, spec: Any, quantize: str, samples: Sequence[Tensors], *, per_channel: bool = True
+    program: Any,
+    spec: Any,
+    quantize: str,
+    samples: Sequence[Tensors],
+    *,
+    per_channel: bool = True,
+    adjust: Adjust | None = None,
 ) -> Any:
     """The quantised module of a `program` with branches, each a module that is quantised for itself.
 
     InputError when the calibration samples do not reach all of them: the ranges would be made up.
     """
-    arm_quantizer = quantizer(spec, quantize, per_channel=per_channel)
     module = program.module(check_guards=False)
+    chosen = _chosen(quantizer(spec, quantize, per_channel=per_channel), module, adjust)
+    if not hasattr(chosen, "_quantize_with_submodules"):
+        raise InputError(
+            f"a {type(chosen).__name__} does not quantise the branches of torch.cond and while_loop",
+            "take Arm's quantiser for this model",
+        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         quantized = _guarded(
             "the model could not be quantised",
-            lambda: arm_quantizer._quantize_with_submodules(module, list(samples)),
+            lambda: chosen._quantize_with_submodules(module, list(samples)),
         )
     if any(_NOT_CALIBRATED in str(warning.message) for warning in caught):
         raise InputError(
@@ -182,18 +203,25 @@ def lower(program: Any, spec: Any | None) -> Any:
         )
 
 
-def quantize_io(edge: Any, inputs: int, outputs: int) -> Any:
-    """`edge` with its first quantise and last dequantise operators removed: int8 in, int8 out."""
+def quantize_io(edge: Any, inputs: Tensors, outputs: Tensors) -> Any:
+    """`edge` with its first quantise and last dequantise operators removed: int8 in, int8 out. `inputs` and `outputs`
+    are examples; what is int8 already stays."""
     from executorch.exir.passes.quantize_io_pass import QuantizeInputs, QuantizeOutputs
 
     try:
         return edge.transform(
-            [QuantizeInputs(edge, list(range(inputs))), QuantizeOutputs(edge, list(range(outputs)))]
+            [QuantizeInputs(edge, _not_int8(inputs)), QuantizeOutputs(edge, _not_int8(outputs))]
         )
-    except (ValueError, AssertionError) as error:
+    except Exception as error:
         raise UsageError(
-            f"--io int8 does not fit this model: {first_line(error)}", "compile it with --io float"
+            f"--io int8 does not fit this model: {first_line(_cause(error))}", "compile it with --io float"
         ) from error
+
+
+def _not_int8(tensors: Tensors) -> list[int]:
+    import torch
+
+    return [index for index, tensor in enumerate(tensors) if tensor.dtype != torch.int8]
 
 
 def to_executorch(edge: Any) -> Any:
@@ -211,9 +239,17 @@ def quantized_io_values(edge: Any, kind: str, tensors: Sequence[Any]) -> Tensors
     constants = edge._config_methods
     results = []
     for index, tensor in enumerate(tensors):
+        if tensor.dtype == torch.int8:
+            results.append(tensor)
+            continue
         scale, zero_point, low, high = (
             constants[f"{kind}{index}_{key}"] for key in ("scale", "zp", "quant_min", "quant_max")
         )
+        if low < -128 or high > 127:
+            raise UsageError(
+                f"--io int8 does not fit this model: {kind} {index} has the values {low} to {high}",
+                "compile it with --io float",
+            )
         quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
         results.append(quantize(tensor, scale, zero_point, low, high, torch.int8))
     return tuple(results)

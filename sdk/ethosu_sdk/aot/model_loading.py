@@ -5,13 +5,17 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ethosu_sdk.aot import zoo
+from ethosu_sdk.aot import own_quantizer, prequantized, python_source, zoo
+from ethosu_sdk.aot.construction_lines import ConstructionLines
 from ethosu_sdk.aot.model_spec import ModelSpec
+from ethosu_sdk.aot.own_quantizer import OwnQuantizer
+from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.targets import suggestion
 
@@ -29,7 +33,8 @@ _MODULE_NAME = "ethosu_sdk_user_model"
 class LoadedModel:
     """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors,
     or None when the model brings none), calibration samples, and the quantisation it is meant for.
-    `prequantized` says that it is a program that was quantised before it was saved."""
+    `prequantized` says that it was quantised before it came here, `quantizer` is the one that its file defines.
+    `lines` are those that constructed each module, by the module's name."""
 
     module: Any
     example_inputs: tuple[Any, ...] | None
@@ -37,6 +42,8 @@ class LoadedModel:
     calibration_source: str = "none"
     quantize: str = "int8"
     prequantized: bool = False
+    lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    quantizer: OwnQuantizer | None = None
 
 
 def load(spec: ModelSpec) -> LoadedModel:
@@ -64,37 +71,63 @@ def _load_pt2(path: Path) -> LoadedModel:
         program = torch.export.load(path)
     except Exception as error:
         raise InputError(f"{path} is not a program saved by torch.export: {first_line(error)}") from error
-    prequantized = _is_quantized(program)
-    quantize = "none" if prequantized else "int8"
+    return _exported(program, str(path))
+
+
+def _exported(program: Any, what: str) -> LoadedModel:
+    """The model that an ``ExportedProgram`` is."""
+    prequantized.refuse_unfinished_program(program, what)
+    quantized = prequantized.is_quantized(program.graph)
+    quantize = "none" if quantized else "int8"
     if program.example_inputs is None:
-        return LoadedModel(program, None, quantize=quantize, prequantized=prequantized)
+        return LoadedModel(program, None, quantize=quantize, prequantized=quantized)
     arguments, keywords = program.example_inputs
     if keywords:
         raise InputError(
-            f"{path} takes keyword inputs, which a .pte cannot name", "export it with positional inputs"
+            f"{what} takes keyword inputs, which a .pte cannot name", "export it with positional inputs"
         )
-    inputs = as_inputs(arguments, f"the example inputs of {path}")
-    return LoadedModel(program, inputs, quantize=quantize, prequantized=prequantized)
-
-
-def _is_quantized(program: Any) -> bool:
-    """Whether a program holds the quantise and dequantise operators that PT2E puts in."""
-    return any(
-        getattr(node.target, "namespace", "") == "quantized_decomposed" for node in program.graph.nodes
-    )
+    inputs = as_inputs(arguments, f"the example inputs of {what}")
+    return LoadedModel(program, inputs, quantize=quantize, prequantized=quantized)
 
 
 def _load_python(path: Path, entry: str | None) -> LoadedModel:
+    constructed = ConstructionLines(path.absolute().parent)
+    with constructed.recording():
+        return _load_objects(path, entry, constructed)
+
+
+def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines) -> LoadedModel:
     namespace = _execute(path)
     name = entry or _default_entry(namespace, path)
     if not hasattr(namespace, name):
         public = [word for word in vars(namespace) if not word.startswith("_")]
         raise InputError(f"{path} defines no '{name}'", suggestion(name, public))
-    module, inputs = _instantiate(getattr(namespace, name), f"{path}:{name}")
+    module, inputs = _instantiate(getattr(namespace, name), path, name)
+    prequantized.refuse_unfinished_module(module, f"{path}:{name}")
     if inputs is None:
         inputs = _find_inputs(namespace, module, path)
-    calibration = _find_calibration(namespace, module, path)
-    return LoadedModel(module.eval(), inputs, calibration, "model" if calibration else "none")
+    quantized = hasattr(module, "graph") and prequantized.is_quantized(module.graph)
+    calibration = () if quantized else _find_calibration(namespace, module, path)
+    return LoadedModel(
+        _evaluating(module),
+        inputs,
+        calibration,
+        "model" if calibration else "none",
+        quantize="none" if quantized else "int8",
+        prequantized=quantized,
+        lines=constructed.of(module),
+        quantizer=own_quantizer.find(namespace, path),
+    )
+
+
+def _evaluating(module: Any) -> Any:
+    """`module` in eval mode; what torch.export made cannot be switched in the usual way."""
+    try:
+        return module.eval()
+    except NotImplementedError:
+        from torchao.quantization.pt2e import move_exported_model_to_eval
+
+        return move_exported_model_to_eval(module)
 
 
 def _execute(path: Path) -> ModuleType:
@@ -107,9 +140,23 @@ def _execute(path: Path) -> ModuleType:
     sys.modules[_MODULE_NAME] = module
     try:
         spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            _failed(f"{path} failed when it was loaded", error, path), _missing(error)
+        ) from error
     except (Exception, SystemExit) as error:
-        raise InputError(f"{path} failed when it was loaded: {first_line(error)}") from error
+        raise InputError(_failed(f"{path} failed when it was loaded", error, path)) from error
     return module
+
+
+def _failed(what: str, error: BaseException, path: Path) -> str:
+    """`what` failed, why, and at which line of the user's own."""
+    place = SourceFinder(path.resolve().parent).place_of(error)
+    return f"{what}: {first_line(error)}" + (f", at {place}" if place else "")
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    return python_source.missing_package(error.name or "")
 
 
 def _default_entry(namespace: ModuleType, path: Path) -> str:
@@ -135,16 +182,18 @@ def _default_entry(namespace: ModuleType, path: Path) -> str:
     )
 
 
-def _instantiate(value: Any, where: str) -> tuple[Any, tuple[Any, ...] | None]:
+def _instantiate(value: Any, path: Path, name: str) -> tuple[Any, tuple[Any, ...] | None]:
     """The module behind a named object, and the example inputs when it brings them."""
     import torch
 
+    where = f"{path}:{name}"
     inputs: tuple[Any, ...] | None = None
     if not isinstance(value, torch.nn.Module) and callable(value):
+        _check_takes_nothing(value, path, name)
         try:
             value = value()
         except Exception as error:
-            raise InputError(f"{where}() failed: {first_line(error)}") from error
+            raise InputError(_failed(f"{where}() failed", error, path)) from error
         if isinstance(value, tuple) and len(value) == 2:
             value, given = value
             inputs = as_inputs(given, f"the example inputs that {where}() returns")
@@ -154,6 +203,22 @@ def _instantiate(value: Any, where: str) -> tuple[Any, tuple[Any, ...] | None]:
             "name an nn.Module, a class of one, or a function returning a module or (module, example_inputs)",
         )
     return value, inputs
+
+
+def _check_takes_nothing(value: Any, path: Path, name: str) -> None:
+    """InputError for a class or function that cannot be called without arguments: those that it needs."""
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return  # written in C: the call will tell
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [row.name for row in parameters if row.default is row.empty and row.kind not in variadic]
+    if needed:
+        call = f"{name}({', '.join(f'{word}=…' for word in needed)})"
+        raise InputError(
+            f"{path}:{name} takes arguments that nobody gives: {', '.join(needed)}",
+            f"add a function with their values, `def make(): return {call}`, and compile {path.name}:make",
+        )
 
 
 def _find_inputs(namespace: ModuleType, module: Any, path: Path) -> tuple[Any, ...] | None:

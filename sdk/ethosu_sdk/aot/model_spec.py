@@ -26,8 +26,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.aot import zoo
-from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk import file_kinds
+from ethosu_sdk.aot import python_source, zoo
+from ethosu_sdk.errors import InputError, SdkError, UsageError
 from ethosu_sdk.targets import suggestion
 
 _ZOO_PREFIX = "zoo:"
@@ -64,12 +65,39 @@ def parse_model_spec(text: str) -> ModelSpec:
     path_text, entry = _split_entry(text)
     path = Path(path_text)
     if path.suffix not in (".py", ".pt2"):
-        raise UsageError(f"'{text}' is not a model that can be compiled", _FORMS)
+        raise _not_a_model(text, path)
     if path.suffix == ".pt2" and entry is not None:
         raise UsageError(f"a .pt2 file holds one program, '{entry}' names nothing in it", _FORMS)
+    if path.is_dir():
+        raise file_kinds.not_a(path, "a model that can be compiled", _FORMS)
     if not path.is_file():
         raise InputError(f"there is no model file {path}", _FORMS)
     return ModelSpec("python" if path.suffix == ".py" else "pt2", path, entry)
+
+
+def check_file(spec: ModelSpec) -> None:
+    """InputError when the file of `spec` is not what its name says, as far as can be told without torch and without
+    running anything of it."""
+    if spec.path is None:
+        return
+    if spec.kind == "python":
+        python_source.check(spec.path)
+        return
+    kind = file_kinds.recognise(spec.path)
+    if kind is None or kind.id != "pt2":
+        raise file_kinds.not_a(spec.path, "a program saved by torch.export.save (.pt2)", _FORMS)
+
+
+def _not_a_model(text: str, path: Path) -> SdkError:
+    """The error for a MODEL whose name ends in neither .py nor .pt2."""
+    if text and path.exists():
+        return file_kinds.not_a(path, "a model that can be compiled", _FORMS)
+    named = file_kinds.by_name(path)
+    if named is None:
+        return UsageError(f"'{text}' is not a model that can be compiled", _FORMS)
+    return UsageError(
+        f"'{text}' is not a model that can be compiled: by its name, it is {named.what}", named.way
+    )
 
 
 def _split_entry(text: str) -> tuple[str, str | None]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import cache, npz, records
 from ethosu_sdk.aot import (
     acceleration,
     arrays,
@@ -19,11 +19,15 @@ from ethosu_sdk.aot import (
     evaluation,
     fault,
     lowering,
+    model_checks,
     model_loading,
+    prequantized_passes,
     program_facts,
     rounding,
     substeps,
     tensors,
+    training_mode,
+    unrolling,
     vela_capture,
     vela_config,
 )
@@ -32,7 +36,8 @@ from ethosu_sdk.aot.check_facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.source_lines import SourceFinder
+from ethosu_sdk.aot.own_quantizer import OwnQuantizer
+from ethosu_sdk.aot.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.vela_capture import VelaCapture
 from ethosu_sdk.aot.vela_config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
@@ -70,6 +75,8 @@ class _Plan:
     calibration_source: str
     quantize: str
     prequantized: bool = False
+    lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    quantizer: OwnQuantizer | None = None
 
     @property
     def quantized(self) -> bool:
@@ -79,8 +86,8 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Lowered:
-    """The finished program manager, the inputs and outputs in the program's own types, and what an evaluation
-    and a check found."""
+    """The finished program manager, the inputs and outputs in the program's own types, what an evaluation and a
+    check found, and a warning for the user."""
 
     manager: Any
     inputs: Tensors
@@ -89,6 +96,7 @@ class _Lowered:
     check: CheckFacts | None = None
     program: Any = None  # that was lowered, and its inputs before they are quantised
     examples: Tensors = ()
+    warning: str | None = None
 
 
 def run(request: CompileRequest, progress: Progress) -> CompileOutput:
@@ -103,13 +111,14 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     with clock.stage("model"):
         plan = _plan(request, model_loading.load(spec))
     config = None if request.vela_config is None else vela_config.read(request.vela_config)
+    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, plan.lines)
     with (
         acceleration.accelerated(),
         vela_capture.captured(config) as captures,
         substeps.told(progress),
+        recorded(finder),
     ):
-        lowered = _lower(request, plan, config, clock)
-    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent)
+        lowered = _lower(request, plan, config, clock, finder)
     with clock.stage("write"), artefacts.published(request.out_dir) as folder:
         delegates = artefacts.write_delegates(folder, lowered.manager, captures, finder)
         content = arrays.io_arrays(
@@ -141,8 +150,9 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         delegates=delegates,
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
-        warnings=_warnings(request, plan, len(delegates)),
+        warnings=(*_warnings(request, plan, len(delegates), lowered.warning), *cache.take_notes()),
         prequantized=plan.prequantized,
+        own_quantizer=plan.quantizer is not None,
         evaluation=lowered.evaluation,
         check=lowered.check,
         start=_start(request, lowered, captures, finder),
@@ -158,11 +168,15 @@ def _start(
 
 
 def import_tools() -> None:
-    """Import what takes seconds, so that the first stage shows it; fix the number of threads, because
-    floating-point sums, and with them calibration, depend on it."""
-    import executorch.backends.arm.ethosu
-    import executorch.exir
+    """Import what takes seconds, so that the first stage shows it, and what registers operators: those of a program
+    that was quantised before it was saved exist only then. Fix the number of threads, because floating-point sums,
+    and with them calibration, depend on it."""
     import torch
+
+    with acceleration.quick_imports():
+        import executorch.backends.arm.ethosu
+        import executorch.exir
+        import executorch.kernels.quantized
     import torchao.quantization.pt2e.quantize_pt2e
 
     del executorch, torchao
@@ -175,19 +189,27 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
             f"{request.model} is quantised already, --quantize {request.quantize} cannot be done to it",
             "leave --quantize out, or give the float model",
         )
+    if model.quantizer is not None:
+        model.quantizer.refuse_options(request, prequantized=model.prequantized)
     quantize = request.quantize or model.quantize
     if quantize == "none" and (request.calibration or (request.io != "float" and not model.prequantized)):
         option = "--calibration" if request.calibration else f"--io {request.io}"
         raise UsageError(f"{option} needs a quantised model", "choose --quantize int8")
+    model_checks.check_module(model.module, request.model)
     inputs = _example_inputs(request, model)
     _check_examples(inputs, quantize)
     inputs = tuple(tensors.dense(item) for item in inputs)
     calibration, source = _samples(request, model, inputs) if quantize != "none" else ((), "none")
-    return _Plan(model.module, inputs, calibration, source, quantize, model.prequantized)
+    for index, sample in enumerate(calibration):
+        model_checks.check_values(sample, f"calibration sample {index}: input")
+    return _Plan(
+        model.module, inputs, calibration, source, quantize, model.prequantized, model.lines, model.quantizer
+    )
 
 
 def _check_examples(inputs: Tensors, quantize: str) -> None:
     """InputError for example inputs of a kind that no program for the NPU can take."""
+    model_checks.check_types(inputs, "example input")
     for index, tensor in enumerate(inputs):
         what = f"example input {index}"
         dtype = str(tensors.as_numpy(tensor, what).dtype)
@@ -199,6 +221,8 @@ def _check_examples(inputs: Tensors, quantize: str) -> None:
             )
         if 0 in tensor.shape:
             raise InputError(f"{what} has no elements: its shape is {tuple(tensor.shape)}")
+    if quantize != "none":
+        model_checks.check_values(inputs, "example input")
 
 
 def _samples(request: CompileRequest, model: LoadedModel, inputs: Tensors) -> tuple[tuple[Tensors, ...], str]:
@@ -241,17 +265,26 @@ def _calibration(files: Sequence[Path], examples: Tensors) -> tuple[Tensors, ...
     )
 
 
-def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, clock: StageClock) -> _Lowered:
+def _lower(
+    request: CompileRequest, plan: _Plan, config: VelaConfig | None, clock: StageClock, finder: SourceFinder
+) -> _Lowered:
     import torch
 
     ini = lowering.VELA_CONFIG if config is None else config.stored_name
     spec = lowering.compile_spec(request.target, ini, request.vela_flags)
-    with clock.stage("export"), torch.no_grad():
+    with clock.stage("export"), torch.no_grad(), model_checks.explained(finder):
         reference = plan.module
         if isinstance(reference, torch.export.ExportedProgram):
             reference = reference.module(check_guards=False)
         outputs = lowering.run_eager(reference, plan.inputs)
-        program = lowering.export(plan.module, plan.inputs)
+        program = lowering.export(plan.module, plan.inputs, finder)
+        training_mode.refuse(program, finder)
+        model_checks.check_program(program, finder)
+        warning = unrolling.check(program, finder)
+        if plan.quantized:
+            model_checks.check_outputs(outputs, program, plan.inputs, finder)
+        if plan.prequantized:
+            program = prequantized_passes.complete(program, plan.inputs)
     subject = evaluation.subject(reference, program, prequantized=plan.prequantized)
     if plan.quantize != "none":
         quantized = _quantized(request, plan, spec, program, clock)
@@ -272,10 +305,12 @@ def _lower(request: CompileRequest, plan: _Plan, config: VelaConfig | None, cloc
         edge = lowering.lower(program, spec if request.delegate else None)
         inputs = plan.inputs
         if request.io == "int8":
-            edge = lowering.quantize_io(edge, len(inputs), len(outputs))
+            edge = lowering.quantize_io(edge, inputs, outputs)
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
-        return _Lowered(lowering.to_executorch(edge), inputs, outputs, evaluated, check, program, plan.inputs)
+        return _Lowered(
+            lowering.to_executorch(edge), inputs, outputs, evaluated, check, program, plan.inputs, warning
+        )
 
 
 def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:
@@ -283,12 +318,13 @@ def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, cl
     import torch
 
     per_channel = request.quantize_per == "channel"
+    adjust = None if plan.quantizer is None else plan.quantizer.applied
     with clock.stage("calibrate"), torch.no_grad():
         if lowering.has_branches(program):
             return lowering.quantize_branches(
-                program, spec, plan.quantize, plan.calibration, per_channel=per_channel
+                program, spec, plan.quantize, plan.calibration, per_channel=per_channel, adjust=adjust
             )
-        prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel)
+        prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel, adjust=adjust)
         for sample in plan.calibration:
             lowering.run_eager(prepared, sample)
     with clock.stage("quantize"), torch.no_grad():
@@ -303,8 +339,8 @@ def _source_digest(spec: ModelSpec) -> str:
     return records.sha256_file(zoo.source(str(spec.entry)))
 
 
-def _warnings(request: CompileRequest, plan: _Plan, delegates: int) -> tuple[str, ...]:
-    found = []
+def _warnings(request: CompileRequest, plan: _Plan, delegates: int, unrolled: str | None) -> tuple[str, ...]:
+    found = [unrolled] if unrolled else []
     if request.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     if plan.calibration_source == "example":

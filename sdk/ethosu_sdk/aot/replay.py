@@ -193,9 +193,42 @@ def _short(creator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return create_arg
 
 
+class _Trees:
+    """In the place of torch's `pytree` for ExecuTorch's passes: the containers that arguments are made of without
+    the description of their structure; all else as before."""
+
+    def __init__(self, pytree: Any) -> None:
+        from torch.fx.immutable_collections import immutable_list
+
+        self._pytree = pytree
+        self._sequences = {tuple: tuple, list: list, immutable_list: immutable_list}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pytree, name)
+
+    def tree_map_only(self, kind: Any, function: Callable[[Any], Any], tree: Any, **options: Any) -> Any:
+        """`tree` with `function` of each leaf of that kind."""
+        if options or type(kind) is not type:
+            return self._pytree.tree_map_only(kind, function, tree, **options)
+        return self._map(kind, function, tree)
+
+    def _map(self, kind: type, function: Callable[[Any], Any], tree: Any) -> Any:
+        own = type(tree)
+        if own is kind:
+            return function(tree)
+        if own in _plain_types():
+            return tree
+        if own in self._sequences:
+            return self._sequences[own]([self._map(kind, function, item) for item in tree])
+        if own is dict:
+            return {key: self._map(kind, function, item) for key, item in tree.items()}
+        return self._pytree.tree_map_only(kind, function, tree)
+
+
 @contextlib.contextmanager
 def short_cuts() -> Iterator[None]:
     """While the block runs, the most frequent arguments and values take a short way into the graph."""
+    from executorch.exir import pass_base
     from executorch.exir.pass_base import ExportPass, _ExportPassBase
     from torch._subclasses.fake_tensor import FakeTensor
     from torch.fx import traceback
@@ -203,7 +236,7 @@ def short_cuts() -> Iterator[None]:
     tracers = (_ExportPassBase.ExportTracer, ExportPass.ExportTracer)
     creators = [tracer.create_arg for tracer in tracers]
     set_metadata = _ExportPassBase.ExportTracer.set_metadata
-    deep = traceback.copy
+    deep, trees = traceback.copy, pass_base.pytree
 
     def set_value(self: Any, node: Any, value: Any) -> None:
         if type(value) is FakeTensor:
@@ -216,10 +249,11 @@ def short_cuts() -> Iterator[None]:
     _ExportPassBase.ExportTracer.set_metadata = set_value
     # A node's history is copied for each node that is made from it. Nobody changes its members.
     traceback.copy = SimpleNamespace(copy=copy.copy, deepcopy=list)
+    pass_base.pytree = _Trees(trees)
     try:
         yield
     finally:
         for tracer, creator in zip(tracers, creators, strict=True):
             tracer.create_arg = creator
         _ExportPassBase.ExportTracer.set_metadata = set_metadata
-        traceback.copy = deep
+        traceback.copy, pass_base.pytree = deep, trees

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import os
+import errno
+import io
 import shlex
-import signal
 import sys
 import traceback
-import types
 
 import typer
 from typer.core import TyperGroup
 
+from ethosu_sdk import interrupts, plain_text, streams
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.errors import (
-    INTERRUPTED_EXIT_CODE,
-    BuildError,
-    SdkError,
-    SimulationError,
-    ToolError,
-    UsageError,
-)
+from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
 
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+_NEXT_HINT = "\nhint: "
 # Errors whose message quotes a linker, a firmware or a simulator.
 _TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.exit_code)
-
-
-def _hint(error: SdkError) -> str:
-    """What helps against `error`, and the command lines that do."""
-    lines = [_advice(error), *(f"try: {_same_command(option)}" for option in error.remedies)]
-    return "\n".join(filter(None, lines))
 
 
 def _same_command(option: tuple[str, ...]) -> str:
@@ -53,15 +42,18 @@ def _advice(error: SdkError) -> str:
 
     known = [row.advice for row in error_catalogue.in_text(error.message.splitlines()) if not row.harmless]
     new = [advice for advice in known[:1] if advice not in error.hint]
-    return "\nhint: ".join(filter(None, (error.hint, *new)))
+    return _NEXT_HINT.join(filter(None, (error.hint, *new)))
 
 
 def _report(error: SdkError) -> int:
     """Print `error` for people, and as a record when --json was given; its exit code."""
-    hint = _hint(error)
-    sys.stderr.write(f"error: {error.message}\n")
-    if hint:
-        sys.stderr.write(f"hint: {hint}\n")
+    advice, tries = _advice(error), [_same_command(option) for option in error.remedies]
+    _say("error", error.message)
+    for text in filter(None, advice.split(_NEXT_HINT)):
+        _say("hint", text)
+    for command in tries:
+        _say("try", command)
+    hint = "\n".join(filter(None, (advice, *(f"try: {command}" for command in tries))))
     if "--json" in sys.argv[1:] and not error.recorded:
         from ethosu_sdk import provenance, records
 
@@ -80,8 +72,13 @@ def _report(error: SdkError) -> int:
     return error.exit_code
 
 
-def _terminated(_number: int, _frame: types.FrameType | None) -> None:
-    raise KeyboardInterrupt  # the same way out as Ctrl-C: `finally` blocks run, children die
+def _say(word: str, text: str) -> None:
+    sys.stderr.write(plain_text.message(word, text))
+
+
+def _show_traceback() -> None:
+    if "--debug" in sys.argv[1:]:
+        sys.stderr.write(plain_text.lines(traceback.format_exc()))
 
 
 def _run_app() -> int:
@@ -95,34 +92,56 @@ def _run_app() -> int:
             completion.answer(command)
         outcome = command.main(prog_name=completion.PROGRAM, standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
-    except SdkError as error:
-        if "--debug" in sys.argv[1:]:
-            traceback.print_exc()
-        return _report(error)
-    except (KeyboardInterrupt, typer.Abort):
-        sys.stderr.write("interrupted\n")
-        return INTERRUPTED_EXIT_CODE
-    except BrokenPipeError:
-        # The reader of our output has gone (`… | head`): nothing to say, and nobody to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except typer.Abort:
+        return interrupts.EXIT_CODE
     except Exception as error:
+        known = _known(error)
+        if known is not None:
+            _show_traceback()
+            return _report(known)
         return _usage_or_internal(error)
+
+
+def _known(error: Exception) -> SdkError | None:
+    """`error` as one of the SDK's own, when it is the system that refused."""
+    if isinstance(error, SdkError):
+        return error
+    if isinstance(error, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
+        return InputError(
+            f"the name {error.object!r} cannot be written in this locale's encoding, {error.encoding}",
+            "set LC_ALL=C.UTF-8",
+        )
+    if not isinstance(error, OSError) or (error.filename is None and error.errno not in _DISK):
+        return None
+    what = f"cannot use {error.filename}" if error.filename is not None else "cannot write"
+    if error.errno in _DISK:
+        return BuildError(f"{what}: {error.strerror}", "free some space or choose another folder with -o")
+    return InputError(f"{what}: {error.strerror}")
 
 
 def _usage_or_internal(error: Exception) -> int:
     show = getattr(error, "show", None)
     if callable(show):  # a click usage error: unknown option, missing argument
-        show(file=sys.stderr)
+        said = io.StringIO()
+        show(file=said)
+        sys.stderr.write(plain_text.lines(said.getvalue()))
         return UsageError.exit_code
-    if "--debug" in sys.argv[1:]:
-        traceback.print_exc()
-    sys.stderr.write(f"error: internal error: {type(error).__name__}: {error}\n")
-    sys.stderr.write("hint: run again with --debug and report the traceback\n")
+    _show_traceback()
+    _say("error", f"internal error: {type(error).__name__}: {error}")
+    _say("hint", "run again with --debug and report the traceback")
     return SdkError.exit_code
 
 
+def _flushed(code: int) -> int:
+    """The exit code of a command that ended with `code`, once its output has arrived, or has not."""
+    lost = streams.failure(sys.stdout)
+    if lost is None:
+        return code
+    _say("error", f"cannot write to standard output: {lost.strerror}")
+    return code or BuildError.exit_code
+
+
 def main() -> None:
-    """Entry point of the `ethosu-sdk` command."""
-    signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(_run_app())
+    """Run the command of the command line and end the process."""
+    streams.guard()
+    sys.exit(_flushed(interrupts.run(_run_app)))

@@ -32,7 +32,7 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         show_default=False,
-        help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME.",
+        help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py is run: take it from where you trust it.",
         autocompletion=completion.models,
     ),
 ]

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools, vela_blocks
@@ -14,6 +13,7 @@ from ethosu_sdk.commands import board as run_board
 from ethosu_sdk.commands import host_facts, locations, memory_advice
 from ethosu_sdk.commands.compile import target_part
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
 from ethosu_sdk.records import Record

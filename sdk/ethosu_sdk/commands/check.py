@@ -19,7 +19,7 @@ from ethosu_sdk.commands import check_record
 from ethosu_sdk.commands.check_record import Checked
 from ethosu_sdk.commands.evaluate import in_float
 from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.errors import SdkError, ToolError
+from ethosu_sdk.errors import SdkError, SimulationError, ToolError
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import rounding
@@ -28,6 +28,10 @@ from ethosu_sdk.simulators.host.npu_model import NpuModel
 
 Array = npt.NDArray[Any]
 
+_STATE = (
+    "the model keeps a state from inference to inference, and its outputs differ: the program may begin with another "
+    "state than PyTorch"
+)
 _NO_KERNEL = "(ExecuTorch error 0x14)"  # OperatorMissing
 
 
@@ -55,35 +59,30 @@ class Check:
                 runner = host.build_runner(cache.directory(host.CACHE_PART))
         except ToolError as error:
             return Checked(unavailable=f"the host simulator cannot be built: {error.message}")
-        with self.reporter.stage("checking the program on the host simulator"):
-            try:
+        try:
+            with self.reporter.stage("checking the program on the host simulator"):
                 executed = self._execute(runner, output)
-            except UnsupportedCommand as error:
-                return Checked(unavailable=error.message)
-            except SdkError as error:
-                if _NO_KERNEL in error.message:
-                    return Checked(unavailable=f"ExecuTorch's host runtime lacks a kernel: {error.message}")
-                return Checked(failure=error)
-            return Checked(
-                executed=executed,
-                distances=self._distances(output.check, executed),
-                facts=output.check,
-                runner=runner,
-            )
+                distances = self._distances(output.check, executed)
+        except SdkError as error:
+            limit = isinstance(error, UnsupportedCommand) or _NO_KERNEL in error.message
+            return Checked(unavailable=error.message) if limit else Checked(failure=error)
+        if output.check.stateful and not all(row.explained for row in distances):
+            return Checked(unavailable=_STATE)
+        return Checked(executed=executed, distances=distances, facts=output.check, runner=runner)
 
     def _distances(self, facts: aot.CheckFacts, executed: Sequence[Array]) -> list[rounding.Distance]:
-        return [
-            rounding.distance(
-                array,
-                self._load(f"reference{index}"),
-                [self._load(f"trial{number}_{index}") for number in range(facts.trials)],
-                None if row.quantisation is None else row.quantisation.scale,
-                exact=row.exact,
-            )
-            for index, (row, array) in enumerate(
-                zip(facts.outputs, in_float(facts.outputs, executed), strict=True)
-            )
-        ]
+        found = []
+        rows = zip(facts.outputs, in_float(facts.outputs, executed), strict=True)
+        for index, (row, array) in enumerate(rows):
+            reference = self._load(f"reference{index}")
+            if array.shape != reference.shape:
+                raise SimulationError(
+                    f"output {index} has the shape {list(array.shape)}, the model's {list(reference.shape)}"
+                )
+            trials = [self._load(f"trial{number}_{index}") for number in range(facts.trials)]
+            step = None if row.quantisation is None else row.quantisation.scale
+            found.append(rounding.distance(array, reference, trials, step, exact=row.exact))
+        return found
 
     def _execute(self, runner: Path, output: aot.CompileOutput) -> list[Array]:
         """The program's outputs for its example inputs. Errors of host simulator and NPU model pass through."""

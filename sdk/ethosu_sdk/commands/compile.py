@@ -7,10 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.markup import escape
-
 from ethosu_sdk import __version__, aot, provenance, records, resources, schema
-from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.model_spec import ModelSpec, check_file, parse_model_spec
 from ethosu_sdk.commands import (
     check,
     check_record,
@@ -23,6 +21,7 @@ from ethosu_sdk.commands import (
 from ethosu_sdk.commands.compile_record import target_part
 from ethosu_sdk.commands.evaluate import EvaluateOptions
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import Target
@@ -71,6 +70,7 @@ def compile_model(
     """
     target = options.checked_target()
     spec = parse_model_spec(model)
+    check_file(spec)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
     with records.locked(folder):
         key = _compile_key(model, spec, options, target)
@@ -83,6 +83,7 @@ def compile_model(
             if reuse:
                 for line in compile_tables.cpu_lines(record):
                     reporter.note(escape(line))
+                reporter.note(f"check: {escape(check_record.line(record))}")
             else:
                 reporter.show(*compile_tables.tables(record, folder))
             reporter.emit(record)

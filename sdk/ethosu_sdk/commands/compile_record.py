@@ -63,6 +63,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         "options": {
             "quantize": output.quantize,
             "quantize_per": request.quantize_per,
+            **({"quantizer": "model file"} if output.own_quantizer else {}),
             "io": output.io_type,
             "delegate": request.delegate,
             "vela_flags": list(request.vela_flags),

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk.commands import check_record, evaluate_tables
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.records import Record
 
 _AREAS = (

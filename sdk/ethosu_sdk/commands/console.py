@@ -14,16 +14,18 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ethosu_sdk.commands.terminal import Terminal
+
 _UNLIMITED = 1 << 20  # columns; a table is as wide as its content
 
 
 def make(*, stderr: bool = False, quiet: bool = False) -> Console:
     """A console on stdout or stderr. Without a terminal, COLUMNS limits its width if it is set, else nothing does."""
     if (sys.stderr if stderr else sys.stdout).isatty():
-        return Console(stderr=stderr, highlight=False, quiet=quiet)
+        return Terminal(stderr=stderr, quiet=quiet)
     width = None if os.environ.get("COLUMNS", "").isdecimal() else _UNLIMITED
     stream = cast(TextIO, _Trimmed(stderr))
-    return Console(file=stream, width=width, highlight=False, quiet=quiet)
+    return Terminal(file=stream, width=width, quiet=quiet)
 
 
 def show(console: Console, *parts: RenderableType) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.commands import doctor_bundle, doctor_rows, host_facts
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape, escape_lines
 from ethosu_sdk.errors import ToolError
 from ethosu_sdk.records import Record
 
@@ -67,7 +67,7 @@ def _table(checks: list[Record]) -> Table:
         table.add_row(
             escape(row["name"]),
             f"[{colour}]{row['status']}[/{colour}]",
-            row.get("version", ""),
+            escape(row.get("version", "")),
             _LOCK_WORDS[row["lock"]["status"]],
             escape(f"{row['needed_for']}{optional}"),
         )
@@ -83,7 +83,7 @@ def _problems(checks: list[Record], reporter: Reporter) -> None:
         if row["status"] != "found":
             reason = f": {row['detail']}" if "detail" in row else ""
             need = f", {row['wanted']} is wanted" if "wanted" in row and row["status"] == "too old" else ""
-            reporter.show(f"{escape(row['name'])}: {row['status']}{need}{escape(reason)}")
+            reporter.show(f"{escape(row['name'])}: {row['status']}{need}{escape_lines(reason)}")
             reporter.show(f"  fix: {escape(row['fix'])}")
         elif lock["status"] == "differs":
             reporter.show(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,8 +32,6 @@ from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.accuracy import Comparison, Top1, predictions
-from ethosu_sdk.simulators import host
-from ethosu_sdk.simulators.host.npu_model import NpuModel
 
 Array = npt.NDArray[Any]
 Execute = Callable[[Sequence[Array]], Sequence[Array]]
@@ -102,12 +99,15 @@ def prepared(
     if options is None:
         yield None
         return
+    # Here and not above: the NPU model comes with it, and most compilations need none.
+    from ethosu_sdk.simulators import host
+
     _check_truth(options, evaluation_data.content(options.data))
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory("host-runner"))
     # Not in the system's temporary folder, which may be in memory: the outputs of many samples can be large.
-    with tempfile.TemporaryDirectory(prefix=".evaluation-", dir=records.make_directory(folder)) as spool:
-        request = aot.EvaluationRequest(options.data.resolve(), Path(spool).resolve())
+    with records.temporary_directory(".evaluation-", records.make_directory(folder)) as spool:
+        request = aot.EvaluationRequest(options.data.resolve(), spool.resolve())
         yield Evaluation(options, request, runner, reporter)
 
 
@@ -139,6 +139,9 @@ def measure(
 
     Raises SimulationError when the program fails; `step` is called with words about the progress.
     """
+    from ethosu_sdk.simulators import host
+    from ethosu_sdk.simulators.host.npu_model import NpuModel
+
     results = _empty_results(facts)
     model = NpuModel()
     with host.open_pte(runner, pte, model) as runtime:

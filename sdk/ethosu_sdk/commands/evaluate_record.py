@@ -39,7 +39,9 @@ def extend(record: Record, evaluated: Evaluated, inputs: Sequence[Record]) -> Re
     """`record` with its accuracy, the `inputs` that shaped it, and the warnings that belong to it."""
     accuracy, unavailable = _accuracy(evaluated)
     missed = any(not check.passed for check in evaluated.checks)
-    provenance = {**record["provenance"], "inputs": [*record["provenance"]["inputs"], *inputs]}
+    known = record["provenance"]["inputs"]
+    added = [row for row in inputs if row not in known]  # the check may have used the host runner too
+    provenance = {**record["provenance"], "inputs": [*known, *added]}
     return {
         **record,
         "status": "fail" if missed else record["status"],

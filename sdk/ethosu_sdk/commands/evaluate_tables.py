@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk.commands.evaluate_thresholds import COSINE, LABELS, MAX_ERROR, SQNR
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.records import Record
 
 HEADINGS = ("reference → candidate", "top-1", "SQNR", "cosine", "max error")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import error_catalogue, provenance, records, schema
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.error_catalogue import KnownError
 from ethosu_sdk.records import Record
 

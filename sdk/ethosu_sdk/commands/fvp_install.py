@@ -9,17 +9,15 @@ import os
 import platform
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from rich.markup import escape
 
 from ethosu_sdk import proc, provenance, records, schema, toolchain_lock, user_data
 from ethosu_sdk.commands import fvp_install_archive, host_facts
 from ethosu_sdk.commands.fvp_install_archive import Limits
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators.fvp.models import models
@@ -185,10 +183,8 @@ def _staging(final: Path) -> Iterator[Path]:
     made = [parent for parent in final.parents if not parent.exists()]
     records.make_directory(final.parent)
     try:
-        with tempfile.TemporaryDirectory(
-            prefix=".install-", dir=final.parent, ignore_cleanup_errors=True
-        ) as name:
-            yield Path(name)
+        with records.temporary_directory(".install-", final.parent) as folder:
+            yield folder
     except OSError as error:
         raise InputError(
             f"cannot install below {final.parent}: {error.strerror or error}", "choose another --prefix"
@@ -204,7 +200,7 @@ def _run_installer(folder: Path) -> Path:
     found = sorted((folder / "archive").glob(_INSTALLER))
     if len(found) != 1 or not found[0].is_file():
         raise InputError(f"the archive has no installer {_INSTALLER}, or several", "is it an FVP for Linux?")
-    found[0].chmod(0o755)
+    records.make_executable(found[0])
     target, home = records.make_directory(folder / "installed"), records.make_directory(folder / "home")
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -220,7 +216,6 @@ def _run_installer(folder: Path) -> Path:
         error=ToolError,
     )
     _keep_licences(folder / "archive", target)
-    target.chmod(0o755)
     return target
 
 

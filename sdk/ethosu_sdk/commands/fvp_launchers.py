@@ -6,10 +6,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from rich.markup import escape
-
 from ethosu_sdk import provenance, records, schema, tools
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators.fvp import models
@@ -37,7 +36,7 @@ def install(folder: Path, reporter: Reporter, *, force: bool = False) -> None:
     records.make_directory(folder)
     for path in paths:
         records.write_bytes(path, script(path.name).encode())
-        path.chmod(0o755)
+        records.make_executable(path)
     record: Record = {
         "schema": _SCHEMA,
         "status": "pass",

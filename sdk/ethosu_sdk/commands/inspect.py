@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ethosu_sdk import provenance, pte, records, schema
 from ethosu_sdk.commands import console as consoles
 from ethosu_sdk.commands.pte_description import Description, describe, npu_share
+from ethosu_sdk.commands.terminal import escape
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,10 +47,10 @@ def _show(description: Description, console: Console) -> None:
     for method in description["methods"]:
         if not method["instructions"]:
             values = (_argument(method["values"][index], method["values"]) for index in method["outputs"])
-            constants.add_row(_plain(method["name"]), ", ".join(values))
+            constants.add_row(escape(method["name"]), ", ".join(values))
             continue
         on_npu, calls = npu_share(method)
-        console.print(f"\n[bold]method {_plain(method['name'])}[/bold]: {on_npu} of {calls} calls on the NPU")
+        console.print(f"\n[bold]method {escape(method['name'])}[/bold]: {on_npu} of {calls} calls on the NPU")
         _print_tables(_method_tables(method), console)
         for delegate in method["delegates"]:
             _print_commands(delegate, console)
@@ -74,14 +75,6 @@ def _print_tables(tables: Sequence[Table], console: Console) -> None:
             consoles.show(console, table)
 
 
-def _plain(value: object) -> str:
-    """Text from a file, fit for a terminal: control characters as escapes, nothing read as markup."""
-    from rich.markup import escape
-
-    text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
-    return escape(text)
-
-
 def _table(title: str, *columns: str) -> Table:
     from rich.table import Table
 
@@ -97,19 +90,19 @@ def _summary(description: Description) -> Table:
 
     table = Table(box=None, show_header=False, pad_edge=False)
     file = description["file"]
-    table.add_row("file", f"{_plain(file['name'])}, {file['bytes']:,} bytes")
+    table.add_row("file", f"{escape(file['name'])}, {file['bytes']:,} bytes")
     table.add_row("sha256", file["sha256"])
     target = description.get("target")
     if target is None:
         table.add_row("target", description["unavailable"][0]["reason"])
     else:
         name = f"{target['npu']}-{target['macs']}"
-        table.add_row("target", f"{name}, {target['system_config']}, {target['memory_mode']}")
+        table.add_row("target", escape(f"{name}, {target['system_config']}, {target['memory_mode']}"))
     for segment in description["segments"]:
         if segment["size"]:
             table.add_row("segment", f"{segment['size']:,} bytes at {segment['offset']:,}")
     for blob in description["named_data"]:
-        table.add_row("named data", f"{_plain(blob['key'])}, {blob['bytes']:,} bytes")
+        table.add_row("named data", f"{escape(blob['key'])}, {blob['bytes']:,} bytes")
     return table
 
 
@@ -130,11 +123,13 @@ def _instruction_table(method: _Row) -> Table:
         arguments = ", ".join(_argument(values[index], values) for index in row.get("args", ()))
         if "args" not in row:
             arguments = ", ".join(
-                f"{key} {value}" for key, value in row.items() if key not in ("index", "kind", "runs_on")
+                escape(f"{key} {value}")
+                for key, value in row.items()
+                if key not in ("index", "kind", "runs_on")
             )
         style = "green" if row["runs_on"] == "NPU" else "none"
-        operator = _plain(row.get("name", row["kind"]))
-        table.add_row(str(row["index"]), _plain(row["runs_on"]), operator, arguments, style=style)
+        operator = escape(row.get("name", row["kind"]))
+        table.add_row(str(row["index"]), escape(row["runs_on"]), operator, arguments, style=style)
     return table
 
 
@@ -143,14 +138,14 @@ def _argument(value: _Row, values: Sequence[_Row]) -> str:
     if value["kind"] == "Tensor":
         return f"%{value['index']}"
     if "items" not in value:
-        return _plain(value.get("value"))
+        return escape(value.get("value"))
     items = value["items"][:_LIST_ITEMS_SHOWN]
     if value["kind"] in ("IntList", "TensorList", "OptionalTensorList"):
         shown = ["None" if item < 0 else _argument(values[item], values) for item in items]
     else:
-        shown = [_plain(item) for item in items]
+        shown = [escape(item) for item in items]
     more = ["…"] if len(value["items"]) > len(items) else []
-    return _plain("[") + " ".join(shown + more) + "]"
+    return escape("[") + " ".join(shown + more) + "]"
 
 
 def _delegate_table(delegates: Sequence[_Row]) -> Table:
@@ -158,7 +153,7 @@ def _delegate_table(delegates: Sequence[_Row]) -> Table:
     for row in delegates:
         table.add_row(
             str(row["index"]),
-            _plain(row["id"]),
+            escape(row["id"]),
             str(row["calls"]),
             f"{row['payload_bytes']:,}",
             f"{row['payload_offset']:,}",
@@ -181,7 +176,7 @@ def _vela_table(delegate: _Row) -> Table:
             where = (
                 f"{slot['shape']} x {slot['element_bytes']}, region {slot['region']} at {slot['offset']:,}"
             )
-            table.add_row(f"{kind[:-1]} {index}", f"{slot['bytes']:,}", _plain(where))
+            table.add_row(f"{kind[:-1]} {index}", f"{slot['bytes']:,}", escape(where))
     return table
 
 
@@ -205,10 +200,10 @@ def _tensor_table(values: Sequence[_Row]) -> Table:
             f"%{row['index']}",
             row["role"],
             row["dtype"],
-            _plain(f"{row['shape']}{layout}{dynamism}"),
+            escape(f"{row['shape']}{layout}{dynamism}"),
             f"{row['bytes']:,}",
             str(row.get("memory_id", "")),
             f"{row['offset']:,}" if "offset" in row else "",
-            _plain(row.get("name", "")),
+            escape(row.get("name", "")),
         )
     return table

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import records
+from ethosu_sdk import file_kinds, records
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.targets import Target
 
 BUILD_FOLDER = "build"
+_MAKE_ONE = "give a .pte file; `ethosu-sdk compile` makes one from a model"
 NO_NPU = "cpu"  # the folder's suffix for a program that delegates nothing
 
 
@@ -37,8 +38,11 @@ def example_io(pte: Path) -> Path:
 
 def require_pte(path: Path) -> Path:
     """`path`, if it is a file whose name ends in .pte. InputError otherwise."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}", "give a .pte file; `ethosu-sdk compile` makes one")
+    if not path.exists():
+        raise InputError(f"there is no file {path}", _MAKE_ONE)
     if path.suffix != ".pte":
-        raise InputError(f"{path} does not end in .pte", "`ethosu-sdk compile` makes a .pte from a model")
+        kind = file_kinds.recognise(path)
+        if kind is not None and kind.id == "pte":
+            raise InputError(f"{path} does not end in .pte", "it is a compiled program: give it that name")
+        raise file_kinds.not_a(path, "a .pte file", _MAKE_ONE)
     return path

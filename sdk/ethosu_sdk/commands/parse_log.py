@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import error_catalogue, provenance, records, schema
 from ethosu_sdk.commands import log_record
 from ethosu_sdk.commands.log_record import LogFacts
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import own_log, uart, upstream_log
@@ -119,9 +119,9 @@ def _summary(record: Record) -> Table:
     for number, report in enumerate(record["npu"].get("reports", ())):
         table.add_row(f"NPU report {number}", _report_text(report))
     for row in record["memory"]["pools"]:
-        table.add_row(row["name"], f"{row['used_bytes']:,} of {row['size_bytes']:,} bytes")
+        table.add_row(escape(row["name"]), f"{row['used_bytes']:,} of {row['size_bytes']:,} bytes")
     for row in record["memory"]["sizes"]:
-        table.add_row(row["name"], f"{row['bytes']:,} bytes")
+        table.add_row(escape(row["name"]), f"{row['bytes']:,} bytes")
     for row in record["outputs"]:
         shown = row.get("sha256", "")[:16] or f"{row['elements']} elements"
         table.add_row(

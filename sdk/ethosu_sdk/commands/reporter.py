@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from rich.console import Console, RenderableType
-from rich.markup import escape
+from rich.console import RenderableType
 from rich.text import Text
 
-from ethosu_sdk import records
+from ethosu_sdk import cache, records
 from ethosu_sdk.commands import console
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.records import Record
 
 NOTED_FROM_S = 3.0  # a step that took longer gets a line of its own
@@ -64,7 +64,7 @@ class Reporter:
     def for_step(self) -> Reporter:
         """A reporter for a command that is only a step of this one: progress and warnings, but no result."""
         step = Reporter(quiet=self.quiet)
-        step._out = Console(quiet=True)
+        step._out = console.make(quiet=True)
         return step
 
     @contextlib.contextmanager
@@ -84,6 +84,8 @@ class Reporter:
             yield steps.at
             steps.end()
         self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
+        for sentence in cache.take_notes():
+            self.warn(escape(sentence))
 
     def note(self, text: str) -> None:
         """A line about progress, on stderr."""

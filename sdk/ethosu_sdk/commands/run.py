@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
-from rich.markup import escape
 
 from ethosu_sdk import npz, pte, records, schema
 from ethosu_sdk.commands import (
@@ -26,6 +25,7 @@ from ethosu_sdk.commands import compile as compile_command
 from ethosu_sdk.commands.compile import CompileOptions
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.commands.run_options import HOST, SIMULATORS, RunOptions
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import verdict

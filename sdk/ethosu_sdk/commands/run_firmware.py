@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,9 @@ from ethosu_sdk.commands.run_resident import Loaded
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.firmware_build import BuildOptions
 from ethosu_sdk.records import Record
-from ethosu_sdk.report import evidence, input_image, uart
+from ethosu_sdk.report import evidence, input_image, uart, witness
 from ethosu_sdk.report.evidence import Evidence, PmuSample
-from ethosu_sdk.report.protocol import INPUT_IMAGE_SYMBOL
+from ethosu_sdk.report.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.report.repeats import Plan
 from ethosu_sdk.report.verdict import Check
 from ethosu_sdk.simulators import SimulationRequest, Simulator
@@ -81,6 +82,8 @@ def execute(
     with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
         result = simulator.run(_request(built, expected, options, groups, folder))
     found = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
+    if result.npu_jobs is not None:
+        witness.check_jobs(found, [job.cycles for job in result.npu_jobs])
     figures = figures_of(simulator.name, fast=options.fast)
     ran = _Ran(simulator, version, figures, expected.plan, choice.reason)
     return _execution(built, samples, found, ran, groups)
@@ -89,7 +92,7 @@ def execute(
 def _request(
     built: Ready, expected: evidence.Expected, options: RunOptions, groups: Groups, folder: Path
 ) -> SimulationRequest:
-    image = input_image.encode(expected.sets, groups, expected.repeats)
+    image = input_image.encode(expected.sets, groups, expected.repeats, expected.nonce)
     symbol = built.firmware.symbols[INPUT_IMAGE_SYMBOL]
     if len(image) > symbol.bytes:
         raise UsageError(
@@ -128,13 +131,14 @@ def _expected(built: Ready, samples: Samples, options: RunOptions, groups: Group
         outputs=len(built.program.plan(build.ENTRY).outputs),
         repeats=max(options.repeat, len(groups)),  # every group of events needs an inference
         event_groups=max(1, len(groups)),
+        nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
     )
 
 
 def _execution(built: Ready, samples: Samples, found: Evidence, ran: _Ran, groups: Groups) -> Execution:
     target, firmware, simulator = built.program.target(), built.firmware, ran.simulator
     npu, unavailable = _npu(built, found, groups, ran.figures)
-    done = f"{ran.plan.inferences} inference(s) reported done, every record complete, CRCs and model SHA-256 match"
+    done = f"{ran.plan.inferences} inference(s) reported done, every record complete, CRCs, seal, model SHA-256 match"
     modelled = ran.figures.source == MODELLED
     repeated = Repeated(ran.plan, found.changed_outputs, found.changed_counters, counters_must_agree=modelled)
     return Execution(

@@ -17,6 +17,7 @@ from ethosu_sdk.commands.run_options import HOST, RunOptions
 from ethosu_sdk.commands.run_repeats import Repeated
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.records import Record
+from ethosu_sdk.report.protocol import INSTRUCTION_KINDS
 from ethosu_sdk.report.repeats import Plan, changes
 from ethosu_sdk.report.verdict import Check
 
@@ -26,13 +27,7 @@ _FIDELITY = (
 )
 _NO_BOARD = "nothing runs on a board"
 _PACKAGE = "executorch"
-_KINDS = {
-    pte.KernelCall: "kernel",
-    pte.DelegateCall: "delegate",
-    pte.MoveCall: "move",
-    pte.JumpFalseCall: "jump",
-    pte.FreeCall: "free",
-}
+_KINDS = {call: kind for kind, call in INSTRUCTION_KINDS.items()}
 
 
 def execute(
@@ -143,7 +138,7 @@ def _operators(program: pte.Pte, npu: Record | None) -> list[Record]:
             name = plan.operators[instruction.op_index].full_name
         elif isinstance(instruction, pte.DelegateCall):
             name = plan.delegates[instruction.delegate_index].id
-        rows.append({"instruction": number, "kind": _KINDS[type(instruction)], "name": name})
+        rows.append({"instruction": number, "kind": _KINDS[instruction.kind], "name": name})
     delegates = [row for row in rows if row["kind"] == "delegate"]
     if npu is not None and len(delegates) == 1:
         delegates[0]["npu_cycles"] = metric(npu["cycles"]["value"], "cycles")

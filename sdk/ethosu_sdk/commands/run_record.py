@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy.typing as npt
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import provenance, pte, records
@@ -18,6 +17,7 @@ from ethosu_sdk.commands.compile import target_part
 from ethosu_sdk.commands.run_execution import Execution
 from ethosu_sdk.commands.run_inputs import Samples, stack
 from ethosu_sdk.commands.run_reference import Reference
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.verdict import Check
 
@@ -102,9 +102,8 @@ def summary(record: Record, folder: Path) -> Group:
     for check in record["verdict"]["checks"]:
         head.add_row("", f"{check['status']}: {escape(check['name'])} ({escape(check['detail'])})")
     simulator = record["simulator"]
-    head.add_row(
-        "ran on", f"{record['board']}, {simulator['name']} {simulator['version']} ({simulator['fidelity']})"
-    )
+    version, fidelity = escape(simulator["version"]), escape(simulator["fidelity"])
+    head.add_row("ran on", f"{record['board']}, {simulator['name']} {version} ({fidelity})")
     head.add_row("board", escape(record["board_reason"]))
     head.add_row("inferences", str(record["inferences"]))
     for row in record["outputs"]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.markup import escape
-
 from ethosu_sdk import cache, pte, records, resources
 from ethosu_sdk.commands import build
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.firmware_build import boards, resident
 from ethosu_sdk.firmware_build.resident import ResidentBuild

@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from rich.markup import escape
-
 from ethosu_sdk import __version__, records, toolchain_lock
 from ethosu_sdk.commands import installed_packages
 from ethosu_sdk.commands.installed_packages import DebianPackage, PythonDistribution, normalised
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.records import Record
 

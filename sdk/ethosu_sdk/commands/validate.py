@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.markup import escape
-
 from ethosu_sdk import records, schema
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 
 
 def validate(path: Path, reporter: Reporter) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import cache, provenance, pte, records, schema, tools
 from ethosu_sdk.commands import build, host_facts, locations
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild, resident
 from ethosu_sdk.firmware_build.resident import ResidentBuild
@@ -125,10 +125,10 @@ def _options(record: Record) -> BuildOptions:
 def _rebuild(record: Record, path: Path) -> _Rebuilt:
     firmware = _firmware(record)
     with (
-        tempfile.TemporaryDirectory(prefix="ethosu-sdk-verify-") as name,
-        cache.elsewhere(Path(name) / "cache"),
+        records.temporary_directory("ethosu-sdk-verify-", Path(tempfile.gettempdir())) as temporary,
+        cache.elsewhere(temporary / "cache"),
     ):
-        folder = records.make_directory(Path(name) / "out")
+        folder = records.make_directory(temporary / "out")
         made: FirmwareBuild | ResidentBuild
         if firmware is not None and firmware["file"] == _RESIDENT_ELF:
             made = resident.build(folder, record["board"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rich.markup import escape
 from rich.table import Table
 
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.aot import zoo as models
 from ethosu_sdk.aot.zoo import ZooEntry, packages
 from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.records import Record
 
 _SCHEMA = "zoo-list/1"

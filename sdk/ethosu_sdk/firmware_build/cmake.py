@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import proc, records, tools
 from ethosu_sdk.errors import BuildError, InputError, ToolError
+from ethosu_sdk.firmware_build import build_tree
 
 _CONFIGURE_TIMEOUT_S = 120.0
 _BUILD_TIMEOUT_S = 600.0
@@ -95,7 +95,15 @@ def publish(
     log = folder / "build.log"
     log.unlink(missing_ok=True)
     with records.locked(shared) if shared else contextlib.nullcontext():
-        fresh = build(configuration, files, (shared or folder) / "build", log, executable)
+        tree = (shared or folder) / "build"
+        build_tree.open_tree(tree)
+        try:
+            fresh = build(configuration, files, tree, log, executable)
+        except BuildError:  # what is compiled so far is good
+            with contextlib.suppress(BuildError):  # the disk may be what is full
+                build_tree.close_tree(tree)
+            raise
+        build_tree.close_tree(tree)
         for made, final in zip(fresh, products, strict=True):
             records.write_bytes(final, made.read_bytes())
 
@@ -116,7 +124,12 @@ def build(
     source, objects = work / "source", work / "objects"
     generated = objects / "generated"  # below the build folder: no path of this machine enters the map
     toolchain = configuration.toolchain
-    _discard_foreign(work, configuration.identity())
+    identity = {
+        **configuration.identity(),
+        "place": str(work.absolute()),
+    }  # CMake's trees hold absolute paths
+    if _configured_for(work) != identity:
+        build_tree.discard(work)
     mirror(source, configuration.sources)
     mirror(generated, files)
     if not (work / _CONFIGURED_FOR).is_file():
@@ -133,7 +146,7 @@ def build(
             *(f"-D{name}={value}" for name, value in variables.items()),
         ]
         proc.run(argv, timeout_s=_CONFIGURE_TIMEOUT_S, log=log)
-        records.write_json(work / _CONFIGURED_FOR, configuration.identity())
+        records.write_json(work / _CONFIGURED_FOR, identity)
     jobs = str(len(os.sched_getaffinity(0)))
     proc.run(
         [
@@ -161,15 +174,6 @@ def mirror(folder: Path, files: Mapping[str, bytes]) -> None:
         if not path.is_file() or path.read_bytes() != content:
             records.make_directory(path.parent)
             records.write_bytes(path, content)
-
-
-def _discard_foreign(work: Path, identity: records.Record) -> None:
-    if not work.is_dir() or _configured_for(work) == identity:
-        return
-    try:
-        shutil.rmtree(work)
-    except OSError as error:
-        raise BuildError(f"cannot clear {work}: {error.strerror}") from error
 
 
 def _configured_for(work: Path) -> records.Record | None:

@@ -70,6 +70,18 @@ def read_elf(path: Path) -> Image:
         raise BuildError(f"cannot read {path} as an ELF file: {error}") from error
 
 
+def section_bytes(path: Path, name: str) -> bytes:
+    """The content of the section `name` of the ELF at `path`. BuildError when there is none."""
+    try:
+        with path.open("rb") as stream:
+            section = ELFFile(stream).get_section_by_name(name)
+            if section is not None:
+                return bytes(section.data())
+    except (OSError, ELFError) as error:
+        raise BuildError(f"cannot read {path} as an ELF file: {error}") from error
+    raise BuildError(f"the firmware has no section '{name}'")
+
+
 def _sections(elf: ELFFile) -> tuple[Section, ...]:
     segments = [row.header for row in elf.iter_segments("PT_LOAD") if row.header.p_memsz]
     rows = []

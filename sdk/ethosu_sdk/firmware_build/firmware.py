@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import __version__, pte, records, resources
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.firmware_build import boards, cache, cmake, fit, generate, kernels, layout
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
-from ethosu_sdk.firmware_build.elf import Image, RegionUse, Section, Symbol, read_elf, region_use
+from ethosu_sdk.firmware_build.elf import (
+    Image,
+    RegionUse,
+    Section,
+    Symbol,
+    read_elf,
+    region_use,
+    section_bytes,
+)
 from ethosu_sdk.firmware_build.memory_modes import memory_mode, memory_modes
 from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
 from ethosu_sdk.targets import Target
@@ -19,6 +27,7 @@ from ethosu_sdk.targets import Target
 DEFAULT_METHOD = "forward"
 DEFAULT_NPU_TIMEOUT_MS = 10_000
 INPUT_IMAGE_SYMBOL = "input_image"  # app/pools.cpp
+_MODEL_SECTION = ".model"  # app/model.S
 _ELF, _MAP, _WORK = "executor_runner.elf", "executor_runner.map", "firmware"
 _METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
@@ -221,6 +230,11 @@ def _describe(
 ) -> FirmwareBuild:
     image = read_elf(products[_ELF])
     image.symbol(INPUT_IMAGE_SYMBOL)  # without it no input would reach the firmware
+    if section_bytes(products[_ELF], _MODEL_SECTION) != recipe.data:
+        raise BuildError(
+            f"{products[_ELF]} holds another program than the one that was given: the build went wrong",
+            f"remove {products[_ELF].parent} and the cache's folder 'firmware', and build again",
+        )
     return FirmwareBuild(
         elf=products[_ELF],
         map=products[_MAP],

@@ -1,35 +1,29 @@
 """`python -m ethosu_sdk.fvp_launcher PROGRAM …`: what an installed launcher executes."""
 
-from __future__ import annotations
+from ethosu_sdk import interrupts
 
-import os
-import signal
-import sys
-import types
+interrupts.end_at_once()  # before the other imports, which take longer than all else
 
-from ethosu_sdk.errors import INTERRUPTED_EXIT_CODE, SdkError
-from ethosu_sdk.fvp_launcher.launcher import launch
+import sys  # noqa: E402
 
-
-def _terminated(_number: int, _frame: types.FrameType | None) -> None:
-    raise KeyboardInterrupt  # the same way out as Ctrl-C: `finally` blocks run, QEMU dies
+from ethosu_sdk import plain_text, streams  # noqa: E402
+from ethosu_sdk.errors import SdkError  # noqa: E402
+from ethosu_sdk.fvp_launcher.launcher import launch  # noqa: E402
 
 
-def _main() -> int:
+def _launch() -> int:
     program, *words = sys.argv[1:]
-    signal.signal(signal.SIGTERM, _terminated)
     try:
         return launch(program, words)
     except SdkError as error:
-        sys.stderr.write(f"{program}: error: {error.message}\n")
+        sys.stderr.write(plain_text.message(f"{program}: error", error.message))
         if error.hint:
-            sys.stderr.write(f"{program}: hint: {error.hint}\n")
+            sys.stderr.write(plain_text.message(f"{program}: hint", error.hint))
         return error.exit_code
-    except KeyboardInterrupt:
-        return INTERRUPTED_EXIT_CODE
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of UART0, which is written without the guard
         return 1
 
 
-sys.exit(_main())
+if __name__ == "__main__":
+    streams.guard()
+    sys.exit(interrupts.run(_launch))

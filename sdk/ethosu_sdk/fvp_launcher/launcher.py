@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import shutil
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
+from ethosu_sdk import plain_text
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.fvp_launcher.command_line import HELP, Options, parse
 from ethosu_sdk.fvp_launcher.parameters import known_parameters
@@ -52,6 +55,22 @@ class Uart:
 
     def flush(self) -> None:
         """Nothing is held back."""
+
+
+class _Terminal(io.RawIOBase):
+    """UART0 on a terminal: codes in it are shown, not obeyed. Scripts, with a pipe or a file, get it as it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: Any) -> int:
+        text = self._decoder.decode(bytes(data))
+        sys.stdout.write(plain_text.lines(text.replace("\r\n", "\n")))
+        return len(data)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 def launch(program: str, words: Sequence[str]) -> int:
@@ -182,6 +201,8 @@ def _macs(model: FvpModel, options: Options) -> int:
 def _open_uart(model: FvpModel, options: Options) -> IO[bytes]:
     """Where UART0 goes: standard output, a file, or nowhere."""
     name = str(options.values.get(model.parameter("uart_file"), "")) or os.devnull
+    if name == "-" and os.isatty(sys.stdout.fileno()):
+        return cast(IO[bytes], _Terminal())
     if name == "-":
         return os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     try:

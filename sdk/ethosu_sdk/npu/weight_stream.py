@@ -30,6 +30,8 @@ _WEIGHTS_PER_S = 1 << 20  # that the time limit allows for; an idle machine deco
 _SPARE_BYTES = 1 << 26  # of memory for a child, beside the weights that it must decode
 _SHARE = 1 << 16  # weights that are worth another child
 _MOST_CHILDREN = 4
+_PR_SET_PDEATHSIG = 1
+_ENDING_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _REPORT = struct.Struct("=qq")  # index of a stream, and how many weights it holds
 
 
@@ -111,13 +113,23 @@ class _Children:
         if not share:
             return
         libraries = _decoder(), _c_library()  # loaded before the fork
-        with warnings.catch_warnings():
-            # Python 3.12 warns of threads that hold locks: this child takes none of them and ends by os._exit.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-        if child == 0:
-            _decode_and_exit([(index, streams[index]) for index in share], addresses, self._writer, libraries)
-        self._alive.append(child)
+        parent = os.getpid()
+        # A signal must not run the parent's clean-up in the child, nor come before the child is noted here.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
+        try:
+            with warnings.catch_warnings():
+                # Python 3.12 warns of threads that hold locks: this child takes none of them and ends by os._exit.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                child = os.fork()
+            if child == 0:
+                libraries[1].prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+                if os.getppid() != parent:
+                    os._exit(1)
+                work = [(index, streams[index]) for index in share]
+                _decode_and_exit(work, addresses, self._writer, libraries)
+            self._alive.append(child)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def reports(self) -> Iterator[tuple[int, int]]:
         """(stream, count of its weights) of each decoded stream, until all children have ended."""

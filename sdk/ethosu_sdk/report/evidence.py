@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import math
 import zlib
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk.report.protocol import PROTOCOL_VERSION
+from ethosu_sdk.report import input_image
+from ethosu_sdk.report.protocol import INSTRUCTION_KINDS, PROTOCOL_VERSION
 from ethosu_sdk.report.repeats import Changed, Plan, changes
 from ethosu_sdk.report.uart import ProtocolError, UartLog
 
@@ -32,6 +34,7 @@ class Expected:
     outputs: int
     repeats: int = 1  # of every set
     event_groups: int = 1  # which the repeats count in turn
+    nonce: bytes = input_image.NO_NONCE  # that the input image brought
 
     @property
     def plan(self) -> Plan:
@@ -52,7 +55,8 @@ class PmuSample:
 
 @dataclass(frozen=True)
 class Operator:
-    """One executed instruction of the first inference."""
+    """One executed instruction of the first inference: a `kind` of INSTRUCTION_KINDS; `name` is that of the operator
+    or backend, and of the instruction itself where it calls neither."""
 
     instruction: int
     kind: str
@@ -105,9 +109,7 @@ def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
         npu=npu[0] if npu else None,
         memory=tuple(log.of_type("memory")),
         pmu=pmu,
-        operators=tuple(
-            Operator(row["instruction"], row["kind"], row["name"]) for row in log.of_type("operator")
-        ),
+        operators=tuple(_operator(row) for row in log.of_type("operator")),
         delegate_calls=sum(row["delegate_calls"] for row in log.of_type("inference")),
         changed_outputs=changes(plan, [{i: row.identity for i, row in rows.items()} for rows in sent]),
         changed_counters=_changed_counters(plan, pmu),
@@ -158,8 +160,19 @@ def _check_end(log: UartLog, expected: Expected, exit_code: int) -> None:
         raise ProtocolError(f"{len(log.records)} records arrived, the firmware counted {end['records']}")
     if done != list(range(expected.plan.inferences)) or end["inferences"] != len(done):
         raise ProtocolError(f"{len(done)} of {expected.plan.inferences} inferences were reported done")
+    if end["seal"] != seal([record.covered for record in log.records[:-1]], expected.nonce):
+        raise ProtocolError(
+            "the log is not of this run: its seal does not fit the nonce that the firmware was given",
+            "somebody replayed or changed the UART's output, or the firmware's memory was overwritten: run it again",
+        )
     if end["status"] != "ok" or exit_code != 0:
         raise ProtocolError(f"the run ended with status '{end['status']}' and exit code {exit_code}")
+
+
+def seal(records: Sequence[str], nonce: bytes) -> str:
+    """What a firmware that was given `nonce` says of its `records`; see :mod:`ethosu_sdk.report.protocol`."""
+    text = "".join(f"{record}\n" for record in records).encode("ascii", errors="replace")
+    return hashlib.sha256(nonce + hashlib.sha256(text).digest()).hexdigest()
 
 
 def _check_inputs(log: UartLog, expected: Expected) -> None:
@@ -265,6 +278,13 @@ def _joined(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
         except (binascii.Error, ValueError) as error:
             raise ProtocolError(f"a piece of {where} is not base64") from error
     return bytes(data)
+
+
+def _operator(row: dict[str, Any]) -> Operator:
+    kind = row["kind"]
+    if kind not in INSTRUCTION_KINDS:
+        raise ProtocolError(f"the firmware reports an instruction of the unknown kind {kind!r}")
+    return Operator(row["instruction"], kind, row["name"] or INSTRUCTION_KINDS[kind])
 
 
 def _pmu(row: dict[str, Any]) -> PmuSample:

@@ -13,13 +13,20 @@ _CRC_COVERS_FROM = 16
 _LARGEST = 0xFFFF_FFFF
 
 
+NO_NONCE = bytes(protocol.INPUT_IMAGE_NONCE_BYTES)
+
+
 def encode(
-    sets: Sequence[Sequence[bytes]], event_groups: Sequence[Sequence[int]] = (), repeats: int = 1
+    sets: Sequence[Sequence[bytes]],
+    event_groups: Sequence[Sequence[int]] = (),
+    repeats: int = 1,
+    nonce: bytes = NO_NONCE,
 ) -> bytes:
     """The image for `sets`, each the raw bytes of the model's inputs in order, each to be run `repeats` times.
 
     `event_groups` are PMU event numbers, at most eight in a group, at most 32 groups: repeat k counts those of group
-    k modulo their number; none leaves the choice to the firmware. Raises InputError for more than that.
+    k modulo their number; none leaves the choice to the firmware. The firmware seals its records with `nonce`. Raises
+    InputError for more than that.
     """
     _check_counts(sets, event_groups, repeats)
     per_set = len(sets[0]) if sets else 0
@@ -32,7 +39,8 @@ def encode(
             body += data.ljust(_aligned(len(data)), b"\0")
     counts = struct.pack("<4I", len(sets), per_set, repeats, len(event_groups))
     groups = b"".join(struct.pack("<9I", len(row), *_padded(row)) for row in event_groups)
-    head = counts.ljust(protocol.INPUT_IMAGE_EVENT_GROUPS_AT - _CRC_COVERS_FROM, b"\0") + groups
+    head = counts.ljust(protocol.INPUT_IMAGE_NONCE_AT - _CRC_COVERS_FROM, b"\0") + nonce
+    head = head.ljust(protocol.INPUT_IMAGE_EVENT_GROUPS_AT - _CRC_COVERS_FROM, b"\0") + groups
     rest = head.ljust(protocol.INPUT_IMAGE_HEADER_BYTES - _CRC_COVERS_FROM, b"\0") + table
     rest = rest.ljust(start - _CRC_COVERS_FROM, b"\0") + body
     first = (protocol.INPUT_IMAGE_MAGIC, protocol.INPUT_IMAGE_VERSION, _CRC_COVERS_FROM + len(rest))

@@ -12,12 +12,16 @@ is repeat ``n % repeats`` of set ``n // repeats``. Every inference reports its i
 outputs; the bytes of an output follow in `data` records for the first repeat of a set, and for a later one when their
 CRC is not that of the bytes sent last.
 
+The seal of the end record is ``SHA-256(nonce SHA-256(records))``, in hexadecimal digits; `records` are the
+``<sequence> <type> <payload>`` of all records before it, each with a line feed behind it. The host makes up a nonce
+for each run, so that no log of another run, and none that somebody else wrote or changed, can have the right seal.
+
 Input image. The host lays it at the firmware's `input_image` symbol before the run; all words are
 little-endian uint32::
 
     0   magic "EUI1"      4   version          8   total bytes      12  crc32 of everything behind this word
     16  sets of inputs    20  inputs each      24  repeats          28  groups of PMU events
-    32  reserved, 0       64  room for 32 groups of nine words: a count, eight event numbers
+    32  nonce, 16 bytes   48  reserved, 0       64  room for 32 groups of nine words: a count, eight event numbers
     1216 table: one (offset, bytes) pair per set and input; offsets from the image's start, aligned to 16
 
 Repeat k counts the events of group k modulo the number of groups; without groups the firmware chooses. An input that
@@ -35,23 +39,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 RECORD_PREFIX = "~ethosu"
 DATA_CHUNK_BYTES = 768  # output bytes in one `data` record
 
 INPUT_IMAGE_MAGIC = 0x31495545  # "EUI1"
-INPUT_IMAGE_VERSION = 2
+INPUT_IMAGE_VERSION = 3
 INPUT_IMAGE_HEADER_BYTES = 1216
 INPUT_IMAGE_ALIGNMENT = 16
 INPUT_IMAGE_MAX_EVENTS = 8  # in one group
 INPUT_IMAGE_MAX_EVENT_GROUPS = 32
 INPUT_IMAGE_EVENT_GROUPS_AT = 64
+INPUT_IMAGE_NONCE_AT = 32
+INPUT_IMAGE_NONCE_BYTES = 16
 INPUT_IMAGE_SYMBOL = "input_image"
 
 PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
 PROGRAM_HEADER_VERSION = 1
 PROGRAM_HEADER_SYMBOL = "program_header"
 PROGRAM_MEMORY_SYMBOL = "program_memory"
+
+# How records call the instructions of a program: kind → the member of ExecuTorch's InstructionArguments union. The
+# firmware's half is `instruction_kind` in firmware/runtime/method.hpp.
+INSTRUCTION_KINDS = {
+    "kernel": "KernelCall",
+    "delegate": "DelegateCall",
+    "move": "MoveCall",
+    "jump": "JumpFalseCall",
+    "free": "FreeCall",
+}
 
 
 @dataclass(frozen=True)
@@ -93,7 +109,7 @@ RECORD_TYPES: dict[str, RecordType] = {
         _record("input", "an input as it arrived", inference=int, index=int, bytes=int, crc32=str),
         _record(
             "operator",
-            "one executed instruction of the first inference",
+            "one executed instruction of the first inference; only kernels and delegates have a name",
             inference=int,
             instruction=int,
             kind=str,
@@ -142,10 +158,11 @@ RECORD_TYPES: dict[str, RecordType] = {
         ),
         _record(
             "end",
-            "the last record: `records` counts all, this one included",
+            "the last record: `records` counts all, this one included; `seal` covers those before it",
             status=str,
             inferences=int,
             records=int,
+            seal=str,
         ),
     )
 }

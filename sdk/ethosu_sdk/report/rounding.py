@@ -87,9 +87,10 @@ def distance(
 ) -> Distance:
     """How far `executed` is from `reference`, arrays of one shape and in one unit, and how far rounding explains.
 
-    `step` is that of the output's quantisation. Without rounding on the way (`exact`) every element must be the same.
+    `step` is that of the output's quantisation, 1 where integers are quantised values themselves. Without rounding on
+    the way (`exact`) every element must be the same.
     """
-    if reference.dtype.kind != "f":
+    if reference.dtype.kind != "f" and step is None:
         return _counted(executed, reference, trials, exact=exact)
     e, r, t = (_wide(array) for array in (executed, reference, np.stack(trials)))
     same = (e == r) | (np.isnan(e) & np.isnan(r))

@@ -19,11 +19,12 @@ class ProtocolError(SimulationError):
 
 @dataclass(frozen=True)
 class UartRecord:
-    """One record as it arrived."""
+    """One record as it arrived; `covered` is the text that its CRC covers."""
 
     sequence: int
     type: str
     payload: dict[str, Any]
+    covered: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def parse_record(line: str) -> UartRecord:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"a record's payload is not JSON ({error})") from error
     _check_fields(name, payload)
-    return UartRecord(int(sequence), name, payload)
+    return UartRecord(int(sequence), name, payload, covered)
 
 
 def _is_decimal(text: str) -> bool:

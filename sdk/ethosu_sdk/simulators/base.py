@@ -44,14 +44,15 @@ class SimulationRequest:
 class SimulationResult:
     """A run that the firmware itself ended by semihosting. Whether it went well is for the caller to judge.
 
-    `uart` holds every byte that the firmware printed, `npu_jobs` what the NPU model kept of each job in turn.
+    `uart` holds every byte that the firmware printed, `npu_jobs` what the NPU model kept of each job in turn, None
+    from a simulator that does not show what its NPU does.
     """
 
     uart: bytes = field(repr=False)
     exit_code: int
     wall_time_s: float
     npu_accesses: int
-    npu_jobs: tuple[Any, ...]
+    npu_jobs: tuple[Any, ...] | None
 
 
 class Simulator(Protocol):

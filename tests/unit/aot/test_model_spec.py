@@ -33,6 +33,14 @@ def test_exported_program(tmp_path: Path) -> None:
     assert parse_model_spec(str(path)) == ModelSpec("pt2", path, None)
 
 
+def test_a_folder_is_named_for_what_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "net.pt2"
+    folder.mkdir()
+    (folder / "saved_model.pb").write_text("")
+    with pytest.raises(InputError, match="is a TensorFlow SavedModel, not a model that can be compiled"):
+        parse_model_spec(str(folder))
+
+
 def test_output_name_is_safe_in_every_tool(model_file: Path) -> None:
     assert parse_model_spec(f"{model_file}:Net").name == "a_b_model"
     assert ModelSpec("python", Path("..py"), None).name == "model"

@@ -1,5 +1,6 @@
 """From what torch records with a node to a line of the model."""
 
+import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ def trace(*frames: tuple[str, int]) -> str:
 TORCH = (site("torch", "nn/modules/conv.py"), 565)
 PASS = (site("executorch", "backends/arm/_passes/rewrite_conv_pass.py"), 12)
 FX = (site("torch", "fx/passes/infra/pass_base.py"), 46)
+PACKAGE = (str(Path(sysconfig.get_path("purelib"), "somenets/resnet.py")), 7)
+STANDARD = (str(Path(sysconfig.get_path("stdlib"), "functools.py")), 3)
 ZOO = (site("ethosu_sdk", "aot/zoo/mobilenet_v2.py"), 33)
 
 
@@ -41,6 +44,12 @@ ZOO = (site("ethosu_sdk", "aot/zoo/mobilenet_v2.py"), 33)
         ([("/elsewhere/net.py", 3), TORCH], ("/elsewhere/net.py", 3)),
         ([ZOO, TORCH, PASS], ("ethosu_sdk/aot/zoo/mobilenet_v2.py", 33)),
         ([TORCH, PASS, FX], ("torch/nn/modules/conv.py", 565)),
+        ([("/models/mine/net.py", 14), PACKAGE, TORCH], ("somenets/resnet.py", 7)),
+        ([("/models/mine/net.py", 14), STANDARD, ("<eval_with_key>.17", 5)], ("net.py", 14)),
+        (
+            [("/models/mine/.venv/lib/site-packages/torch_like/net.py", 14)],
+            (".venv/lib/site-packages/torch_like/net.py", 14),
+        ),
     ],
 )
 def test_the_innermost_line_of_the_model(frames: list[tuple[str, int]], place: tuple[str, int]) -> None:
@@ -67,6 +76,40 @@ def test_what_torch_did_not_record_is_not_made_up(meta: dict[str, Any], expected
     assert SourceFinder(ROOT).find(meta) == expected
 
 
+def test_the_line_that_constructed_a_module_stands_for_torchs_own() -> None:
+    finder = SourceFinder(ROOT, {"block.conv": ("parts/block.py", 3)})
+    own = {"stack_trace": trace(("/models/mine/net.py", 14), TORCH), "nn_module_stack": MODULE}
+    assert finder.find(own) == SourceLine("net.py", 14, "block.conv", "Conv2d")
+    for meta in ({"stack_trace": trace(TORCH, PASS)}, {"stack_trace": trace(PASS)}, {}):
+        found = finder.find({**meta, "nn_module_stack": MODULE})
+        assert found == SourceLine("parts/block.py", 3, "block.conv", "Conv2d")
+
+
 def test_a_model_without_a_folder() -> None:
     found = SourceFinder(None).find({"stack_trace": trace(("/models/mine/net.py", 2))})
     assert found == SourceLine("/models/mine/net.py", 2, None, None)
+
+
+def test_the_line_that_raised(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text("import json\ndef inner():\n    json.loads('{')\ndef forward():\n    inner()\n")
+    namespace: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), namespace)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - which one is json's business
+        namespace["forward"]()
+    assert SourceFinder(tmp_path).place_of(caught.value) == "net.py, line 3: `json.loads('{')`"
+    assert SourceFinder(None).place_of(caught.value) is None
+    assert SourceFinder(tmp_path / "other").place_of(caught.value) is None
+
+
+@pytest.mark.parametrize(
+    ("meta", "place"),
+    [
+        ({"stack_trace": trace(("/models/mine/net.py", 2)), "nn_module_stack": MODULE}, "net.py, line 2"),
+        ({"nn_module_stack": MODULE}, "module 'block.conv' (Conv2d)"),
+        ({"nn_module_stack": {"a": ("", "mine.Net")}}, "Net"),
+        ({}, None),
+    ],
+)
+def test_words_for_a_place(meta: dict[str, Any], place: str | None) -> None:
+    assert SourceFinder(ROOT).place(meta) == place

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.report import evidence, uart
+from ethosu_sdk.report import evidence, uart, witness
 from ethosu_sdk.report.repeats import Changed
 from ethosu_sdk.report.uart import ProtocolError
 from tests.unit.report import wire
@@ -227,3 +227,56 @@ def test_bytes_that_nobody_announced_are_refused() -> None:
     rows.insert(-1, ("data", {"inference": 7, "index": 0, "offset": 0, "base64": ""}))
     with pytest.raises(ProtocolError, match="did not announce"):
         gather(recount(rows), expected=repeating(2))
+
+
+def test_an_instruction_that_calls_nothing_is_named_by_its_kind() -> None:
+    rows = wire.good_rows()
+    payload(rows, "operator").update(kind="jump", name="")
+    assert gather(rows).operators[0] == evidence.Operator(
+        payload(rows, "operator")["instruction"], "jump", "JumpFalseCall"
+    )
+
+
+@pytest.mark.parametrize("values", [{"kind": "jump_false"}, {"kind": ""}])
+def test_unknown_instructions_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError, match="unknown kind"):
+        gather(change("operator", **values)(wire.good_rows()))
+
+
+def test_a_log_of_another_run_is_refused() -> None:
+    """Every record is whole, but the firmware was given another nonce."""
+    other = dataclasses.replace(EXPECTED, nonce=b"0123456789abcdef")
+    with pytest.raises(ProtocolError, match="not of this run"):
+        gather(wire.good_rows(), expected=other)
+
+
+def test_a_record_that_was_changed_behind_its_crc_is_refused() -> None:
+    lines = wire.uart(wire.good_rows()).splitlines(keepends=True)
+    number, (name, row) = next((i, row) for i, row in enumerate(wire.good_rows()) if row[0] == "pmu")
+    lines[number] = wire.line(number, name, {**row, "cycles": row["cycles"] - 1})
+    log = uart.parse(b"".join(lines))
+    assert log.problems == ()
+    with pytest.raises(ProtocolError, match="not of this run"):
+        evidence.gather(log, EXPECTED, 0)
+
+
+def test_what_the_simulator_saw_is_what_the_log_says() -> None:
+    witness.check_jobs(gather(wire.good_rows()), [1234])
+
+
+@pytest.mark.parametrize(
+    ("cycles", "message"),
+    [
+        ([], "ran 0 jobs"),
+        ([1234, 1234], "ran 2 jobs"),
+        ([1235], "1234 cycles for NPU job 0, .* counted 1235"),
+    ],
+)
+def test_what_the_simulator_did_not_see_is_refused(cycles: list[int], message: str) -> None:
+    with pytest.raises(ProtocolError, match=message):
+        witness.check_jobs(gather(wire.good_rows()), cycles)
+
+
+def test_a_job_without_counters_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="counters of 0 of its 1"):
+        witness.check_jobs(gather(drop("pmu")(wire.good_rows())), [1234])

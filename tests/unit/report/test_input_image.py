@@ -12,14 +12,16 @@ TABLE = 1216
 
 
 def test_the_layout_is_what_the_protocol_says() -> None:
-    image = input_image.encode([[b"abc", bytes(20)], [b"def", b"\1" * 20]], [[130, 32], [48]], repeats=5)
+    sets = [[b"abc", bytes(20)], [b"def", b"\1" * 20]]
+    image = input_image.encode(sets, [[130, 32], [48]], repeats=5, nonce=bytes(range(16)))
     words = struct.unpack_from("<16I", image)
     assert image[:4] == b"EUI1"
-    assert words[1] == 2
+    assert words[1] == 3
     assert words[2] == len(image)
     assert words[3] == zlib.crc32(image[16:])
     assert words[4:8] == (2, 2, 5, 2)
-    assert words[8:] == (0,) * 8
+    assert image[32:48] == bytes(range(16))
+    assert words[12:] == (0,) * 4
     assert struct.unpack_from("<9I", image, 64) == (2, 130, 32, 0, 0, 0, 0, 0, 0)
     assert struct.unpack_from("<9I", image, 100) == (1, 48, 0, 0, 0, 0, 0, 0, 0)
     assert image[136:TABLE] == bytes(TABLE - 136)

@@ -96,6 +96,12 @@ def test_integers_without_rounding_must_be_equal() -> None:
     assert not distance(values + (values == 3), values, [], None, exact=True).explained
 
 
+def test_integers_that_are_quantised_values_may_be_a_step_away() -> None:
+    values = np.arange(-50, 50, dtype=np.int8)
+    assert distance(values + np.int8(1), values, [values], 1.0).explained
+    assert not distance(values + np.int8(3), values, [values], 1.0).explained
+
+
 def test_classes_may_flip_where_trials_flip_them() -> None:
     reference = np.zeros(400, np.int64)
     few, many = (np.arange(400) < 20).astype(np.int64), (np.arange(400) < 200).astype(np.int64)

@@ -1,6 +1,7 @@
 """Records as a firmware would send them, written from the protocol's text and not with the SDK's own code."""
 
 import base64
+import hashlib
 import json
 import zlib
 from collections.abc import Iterable
@@ -16,7 +17,16 @@ def line(sequence: int, name: str, payload: dict[str, Any]) -> bytes:
 
 
 def uart(rows: Iterable[Row]) -> bytes:
-    return b"".join(line(sequence, name, payload) for sequence, (name, payload) in enumerate(rows))
+    lines: list[bytes] = []
+    for sequence, (name, payload) in enumerate(rows):
+        sealed = {**payload, "seal": payload.get("seal", seal(lines))} if name == "end" else payload
+        lines.append(line(sequence, name, sealed))
+    return b"".join(lines)
+
+
+def seal(lines: Iterable[bytes], nonce: bytes = bytes(16)) -> str:
+    covered = (text.removeprefix(b"~ethosu ").rsplit(b" ", 2)[0] + b"\n" for text in lines)
+    return hashlib.sha256(nonce + hashlib.sha256(b"".join(covered)).digest()).hexdigest()
 
 
 MODEL = b"a model"
@@ -31,7 +41,7 @@ def good_rows() -> list[Row]:
         (
             "boot",
             {
-                "protocol": 2,
+                "protocol": 3,
                 "firmware": "0.1.0",
                 "board": "corstone-300",
                 "model_bytes": len(MODEL),

@@ -90,8 +90,7 @@ def _weights_key() -> str:
 def _weights(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
     path = cache.directory("zoo") / f"digits_cnn-{_weights_key()}.npz"
     with records.locked(path.parent):
-        if not path.is_file():
-            npz.write_npz(path, _train(images, labels))
+        cache.kept(path, lambda place: npz.write_npz(place, _train(images, labels)))
     return npz.read_npz(path)
 
 

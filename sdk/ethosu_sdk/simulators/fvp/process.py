@@ -85,7 +85,7 @@ def run(
     ) as process:
         cut = _drain(process, recorder, begun, watch)
         if cut:
-            proc.kill_group(process)
+            proc.kill_tree(process)
         returncode = _wait(process)
         assert process.stderr is not None
         process.stderr.close()
@@ -102,7 +102,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait(_END_S)
     except subprocess.TimeoutExpired:  # it closed its output and lives on
-        proc.kill_group(process)
+        proc.kill_tree(process)
         return process.returncode
 
 

@@ -86,7 +86,7 @@ class FvpSimulator:
             exit_code=finished.returncode,
             wall_time_s=time.monotonic() - begun,
             npu_accesses=0,
-            npu_jobs=(),
+            npu_jobs=None,
         )
 
     def _fvp_run(self, request: SimulationRequest, folder: Path) -> FvpRun:

@@ -74,15 +74,16 @@ def build_runner(folder: Path) -> Path:
     shipped = cache.prebuilt(CACHE_PART)
     if shipped is not None and (shipped / name).is_file():
         return shipped / name
-    program = folder / name
     with records.locked(folder):
-        if not program.is_file():
-            compiler = proc.find_tool("g++", hint="apt-get install g++")
-            if not (root / "include").is_dir():
-                raise ToolError("the installed executorch package has no C++ headers", _INSTALL)
-            records.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
-            program.chmod(0o755)
-    return program
+        return cache.kept(folder / name, lambda program: _make(program, root))
+
+
+def _make(program: Path, root: Path) -> None:
+    compiler = proc.find_tool("g++", hint="apt-get install g++")
+    if not (root / "include").is_dir():
+        raise ToolError("the installed executorch package has no C++ headers", _INSTALL)
+    records.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
+    records.make_executable(program)
 
 
 def _program_name(root: Path) -> str:

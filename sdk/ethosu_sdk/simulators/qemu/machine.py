@@ -92,7 +92,7 @@ def qemu_argv(
 class Machine:
     """A running QEMU and the ways to it. `ddr` is the guest's DDR itself."""
 
-    process: subprocess.Popen[bytes]
+    process: proc.Child
     gdb: GdbRemote
     irq: IrqLine
     console: Console

@@ -70,7 +70,7 @@ class QemuSimulator:
             start(
                 str(program), request.elf.absolute(), _uart(log, request), _semihosting(request)
             ) as machine,
-            open_bank_access(machine.process.pid, machine.gdb) as banks,
+            open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):
             memory = NpuMemory(machine.ddr, banks)
             bridge = self._bridge(machine, memory, request) if request.with_npu else None

@@ -1,0 +1,61 @@
+"""Where in the user's files each module was constructed.
+
+The forward of an ``nn.Sequential``, or of any module of torch's own that is the model itself, has no line of the
+user's: what names its layers is the line that made them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import types
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+class ConstructionLines:
+    """The innermost line below `root` that constructed each module, for modules made while :meth:`recording`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._prefix = f"{root}{os.sep}"
+        self._lines: weakref.WeakKeyDictionary[Any, tuple[str, int]] = weakref.WeakKeyDictionary()
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """While the block runs, every new ``nn.Module`` is noted."""
+        import torch
+
+        original = torch.nn.Module.__init__
+
+        @functools.wraps(original)
+        def noted(module: Any, *args: Any, **kwargs: Any) -> None:
+            self._note(module, sys._getframe(1))
+            original(module, *args, **kwargs)
+
+        torch.nn.Module.__init__ = noted
+        try:
+            yield
+        finally:
+            torch.nn.Module.__init__ = original
+
+    def of(self, model: Any) -> dict[str, tuple[str, int]]:
+        """(file relative to the root, line) by the name of each module of `model`."""
+        found = {}
+        for name, module in model.named_modules():
+            with contextlib.suppress(KeyError, TypeError):
+                found[name] = self._lines[module]
+        return found
+
+    def _note(self, module: Any, frame: types.FrameType | None) -> None:
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name.startswith(self._prefix) and "site-packages" not in name:
+                with contextlib.suppress(TypeError):  # a class that cannot be hashed
+                    self._lines[module] = (Path(name).relative_to(self._root).as_posix(), frame.f_lineno)
+                return
+            frame = frame.f_back

@@ -1,0 +1,125 @@
+"""The `quantizer` of a model's file: a quantiser of the user's own, or a function that adjusts Arm's."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.aot.api import CompileRequest
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.targets import suggestion
+
+NAME = "quantizer"
+_HINT = (
+    "give a torchao Quantizer, or a function that takes Arm's quantiser, made for the target, and returns it "
+    "adjusted: docs/model-files.md has examples"
+)
+
+
+@dataclass(frozen=True)
+class OwnQuantizer:
+    """What the name `quantizer` of the file `path` stands for: a ``Quantizer``, or a function of one."""
+
+    value: Any
+    path: Path
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether it is a function that gets Arm's quantiser, and with it the choices of the command line."""
+        return not _is_quantizer(self.value)
+
+    def refuse_options(self, request: CompileRequest, *, prequantized: bool) -> None:
+        """UsageError for options that this quantiser leaves without effect."""
+        if prequantized:
+            raise UsageError(
+                f"{self.path} is quantised already: its '{NAME}' would have no effect",
+                f"remove '{NAME}', or give the float model",
+            )
+        if request.quantize == "none":
+            raise UsageError(
+                f"--quantize none contradicts {self.path}, which defines '{NAME}'",
+                f"leave --quantize out, or remove '{NAME}'",
+            )
+        if not self.adjusts and (request.quantize is not None or request.quantize_per != "channel"):
+            option = "--quantize" if request.quantize is not None else "--quantize-per"
+            raise UsageError(
+                f"{option} would have no effect: {self.path} defines a '{NAME}' that is complete",
+                f"leave {option} out, or make '{NAME}' a function of Arm's quantiser, which is made with it",
+            )
+
+    def applied(self, default: Any, graph_module: Any) -> Any:
+        """The quantiser for `graph_module`, from Arm's `default`. InputError when the file's function fails, or
+        chooses for something that the model does not have."""
+        made = self._adjusted(default) if self.adjusts else self.value
+        self._refuse_names_without_effect(made, graph_module)
+        return made
+
+    def _adjusted(self, default: Any) -> Any:
+        try:
+            made = self.value(default)
+        except Exception as error:
+            raise InputError(
+                f"'{NAME}' of {self.path} failed{_line(error, self.path)}: {_first_line(error)}", _HINT
+            ) from error
+        made = default if made is None else made  # a function may adjust what it is given and return nothing
+        if not _is_quantizer(made):
+            raise InputError(
+                f"'{NAME}' of {self.path} returned a {type(made).__name__}, not a Quantizer", _HINT
+            )
+        return made
+
+    def _refuse_names_without_effect(self, made: Any, graph_module: Any) -> None:
+        for part in getattr(getattr(made, "quantizer", None), "_quantizers", ()):
+            finder = getattr(part, "node_finder", None)
+            if finder is None or any(True for _ in finder.find_nodes(graph_module)):
+                continue
+            names = _wanted(finder)
+            raise InputError(
+                f"'{NAME}' of {self.path} has a choice for {' and '.join(names) or type(finder).__name__}, "
+                "which matches nothing in the model",
+                suggestion(names[0], _module_names(graph_module)) if names else _HINT,
+            )
+
+
+def find(namespace: Any, path: Path) -> OwnQuantizer | None:
+    """The quantiser that a model's file defines; None without one. InputError for something else of that name."""
+    value = getattr(namespace, NAME, None)
+    if value is None:
+        return None
+    if isinstance(value, type) or not (_is_quantizer(value) or callable(value)):
+        raise InputError(f"'{NAME}' of {path} is neither a Quantizer nor a function", _HINT)
+    return OwnQuantizer(value, path)
+
+
+def _wanted(finder: Any) -> list[str]:
+    """What one of Arm's node finders looks for."""
+    attributes = ("names", "module_names", "module_type_names", "targets")
+    return [str(name) for attribute in attributes for name in getattr(finder, attribute, ())]
+
+
+def _module_names(graph_module: Any) -> list[str]:
+    names: dict[str, None] = {}
+    for node in graph_module.graph.nodes:
+        for name, _ in (node.meta.get("nn_module_stack") or {}).values():
+            names[str(name)] = None
+    return [name for name in names if name]
+
+
+def _is_quantizer(value: Any) -> bool:
+    from torchao.quantization.pt2e.quantizer import Quantizer
+
+    return isinstance(value, Quantizer)
+
+
+def _line(error: BaseException, path: Path) -> str:
+    """At which line of the user's file `error` came up."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
+    return f" at line {lines[-1]}" if lines else ""
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
