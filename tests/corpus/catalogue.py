@@ -1,0 +1,18 @@
+"""All architectures of the corpus."""
+
+from __future__ import annotations
+
+import importlib
+
+from tests.corpus import recipe
+
+_FILES = ("classification", "image_models", "dense", "restoration", "sequences")
+
+
+def _load() -> dict[str, recipe.Architecture]:
+    for name in _FILES:
+        importlib.import_module(f"tests.corpus.models.{name}")
+    return dict(recipe.REGISTRY)
+
+
+ARCHITECTURES = _load()

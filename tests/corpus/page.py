@@ -1,0 +1,158 @@
+"""Turns the outcomes of all cells into docs/model-corpus.md.
+
+The page names versions but no date and no machine: the same outcomes give the same page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from tests.conformance.report import table, versions
+from tests.corpus.catalogue import ARCHITECTURES
+from tests.corpus.cells import DIFFERS, FAILED, RAN, REFUSED, TARGETS, Cell, Outcome
+from tests.corpus.packages import REQUIREMENTS
+from tests.corpus.reviews import Review, judge
+
+Outcomes = Mapping[Cell, Outcome]
+_LONGEST = 300  # of a message's first line
+
+
+def cell_text(found: Outcome | None) -> str:
+    """What a cell shows."""
+    if found is None:
+        return "not run"
+    if found.verdict == RAN:
+        return f"{_db(found.quantisation_db)} → {_db(found.execution_db)}{'' if not found.distance else ' ≈'}"
+    words = {DIFFERS: "**differs**", REFUSED: f"refused ({found.exit_code})", FAILED: "**failed**"}
+    return words[found.verdict]
+
+
+def _db(value: float | None) -> str:
+    return "=" if value is None else f"{value:.0f}"
+
+
+def main_table(outcomes: Outcomes) -> str:
+    """A row for each architecture, a column for each target."""
+    rows = []
+    for name, entry in ARCHITECTURES.items():
+        found = [outcomes.get(Cell(name, target)) for target in TARGETS]
+        rows.append([f"`{name}`", entry.package, entry.task, _on_cpu(found), *map(cell_text, found)])
+    return table(("architecture", "package", "task", "on the CPU", *TARGETS), rows)
+
+
+def _on_cpu(found: Sequence[Outcome | None]) -> str:
+    """The operators on the CPU, for the target that has most of them."""
+    most = max((row.cpu for row in found if row is not None and row.verdict == RAN), key=len, default=())
+    return ", ".join(f"`{name.partition('::')[2].partition('.')[0]}` {calls}" for name, calls in most) or "—"
+
+
+def refusal_table(outcomes: Outcomes, reviews: tuple[Review, ...]) -> str:
+    """Every cell that did not run, with the exit code, the first line and the judgement."""
+    rows = []
+    for cell, found in outcomes.items():
+        if found.verdict == RAN:
+            continue
+        judged = judge(reviews, cell, found) if found.verdict == REFUSED else None
+        first = _escaped(found.message.split("\n")[0])
+        if found.verdict == DIFFERS:
+            first = f"{found.differing} of {found.elements} elements differ, by {found.distance:g} at most"
+        verdict = (
+            "not reviewed"
+            if judged is None
+            else f"{'true' if judged.truthful else '**untrue**'}: {judged.why}"
+        )
+        rows.append([f"`{cell.name}`", cell.target, found.step, str(found.exit_code), first, verdict])
+    return (
+        table(("architecture", "target", "step", "exit code", "message", "judged"), rows) if rows else "None."
+    )
+
+
+def _escaped(text: str) -> str:
+    """`text` for a table, files without the folders of this machine."""
+    local = re.sub(r"(?<![\w.])(/[\w.@+-]+)+/(?=\w)", "", text)
+    short = local if len(local) <= _LONGEST else f"{local[:_LONGEST]} …"
+    return short.replace("|", "\\|")
+
+
+def tally(found: Iterable[Outcome]) -> str:
+    """How many cells ran, and what the others are."""
+    counts = Counter(row.verdict for row in found)
+    rest = [f"{counts[verdict]} {verdict}" for verdict in (REFUSED, DIFFERS, FAILED) if counts[verdict]]
+    return ", ".join([f"{counts[RAN]} of {counts.total()} cells ran", *rest])
+
+
+def equality(outcomes: Outcomes) -> str:
+    """How many cells that ran are equal bit for bit on QEMU and host, and why the others may differ."""
+    ran = [row for row in outcomes.values() if row.verdict == RAN]
+    near = [row for row in ran if row.distance]
+    if not near:
+        return f"In all {len(ran)} cells that ran, the outputs of QEMU and host are equal bit for bit."
+    names = sorted({name for row in near for name in row.allowance})
+    return (
+        f"In {len(ran) - len(near)} of the {len(ran)} cells that ran, the outputs of QEMU and host are equal bit for "
+        f"bit. In the others (≈) they are within the bounds of the float kernels on the way "
+        f"({', '.join(f'`{name}`' for name in names)}); the largest difference is "
+        f"{max(row.distance for row in near):.2g}."
+    )
+
+
+def page(outcomes: Outcomes, reviews: tuple[Review, ...]) -> str:
+    """The whole page."""
+    tasks = Counter(entry.task for entry in ARCHITECTURES.values())
+    pins = [line.strip() for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines() if "==" in line]
+    return _PAGE.format(
+        architectures=len(ARCHITECTURES),
+        packages=len({entry.package for entry in ARCHITECTURES.values()}),
+        tasks=", ".join(f"{task} {count}" for task, count in tasks.most_common()),
+        tally=tally(outcomes.values()),
+        missing=_missing(outcomes),
+        equality=equality(outcomes),
+        table=main_table(outcomes),
+        refusals=refusal_table(outcomes, reviews),
+        versions=versions(),
+        pins=", ".join(pins),
+    )
+
+
+def _missing(outcomes: Outcomes) -> str:
+    missing = len(ARCHITECTURES) * len(TARGETS) - len(outcomes)
+    return f" {missing} cells were not run yet." if missing else ""
+
+
+_PAGE = """# A corpus of architectures
+
+<!-- Generated by scripts/model-corpus: do not edit. -->
+
+{architectures} networks from {packages} packages that nobody wrote with this SDK in mind, in small variants, each on
+one configuration of each family: {tasks}.
+
+Weights are random; biases, norms and BatchNorm statistics are settled by a few forward passes, so that activations
+have the ranges of trained ones. Each cell is what a user does: `compile FILE.py:NAME` (with its check), then `run` on
+QEMU and on the host simulator with samples that calibration has not seen. *Ran* means that all three ended with 0 and
+that the outputs of both simulators agree.
+
+{tally}.{missing} {equality}
+
+The figures are decibels of the worst output: *float → quantised*, what int8 costs, then *quantised → executed*, how
+far the program is from PyTorch's emulation of it. `=` means that all elements are equal. `compile`'s check judges the
+second figure against rounding ([accuracy.md](accuracy.md)).
+
+{table}
+
+*On the CPU*: operators and their calls, without conversions, on the target that has most of them.
+
+## What did not run
+
+{refusals}
+
+## Versions
+
+{versions}
+
+Packages, installed without their dependencies into a folder of the corpus' own: {pins}.
+They are inputs of a test, no part of the SDK and never distributed with it; their licences are their own.
+
+Run it again: `scripts/model-corpus`. A sample of the cells is part of `scripts/test`.
+"""
