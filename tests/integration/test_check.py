@@ -66,9 +66,36 @@ def wrong(tosa, *args, **named):
 backend.vela_compile = wrong
 """
 
+# A ReLU that shares its quantisation with what goes below zero: ExecuTorch 1.5.1 drops it.
+SKIP = """
+import contextlib
+import torch
+from torch import nn
+{fault}
 
-def compiled(folder: Path, fault: str, *options: str) -> tuple[Outcome, dict[str, Any]]:
-    (folder / "net.py").write_text(MODEL.format(fault=fault))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 1), nn.Conv2d(8, 3, 1)
+
+    def forward(self, x):
+        a = torch.relu(self.first(x))  # THE FAULT
+        return self.last(torch.cat([self.second(a), a], 1))
+
+torch.manual_seed(0)
+model = Net().eval()
+samples = torch.randn(9, 1, 2, 8, 8)
+example_inputs = (samples[0],)
+calibration = [(sample,) for sample in samples[1:]]
+"""
+WITHOUT_REPAIRS = """
+from ethosu_sdk.aot import lowering
+lowering.repaired = contextlib.nullcontext
+"""
+
+
+def compiled(folder: Path, fault: str, *options: str, model: str = MODEL) -> tuple[Outcome, dict[str, Any]]:
+    (folder / "net.py").write_text(model.format(fault=fault))
     outcome = sdk("compile", "net.py", "-o", "out", "--json", *options, cwd=folder, timeout_s=900)
     record = json.loads(outcome.out)
     assert schema.problems(record) == []
@@ -139,6 +166,18 @@ def test_a_fault_of_the_lowering_is_named_with_its_line(target: str, tmp_path: P
     assert (start["source"]["file"], start["source"]["line"]) == ("net.py", fault_line(tmp_path))
     assert f"net.py:{fault_line(tmp_path)}" in outcome.err
     assert "rounding explains" in outcome.err
+
+
+def test_a_vanished_relu_is_found_where_it_is_not_repaired(tmp_path: Path) -> None:
+    outcome, record = compiled(tmp_path, WITHOUT_REPAIRS, "--target", "ethos-u85-256", model=SKIP)
+    assert outcome.code == 7, outcome.err
+    assert record["check"]["start"]["source"]["line"] == fault_line(tmp_path)
+
+
+def test_a_relu_that_shares_its_quantisation_stays(tmp_path: Path) -> None:
+    outcome, record = compiled(tmp_path, "", "--target", "ethos-u85-256", model=SKIP)
+    assert outcome.code == 0, outcome.err
+    assert record["check"]["status"] == "pass"
 
 
 def test_a_fault_behind_the_tosa_graph_is_seen_at_the_delegate(tmp_path: Path) -> None:

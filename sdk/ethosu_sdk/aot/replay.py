@@ -231,12 +231,19 @@ def short_cuts() -> Iterator[None]:
     from executorch.exir import pass_base
     from executorch.exir.pass_base import ExportPass, _ExportPassBase
     from torch._subclasses.fake_tensor import FakeTensor
-    from torch.fx import traceback
+    from torch.fx import Interpreter, traceback
 
     tracers = (_ExportPassBase.ExportTracer, ExportPass.ExportTracer)
     creators = [tracer.create_arg for tracer in tracers]
     set_metadata = _ExportPassBase.ExportTracer.set_metadata
     deep, trees = traceback.copy, pass_base.pytree
+    interpreter = _ExportPassBase.ExportInterpreter
+    run_node = interpreter.run_node
+
+    def run_named(self: Any, node: Any) -> Any:
+        # Without the text of the whole node, which ExecuTorch keeps for messages about dynamic shapes alone.
+        self.node, self.callback.node_debug_str = node, node.name
+        return Interpreter.run_node(self, node)
 
     def set_value(self: Any, node: Any, value: Any) -> None:
         if type(value) is FakeTensor:
@@ -246,7 +253,7 @@ def short_cuts() -> Iterator[None]:
 
     for tracer, creator in zip(tracers, creators, strict=True):
         tracer.create_arg = _short(creator)
-    _ExportPassBase.ExportTracer.set_metadata = set_value
+    _ExportPassBase.ExportTracer.set_metadata, interpreter.run_node = set_value, run_named
     # A node's history is copied for each node that is made from it. Nobody changes its members.
     traceback.copy = SimpleNamespace(copy=copy.copy, deepcopy=list)
     pass_base.pytree = _Trees(trees)
@@ -255,5 +262,5 @@ def short_cuts() -> Iterator[None]:
     finally:
         for tracer, creator in zip(tracers, creators, strict=True):
             tracer.create_arg = creator
-        _ExportPassBase.ExportTracer.set_metadata = set_metadata
+        _ExportPassBase.ExportTracer.set_metadata, interpreter.run_node = set_metadata, run_node
         traceback.copy, pass_base.pytree = deep, trees
