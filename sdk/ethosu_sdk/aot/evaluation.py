@@ -23,6 +23,7 @@ from ethosu_sdk.aot.evaluation_facts import (
     EvaluationRequest,
     Quantisation,
 )
+from ethosu_sdk.aot.initial_state import InitialState
 from ethosu_sdk.errors import BuildError, InputError
 
 Tensors = tuple[Any, ...]
@@ -59,8 +60,12 @@ class Samples:
     int8_io: bool
 
 
-def evaluate(request: EvaluationRequest, model: Subject, known: Samples) -> EvaluationFacts:
-    """Execute the model on every sample and fill ``request.folder``; only one sample is in memory at a time.
+def evaluate(
+    request: EvaluationRequest, model: Subject, known: Samples, state: InitialState
+) -> EvaluationFacts:
+    """Execute the model on every sample, from `state` on, and fill ``request.folder``.
+
+    Only one sample is in memory at a time.
 
     InputError when the file does not fit the model, or the model fails on a sample.
     """
@@ -68,7 +73,11 @@ def evaluate(request: EvaluationRequest, model: Subject, known: Samples) -> Eval
     outputs = [tensors.as_numpy(item) for item in known.outputs]
     with evaluation_data.open_data(request.data, examples) as data:
         data.fit_outputs(outputs)
-        overlap = _execute(data, model, known, request.folder)
+        with contextlib.ExitStack() as stack:
+            for module in (model.float_module, model.quantised_module):
+                if module is not None:
+                    stack.enter_context(state.restored(module))
+            overlap = _execute(data, model, known, request.folder)
         for index, labels in data.labels.items():
             np.save(request.folder / f"label{index}.npy", labels)
         return EvaluationFacts(

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ethosu_sdk.aot.initial_state import initialising_passes
 from ethosu_sdk.aot.lowering_repairs import repaired
 from ethosu_sdk.aot.model_loading import as_inputs, first_line
 from ethosu_sdk.aot.prequantized_passes import replace_relu6
@@ -228,7 +229,9 @@ def to_executorch(edge: Any) -> Any:
     """The finished program manager: `.buffer` is the `.pte`, delegates stored in line."""
     from executorch.exir import ExecutorchBackendConfig
 
-    config = ExecutorchBackendConfig(extract_delegate_segments=False)
+    config = ExecutorchBackendConfig(
+        extract_delegate_segments=False, passes=initialising_passes(edge.exported_program())
+    )
     return _guarded("ExecuTorch could not emit the program", lambda: edge.to_executorch(config=config))
 
 

@@ -34,6 +34,7 @@ from ethosu_sdk.aot import (
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest
 from ethosu_sdk.aot.check_facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
+from ethosu_sdk.aot.initial_state import InitialState
 from ethosu_sdk.aot.model_loading import LoadedModel
 from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.own_quantizer import OwnQuantizer
@@ -276,7 +277,9 @@ def _lower(
         reference = plan.module
         if isinstance(reference, torch.export.ExportedProgram):
             reference = reference.module(check_guards=False)
-        outputs = lowering.run_eager(reference, plan.inputs)
+        state = InitialState(reference)
+        with state.restored(reference):
+            outputs = lowering.run_eager(reference, plan.inputs)
         program = lowering.export(plan.module, plan.inputs, finder)
         training_mode.refuse(program, finder)
         model_checks.check_program(program, finder)
@@ -289,14 +292,15 @@ def _lower(
     if plan.quantize != "none":
         quantized = _quantized(request, plan, spec, program, clock)
         with clock.stage("quantize"), torch.no_grad():
-            outputs = lowering.run_eager(quantized, plan.inputs)
+            with state.restored(quantized):
+                outputs = lowering.run_eager(quantized, plan.inputs)
             program = lowering.export(quantized, plan.inputs)
             subject = evaluation.Subject(reference, quantized, program)
     evaluated = None
     if request.evaluation is not None:
         with clock.stage("evaluate"):
             samples = evaluation.Samples(plan.inputs, outputs, plan.calibration, request.io == "int8")
-            evaluated = evaluation.evaluate(request.evaluation, subject, samples)
+            evaluated = evaluation.evaluate(request.evaluation, subject, samples, state)
     check = None
     if request.check_folder is not None:
         with clock.stage("check"), torch.no_grad():

@@ -1,0 +1,47 @@
+"""Buffers that a model writes itself, such as the state of a recurrent network: their values at the beginning.
+
+Every execution in PyTorch changes them, calibration included, and ExecuTorch 1.5.1 leaves their values out of a
+`.pte` unless it is told otherwise. The program must begin where the model began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class InitialState:
+    """The buffers of a module as they are now."""
+
+    def __init__(self, module: Any) -> None:
+        self._values = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
+
+    def restore(self, module: Any) -> None:
+        """Give the buffers of `module`, which is the same one or was made of it, these values again."""
+        import torch
+
+        with torch.no_grad():
+            for name, buffer in module.named_buffers():
+                value = self._values.get(name)
+                if value is not None and (value.shape, value.dtype) == (buffer.shape, buffer.dtype):
+                    buffer.copy_(value)
+
+    @contextmanager
+    def restored(self, module: Any) -> Iterator[None]:
+        """Run the block from this state, and leave `module` in it."""
+        self.restore(module)
+        try:
+            yield
+        finally:
+            self.restore(module)
+
+
+def initialising_passes(program: Any) -> list[Any]:
+    """The passes that write the values of the buffers that `program`, an edge program, changes into the `.pte`."""
+    from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
+
+    signature = program.graph_signature
+    written = set(signature.buffers_to_mutate.values())
+    names = [name for name, buffer in signature.inputs_to_buffers.items() if buffer in written]
+    return [InitializedMutableBufferPass(names)] if names else []
