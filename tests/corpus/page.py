@@ -16,7 +16,7 @@ from tests.corpus.packages import REQUIREMENTS
 from tests.corpus.reviews import Review, judge
 
 Outcomes = Mapping[Cell, Outcome]
-_LONGEST = 300  # of a message's first line
+_LONGEST = 300  # characters of a message
 
 
 def cell_text(found: Outcome | None) -> str:
@@ -49,13 +49,13 @@ def _on_cpu(found: Sequence[Outcome | None]) -> str:
 
 
 def refusal_table(outcomes: Outcomes, reviews: tuple[Review, ...]) -> str:
-    """Every cell that did not run, with the exit code, the first line and the judgement."""
+    """Every cell that did not run, with the exit code, the message and the judgement."""
     rows = []
     for cell, found in outcomes.items():
         if found.verdict == RAN:
             continue
         judged = judge(reviews, cell, found) if found.verdict == REFUSED else None
-        first = _escaped(found.message.split("\n")[0])
+        first = _escaped(" ".join(found.message.split()))
         if found.verdict == DIFFERS:
             first = f"{found.differing} of {found.elements} elements differ, by {found.distance:g} at most"
         verdict = (

@@ -133,7 +133,7 @@ def test_the_page_shows_every_cell_and_every_refusal() -> None:
     text = page.page(outcomes, (judged,))
     (row,) = [row for row in rows_of(text, _HEADING) if row[0] == f"`{name}`"]
     assert row[3:] == ["`native_layer_norm` 2", "30 → 51", "refused (3)", "not run"]
-    assert "| net.py:3: complex \\| tensors | true: it has an FFT" in text
+    assert "| net.py:3: complex \\| tensors more | true: it has an FFT" in text
     assert "not reviewed" in page.page(outcomes, ())
     assert "1 of 2 cells ran, 1 refused" in text
 

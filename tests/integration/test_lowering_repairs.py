@@ -1,4 +1,4 @@
-"""Activations and outputs that the tools lose are there: in the TOSA graphs, and in what the programs compute.
+"""Activations, outputs and weights that the tools lose are there: in TOSA graphs, and in what programs compute.
 
 Expected values come from the independent chain (TOSA reference model and ExecuTorch's C++ runtime) and from the
 quantised PyTorch model; the faults themselves are shown with the repairs left out.
@@ -59,11 +59,7 @@ def distance_db(reference: Array, candidate: Array) -> float:
     return float("inf") if error == 0 else float(20 * np.log10(np.linalg.norm(reference) / error))
 
 
-# The NPU model refuses two operations of this one's command stream, which share a weight stream.
-ON_NPU_MODEL = [case for case in REPAIRED if case.name != "sharing-ethos-u85-256"]
-
-
-@pytest.mark.parametrize("case", ON_NPU_MODEL, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", REPAIRED, ids=lambda case: case.name)
 def test_values(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.aot import debug_database, delegate_outputs, program_facts, tosa_operators
+from ethosu_sdk.aot import debug_database, delegate_outputs, delegate_weights, program_facts, tosa_operators
 from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.source_lines import SourceFinder
 from ethosu_sdk.aot.vela_capture import VelaCapture
@@ -52,7 +52,8 @@ def write_delegates(
     """Write each delegate's artefacts and return the facts in the program's order.
 
     Vela may see the delegates in another order than the program has them, so they are joined by the SHA-256
-    of the payload. BuildError when a delegate has no Vela run, or not all outputs of its graph.
+    of the payload. BuildError when a delegate has no Vela run, or not all outputs of its graph, or
+    weights for other channels than its layers have.
     """
     by_digest = {capture.payload_sha256: capture for capture in captures}
     facts = []
@@ -62,6 +63,7 @@ def write_delegates(
             raise BuildError(f"delegate {index} of the program is none that Vela compiled in this run")
         delegate_outputs.check(index, payload, capture, finder)
         facts.append(_write_one(folder, index, capture, finder))
+        delegate_weights.check(facts[-1], capture.debug_xml)
     return tuple(facts)
 
 

@@ -21,6 +21,7 @@ Row = dict[str, str]
 
 UNKNOWN = "Unknown"
 _NO_ORIGIN = "0"  # the tables count from 1
+_AXES = "NHWC"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,41 @@ def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
         raise BuildError(
             f"Vela's debug database has another form than that of Vela 5.1.0: {error}"
         ) from error
+
+
+def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
+    """Of layers whose weights Vela encoded for another number of channels than they have: by the offset of each NPU
+    operation, the layer's channels and those encoded.
+
+    Vela does so where it fuses a transpose of the channels into a layer that writes a part of a tensor.
+    BuildError when a table has another form.
+    """
+    database = tables(xml)
+    try:
+        rows = (row for row in database.get("perf_debug", ()) if row["weight_format"])
+        wrong = {row["id"]: counts for row in rows if (counts := _channels(row)) is not None}
+        return {
+            int(row["offset"]): wrong[row["scheduled_id"]]
+            for row in database["queue"]
+            if row["scheduled_id"] in wrong
+        }
+    except (KeyError, ValueError) as error:
+        raise BuildError(
+            f"Vela's debug database has another form than that of Vela 5.1.0: {error}"
+        ) from error
+
+
+def _channels(row: Row) -> tuple[int, int] | None:
+    """A layer's channels and those that its weights are encoded for, when they differ.
+
+    In memory, the axes are in the order of `transpose_type`; Vela takes the last one.
+    """
+    order = row["transpose_type"]
+    if set(order) != set(_AXES):
+        return None
+    part, whole = ([int(row[f"ofm_{what}_{axis}"]) for axis in _AXES.lower()] for what in ("slice", "shape"))
+    channels, encoded = part[order.index("C")], part[-1]
+    return None if part in (whole, [0] * len(_AXES)) or channels == encoded else (channels, encoded)
 
 
 def _operation(

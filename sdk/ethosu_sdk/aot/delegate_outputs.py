@@ -31,7 +31,7 @@ def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder
     lost = Counter(prod(tensor.shape) for tensor in wanted) - Counter(sizes)
     suspects = [tensor for tensor in wanted if prod(tensor.shape) in lost] or wanted
     places = "; ".join(
-        f"{list(tensor.shape)} {_place(finder.find(capture.nodes.get(tensor.name, {})))}"
+        f"{list(tensor.shape)} {place(finder.find(capture.nodes.get(tensor.name, {})))}"
         for tensor in suspects
     )
     raise BuildError(
@@ -41,7 +41,7 @@ def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder
     )
 
 
-def _place(source: SourceLine | None) -> str:
+def place(source: SourceLine | None) -> str:
     """Words for where a tensor is made."""
     if source is None:
         return "made at an unknown place"

@@ -10,13 +10,13 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ethosu_sdk.aot import kept_activations, kept_outputs
+from ethosu_sdk.aot import kept_activations, kept_outputs, kept_weights
 
 
 @contextlib.contextmanager
 def repaired() -> Iterator[None]:
-    """While the block runs, programs that are lowered for Ethos-U in this process keep every activation that counts
-    and every output."""
+    """While the block runs, programs that are lowered for Ethos-U in this process keep every activation that counts,
+    every output and all weights."""
     from executorch.backends.arm._passes import EnsureUniqueOutputNodesPass, FuseQuantizedActivationPass
     from executorch.backends.arm._passes import arm_pass_manager as manager
 
@@ -26,7 +26,9 @@ def repaired() -> Iterator[None]:
         for kind, added in registered.items()
     }
     manager.register_pass_insertions_before(FuseQuantizedActivationPass, [kept_activations.separating_pass()])
-    manager.register_pass_insertions_before(EnsureUniqueOutputNodesPass, [kept_outputs.rerooting_pass()])
+    manager.register_pass_insertions_before(
+        EnsureUniqueOutputNodesPass, [kept_outputs.rerooting_pass(), kept_weights.hoisting_pass()]
+    )
     try:
         yield
     finally:

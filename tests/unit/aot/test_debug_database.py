@@ -1,4 +1,4 @@
-"""From the command stream to the TOSA graph: the join through Vela's tables."""
+"""From the command stream to the TOSA graph: the join through Vela's tables; what they tell of weights."""
 
 import pytest
 
@@ -38,6 +38,46 @@ def test_operations_inside_of_branches_have_no_origin() -> None:
     found = debug_database.scheduled_operations(database(queue=queue))
     assert found[-1] == ScheduledOperation("Unknown", "", (300, 340), None, None, None)
     assert found[:-1] == debug_database.scheduled_operations(database())
+
+
+SHAPES = ("shape", "slice")
+COLUMNS = ",".join(
+    ['"id","weight_format","transpose_type"', *(f'"ofm_{what}_{axis}"' for what in SHAPES for axis in "nhwc")]
+)
+
+
+def layer(weight_format: str, transpose_type: str, shape: str, part: str) -> bytes:
+    """A database whose operation 20 is such a layer."""
+    return database(
+        perf_debug=f'{COLUMNS}\n20,"{weight_format}","{transpose_type}",{shape},{part}\n'
+        f'21,"","NCHW",{shape},{part}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("transpose_type", "part", "counts"),
+    [
+        pytest.param("NCHW", "1,4,9,16", (4, 16), id="channels-first"),
+        pytest.param("NWCH", "1,9,4,16", (4, 16), id="channels-third"),
+        pytest.param("NCHW", "1,16,9,16", None, id="as-many"),
+        pytest.param("NWHC", "1,4,9,16", None, id="channels-last"),
+        pytest.param("None", "1,4,9,16", None, id="not-transposed"),
+        pytest.param("NCHW", "0,0,0,0", None, id="whole-tensor"),
+        pytest.param("NCHW", "1,20,20,20", None, id="part-that-is-the-whole"),
+    ],
+)
+def test_weights_for_other_channels(transpose_type: str, part: str, counts: tuple[int, int] | None) -> None:
+    found = debug_database.misjudged_channels(layer("Default", transpose_type, "1,20,20,20", part))
+    assert found == ({} if counts is None else {64: counts, 96: counts})
+
+
+def test_only_weights_count() -> None:
+    assert not debug_database.misjudged_channels(layer("", "NCHW", "1,20,20,20", "1,4,9,16"))
+
+
+def test_a_table_of_layers_in_another_form_is_refused() -> None:
+    with pytest.raises(BuildError, match="debug database"):
+        debug_database.misjudged_channels(database(perf_debug='"id"\n20\n'))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,29 @@
+"""A layer whose weights Vela encoded for other channels is refused, with its place in the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ethosu_sdk.aot import delegate_weights
+from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
+from ethosu_sdk.aot.source_line import SourceLine
+from ethosu_sdk.errors import BuildError
+from tests.unit.aot.test_debug_database import layer
+
+PLACE = SourceLine("net.py", 7, "features.0", "Conv2d")
+LAYER = OperationFacts("Conv2D", "out", (64, 96), 300, 400, 7, "CONV2D", "t", PLACE)
+OTHER = replace(LAYER, name="copy", offsets=(120,))
+DELEGATE = DelegateFacts(2, "", 0, "", "", "", "", "", 0, 0, {}, (OTHER, LAYER))
+
+
+def test_whole_weights_pass() -> None:
+    delegate_weights.check(DELEGATE, layer("Default", "NCHW", "1,20,9,16", "1,16,9,16"))
+
+
+def test_weights_for_other_channels_are_refused_by_name() -> None:
+    with pytest.raises(BuildError, match="in delegate 2 for 16 output channels instead of its 4") as caught:
+        delegate_weights.check(DELEGATE, layer("Default", "NCHW", "1,20,9,16", "1,4,9,16"))
+    assert caught.value.message.endswith("It is the Conv2D 'out', made at net.py:7 in Conv2d 'features.0'")
+    assert caught.value.hint
