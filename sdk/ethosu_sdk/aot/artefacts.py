@@ -56,12 +56,14 @@ def write_delegates(
     weights for other channels than its layers have.
     """
     by_digest = {capture.payload_sha256: capture for capture in captures}
+    arguments = program_facts.delegate_arguments(manager)
     facts = []
     for index, payload in enumerate(program_facts.delegate_payloads(manager)):
         capture = by_digest.get(hashlib.sha256(payload).hexdigest())
         if capture is None:
             raise BuildError(f"delegate {index} of the program is none that Vela compiled in this run")
         delegate_outputs.check(index, payload, capture, finder)
+        delegate_outputs.check_call(index, payload, capture, finder, arguments.get(index))
         facts.append(_write_one(folder, index, capture, finder))
         delegate_weights.check(facts[-1], capture.debug_xml)
     return tuple(facts)

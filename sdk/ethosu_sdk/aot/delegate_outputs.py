@@ -41,6 +41,25 @@ def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder
     )
 
 
+def check_call(
+    index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder, arguments: int | None
+) -> None:
+    """BuildError when the program calls the delegate with another number of tensors than its commands know: one that
+    it is given was found to be of no use (:mod:`ethosu_sdk.aot.constant_likes` avoids the known way)."""
+    blocks = vela_blocks.parse(payload)
+    known = len(blocks.inputs) + len(blocks.outputs)
+    if arguments in (None, known):
+        return
+    made = tosa_operators.outputs(capture.tosa)
+    places = "; ".join(place(finder.find(capture.nodes.get(tensor.name, {}))) for tensor in made)
+    raise BuildError(
+        f"the program gives delegate {index} {arguments} tensors, its commands know {known}: ExecuTorch found inside "
+        f"that an input is of no use, and passes it all the same. The delegate's result is {places}",
+        "compute constants with numbers in place of tensors' shapes (torch.full in place of torch.ones_like); "
+        "--no-delegate leaves all on the CPU",
+    )
+
+
 def place(source: SourceLine | None) -> str:
     """Words for where a tensor is made."""
     if source is None:

@@ -15,6 +15,7 @@ from ethosu_sdk.aot import (
     acceleration,
     arrays,
     artefacts,
+    constant_likes,
     cpu_operators,
     evaluation,
     fault,
@@ -280,7 +281,7 @@ def _lower(
         state = InitialState(reference)
         with state.restored(reference):
             outputs = lowering.run_eager(reference, plan.inputs)
-        program = lowering.export(plan.module, plan.inputs, finder)
+        program = constant_likes.fold(lowering.export(plan.module, plan.inputs, finder))
         training_mode.refuse(program, finder)
         model_checks.check_program(program, finder)
         warning = unrolling.check(program, finder)

@@ -71,6 +71,16 @@ def delegate_payloads(manager: Any) -> tuple[bytes, ...]:
     return tuple(payloads)
 
 
+def delegate_arguments(manager: Any) -> dict[int, int]:
+    """With how many tensors ``forward`` calls each delegate, by the delegate's index."""
+    return {
+        call.delegate_index: len(call.args)
+        for chain in _plan(manager).chains
+        for call in (instruction.instr_args for instruction in chain.instructions)
+        if type(call).__name__ == "DelegateCall"
+    }
+
+
 def versions() -> dict[str, str]:
     """Python and every package that shapes the `.pte`, with their installed versions."""
     return {"python": platform.python_version()} | {

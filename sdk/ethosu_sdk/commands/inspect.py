@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ethosu_sdk import provenance, pte, records, schema
-from ethosu_sdk.commands import console as consoles
 from ethosu_sdk.commands.pte_description import Description, describe, npu_share
-from ethosu_sdk.commands.terminal import escape
+from ethosu_sdk.commands.terminal import escape, show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +71,7 @@ def _print_commands(delegate: _Row, console: Console) -> None:
 def _print_tables(tables: Sequence[Table], console: Console) -> None:
     for table in tables:
         if table.row_count:
-            consoles.show(console, table)
+            show(console, table)
 
 
 def _table(title: str, *columns: str) -> Table:

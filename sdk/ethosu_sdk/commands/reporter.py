@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from ethosu_sdk import cache, records
-from ethosu_sdk.commands import console
+from ethosu_sdk.commands import terminal
 from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.records import Record
 
@@ -25,7 +24,7 @@ class _Steps:
     """
 
     def __init__(self, text: str, note: Callable[[str], None]) -> None:
-        self._text, self._note = Text.from_markup(text).plain, note
+        self._text, self._note = terminal.words(text), note
         self._step = self._detail = ""
         self._start = time.monotonic()
 
@@ -43,9 +42,9 @@ class _Steps:
             self._note(f"  {escape(self._step)} [dim]({seconds:.1f} s)[/dim]")
         self._step = ""
 
-    def __rich__(self) -> Text:
+    def __rich__(self) -> RenderableType:
         where = ": ".join(part for part in (self._text, self._step, self._detail) if part)
-        return Text(f"{where} … {int(time.monotonic() - self._start)} s")
+        return terminal.verbatim(f"{where} … {int(time.monotonic() - self._start)} s")
 
 
 class Reporter:
@@ -58,13 +57,13 @@ class Reporter:
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        self._err = console.make(stderr=True)
-        self._out = self._err if as_json else console.make()
+        self._err = terminal.make(stderr=True)
+        self._out = self._err if as_json else terminal.make()
 
     def for_step(self) -> Reporter:
         """A reporter for a command that is only a step of this one: progress and warnings, but no result."""
         step = Reporter(quiet=self.quiet)
-        step._out = console.make(quiet=True)
+        step._out = terminal.make(quiet=True)
         return step
 
     @contextlib.contextmanager
@@ -99,7 +98,7 @@ class Reporter:
     def show(self, *parts: RenderableType) -> None:
         """Part of the result for people: on stdout, or on stderr when stdout belongs to the record."""
         if not self.quiet:
-            console.show(self._out, *parts)
+            terminal.show(self._out, *parts)
 
     def emit(self, record: Record) -> None:
         """The record itself, on stdout, with --json only."""

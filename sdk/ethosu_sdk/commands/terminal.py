@@ -1,17 +1,27 @@
-"""The one door to a terminal for tables and progress: nothing from a file can move its cursor or style its text."""
+"""The one door to a terminal for tables and progress: nothing from a file can move its cursor or style its text.
+
+Text is as wide as the terminal there, as wide as its content in a pipe or a file: what is folded at 80 columns cannot
+be searched, copied or compared. Digests, paths and names of operators stay whole.
+"""
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TextIO, cast
 
 from rich import markup
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.errors import MarkupError
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from ethosu_sdk import plain_text
+
+_UNLIMITED = 1 << 20  # columns; a table is as wide as its content
 
 
 def escape(value: object) -> str:
@@ -49,3 +59,54 @@ class Terminal(Console):
         """All else, once it is text: what comes as Rich's objects has not gone through :meth:`render_str`."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=plain_text.lines(segment.text))
+
+
+def make(*, stderr: bool = False, quiet: bool = False) -> Terminal:
+    """A console on stdout or stderr. Without a terminal, COLUMNS limits its width if it is set, else nothing does."""
+    if (sys.stderr if stderr else sys.stdout).isatty():
+        return Terminal(stderr=stderr, quiet=quiet)
+    width = None if os.environ.get("COLUMNS", "").isdecimal() else _UNLIMITED
+    stream = cast(TextIO, _Trimmed(stderr))
+    return Terminal(file=stream, width=width, quiet=quiet)
+
+
+def show(console: Console, *parts: RenderableType) -> None:
+    """Print `parts`; a table's title may be wider than the table."""
+    for part in parts:
+        if isinstance(part, Table) and isinstance(part.title, str):
+            part.title = Text.from_markup(part.title, overflow="ignore")
+            part.title.no_wrap = True
+    console.print(*parts)
+
+
+class _Trimmed(io.TextIOBase):
+    """stdout or stderr, whatever that is at the time, without the blanks that pad the lines of a table."""
+
+    def __init__(self, stderr: bool) -> None:
+        super().__init__()
+        self._stderr = stderr
+
+    def write(self, text: str) -> int:
+        """Rich writes whole lines."""
+        stream = sys.stderr if self._stderr else sys.stdout
+        stream.write("\n".join(line.rstrip(" ") for line in text.split("\n")))
+        return len(text)
+
+    def flush(self) -> None:
+        """The stream is flushed with what follows, or at the end."""
+        (sys.stderr if self._stderr else sys.stdout).flush()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Rich chooses characters that it can encode."""
+        return (sys.stderr if self._stderr else sys.stdout).encoding
+
+
+def words(text: str) -> str:
+    """What `text`, Rich's markup, says."""
+    return Text.from_markup(text).plain
+
+
+def verbatim(text: str) -> RenderableType:
+    """`text` as it is, without markup."""
+    return Text(text)

@@ -181,7 +181,8 @@ def _check_lost_outputs(table: Table, call: DelegateCall, vela: VelaBlocks, valu
         raise InputError(
             f"delegate {call.delegate_index} of the program has {len(outputs)} outputs, the commands that Vela made "
             f"for it write {len(vela.outputs)} ({table.where}): the file is whole, but the compiler lost the rest, a "
-            "known fault of Vela with tensors that a delegate both returns and uses itself",
+            "known fault of Vela with tensors that a delegate both returns and uses itself, or of ExecuTorch with an "
+            "input that is of no use",
             "compile the model again with `ethosu-sdk compile`, which avoids that; other ways repeat it",
         )
 
