@@ -26,7 +26,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, 
 TARGET = "ethos-u55-128"
 SEED, BATCH = 1, 32
 HELD_BACK, CALIBRATION = 360, 100
-FLOAT_EPOCHS, QAT_EPOCHS = 8, 4
+FLOAT_EPOCHS, QAT_EPOCHS = 8, 5
 WEIGHTS = {"": 1, "_int8": 127}  # the largest value of a weight, by the ending of the printed names
 
 
