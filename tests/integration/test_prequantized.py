@@ -158,7 +158,7 @@ def test_without_the_step_that_looks_at_scales_the_check_fails(tmp_path: Path) -
     assert record["check"]["status"] == "fail"
 
 
-def saved_linear(folder: Path, keywords: dict[str, Any] | None = None) -> Path:
+def saved(folder: Path, keywords: dict[str, Any] | None = None) -> Path:
     import torch
 
     class Net(torch.nn.Module):
@@ -173,14 +173,14 @@ def saved_linear(folder: Path, keywords: dict[str, Any] | None = None) -> Path:
 def test_keyword_inputs_are_refused(tmp_path: Path) -> None:
     import torch
 
-    path = saved_linear(tmp_path, {"bias": torch.ones(1, 3)})
+    path = saved(tmp_path, {"bias": torch.ones(1, 3)})
     with pytest.raises(InputError, match="takes keyword inputs") as caught:
         pipeline.run(CompileRequest(str(path), U55, tmp_path), lambda stage: None)
     assert "positional" in caught.value.hint
 
 
 def test_a_program_of_another_torch_is_called_that(tmp_path: Path) -> None:
-    path, other = saved_linear(tmp_path), tmp_path / "other.pt2"
+    path, other = saved(tmp_path), tmp_path / "other.pt2"
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
         for name in source.namelist():
             data = source.read(name)
@@ -197,7 +197,7 @@ def test_a_program_of_another_torch_is_called_that(tmp_path: Path) -> None:
 
 
 def test_an_operator_that_is_not_there_is_not_called_a_wrong_file(tmp_path: Path) -> None:
-    path, other = saved_linear(tmp_path), tmp_path / "other.pt2"
+    path, other = saved(tmp_path), tmp_path / "other.pt2"
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
         for name in source.namelist():
             target.writestr(name, source.read(name).replace(b"torch.ops.aten.relu", b"torch.ops.mine.relu"))
