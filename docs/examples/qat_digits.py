@@ -2,14 +2,15 @@
 
     python docs/examples/qat_digits.py DIR
 
-trains a small CNN, quantises it in both ways to int8 activations and weights of three values, prints the accuracy on
-images that neither training nor calibration saw, and writes DIR/digits_ptq.pt2, DIR/digits_qat.pt2 and
-DIR/held_back.npz, which `ethosu-sdk compile DIR/digits_qat.pt2 --evaluate DIR/held_back.npz` takes. docs/qat.md
-explains the steps.
+trains a small CNN, quantises it in both ways, to int8 and to int8 activations with weights of three values, prints
+the accuracy of each on images that neither training nor calibration saw, and writes DIR/digits_ptq.pt2 and
+DIR/digits_qat.pt2 (those of three values) and DIR/held_back.npz, which
+`ethosu-sdk compile DIR/digits_qat.pt2 --evaluate DIR/held_back.npz` takes. docs/qat.md explains the steps.
 """
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ TARGET = "ethos-u55-128"
 SEED, BATCH = 1, 32
 HELD_BACK, CALIBRATION = 360, 100
 FLOAT_EPOCHS, QAT_EPOCHS = 8, 5
+WEIGHTS = {"": 1, "_int8": 127}  # the largest value of a weight, by the ending of the printed names
 
 
 class Digits(torch.nn.Module):
@@ -77,10 +79,13 @@ def accuracy(model: Any, images: torch.Tensor, labels: torch.Tensor) -> float:
         return float((model(images).argmax(1) == labels).float().mean())
 
 
-def quantizer(*, is_qat: bool) -> EthosUQuantizer:
-    """Arm's quantiser: int8 activations, and weights that are -1, 0 or 1 times a scale for each output channel."""
+def quantizer(largest: int, *, is_qat: bool) -> EthosUQuantizer:
+    """Arm's quantiser: int8 activations, and weights from -`largest` to `largest`, times a scale for each output
+    channel."""
     made = EthosUQuantizer(EthosUCompileSpec(TARGET))
-    made.set_global(get_symmetric_quantization_config(is_qat=is_qat, weight_qmin=-1, weight_qmax=1))
+    made.set_global(
+        get_symmetric_quantization_config(is_qat=is_qat, weight_qmin=-largest, weight_qmax=largest)
+    )
     return made
 
 
@@ -91,18 +96,18 @@ def exported(model: torch.nn.Module) -> Any:
     return torch.export.export(model, example, dynamic_shapes=batch).module(check_guards=False)
 
 
-def post_training(model: torch.nn.Module, samples: torch.Tensor) -> Any:
+def post_training(model: torch.nn.Module, largest: int, samples: torch.Tensor) -> Any:
     """`model` quantised with the ranges that `samples` have."""
-    prepared = prepare_pt2e(exported(model.eval()), quantizer(is_qat=False))
+    prepared = prepare_pt2e(exported(copy.deepcopy(model).eval()), quantizer(largest, is_qat=False))
     with torch.no_grad():
         for sample in samples:
             prepared(sample[None])
     return convert_pt2e(prepared)
 
 
-def aware_training(model: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor) -> Any:
+def aware_training(model: torch.nn.Module, largest: int, images: torch.Tensor, labels: torch.Tensor) -> Any:
     """`model` trained on with the rounding of quantisation in its forward pass, then quantised."""
-    prepared = prepare_qat_pt2e(exported(model.train()), quantizer(is_qat=True))
+    prepared = prepare_qat_pt2e(exported(copy.deepcopy(model).train()), quantizer(largest, is_qat=True))
     move_exported_model_to_train(prepared)
     train(prepared, images, labels, QAT_EPOCHS, 1e-3)
     move_exported_model_to_eval(prepared)  # or dropout stays random, and normalisation goes on learning
@@ -118,15 +123,17 @@ def main() -> None:
     images, labels, held_images, held_labels = split()
     model = Digits()
     train(model, images, labels, FLOAT_EPOCHS, 2e-3)
-    print(f"float  {accuracy(model.eval(), held_images, held_labels):.4f}", flush=True)
-    quantised = {
-        "ptq": post_training(model, images[:CALIBRATION]),
-        "qat": aware_training(model, images, labels),
-    }
-    for name, converted in quantised.items():
-        print(f"{name}    {accuracy(converted, held_images, held_labels):.4f}", flush=True)
-        program = torch.export.export(converted, (held_images[:1],))  # one image, a fixed shape
-        torch.export.save(program, folder / f"digits_{name}.pt2")
+    print(f"float    {accuracy(model.eval(), held_images, held_labels):.4f}", flush=True)
+    for ending, largest in WEIGHTS.items():
+        quantised = {
+            "ptq": post_training(model, largest, images[:CALIBRATION]),
+            "qat": aware_training(model, largest, images, labels),
+        }
+        for name, converted in quantised.items():
+            print(f"{name + ending:8} {accuracy(converted, held_images, held_labels):.4f}", flush=True)
+            if not ending:
+                program = torch.export.export(converted, (held_images[:1],))  # one image, a fixed shape
+                torch.export.save(program, folder / f"digits_{name}.pt2")
     np.savez(folder / "held_back.npz", input0=held_images[:, None].numpy(), label0=held_labels.numpy())
 
 

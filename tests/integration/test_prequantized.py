@@ -4,6 +4,7 @@ quantisers and trainings leave behind."""
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.aot import CompileRequest, pipeline
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ExpectedOutputs
-from tests.integration.cli import sdk
+from tests.integration.cli import Outcome, sdk
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -109,3 +110,133 @@ def test_a_model_that_is_prepared_but_not_converted_is_refused(tmp_path: Path) -
     with pytest.raises(InputError, match="'1' is a FakeQuantize") as caught:
         pipeline.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
     assert "convert_pt2e" in caught.value.hint
+
+
+# Made with no quantiser at all: a permutation between other scales, which carries the mark that sends it to the NPU.
+CONVERTED = """
+import torch
+from ethosu_sdk.aot import prequantized_passes
+import torchao.quantization.pt2e.quantize_pt2e  # the operators
+{fault}
+
+OPERATORS = torch.ops.quantized_decomposed
+
+def through(x, scale):
+    limits = (0, -128, 127, torch.int8)
+    x = OPERATORS.quantize_per_tensor(x, scale, *limits)
+    return OPERATORS.dequantize_per_tensor(x, scale, *limits)
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        x = through(x, 0.03)
+        x = through(x + x, 0.05)
+        return through(x.permute(0, 2, 3, 1), 0.1)
+
+example_inputs = (torch.linspace(-3, 3, 96).view(1, 2, 6, 8),)
+model = torch.export.export(Net(), example_inputs).module(check_guards=False)
+"""
+WITHOUT_THE_STEP = "prequantized_passes._differs = lambda node: False"
+
+
+def converted(folder: Path, fault: str) -> tuple[Outcome, dict[str, Any]]:
+    (folder / "net.py").write_text(CONVERTED.format(fault=fault))
+    outcome = sdk("compile", "net.py", "-o", "out", "--json", cwd=folder, timeout_s=900)
+    return outcome, json.loads(outcome.out)
+
+
+def test_a_file_whose_model_is_a_converted_graph(tmp_path: Path) -> None:
+    outcome, record = converted(tmp_path, "")
+    assert outcome.code == 0, outcome.err
+    assert record["prequantized"]
+    assert "quantize_per" not in record["options"]
+    assert "aten::permute_copy.out" in {row["name"] for row in record["cpu_operators"]}
+
+
+def test_without_the_step_that_looks_at_scales_the_check_fails(tmp_path: Path) -> None:
+    outcome, record = converted(tmp_path, WITHOUT_THE_STEP)
+    assert outcome.code == 7, outcome.err
+    assert record["check"]["status"] == "fail"
+
+
+def saved(folder: Path, keywords: dict[str, Any] | None = None) -> Path:
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor, *, bias: float | torch.Tensor = 0.5) -> torch.Tensor:
+            return torch.relu(x) + bias
+
+    path = folder / "net.pt2"
+    torch.export.save(torch.export.export(Net(), (torch.ones(1, 3),), keywords), path)
+    return path
+
+
+def test_keyword_inputs_are_refused(tmp_path: Path) -> None:
+    import torch
+
+    path = saved(tmp_path, {"bias": torch.ones(1, 3)})
+    with pytest.raises(InputError, match="takes keyword inputs") as caught:
+        pipeline.run(CompileRequest(str(path), U55, tmp_path), lambda stage: None)
+    assert "positional" in caught.value.hint
+
+
+def test_a_program_of_another_torch_is_called_that(tmp_path: Path) -> None:
+    path, other = saved(tmp_path), tmp_path / "other.pt2"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name.endswith("models/model.json"):
+                program = json.loads(data)
+                program["torch_version"], program["schema_version"]["major"] = "2.99.1+cu1", 99
+                data = json.dumps(program).encode()
+            target.writestr(name, data)
+    with pytest.raises(
+        InputError, match=r"was saved by torch 2\.99\.1, and torch 2\.\d+\.\d+, which is here"
+    ) as caught:
+        pipeline.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
+    assert "export and save" in caught.value.hint
+
+
+def test_an_operator_that_is_not_there_is_not_called_a_wrong_file(tmp_path: Path) -> None:
+    path, other = saved(tmp_path), tmp_path / "other.pt2"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name).replace(b"torch.ops.aten.relu", b"torch.ops.mine.relu"))
+    with pytest.raises(InputError, match=r"torch 2\.\d+\.\d+ cannot load the program") as caught:
+        pipeline.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
+    assert "FILE.py" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"quantize_per": "tensor"}, "--quantize-per"), ({"calibration": (Path("x.npz"),)}, "--calibration")],
+)
+def test_options_that_quantise_are_refused(options: dict[str, Any], named: str, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(CONVERTED.format(fault=""))
+    with pytest.raises(UsageError, match=f"quantised already: {named} would have no effect"):
+        pipeline.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path, **options), lambda stage: None)
+
+
+INSTANCE = """
+import torch
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+    XNNPACKQuantizer,
+    get_symmetric_quantization_config,
+)
+
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Conv2d(4, 2, 1))
+example_inputs = (torch.randn(1, 3, 6, 6),)
+calibration = [torch.randn(1, 3, 6, 6) for _ in range(4)]
+quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config())
+"""
+
+
+def test_a_quantiser_that_is_complete_reaches_the_npu_and_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(INSTANCE)
+    outcome = sdk("compile", "net.py", "-o", "out", "--json", cwd=tmp_path, timeout_s=900)
+    assert outcome.code == 0, outcome.err
+    record = json.loads(outcome.out)
+    assert record["options"]["quantizer"] == "instance of the model file"
+    assert not {"quantize", "quantize_per"} & set(record["options"])
+    assert len(record["delegates"]) == 1
+    assert all(row["boundary"] for row in record["cpu_operators"])

@@ -167,7 +167,8 @@ class CompileOutput:
     `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or ``example``; `cpu_operators` are those of
     ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
     sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``; `own_quantizer`
-    that its file defines the quantiser. `evaluation` and `check` are there when they were asked for.
+    is ``function`` or ``instance`` when its file defines the quantiser; with an instance `quantize` means
+    nothing. `evaluation` and `check` are there when they were asked for.
     """
 
     name: str
@@ -192,7 +193,7 @@ class CompileOutput:
     timings_s: dict[str, float]
     warnings: tuple[str, ...] = field(default=())
     prequantized: bool = False
-    own_quantizer: bool = False
+    own_quantizer: str | None = None
     evaluation: EvaluationFacts | None = None
     check: CheckFacts | None = None
     start: StartFacts | None = None

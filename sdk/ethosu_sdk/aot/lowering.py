@@ -27,6 +27,8 @@ _NOT_CALIBRATED = "must run observer before"  # torchao's warning when it makes 
 _BRANCHES_HINT = (
     "ExecuTorch lowers branches that hold weights for Ethos-U85 only; --no-delegate leaves all on the CPU"
 )
+_QUANTIZE = "quantized_decomposed::quantize_per_tensor"
+_DEQUANTIZE = "quantized_decomposed::dequantize_per_tensor"
 VELA_CONFIG = "Arm/vela.ini"  # the configuration file that comes with Vela
 
 
@@ -206,17 +208,45 @@ def lower(program: Any, spec: Any | None) -> Any:
 
 def quantize_io(edge: Any, inputs: Tensors, outputs: Tensors) -> Any:
     """`edge` with its first quantise and last dequantise operators removed: int8 in, int8 out. `inputs` and `outputs`
-    are examples; what is int8 already stays."""
+    are examples; what is int8 already stays. UsageError for an input or output without such an operator."""
     from executorch.exir.passes.quantize_io_pass import QuantizeInputs, QuantizeOutputs
 
-    try:
-        return edge.transform(
+    program = edge.exported_program()
+    for index in _not_int8(inputs):
+        _check_convertible(f"input {index}", _users(program, index), _QUANTIZE)
+    results = list(program.graph.output_node().args[0])
+    for index in _not_int8(outputs):
+        _check_convertible(f"output {index}", [results[index]], _DEQUANTIZE)
+    return _guarded(
+        "the conversions from and to float could not be removed",
+        lambda: edge.transform(
             [QuantizeInputs(edge, _not_int8(inputs)), QuantizeOutputs(edge, _not_int8(outputs))]
-        )
-    except Exception as error:
+        ),
+    )
+
+
+def _users(program: Any, index: int) -> list[Any]:
+    """The nodes that take an input of an edge program."""
+    name = program.graph_signature.user_inputs[index]
+    return [user for node in program.graph.nodes if node.name == name for user in node.users]
+
+
+def _check_convertible(what: str, nodes: Sequence[Any], conversion: str) -> None:
+    """UsageError unless `conversion` is the only operation among `nodes`, those that take an input or give an
+    output."""
+    found = [_operator(node) for node in nodes]
+    if found != [conversion]:
+        where = f"with {', '.join(found)}" if found else "with nothing"
         raise UsageError(
-            f"--io int8 does not fit this model: {first_line(_cause(error))}", "compile it with --io float"
-        ) from error
+            f"--io int8 does not fit this model: its {what} is connected {where}, not with {conversion} alone",
+            "compile it with --io float",
+        )
+
+
+def _operator(node: Any) -> str:
+    """The operator that a node calls, as ``aten::add``; for another node, its name."""
+    schema = getattr(getattr(node, "target", None), "_schema", None)
+    return str(node) if schema is None else str(schema.name)
 
 
 def _not_int8(tensors: Tensors) -> list[int]:

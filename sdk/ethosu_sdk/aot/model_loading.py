@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import sys
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +29,8 @@ _CALIBRATION_HINT = (
     "give a list of samples, or a function that returns one; each a tensor or a tuple of tensors"
 )
 _MODULE_NAME = "ethosu_sdk_user_model"
+# What holds the program in a .pt2: of torch 2.8 and later, and of earlier ones.
+_PROGRAM_MEMBERS = ("models/model.json", "serialized_exported_program.json")
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,37 @@ def _load_pt2(path: Path) -> LoadedModel:
     try:
         program = torch.export.load(path)
     except Exception as error:
-        raise InputError(f"{path} is not a program saved by torch.export: {first_line(error)}") from error
+        raise _unloadable(path, error) from error
     return _exported(program, str(path))
+
+
+def _unloadable(path: Path, error: Exception) -> InputError:
+    """What is said of a program that torch cannot load. Its own error is about the members of the archive when
+    another version wrote them."""
+    import torch
+
+    ours, saved = str(torch.__version__).partition("+")[0], _saved_by(path)
+    if saved in (None, ours):
+        return InputError(
+            f"torch {ours} cannot load the program in {path}: {first_line(error)}",
+            "torch.export.save it again; a program that calls operators of another package needs a FILE.py that "
+            "imports it",
+        )
+    return InputError(
+        f"{path} was saved by torch {saved}, and torch {ours}, which is here, cannot load it",
+        f"export and save the model with torch {ours}, or give it as FILE.py",
+    )
+
+
+def _saved_by(path: Path) -> str | None:
+    """The version of torch that wrote a saved program, without what names its build; None when it does not say."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = next(name for name in archive.namelist() if name.endswith(_PROGRAM_MEMBERS))
+            version = json.loads(archive.read(name)).get("torch_version")
+    except (OSError, ValueError, zipfile.BadZipFile, StopIteration, AttributeError, NotImplementedError):
+        return None
+    return version.partition("+")[0] if isinstance(version, str) else None
 
 
 def _exported(program: Any, what: str) -> LoadedModel:

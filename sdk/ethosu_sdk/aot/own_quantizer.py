@@ -30,6 +30,11 @@ class OwnQuantizer:
         """Whether it is a function that gets Arm's quantiser, and with it the choices of the command line."""
         return not _is_quantizer(self.value)
 
+    @property
+    def kind(self) -> str:
+        """``function`` of Arm's quantiser, or ``instance``: one that is complete."""
+        return "function" if self.adjusts else "instance"
+
     def refuse_options(self, request: CompileRequest, *, prequantized: bool) -> None:
         """UsageError for options that this quantiser leaves without effect."""
         if prequantized:

@@ -154,7 +154,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         timings_s=clock.timings_s,
         warnings=(*_warnings(request, plan, len(delegates), lowered.warning), *cache.take_notes()),
         prequantized=plan.prequantized,
-        own_quantizer=plan.quantizer is not None,
+        own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
         evaluation=lowered.evaluation,
         check=lowered.check,
         start=_start(request, lowered, captures, finder),
@@ -186,11 +186,8 @@ def import_tools() -> None:
 
 
 def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
-    if model.prequantized and request.quantize not in (None, "none"):
-        raise UsageError(
-            f"{request.model} is quantised already, --quantize {request.quantize} cannot be done to it",
-            "leave --quantize out, or give the float model",
-        )
+    if model.prequantized:
+        _refuse_quantizing(request)
     if model.quantizer is not None:
         model.quantizer.refuse_options(request, prequantized=model.prequantized)
     quantize = request.quantize or model.quantize
@@ -207,6 +204,20 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
     return _Plan(
         model.module, inputs, calibration, source, quantize, model.prequantized, model.lines, model.quantizer
     )
+
+
+def _refuse_quantizing(request: CompileRequest) -> None:
+    """UsageError for options that quantise, which cannot be done to a model that is quantised already."""
+    given = {
+        "--quantize": request.quantize not in (None, "none"),
+        "--quantize-per": request.quantize_per != "channel",
+        "--calibration": bool(request.calibration),
+    }
+    for option in (name for name, is_given in given.items() if is_given):
+        raise UsageError(
+            f"{request.model} is quantised already: {option} would have no effect",
+            f"leave {option} out, or give the float model",
+        )
 
 
 def _check_examples(inputs: Tensors, quantize: str) -> None:
@@ -296,6 +307,8 @@ def _lower(
             with state.restored(quantized):
                 outputs = lowering.run_eager(quantized, plan.inputs)
             program = lowering.export(quantized, plan.inputs)
+            if plan.quantizer is not None:
+                program = prequantized_passes.complete(program, plan.inputs)
             subject = evaluation.Subject(reference, quantized, program)
     evaluated = None
     if request.evaluation is not None:

@@ -61,9 +61,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         },
         "target": target_part(output.target),
         "options": {
-            "quantize": output.quantize,
-            "quantize_per": request.quantize_per,
-            **({"quantizer": "model file"} if output.own_quantizer else {}),
+            **_quantization(request, output),
             "io": output.io_type,
             "delegate": request.delegate,
             "vela_flags": list(request.vela_flags),
@@ -80,6 +78,16 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),
     }
+
+
+def _quantization(request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
+    """How the model was quantised here. What had no part in it is left out: the way to scale weights where nothing
+    was quantised, and both choices of the command line where the model's file has a quantiser that is complete."""
+    if output.own_quantizer == "instance":
+        return {"quantizer": "instance of the model file"}
+    own = {} if output.own_quantizer is None else {"quantizer": "function of the model file"}
+    per = {} if output.quantize == "none" else {"quantize_per": request.quantize_per}
+    return {"quantize": output.quantize, **per, **own}
 
 
 def _inputs(request: aot.CompileRequest, output: aot.CompileOutput) -> list[Record]:

@@ -59,12 +59,12 @@ def cpu_words(record: Record) -> str:
 def quantised_words(record: Record) -> str:
     """How the model was quantised, and with what."""
     options, calibration = record["options"], record["calibration"]
-    words: str = "quantised before" if record["prequantized"] else options["quantize"]
-    if not calibration["samples"]:
-        return words
-    return (
-        f"{words} per {options['quantize_per']}, {calibration['samples']} samples ({calibration['source']})"
-    )
+    words: str = "quantised before" if record["prequantized"] else options.get("quantize", "")
+    words += f" per {options['quantize_per']}" if "quantize_per" in options else ""
+    if "quantizer" in options:
+        words += f"{', ' if words else ''}quantizer: {options['quantizer']}"
+    samples = calibration["samples"]
+    return f"{words}, {samples} samples ({calibration['source']})" if samples else words
 
 
 def _place(part: Record) -> str:

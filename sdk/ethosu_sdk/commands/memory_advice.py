@@ -67,8 +67,10 @@ def _arguments(record: Record, mode: str) -> Iterator[str]:
     yield record["source"]
     yield from ("--target", f"{target['npu']}-{target['macs']}")
     yield from ("--system-config", target["system_config"], "--memory-mode", mode)
-    if not record["prequantized"]:
-        yield from ("--quantize", options["quantize"], "--quantize-per", options["quantize_per"])
+    if not record["prequantized"] and "quantize" in options:
+        yield from ("--quantize", options["quantize"])
+    if "quantize_per" in options:
+        yield from ("--quantize-per", options["quantize_per"])
     yield from ("--io", options["io"])
     yield from (() if options["delegate"] else ("--no-delegate",))
     for flag in options["vela_flags"]:
