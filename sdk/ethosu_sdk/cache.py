@@ -112,7 +112,7 @@ def _copy(source: Path, folder: Path) -> None:
             return
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
         try:
-            shutil.copytree(source, temporary)
+            shutil.copytree(source, temporary, symlinks=True)  # as they are noted in build trees
             temporary.rename(folder)
         except OSError as error:
             raise BuildError(f"cannot copy {source} to {folder}: {error.strerror}") from error

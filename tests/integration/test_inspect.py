@@ -19,7 +19,7 @@ from tests.conftest import ZooPte
 from tests.integration.cli import sdk
 from tests.unit.pte_files import FOLDER, NAMES, golden
 
-LIMIT_S = 0.5  # processor time, so that a busy machine does not matter
+TIMES_THE_SMALL_ONE = 1.5  # in processor time, measured in turn, so that a busy machine does not matter
 
 
 def shown(path: Path, width: int = 160) -> str:
@@ -135,19 +135,21 @@ def test_a_program_with_two_delegates(zoo_pte: ZooPte) -> None:
 
 
 def test_a_large_file_is_shown_quickly(tmp_path: Path) -> None:
-    """4 MB of weights: the command takes the time of starting Python and Rich, not of copying."""
+    """4 MB of weights: the command takes the time of starting Python and Rich, not of copying. Both are taken in turn."""
     path = tmp_path / "large.pte"
     path.write_bytes(enlarged(golden("add_u85_segment"), 4 << 20))
     program = pte.read(path)
     (delegate,) = program.delegates
     assert delegate.vela is not None
     assert len(delegate.vela.weights) == 4 << 20
-    times = []
+    times: dict[Path, list[float]] = {FOLDER / "add_u85_segment.pte": [], path: []}
     for _ in range(3):
-        start = children_s()
-        assert sdk("inspect", path, cwd=tmp_path).code == 0
-        times.append(children_s() - start)
-    assert 0 < min(times) < LIMIT_S
+        for shown_path, row_of_times in times.items():
+            start = children_s()
+            assert sdk("inspect", shown_path, cwd=tmp_path).code == 0
+            row_of_times.append(children_s() - start)
+    small, large = (min(row_of_times) for row_of_times in times.values())
+    assert 0 < large < TIMES_THE_SMALL_ONE * small
 
 
 def children_s() -> float:

@@ -135,7 +135,7 @@ def test_licence_texts_are_collected(tmp_path: Path) -> None:
         ("compile-ds_cnn", "| delegate 0: total cycles | 107,121 | cycles | estimated |"),
         (
             "compile-ds_cnn",
-            r"| aten::avg\_pool2d.out | 1 | Avgpool2d with padding needs kernel dims \< 8, got",
+            r"| aten::avg\_pool2d.out | 1 | `Avgpool2d with padding needs kernel dims < 8, got",
         ),
         ("compile-digits_cnn-evaluated", "| quantised → executed | 100.00% agree | equal | 1.000000 | 0 |"),
         ("compile-digits_cnn-evaluated", "| pass | 0.985, at least 0.9 (--min-top1) |"),

@@ -139,7 +139,7 @@ def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines)
     prequantized.refuse_unfinished_module(module, f"{path}:{name}")
     if inputs is None:
         inputs = _find_inputs(namespace, module, path)
-    quantized = hasattr(module, "graph") and prequantized.is_quantized(module.graph)
+    quantized = prequantized.is_quantized(getattr(module, "graph", None))
     calibration = () if quantized else _find_calibration(namespace, module, path)
     return LoadedModel(
         _evaluating(module),

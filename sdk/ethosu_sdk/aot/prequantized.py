@@ -17,8 +17,12 @@ _CONVERT_HINT = (
 
 
 def is_quantized(graph: Any) -> bool:
-    """Whether a torch.fx graph holds the quantise and dequantise operators that PT2E puts in."""
-    return any(getattr(node.target, "namespace", "") == _NAMESPACE for node in graph.nodes)
+    """Whether `graph` is one of torch.fx and holds the quantise and dequantise operators that PT2E puts in."""
+    from torch.fx import Graph
+
+    return isinstance(graph, Graph) and any(
+        getattr(node.target, "namespace", "") == _NAMESPACE for node in graph.nodes
+    )
 
 
 def refuse_unfinished_module(module: Any, what: str) -> None:

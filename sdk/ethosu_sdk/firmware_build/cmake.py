@@ -96,6 +96,7 @@ def publish(
     log.unlink(missing_ok=True)
     with records.locked(shared) if shared else contextlib.nullcontext():
         tree = (shared or folder) / "build"
+        _discard_foreign(tree, configuration)
         build_tree.open_tree(tree)
         try:
             fresh = build(configuration, files, tree, log, executable)
@@ -124,12 +125,7 @@ def build(
     source, objects = work / "source", work / "objects"
     generated = objects / "generated"  # below the build folder: no path of this machine enters the map
     toolchain = configuration.toolchain
-    identity = {
-        **configuration.identity(),
-        "place": str(work.absolute()),
-    }  # CMake's trees hold absolute paths
-    if _configured_for(work) != identity:
-        build_tree.discard(work)
+    _discard_foreign(work, configuration)
     mirror(source, configuration.sources)
     mirror(generated, files)
     if not (work / _CONFIGURED_FOR).is_file():
@@ -146,7 +142,7 @@ def build(
             *(f"-D{name}={value}" for name, value in variables.items()),
         ]
         proc.run(argv, timeout_s=_CONFIGURE_TIMEOUT_S, log=log)
-        records.write_json(work / _CONFIGURED_FOR, identity)
+        records.write_json(work / _CONFIGURED_FOR, _identity(work, configuration))
     jobs = str(len(os.sched_getaffinity(0)))
     proc.run(
         [
@@ -174,6 +170,16 @@ def mirror(folder: Path, files: Mapping[str, bytes]) -> None:
         if not path.is_file() or path.read_bytes() != content:
             records.make_directory(path.parent)
             records.write_bytes(path, content)
+
+
+def _identity(work: Path, configuration: Configuration) -> records.Record:
+    return {**configuration.identity(), "place": str(work.absolute())}  # CMake's trees hold absolute paths
+
+
+def _discard_foreign(work: Path, configuration: Configuration) -> None:
+    """Remove a tree that was configured otherwise, or in another place."""
+    if _configured_for(work) != _identity(work, configuration):
+        build_tree.discard(work)
 
 
 def _configured_for(work: Path) -> records.Record | None:
