@@ -15,8 +15,8 @@ import pytest
 
 from ethosu_sdk import pte, schema
 from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine, pipeline, tosa_operators
-from ethosu_sdk.commands import compile as command
 from ethosu_sdk.commands import check_record, compile_record
+from ethosu_sdk.commands import compile as command
 from ethosu_sdk.commands.compile import CompileOptions
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.errors import UsageError, VerdictError

@@ -135,7 +135,7 @@ def test_a_program_with_two_delegates(zoo_pte: ZooPte) -> None:
 
 
 def test_a_large_file_is_shown_quickly(tmp_path: Path) -> None:
-    """4 MB of weights: the command takes the time of starting Python and Rich, not of copying. Both are taken in turn."""
+    """4 MB of weights: the command takes the time of starting Python and Rich, not of copying."""
     path = tmp_path / "large.pte"
     path.write_bytes(enlarged(golden("add_u85_segment"), 4 << 20))
     program = pte.read(path)
