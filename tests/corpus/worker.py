@@ -5,13 +5,11 @@ Several may share a folder: each cell goes to the first that locks it, and cells
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import torch
 
 from ethosu_sdk import npz, records
 from ethosu_sdk.aot import pipeline
+from tests.claims import claimed
 from tests.corpus import catalogue, packages, recipe
 from tests.corpus.cells import FAILED, SIMULATORS, Cell, Outcome, outcome_file
 from tests.corpus.command import forked, sdk
@@ -74,27 +73,13 @@ def _outputs(folder: Path) -> list[Any]:
         return [file[f"output{index}"] for index in range(len(file.files))]
 
 
-@contextlib.contextmanager
-def claimed(folder: Path, cell: Cell) -> Iterator[bool]:
-    """Whether the cell is this process's to do, while the block runs."""
-    path = outcome_file(folder, cell)
-    records.make_directory(path.parent)
-    with path.with_suffix(".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield not path.is_file()
-
-
 def work(folder: Path, limit_s: float, wanted: Sequence[Cell]) -> None:
     """Do those of the cells that nobody has done or is doing, and say so on stdout."""
     pipeline.import_tools()
     packages.prepare()
     torch.set_num_threads(1)
     for cell in wanted:
-        with claimed(folder, cell) as ours:
+        with claimed(outcome_file(folder, cell)) as ours:
             if not ours:
                 continue
             found = fill(cell, folder, limit_s)

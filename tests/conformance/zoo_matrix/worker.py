@@ -8,7 +8,6 @@ compilations, so they are imported once, and each compilation runs in a fork of 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import sys
@@ -20,6 +19,7 @@ from ethosu_sdk import cache, records
 from ethosu_sdk.aot import CompileOutput, CompileRequest, pipeline
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.simulators import host
+from tests.claims import claimed
 from tests.conformance.zoo_matrix import cells
 from tests.conformance.zoo_matrix.cells import Cell
 from tests.conformance.zoo_matrix.checks import (
@@ -96,20 +96,6 @@ def outcome(cell: Cell, folder: Path, oracles: Oracles) -> Outcome:
 
 
 @contextlib.contextmanager
-def claimed(folder: Path, cell: Cell) -> Iterator[bool]:
-    """Whether the cell is this process's to do, while the block runs."""
-    path = outcome_file(folder, cell)
-    records.make_directory(path.parent)
-    with path.with_suffix(".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield not path.is_file()
-
-
-@contextlib.contextmanager
 def open_oracles() -> Iterator[Oracles]:
     """The oracles for the time of a `with` block."""
     with tosa_model() as tosa:
@@ -121,7 +107,7 @@ def work(folder: Path, wanted: Sequence[Cell]) -> None:
     pipeline.import_tools()
     with open_oracles() as oracles:
         for cell in wanted:
-            with claimed(folder, cell) as ours:
+            with claimed(outcome_file(folder, cell)) as ours:
                 if not ours:
                     continue
                 try:
