@@ -83,6 +83,11 @@ def _unloadable(path: Path, error: Exception) -> InputError:
     another version wrote them."""
     import torch
 
+    if not zipfile.is_zipfile(path):
+        return InputError(
+            f"{path} is not a program saved by torch.export: it is no whole ZIP archive",
+            "save it again with torch.export.save(torch.export.export(model, inputs), PATH)",
+        )
     ours, saved = str(torch.__version__).partition("+")[0], _saved_by(path)
     if saved in (None, ours):
         return InputError(
