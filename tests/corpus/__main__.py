@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ethosu_sdk import proc, records
 from tests.corpus import catalogue, dry, page, reviews
-from tests.corpus.cells import RAN, REFUSED, TARGETS, Cell, Outcome, outcome_file
+from tests.corpus.cells import CAUGHT, RAN, REFUSED, TARGETS, Cell, Outcome, outcome_file
 from tests.corpus.packages import FOLDER, ROOT
 
 _WORK = ROOT / "build" / "model-corpus"
@@ -128,7 +128,9 @@ def sound(cell: Cell, found: Outcome | None) -> bool:
     if found is None:
         return False
     judged = reviews.judge(reviews.table(), cell, found)
-    return found.verdict == RAN or (found.verdict == REFUSED and judged is not None and judged.truthful)
+    return found.verdict == RAN or (
+        found.verdict in (REFUSED, CAUGHT) and judged is not None and judged.truthful
+    )
 
 
 if __name__ == "__main__":

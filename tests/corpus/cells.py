@@ -10,7 +10,7 @@ TARGETS = ("ethos-u55-128", "ethos-u65-256", "ethos-u85-256")  # one of each fam
 # with options of `run`: the firmware with every kernel, so that none is built for each program
 SIMULATORS = {"qemu": ("--resident",), "host": ()}
 
-RAN, DIFFERS, REFUSED, FAILED = "ran", "differs", "refused", "failed"
+RAN, DIFFERS, REFUSED, CAUGHT, FAILED = "ran", "differs", "refused", "caught", "failed"
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class Outcome:
 
     `verdict` is RAN (compiled, checked, run on both simulators, outputs equal), DIFFERS (`differing` of `elements`
     are not within the bounds of the kernels involved), REFUSED (`step` ended with `exit_code` and `message`, one of
-    the SDK's own errors) or FAILED (a crash, a hang, a traceback). `allowance` names the operators whose bounds were
+    the SDK's own errors), CAUGHT (the same, where the SDK's own comparison found a wrong result) or FAILED (a crash,
+    a hang, a traceback). `allowance` names the operators whose bounds were
     needed where the outputs are not equal bit for bit, and `distance` is how far apart they are. `cpu` are the
     operators on the CPU but for conversions, with their calls.
     """

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.corpus.cells import DIFFERS, FAILED, RAN, REFUSED, Done, Outcome
+from tests.corpus.cells import CAUGHT, DIFFERS, FAILED, RAN, REFUSED, Done, Outcome
 from tests.corpus.packages import ROOT
 from tests.kernel_cases.bounds import Bound
 
-_REFUSALS = (3, 4, 5, 6, 7)  # exit codes of the SDK's own errors, but for its command line
+# exit codes of the SDK's own errors, but for its command line
+_ENDS = {3: REFUSED, 4: REFUSED, 5: REFUSED, 6: REFUSED, 7: CAUGHT}
 _KERNELS = ROOT / "docs" / "kernels.md"
 _ROW = re.compile(r"^\| `(\S+)` \|.*\| (?:(\d+) ulp|(\S+) \+ (\S+)·\\\|x\\\|) \|$", re.MULTILINE)
 _TRACE = "Traceback (most recent call last)"
@@ -31,10 +32,10 @@ def ended(facts: Outcome, step: str, done: Done) -> Outcome:
         return replace(facts, verdict=FAILED, step=step, message="stopped: the time limit of a cell was over")
     parts = re.split(r"^error: ", done.err, maxsplit=1, flags=re.MULTILINE)
     message, _, hint = parts[-1].partition("\nhint: ")
-    refused = done.code in _REFUSALS and len(parts) == 2 and _TRACE not in done.err
-    if not refused:
+    own = len(parts) == 2 and _TRACE not in done.err
+    verdict = _ENDS.get(done.code, FAILED) if own else FAILED
+    if verdict == FAILED:
         message = last_line(done.err)
-    verdict = REFUSED if refused else FAILED
     return replace(
         facts,
         verdict=verdict,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tests.conformance.report import table, versions
 from tests.corpus.catalogue import ARCHITECTURES
-from tests.corpus.cells import DIFFERS, FAILED, RAN, REFUSED, TARGETS, Cell, Outcome
+from tests.corpus.cells import CAUGHT, DIFFERS, FAILED, RAN, REFUSED, TARGETS, Cell, Outcome
 from tests.corpus.packages import REQUIREMENTS
 from tests.corpus.reviews import Review, judge
 
@@ -25,7 +25,12 @@ def cell_text(found: Outcome | None) -> str:
         return "not run"
     if found.verdict == RAN:
         return f"{_db(found.quantisation_db)} → {_db(found.execution_db)}{'' if not found.distance else ' ≈'}"
-    words = {DIFFERS: "**differs**", REFUSED: f"refused ({found.exit_code})", FAILED: "**failed**"}
+    words = {
+        DIFFERS: "**differs**",
+        REFUSED: f"refused ({found.exit_code})",
+        CAUGHT: f"caught ({found.exit_code})",
+        FAILED: "**failed**",
+    }
     return words[found.verdict]
 
 
@@ -54,7 +59,7 @@ def refusal_table(outcomes: Outcomes, reviews: tuple[Review, ...]) -> str:
     for cell, found in outcomes.items():
         if found.verdict == RAN:
             continue
-        judged = judge(reviews, cell, found) if found.verdict == REFUSED else None
+        judged = judge(reviews, cell, found) if found.verdict in (REFUSED, CAUGHT) else None
         first = _escaped(" ".join(found.message.split()))
         if found.verdict == DIFFERS:
             first = f"{found.differing} of {found.elements} elements differ, by {found.distance:g} at most"
@@ -79,7 +84,9 @@ def _escaped(text: str) -> str:
 def tally(found: Iterable[Outcome]) -> str:
     """How many cells ran, and what the others are."""
     counts = Counter(row.verdict for row in found)
-    rest = [f"{counts[verdict]} {verdict}" for verdict in (REFUSED, DIFFERS, FAILED) if counts[verdict]]
+    rest = [
+        f"{counts[verdict]} {verdict}" for verdict in (REFUSED, CAUGHT, DIFFERS, FAILED) if counts[verdict]
+    ]
     return ", ".join([f"{counts[RAN]} of {counts.total()} cells ran", *rest])
 
 
@@ -131,7 +138,8 @@ one configuration of each family: {tasks}.
 Weights are random; biases, norms and BatchNorm statistics are settled by a few forward passes, so that activations
 have the ranges of trained ones. Each cell is what a user does: `compile FILE.py:NAME` (with its check), then `run` on
 QEMU and on the host simulator with samples that calibration has not seen. *Ran* means that all three ended with 0 and
-that the outputs of both simulators agree.
+that the outputs of both simulators agree. *Caught* is a program that `compile` made, executed and did not hand out,
+because its outputs are wrong by more than rounding.
 
 {tally}.{missing} {equality}
 

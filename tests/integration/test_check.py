@@ -88,6 +88,17 @@ samples = torch.randn(9, 1, 2, 8, 8)
 example_inputs = (samples[0],)
 calibration = [(sample,) for sample in samples[1:]]
 """
+# Doubling bilinearly makes sums of sixteenths of codes: one in many lies half-way between two.
+TIES = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(4, 3, 1)).eval()
+samples = torch.randn(9, 1, 2, 16, 16)
+example_inputs = (samples[0],)
+calibration = [(sample,) for sample in samples[1:]]
+"""
 WITHOUT_REPAIRS = """
 from ethosu_sdk.aot import lowering
 lowering.repaired = contextlib.nullcontext
@@ -101,6 +112,16 @@ def compiled(folder: Path, fault: str, *options: str, model: str = MODEL) -> tup
     assert schema.problems(record) == []
     assert (folder / "out" / "net.pte").is_file()
     return outcome, record
+
+
+def test_what_only_the_rounding_of_ties_moves_is_called_so(tmp_path: Path) -> None:
+    outcome, record = compiled(tmp_path, "", "--target", "ethos-u85-256", model=TIES)
+    assert outcome.code == 0
+    (output,) = record["check"]["outputs"]
+    # Ties are many, and PyTorch rounds half of them otherwise.
+    assert output["equal"] < 0.95 * output["elements"]
+    assert output["ties_up"] == {"equal": output["elements"], "largest": 0.0}
+    assert output["detail"].endswith("; with ties rounded up, as the NPU does, all elements are equal")
 
 
 def fault_line(folder: Path) -> int:

@@ -26,12 +26,14 @@ class CheckFacts:
     each of `trials` ``trialT_N.npy``: the outputs with every value rounded another way
     (:mod:`ethosu_sdk.aot.rounding`).
 
-    `stateful` says that the model changes tensors of its own in an inference.
+    `stateful` says that the model changes tensors of its own in an inference. With `ties_up` there are
+    ``ties_upN.npy`` too: the outputs with the NPU's rounding (:mod:`ethosu_sdk.aot.ties_up`).
     """
 
     outputs: tuple[CheckedOutput, ...]
     trials: int
     stateful: bool
+    ties_up: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The facts as JSON values; :meth:`from_json` is the way back."""

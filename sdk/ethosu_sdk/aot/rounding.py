@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk.aot import evaluation, lowering, tensors
+from ethosu_sdk.aot import evaluation, lowering, tensors, ties_up
 from ethosu_sdk.aot.check_facts import CheckedOutput, CheckFacts
 from ethosu_sdk.aot.evaluation_facts import Quantisation
 
@@ -186,7 +186,20 @@ def explore(program: Any, inputs: Tensors, folder: Path) -> CheckFacts:
     for number in range(trials):
         with state_kept(module), replaced(module, trial(number).replacement):
             _save(folder, f"trial{number}_", lowering.run_eager(module, inputs))
-    return CheckFacts(rows, trials, stateful)
+    return CheckFacts(rows, trials, stateful, _save_ties_up(module, inputs, folder))
+
+
+def _save_ties_up(module: Any, inputs: Tensors, folder: Path) -> bool:
+    """Whether the outputs with the NPU's rounding could be computed, in place of PyTorch's."""
+    if not any(is_quantize(node) for node in module.graph.nodes):
+        return False
+    try:
+        with state_kept(module), replaced(module, ties_up.replacement):
+            values = lowering.run_eager(module, inputs)
+    except Exception:  # an operator that has no float64: the check does not rest on this figure
+        return False
+    _save(folder, "ties_up", values)
+    return True
 
 
 def _save(folder: Path, prefix: str, values: Sequence[Any]) -> None:

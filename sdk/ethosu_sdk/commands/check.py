@@ -81,7 +81,10 @@ class Check:
                 )
             trials = [self._load(f"trial{number}_{index}") for number in range(facts.trials)]
             step = None if row.quantisation is None else row.quantisation.scale
-            found.append(rounding.distance(array, reference, trials, step, exact=row.exact))
+            near = rounding.distance(array, reference, trials, step, exact=row.exact)
+            if facts.ties_up:
+                near = replace(near, ties_up=rounding.near(array, self._load(f"ties_up{index}"), near.step))
+            found.append(near)
         return found
 
     def _execute(self, runner: Path, output: aot.CompileOutput) -> list[Array]:

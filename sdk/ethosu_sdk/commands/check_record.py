@@ -98,6 +98,8 @@ def _output(index: int, array: npt.NDArray[Any], distance: Distance) -> tuple[Re
         if figure is not None:
             members = {"executed": figure.executed, "rounding": figure.rounding, "limit": figure.limit}
             part[name] = members
+    if distance.ties_up is not None:
+        part["ties_up"] = {"equal": distance.ties_up.equal, "largest": distance.ties_up.largest}
     if math.isfinite(distance.sqnr_db):
         part["sqnr_db"] = distance.sqnr_db
         return part, []

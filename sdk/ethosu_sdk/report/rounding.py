@@ -39,6 +39,14 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class TiesUp:
+    """An execution against the reference in float64 with ties rounded up: `equal` elements, the `largest` error."""
+
+    equal: int
+    largest: float
+
+
+@dataclass(frozen=True)
 class Distance:
     """One output of an execution against its reference.
 
@@ -56,6 +64,7 @@ class Distance:
     rms: Figure | None
     largest: Figure | None
     differing: Figure | None
+    ties_up: TiesUp | None = None
 
     @property
     def explained(self) -> bool:
@@ -79,7 +88,11 @@ class Distance:
         if self.explained:
             row, name = self.rms, "rms"
         words = f"error {row.executed / self.step:.3g} steps ({name}), rounding explains {row.limit / self.step:.3g}"
-        return words if self.step else f"error {row.executed:.3g} ({name}), rounding explains {row.limit:.3g}"
+        if not self.step:
+            words = f"error {row.executed:.3g} ({name}), rounding explains {row.limit:.3g}"
+        if self.ties_up is not None and self.ties_up.equal == self.elements:
+            words += "; with ties rounded up, as the NPU does, all elements are equal"
+        return words
 
 
 def distance(
@@ -123,6 +136,15 @@ def distance(
         ),
         differing=None,
     )
+
+
+def near(executed: Array, ties_up: Array, step: float) -> TiesUp:
+    """How near `executed` is to the reference with ties rounded up. Values that are dequantised in another order of
+    float32 operations are the same: less than a hundredth of a `step` apart."""
+    with np.errstate(invalid="ignore"):  # infinity less infinity, which the second line counts
+        error = np.abs(_wide(executed) - _wide(ties_up))
+    same = (error <= step / 100) | (executed == ties_up) | (np.isnan(executed) & np.isnan(ties_up))
+    return TiesUp(int(same.sum()), float(error[np.isfinite(error)].max(initial=0.0)))
 
 
 def _wide(array: Array) -> npt.NDArray[np.float64]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ethosu_sdk.report.rounding import distance
+from ethosu_sdk.report.rounding import distance, near
 
 STEP = 0.5
 RNG = np.random.default_rng(7)
@@ -108,3 +108,13 @@ def test_classes_may_flip_where_trials_flip_them() -> None:
     assert distance(few, reference, [reference], None).explained
     assert not distance(many, reference, [reference], None).explained
     assert distance(many, reference, [few * 0, (np.arange(400) < 60).astype(np.int64)], None).explained
+
+
+def test_how_near_it_is_with_ties_rounded_up() -> None:
+    values = REFERENCE.copy()
+    values[0, 0] = np.nan
+    dequantised_otherwise, moved = values * np.float32(1 + 2.0**-23), values.copy()
+    moved[3, 3] += STEP
+    assert near(dequantised_otherwise, values, STEP).equal == values.size
+    found = near(moved, values, STEP)
+    assert (found.equal, found.largest) == (values.size - 1, pytest.approx(STEP))

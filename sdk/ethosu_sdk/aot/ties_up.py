@@ -1,0 +1,92 @@
+"""The model in PyTorch with the NPU's rounding: in float64, and up where a value lies half-way between two codes.
+
+TOSA's RESCALE, and the NPU with it, round ties up; PyTorch rounds them to the even neighbour, after the noise of
+float32 arithmetic that can move a value across the middle. Tables of functions are made by ExecuTorch in PyTorch's
+own arithmetic, and so are quantised inputs: these stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
+_DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
+_DEQUANTIZE_CHANNELS = "quantized_decomposed.dequantize_per_channel.default"
+
+
+def replacement(node: Any) -> Callable[..., Any] | None:
+    """What `node` of the module calls; None for what stays as it is."""
+    import torch
+
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return None
+    name = str(node.target)
+    if name == _QUANTIZE:
+        return None if _from_input(node) or is_table(node.args[0]) else _quantize
+    if name in (_DEQUANTIZE, _DEQUANTIZE_CHANNELS):
+        if any(user.op == "output" or is_table(user) for user in node.users):
+            return None
+        return _dequantize if name == _DEQUANTIZE else _dequantize_channels
+    if is_table(node) or name.startswith("quantized_decomposed."):
+        return None
+    return _in_float64(node.target)
+
+
+def is_table(node: Any) -> bool:
+    """Whether the NPU looks the results of `node` up: a function of one quantised tensor, element by element."""
+    import torch
+
+    if node.op != "call_function" or torch.Tag.pointwise not in getattr(node.target, "tags", ()):
+        return False
+    sources = node.all_input_nodes
+    return len(sources) == 1 and str(sources[0].target) == _DEQUANTIZE and not _is_linear(node)
+
+
+def _is_linear(node: Any) -> bool:
+    """Sums, products and clamps of a tensor and a number, which are computed with a rescale."""
+    name: str = node.target._schema.name.removeprefix("aten::").rstrip("_")
+    return name in ("add", "sub", "mul", "div", "neg", "abs", "clamp", "clone", "relu", "hardtanh", "relu6")
+
+
+def _from_input(node: Any) -> bool:
+    return bool(node.args[0].op != "call_function")
+
+
+def _quantize(value: Any, scale: float, zero_point: int, low: int, high: int, dtype: Any, **more: Any) -> Any:
+    import torch
+
+    del more
+    return (torch.floor(value.double() / scale + 0.5) + zero_point).clamp(low, high).to(dtype)
+
+
+def _dequantize(value: Any, scale: float, zero_point: int, *limits: Any, **more: Any) -> Any:
+    del limits, more
+    return (value.double() - zero_point) * scale
+
+
+def _dequantize_channels(
+    value: Any, scales: Any, zero_points: Any, axis: int, *limits: Any, **more: Any
+) -> Any:
+    del limits, more
+    shape = [1] * value.dim()
+    shape[axis] = -1
+    points = 0 if zero_points is None else zero_points.double().view(shape)
+    return (value.double() - points) * scales.double().view(shape)
+
+
+def _in_float64(target: Any) -> Callable[..., Any]:
+    """`target` with float64 in place of every float32, in tensors and in dtypes that are asked for."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    def widened(item: Any) -> Any:
+        if isinstance(item, torch.Tensor) and item.dtype == torch.float32:
+            return item.double()
+        return torch.float64 if item is torch.float32 else item
+
+    def call(*args: Any, **named: Any) -> Any:
+        wide_args, wide_named = pytree.tree_map(widened, (args, named))
+        return target(*wide_args, **wide_named)
+
+    return call
