@@ -85,9 +85,24 @@ class Taps(nn.Module):
         return *maps, maps[1].permute(0, 2, 3, 1).clone(), x.clone()
 
 
+class Windows(nn.Module):
+    """Attention within windows of 4 x 4 pixels: query, key and value are parts of one tensor of five axes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.join, self.mix = nn.Linear(3, 12), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The mixed values of each window's pixels."""
+        windows = x.permute(0, 2, 3, 1).reshape(4, 4, 4, 4, 3).permute(0, 2, 1, 3, 4).reshape(16, 16, 3)
+        query, key, value = self.join(windows).reshape(16, 16, 3, 2, 2).permute(2, 0, 3, 1, 4)
+        weights = torch.softmax(query * 0.7 @ key.transpose(-2, -1), -1)
+        return self.mix((weights @ value).transpose(1, 2).reshape(16, 16, 4))
+
+
 def _made(kind: type[nn.Module]) -> Any:
     torch.manual_seed(3)
     return kind().eval()
 
 
-sharing, segmentation, taps = _made(Sharing), _made(Segmentation), _made(Taps)
+sharing, segmentation, taps, windows = map(_made, (Sharing, Segmentation, Taps, Windows))

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -154,6 +155,13 @@ class _Messages:
         if self.error is not None:
             raise self.error
         tail = proc.tail(log.read_text(encoding="utf-8", errors="replace"))
-        raise BuildError(
-            f"the compiler process ended with status {returncode}\n{tail}", f"its output is in {log}"
-        )
+        raise BuildError(f"the compiler process ended {_how(returncode)}\n{tail}", f"its output is in {log}")
+
+
+def _how(returncode: int) -> str:
+    """How a process ended that did not report: its exit status, or the signal by name."""
+    if returncode >= 0:
+        return f"with status {returncode}"
+    name = signal.Signals(-returncode).name if -returncode in set(signal.Signals) else f"signal {-returncode}"
+    reasons = {"SIGKILL": ", as the system does when memory runs out", "SIGSEGV": ": a crash in one of its tools"}
+    return f"by {name}{reasons.get(name, '')}"

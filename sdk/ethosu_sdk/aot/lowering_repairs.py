@@ -1,4 +1,5 @@
-"""Faults of ExecuTorch 1.5.1 and Vela 5.1.0 that give wrong values without a word, undone while a program is lowered.
+"""Faults of ExecuTorch 1.5.1 and Vela 5.1.0 that give wrong values without a word, or crash, undone while a program
+is lowered.
 
 Each repair is a pass that runs before one of the Arm backend's own, and changes a graph only where it would come
 out wrong. ExecuTorch keeps such additions in a table of the process; it is left as it was found.
@@ -10,14 +11,18 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ethosu_sdk.aot import kept_activations, kept_outputs, kept_weights
+from ethosu_sdk.aot import flat_slices, kept_activations, kept_outputs, kept_weights
 
 
 @contextlib.contextmanager
 def repaired() -> Iterator[None]:
     """While the block runs, programs that are lowered for Ethos-U in this process keep every activation that counts,
-    every output and all weights."""
-    from executorch.backends.arm._passes import EnsureUniqueOutputNodesPass, FuseQuantizedActivationPass
+    every output and all weights, and Vela does not crash at slices of many axes."""
+    from executorch.backends.arm._passes import (
+        EnsureUniqueOutputNodesPass,
+        FuseQuantizedActivationPass,
+        RewriteSlicePass,
+    )
     from executorch.backends.arm._passes import arm_pass_manager as manager
 
     registered = manager._registered_pass_insertions
@@ -26,6 +31,7 @@ def repaired() -> Iterator[None]:
         for kind, added in registered.items()
     }
     manager.register_pass_insertions_before(FuseQuantizedActivationPass, [kept_activations.separating_pass()])
+    manager.register_pass_insertions_before(RewriteSlicePass, [flat_slices.flattening_pass()])
     manager.register_pass_insertions_before(
         EnsureUniqueOutputNodesPass, [kept_outputs.rerooting_pass(), kept_weights.hoisting_pass()]
     )
