@@ -17,6 +17,9 @@ from tests.corpus.packages import FOLDER, ROOT
 
 _WORK = ROOT / "build" / "model-corpus"
 _PAGE = ROOT / "docs" / "model-corpus.md"
+_KEPT = Path(__file__).with_name(
+    "outcomes.json"
+)  # what the page shows, so that a sweep goes on in another checkout
 _MOST_JOBS = 2
 
 
@@ -59,6 +62,12 @@ def all_cells() -> list[Cell]:
     return [Cell(name, target) for target in TARGETS for name in catalogue.ARCHITECTURES]
 
 
+def kept() -> dict[Cell, Outcome]:
+    """The outcomes that belong to the repository."""
+    rows = records.read_json(_KEPT)
+    return {cell: Outcome.from_json(rows[str(cell)]) for cell in all_cells() if str(cell) in rows}
+
+
 def stored(folder: Path) -> dict[Cell, Outcome]:
     """The outcomes in `folder`."""
     return {
@@ -74,6 +83,16 @@ def forget(folder: Path, wanted: Iterable[Cell], *, fresh: bool, retry: bool) ->
     for cell in wanted:
         if cell in found and (fresh or (retry and found[cell].verdict != RAN)):
             outcome_file(folder, cell).unlink()
+
+
+def bring(folder: Path, wanted: Iterable[Cell], *, retry: bool) -> None:
+    """Put the repository's outcomes of `wanted` into `folder`, where it has none."""
+    rows = kept()
+    for cell in wanted:
+        path = outcome_file(folder, cell)
+        if cell in rows and not path.is_file() and not (retry and rows[cell].verdict != RAN):
+            records.make_directory(path.parent)
+            records.write_json(path, rows[cell].to_json())
 
 
 def run_workers(folder: Path, wanted: Sequence[Cell], options: argparse.Namespace) -> None:
@@ -114,9 +133,14 @@ def main() -> int:
         if cell.name in (options.only or [cell.name]) and cell.target in options.targets
     ]
     forget(folder, wanted, fresh=options.fresh, retry=options.retry)
+    if not options.fresh:
+        bring(folder, wanted, retry=options.retry)
     if missing := [cell for cell in wanted if not outcome_file(folder, cell).is_file()]:
         run_workers(records.make_directory(folder), missing, options)
-    outcomes = stored(folder)
+    outcomes = {**kept(), **stored(folder)}
+    records.write_json(
+        _KEPT, {str(cell): outcomes[cell].to_json() for cell in all_cells() if cell in outcomes}
+    )
     records.write_bytes(_PAGE, page.page(outcomes, reviews.table()).encode())
     problems = [str(cell) for cell in all_cells() if not sound(cell, outcomes.get(cell))]
     print(f"{_PAGE}: {page.tally(outcomes.values())}; {len(problems)} cells are wrong, empty or not reviewed")

@@ -50,6 +50,7 @@ class Outcome:
     quantisation_db: float | None = None  # float → quantised, the output that is farthest apart
     execution_db: float | None = None  # quantised → executed likewise; None when all are equal
     seconds: float = 0.0
+    commit: str = ""  # of the SDK that filled the cell
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as JSON values; :meth:`from_json` is the way back."""

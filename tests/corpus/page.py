@@ -119,8 +119,15 @@ def page(outcomes: Outcomes, reviews: tuple[Review, ...]) -> str:
         table=main_table(outcomes),
         refusals=refusal_table(outcomes, reviews),
         versions=versions(),
+        commits=_commits(outcomes.values()),
         pins=", ".join(pins),
     )
+
+
+def _commits(found: Iterable[Outcome]) -> str:
+    """The commits of the SDK whose cells these are, each with its number of cells."""
+    counts = Counter(row.commit[:9] or "unknown" for row in found)
+    return ", ".join(f"{commit} ({count} cells)" for commit, count in counts.most_common())
 
 
 def _missing(outcomes: Outcomes) -> str:
@@ -158,6 +165,8 @@ second figure against rounding ([accuracy.md](accuracy.md)).
 ## Versions
 
 {versions}
+
+Commits of the SDK: {commits}.
 
 Packages, installed without their dependencies into a folder of the corpus' own: {pins}.
 They are inputs of a test, no part of the SDK and never distributed with it; their licences are their own.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import npz, provenance, records
 from ethosu_sdk.aot import pipeline
 from tests.claims import claimed
 from tests.corpus import catalogue, packages, recipe
@@ -33,7 +33,8 @@ def fill(cell: Cell, folder: Path, limit_s: float) -> Outcome:
     shutil.rmtree(place, ignore_errors=True)
     records.make_directory(place)
     found = _filled(cell, folder, place, limit_s)
-    return replace(found, seconds=round(time.monotonic() - start, 1))
+    seconds = round(time.monotonic() - start, 1)
+    return replace(found, seconds=seconds, commit=provenance.git_revision() or "")
 
 
 def _filled(cell: Cell, folder: Path, place: Path, limit_s: float) -> Outcome:
