@@ -32,7 +32,8 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         show_default=False,
-        help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py is run: take it from where you trust it.",
+        help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py is executed, as by Python: take it from "
+        "where you trust it. A .pt2 that could run code is refused, unless with --trust.",
         autocompletion=completion.models,
     ),
 ]
@@ -112,6 +113,12 @@ NoCheck = Annotated[
     bool,
     typer.Option(
         "--no-check", help="Do not execute the program once to compare it with the model it was made from."
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Load a .pt2 even if that may run code in it. A .py is always run: it needs no leave."
     ),
 ]
 Evaluate = Annotated[

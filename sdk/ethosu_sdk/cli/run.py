@@ -29,6 +29,7 @@ from ethosu_sdk.cli.options import (
     RequireFullDelegation,
     SystemConfig,
     TargetName,
+    Trust,
     VelaConfig,
 )
 
@@ -95,6 +96,7 @@ def run_command(
     extra_vela_flag: ExtraVelaFlag = None,
     require_full_delegation: RequireFullDelegation = False,
     no_check: NoCheck = False,
+    trust: Trust = False,
     board: Board = None,
     allow_spill: AllowSpill = False,
     output: OutDir = None,
@@ -104,7 +106,8 @@ def run_command(
 ) -> None:
     """Run MODEL on a simulated board, compiling and building first what is missing or stale.
 
-    The options from --target to --no-delegate are those of `compile`; a ready MODEL.pte has its own target.
+    The options from --target to --no-delegate are those of `compile`; a ready MODEL.pte has its own target. A model
+    FILE.py is executed.
     """
     from ethosu_sdk.commands import run as command
     from ethosu_sdk.commands.compile import CompileOptions
@@ -124,6 +127,7 @@ def run_command(
         vela_flags=tuple(extra_vela_flag or ()),
         require_full_delegation=require_full_delegation,
         check=not no_check,
+        trust=trust,
     )
     options = command.RunOptions(
         *(
