@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ethosu_sdk.cli import completion
+
+LONGEST_S = 604_800.0  # a week: a limit that is never reached is none
+
+
+def finite(value: float) -> float:
+    """`value` of an option, unless it is infinite: no difference would exceed it."""
+    if math.isinf(value):
+        raise typer.BadParameter("it must be finite: nothing exceeds infinity")
+    return value
+
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print only the JSON record on stdout; all else on stderr.")

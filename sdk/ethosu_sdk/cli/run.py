@@ -10,6 +10,7 @@ import typer
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
+    LONGEST_S,
     AllowSpill,
     Board,
     Calibration,
@@ -31,6 +32,7 @@ from ethosu_sdk.cli.options import (
     TargetName,
     Trust,
     VelaConfig,
+    finite,
 )
 
 _SIMULATORS = "auto|qemu|fvp|host"
@@ -43,8 +45,8 @@ def run_command(
     expect: Annotated[
         Path | None, typer.Option(metavar="F.npz", help="output0 … that must come back.", show_default=False)
     ] = None,
-    atol: Annotated[float, typer.Option(min=0.0, help="Allowed absolute difference.")] = 0.0,
-    rtol: Annotated[float, typer.Option(min=0.0, help="Allowed relative difference.")] = 0.0,
+    atol: Annotated[float, typer.Option(min=0.0, callback=finite, help="Allowed absolute difference.")] = 0.0,
+    rtol: Annotated[float, typer.Option(min=0.0, callback=finite, help="Allowed relative difference.")] = 0.0,
     simulator: Annotated[
         str,
         typer.Option(
@@ -54,7 +56,7 @@ def run_command(
         ),
     ] = "auto",
     timeout: Annotated[
-        float, typer.Option(metavar="S", min=0.1, help="Wall-clock limit in seconds.")
+        float, typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit in seconds.")
     ] = 300.0,
     events: Annotated[
         str | None,
@@ -70,7 +72,9 @@ def run_command(
     ] = False,
     simulated_limit: Annotated[
         float | None,
-        typer.Option(metavar="S", min=0.001, help="FVP: limit of simulated seconds.", show_default=False),
+        typer.Option(
+            metavar="S", min=0.001, max=LONGEST_S, help="FVP: limit of simulated seconds.", show_default=False
+        ),
     ] = None,
     repeat: Annotated[
         int,
