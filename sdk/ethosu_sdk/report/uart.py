@@ -99,7 +99,7 @@ def _check_fields(name: str, payload: Any) -> None:
         value = payload[field.name]
         if type(value) is not field.kind or (isinstance(value, int) and value < 0):
             raise ValueError(f"a '{name}' record's {field.name} is {value!r}")
-        if field.name in _LISTS and not all(_LISTS[field.name](item) for item in value):
+        if isinstance(value, list) and not all(map(_LISTS[field.name], value)):
             raise ValueError(f"a '{name}' record's {field.name} is {str(value)[:_SHOWN]}")
 
 
