@@ -23,7 +23,7 @@ _TYPES = {
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     *("float32", "float64"),
 }
-_TYPE_HINT = "give float32 or whole numbers of 8 to 64 bits: a quantised tensor as `x.dequantize()`, packed ones unpacked"
+_TYPE_HINT = "give float32 or whole numbers of 8 to 64 bits: a quantised tensor as `x.dequantize()`"
 _HALF_HINT = (
     "compile the float32 model: `model.float()`, float32 inputs, no torch.autocast; quantisation follows here"
 )

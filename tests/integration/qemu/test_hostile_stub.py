@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = path / "bin" / "qemu-system-arm"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{DOUBLE}" "$@"\n')
     program.chmod(0o755)
-    assert sdk("build", ADD, "-o", path / "out", cwd=path).code == 0
+    assert sdk("build", ADD, "-o", path / "out", cwd=path, timeout_s=900).code == 0
     return path
 
 
