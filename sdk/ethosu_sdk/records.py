@@ -8,11 +8,12 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ Record = dict[str, Any]
 # What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
 VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host")
 _MAX_RECORD_BYTES = 64 << 20
+_MAX_DIGITS = 400  # of a number; Python itself stops at 4300, with a message of its own
+_MAX_DEPTH = 64
 _SHOWN_NAME = 40  # characters of a file name in that of its temporary file
 
 
@@ -149,14 +152,70 @@ def read_json(path: Path) -> Record:
     try:
         if path.stat().st_size > _MAX_RECORD_BYTES:
             raise InputError(f"{path} is too large for a record ({path.stat().st_size} bytes)")
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise InputError(f"{path} does not hold a JSON object")
     return value
+
+
+def parse_json(text: str) -> Any:
+    """The value of JSON `text`, by the letter of RFC 8259 and with one meaning only.
+
+    Raises ValueError for what Python's reader lets through or fails at in words of its own: NaN and infinity, numbers
+    that no float holds or that have very many digits, a key that occurs twice, brackets in brackets without an end.
+    """
+    try:
+        value = json.loads(
+            text,
+            parse_constant=_no_constant,
+            parse_float=_float,
+            parse_int=_int,
+            object_pairs_hook=_object,
+        )
+    except RecursionError:
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep") from None
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [part for item in level for part in _parts(item)]
+    if level:
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
+    return value
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _int(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"a number has {len(text)} digits")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text) if len(text) <= _MAX_DIGITS else math.inf
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:_SHOWN_NAME]} is too large, or has too many digits")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:_SHOWN_NAME]!r} occurs twice in one object")
+    return found
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def comparable(record: Mapping[str, Any]) -> Record:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from ethosu_sdk import resources
@@ -216,6 +217,74 @@ def _status_follows_tools(record: Record) -> list[str]:
     return []
 
 
+def _model_is_that_of_the_provenance(record: Record) -> list[str]:
+    digests = {row["sha256"] for row in record["provenance"]["inputs"] if row["role"] == "model"}
+    if digests and digests != {record["model"]["sha256"]}:
+        return ["the model's SHA-256 is not that of the model among the inputs of the provenance"]
+    return []
+
+
+def _pass_has_outputs_and_checks(record: Record) -> list[str]:
+    """Nothing came back, or nothing was checked: no evidence of a pass."""
+    if record["status"] != "pass":
+        return []
+    missing = [
+        name
+        for name, rows in (("outputs", record["outputs"]), ("checks", record["verdict"]["checks"]))
+        if not rows
+    ]
+    return [f"the record says 'pass' and has no {name}" for name in missing]
+
+
+def _files_stay_in_the_folder(record: Record) -> list[str]:
+    """Files are named by their path from the record's folder, and lie in it; the model's source need not."""
+    return [
+        f"{path} leaves the record's folder: {value[:80]!r}"
+        for path, value in _texts(record)
+        if path.endswith("/file") and not path.endswith("/source/file") and _leaves(value)
+    ]
+
+
+def _leaves(name: str) -> bool:
+    path = PurePosixPath(name)
+    windows = "\\" in name or PureWindowsPath(name).drive != ""
+    return path.is_absolute() or ".." in path.parts or windows
+
+
+def _measured_on_the_fvp_alone(record: Record) -> list[str]:
+    """QEMU and the host run the NPU model: what they say is modelled."""
+    name = record["simulator"]["name"]
+    if name == "fvp":
+        return []
+    rows = _texts({key: record[key] for key in ("npu", "cpu", "operators") if key in record})
+    return [
+        f"{path} is 'measured' on {name}"
+        for path, value in rows
+        if (path.rpartition("/")[2], value) == ("source", "measured")
+    ]
+
+
+def _operators_add_up(record: Record) -> list[str]:
+    """The NPU's cycles of one inference hold those of its operators."""
+    npu = record.get("npu", {})
+    if record["inferences"] != 1 or "repeats" in record or "cycles" not in npu:
+        return []
+    total = sum(row["npu_cycles"]["value"] for row in record["operators"] if "npu_cycles" in row)
+    if total > npu["cycles"]["value"]:
+        return [f"its operators took {total} cycles of the NPU, all of it {npu['cycles']['value']}"]
+    return []
+
+
+def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in a record, with its JSON pointer."""
+    if isinstance(value, str):
+        yield path, value
+        return
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in rows:
+        yield from _texts(part, f"{path}/{key}")
+
+
 RULES: dict[str, tuple[Rule, ...]] = {
     "run-result/1": (
         _status_follows_checks,
@@ -225,11 +294,22 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _npu_calls_have_cycles,
         _repeats_count_what_changed,
         _groups_hold_every_counter,
+        _model_is_that_of_the_provenance,
+        _pass_has_outputs_and_checks,
+        _files_stay_in_the_folder,
+        _measured_on_the_fvp_alone,
+        _operators_add_up,
     ),
     "log-result/1": (_status_follows_the_log, _unavailable_is_absent),
-    "build-result/1": (_use_fits_size, _unavailable_is_absent),
+    "build-result/1": (
+        _use_fits_size,
+        _unavailable_is_absent,
+        _model_is_that_of_the_provenance,
+        _files_stay_in_the_folder,
+    ),
     "compile-result/1": (
         _unavailable_is_absent,
+        _files_stay_in_the_folder,
         _status_follows_accuracy,
         _check_follows_its_figures,
         _figures_are_known_or_explained,

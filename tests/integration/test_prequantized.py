@@ -200,7 +200,9 @@ def test_an_operator_that_is_not_there_is_not_called_a_wrong_file(tmp_path: Path
     path, other = saved(tmp_path), tmp_path / "other.pt2"
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
         for name in source.namelist():
-            target.writestr(name, source.read(name).replace(b"torch.ops.aten.relu", b"torch.ops.mine.relu"))
+            target.writestr(
+                name, source.read(name).replace(b"torch.ops.aten.relu", b"torch.ops.aten.my_relu")
+            )
     with pytest.raises(InputError, match=r"torch 2\.\d+\.\d+ cannot load the program") as caught:
         pipeline.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
     assert "FILE.py" in caught.value.hint

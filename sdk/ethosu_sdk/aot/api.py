@@ -33,7 +33,8 @@ class CompileRequest:
     ``input0``… with samples stacked on a leading axis. `vela_config` is a Vela configuration file to take in
     place of Vela's own; `vela_flags` are added to Vela's command line. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
-    delegates were given (:mod:`ethosu_sdk.aot.fault`), and the first wrong operation is looked for.
+    delegates were given (:mod:`ethosu_sdk.aot.fault`), and the first wrong operation is looked for. With `trust` a
+    ``.pt2`` is loaded although that could run code (:mod:`ethosu_sdk.aot.saved_program`).
     """
 
     model: str
@@ -51,6 +52,7 @@ class CompileRequest:
     evaluation: EvaluationRequest | None = None
     check_folder: Path | None = None
     locate: bool = False
+    trust: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON values; :meth:`from_json` is the way back."""

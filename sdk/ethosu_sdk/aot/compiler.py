@@ -104,7 +104,7 @@ def _check(request: CompileRequest) -> None:
         raise UsageError(
             f"--io int8 does not go with --quantize {request.quantize}", "choose --quantize int8"
         )
-    check_file(parse_model_spec(request.model))
+    check_file(parse_model_spec(request.model), trust=request.trust)
     for path in (request.inputs, *request.calibration):
         if path is not None and not path.is_file():
             raise InputError(f"there is no file {path}")

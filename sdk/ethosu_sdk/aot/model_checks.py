@@ -17,6 +17,13 @@ from ethosu_sdk.errors import BuildError, InputError, SdkError
 Tensors = tuple[Any, ...]
 
 _HALF = ("float16", "bfloat16")
+# What else PyTorch has, such as qint8 and bits8, NumPy and a .pte's runtime lack.
+_TYPES = {
+    "bool",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    *("float32", "float64"),
+}
+_TYPE_HINT = "give float32 or whole numbers of 8 to 64 bits: a quantised tensor as `x.dequantize()`"
 _HALF_HINT = (
     "compile the float32 model: `model.float()`, float32 inputs, no torch.autocast; quantisation follows here"
 )
@@ -196,7 +203,9 @@ def _hint_of_type(dtype: str) -> str:
     """Why `dtype` cannot be compiled and what to do, or nothing."""
     if dtype.startswith("complex"):
         return _COMPLEX_HINT
-    return _HALF_HINT if dtype in _HALF or dtype.startswith("float8") else ""
+    if dtype in _HALF or dtype.startswith(("float4", "float8")):
+        return _HALF_HINT
+    return "" if dtype in _TYPES else _TYPE_HINT
 
 
 def _nodes(module: Any) -> Iterator[Any]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib.util
 import inspect
+import io
 import json
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ethosu_sdk.aot import own_quantizer, prequantized, python_source, zoo
+from ethosu_sdk.aot import own_quantizer, prequantized, python_source, saved_program, zoo
 from ethosu_sdk.aot.construction_lines import ConstructionLines
 from ethosu_sdk.aot.model_spec import ModelSpec
 from ethosu_sdk.aot.own_quantizer import OwnQuantizer
@@ -50,14 +53,14 @@ class LoadedModel:
     quantizer: OwnQuantizer | None = None
 
 
-def load(spec: ModelSpec) -> LoadedModel:
-    """Load what `spec` names. InputError when the file, the object or its inputs are not what they should
-    be."""
+def load(spec: ModelSpec, *, trust: bool = False) -> LoadedModel:
+    """Load what `spec` names; a ``.pt2`` that could run code only with `trust`. InputError when the file, the object
+    or its inputs are not what they should be."""
     if spec.kind == "zoo":
         return _load_zoo(str(spec.entry))
     if spec.path is None:
         raise InputError("the model specification has no file")
-    return _load_python(spec.path, spec.entry) if spec.kind == "python" else _load_pt2(spec.path)
+    return _load_python(spec.path, spec.entry) if spec.kind == "python" else _load_pt2(spec.path, trust)
 
 
 def _load_zoo(name: str) -> LoadedModel:
@@ -68,22 +71,43 @@ def _load_zoo(name: str) -> LoadedModel:
     )
 
 
-def _load_pt2(path: Path) -> LoadedModel:
+def _load_pt2(path: Path, trust: bool) -> LoadedModel:
     import torch
 
+    if not zipfile.is_zipfile(path):
+        raise _unloadable(path, None)
+    content = io.BytesIO(saved_program.read(path, trust=trust))
     try:
-        program = torch.export.load(path)
+        with contextlib.nullcontext() if trust else _tensors_only():
+            program = torch.export.load(content)
     except Exception as error:
         raise _unloadable(path, error) from error
     return _exported(program, str(path))
 
 
-def _unloadable(path: Path, error: Exception) -> InputError:
+@contextlib.contextmanager
+def _tensors_only() -> Iterator[None]:
+    """Let torch unpickle nothing but tensors and containers, whatever torch.export asks for."""
+    import torch
+
+    free = torch.load
+    torch.load = functools.partial(_load_tensors, free)
+    try:
+        yield
+    finally:
+        torch.load = free
+
+
+def _load_tensors(load: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    return load(*arguments, **{**options, "weights_only": True})
+
+
+def _unloadable(path: Path, error: Exception | None) -> InputError:
     """What is said of a program that torch cannot load. Its own error is about the members of the archive when
     another version wrote them."""
     import torch
 
-    if not zipfile.is_zipfile(path):
+    if error is None:
         return InputError(
             f"{path} is not a program saved by torch.export: it is no whole ZIP archive",
             "save it again with torch.export.save(torch.export.export(model, inputs), PATH)",

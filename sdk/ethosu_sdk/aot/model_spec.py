@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import file_kinds
-from ethosu_sdk.aot import python_source, zoo
+from ethosu_sdk.aot import python_source, saved_program, zoo
 from ethosu_sdk.errors import InputError, SdkError, UsageError
 from ethosu_sdk.targets import suggestion
 
@@ -75,9 +75,9 @@ def parse_model_spec(text: str) -> ModelSpec:
     return ModelSpec("python" if path.suffix == ".py" else "pt2", path, entry)
 
 
-def check_file(spec: ModelSpec) -> None:
-    """InputError when the file of `spec` is not what its name says, as far as can be told without torch and without
-    running anything of it."""
+def check_file(spec: ModelSpec, *, trust: bool = False) -> None:
+    """InputError when the file of `spec` is not what its name says, or a ``.pt2`` that could run code and has no
+    `trust`, as far as can be told without torch and without running anything of it."""
     if spec.path is None:
         return
     if spec.kind == "python":
@@ -86,6 +86,7 @@ def check_file(spec: ModelSpec) -> None:
     kind = file_kinds.recognise(spec.path)
     if kind is None or kind.id != "pt2":
         raise file_kinds.not_a(spec.path, "a program saved by torch.export.save (.pt2)", _FORMS)
+    saved_program.read(spec.path, trust=trust)
 
 
 def _not_a_model(text: str, path: Path) -> SdkError:

@@ -111,7 +111,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         import_tools()
     spec = parse_model_spec(request.model)
     with clock.stage("model"):
-        plan = _plan(request, model_loading.load(spec))
+        plan = _plan(request, model_loading.load(spec, trust=request.trust))
     config = None if request.vela_config is None else vela_config.read(request.vela_config)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, plan.lines)
     with (

@@ -27,6 +27,7 @@ from ethosu_sdk.cli.options import (
     RequireFullDelegation,
     SystemConfig,
     TargetName,
+    Trust,
     VelaConfig,
 )
 
@@ -47,6 +48,7 @@ def compile_command(
     extra_vela_flag: ExtraVelaFlag = None,
     require_full_delegation: RequireFullDelegation = False,
     no_check: NoCheck = False,
+    trust: Trust = False,
     evaluate: Evaluate = None,
     min_top1: MinTop1 = None,
     max_top1_drop: MaxTop1Drop = None,
@@ -58,7 +60,7 @@ def compile_command(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Compile a PyTorch model ahead of time: MODEL → MODEL.pte."""
+    """Compile a PyTorch model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
     from ethosu_sdk.commands import compile as command
     from ethosu_sdk.commands.evaluate import read_options
     from ethosu_sdk.commands.reporter import Reporter
@@ -84,6 +86,7 @@ def compile_command(
         vela_flags=tuple(extra_vela_flag or ()),
         require_full_delegation=require_full_delegation,
         check=not no_check,
+        trust=trust,
         evaluate=read_options(evaluate, thresholds),
     )
     command.compile_model(model, options, output, Reporter(as_json=json, quiet=quiet))

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ethosu_sdk.cli import completion
+
+LONGEST_S = 604_800.0  # a week: a limit that is never reached is none
+
+
+def finite(value: float) -> float:
+    """`value` of an option, unless it is infinite: no difference would exceed it."""
+    if math.isinf(value):
+        raise typer.BadParameter("it must be finite: nothing exceeds infinity")
+    return value
+
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print only the JSON record on stdout; all else on stderr.")
@@ -32,7 +43,8 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         show_default=False,
-        help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py is run: take it from where you trust it.",
+        help="MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py is executed, as by Python: take it from "
+        "where you trust it. A .pt2 that could run code is refused, unless with --trust.",
         autocompletion=completion.models,
     ),
 ]
@@ -112,6 +124,12 @@ NoCheck = Annotated[
     bool,
     typer.Option(
         "--no-check", help="Do not execute the program once to compare it with the model it was made from."
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Load a .pt2 even if that may run code in it. A .py is always run: it needs no leave."
     ),
 ]
 Evaluate = Annotated[

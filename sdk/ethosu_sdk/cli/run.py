@@ -10,6 +10,7 @@ import typer
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
+    LONGEST_S,
     AllowSpill,
     Board,
     Calibration,
@@ -29,7 +30,9 @@ from ethosu_sdk.cli.options import (
     RequireFullDelegation,
     SystemConfig,
     TargetName,
+    Trust,
     VelaConfig,
+    finite,
 )
 
 _SIMULATORS = "auto|qemu|fvp|host"
@@ -42,8 +45,8 @@ def run_command(
     expect: Annotated[
         Path | None, typer.Option(metavar="F.npz", help="output0 … that must come back.", show_default=False)
     ] = None,
-    atol: Annotated[float, typer.Option(min=0.0, help="Allowed absolute difference.")] = 0.0,
-    rtol: Annotated[float, typer.Option(min=0.0, help="Allowed relative difference.")] = 0.0,
+    atol: Annotated[float, typer.Option(min=0.0, callback=finite, help="Allowed absolute difference.")] = 0.0,
+    rtol: Annotated[float, typer.Option(min=0.0, callback=finite, help="Allowed relative difference.")] = 0.0,
     simulator: Annotated[
         str,
         typer.Option(
@@ -53,7 +56,7 @@ def run_command(
         ),
     ] = "auto",
     timeout: Annotated[
-        float, typer.Option(metavar="S", min=0.1, help="Wall-clock limit in seconds.")
+        float, typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit in seconds.")
     ] = 300.0,
     events: Annotated[
         str | None,
@@ -69,7 +72,9 @@ def run_command(
     ] = False,
     simulated_limit: Annotated[
         float | None,
-        typer.Option(metavar="S", min=0.001, help="FVP: limit of simulated seconds.", show_default=False),
+        typer.Option(
+            metavar="S", min=0.001, max=LONGEST_S, help="FVP: limit of simulated seconds.", show_default=False
+        ),
     ] = None,
     repeat: Annotated[
         int,
@@ -95,6 +100,7 @@ def run_command(
     extra_vela_flag: ExtraVelaFlag = None,
     require_full_delegation: RequireFullDelegation = False,
     no_check: NoCheck = False,
+    trust: Trust = False,
     board: Board = None,
     allow_spill: AllowSpill = False,
     output: OutDir = None,
@@ -104,7 +110,8 @@ def run_command(
 ) -> None:
     """Run MODEL on a simulated board, compiling and building first what is missing or stale.
 
-    The options from --target to --no-delegate are those of `compile`; a ready MODEL.pte has its own target.
+    The options from --target to --no-delegate are those of `compile`; a ready MODEL.pte has its own target. A model
+    FILE.py is executed.
     """
     from ethosu_sdk.commands import run as command
     from ethosu_sdk.commands.compile import CompileOptions
@@ -124,6 +131,7 @@ def run_command(
         vela_flags=tuple(extra_vela_flag or ()),
         require_full_delegation=require_full_delegation,
         check=not no_check,
+        trust=trust,
     )
     options = command.RunOptions(
         *(

@@ -49,6 +49,7 @@ class CompileOptions:
     require_full_delegation: bool = False
     evaluate: EvaluateOptions | None = None
     check: bool = True
+    trust: bool = False
 
     def checked_target(self) -> Target:
         """The target with its configurations; UsageError for a pairing that does not exist."""
@@ -70,7 +71,7 @@ def compile_model(
     """
     target = options.checked_target()
     spec = parse_model_spec(model)
-    check_file(spec)  # before a folder is made for it
+    check_file(spec, trust=options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
     with records.locked(folder):
         key = _compile_key(model, spec, options, target)
@@ -163,6 +164,7 @@ def _request(
         vela_config=options.vela_config,
         vela_flags=options.vela_flags,
         evaluation=evaluation,
+        trust=options.trust,
     )
 
 

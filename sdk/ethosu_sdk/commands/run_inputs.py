@@ -41,6 +41,8 @@ def load(path: Path | None, model: Path, plan: pte.ExecutionPlan) -> Samples:
     Raises InputError when a file does not fit the model's inputs.
     """
     tensors = plan.input_tensors()
+    _check_types(tensors, "input")
+    _check_types(plan.output_tensors(), "output")
     if path is None and locations.example_io(model).is_file():
         path = locations.example_io(model)
         return _from_file(path, tensors, f"example inputs, {path.name}")
@@ -48,6 +50,16 @@ def load(path: Path | None, model: Path, plan: pte.ExecutionPlan) -> Samples:
         values = tuple(_random(index, tensor) for index, tensor in enumerate(tensors))
         return Samples((values,), f"random values with seed {_SEED}", False)
     return _from_file(path, tensors, path.name)
+
+
+def _check_types(tensors: tuple[pte.Tensor, ...], what: str) -> None:
+    """InputError for a tensor of a type that NumPy, and so an .npz, has no name for."""
+    for index, tensor in enumerate(tensors):
+        if tensor.dtype not in np.sctypeDict:
+            raise InputError(
+                f"{what} {index} of the program is {tensor.dtype}, a type that no .npz holds",
+                "compile the model with float32 inputs and outputs, or whole numbers of 8 to 64 bits",
+            )
 
 
 def _from_file(path: Path, tensors: tuple[pte.Tensor, ...], source: str) -> Samples:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.records import parse_json
 from ethosu_sdk.report.protocol import RECORD_PREFIX, RECORD_TYPES
 
 _SHOWN = 160
@@ -77,8 +78,8 @@ def parse_record(line: str) -> UartRecord:
     if f"{zlib.crc32(covered.encode(errors='replace')):08x}" != checksum:
         raise ValueError("a record's CRC does not match")
     try:
-        payload = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        payload = parse_json(text)
+    except ValueError as error:
         raise ValueError(f"a record's payload is not JSON ({error})") from error
     _check_fields(name, payload)
     return UartRecord(int(sequence), name, payload, covered)
@@ -98,3 +99,17 @@ def _check_fields(name: str, payload: Any) -> None:
         value = payload[field.name]
         if type(value) is not field.kind or (isinstance(value, int) and value < 0):
             raise ValueError(f"a '{name}' record's {field.name} is {value!r}")
+        if isinstance(value, list) and not all(map(_LISTS[field.name], value)):
+            raise ValueError(f"a '{name}' record's {field.name} is {str(value)[:_SHOWN]}")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
+
+
+# What the members of a list must be, by the field's name.
+_LISTS: dict[str, Callable[[Any], bool]] = {"shape": _is_count, "counters": _is_pair}

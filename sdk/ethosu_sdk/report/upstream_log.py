@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import error_catalogue
+from ethosu_sdk.errors import InputError
 
 _PREFIX = re.compile(
     r"^(?P<level>[DIEF]) (?:[\d:.]+ )?(?P<open>\[?)executorch:[^:\]]+:\d+(?P<function> \w+\(\))?\] ?(?P<message>.*)$"
@@ -21,6 +22,7 @@ _PREFIX = re.compile(
 _EVENT_PREFIX = "ETHOSU_PMU_"
 _BOOLEANS = {"true": 1, "false": 0}
 _MAX_DIGITS = 20
+_SHOWN = 40
 _MAX_ELEMENTS = 1 << 24
 
 
@@ -113,6 +115,17 @@ def _patterns() -> _Patterns:
     )
 
 
+def _match(pattern: re.Pattern[str], message: str) -> re.Match[str] | None:
+    """`message` matched. ValueError when it holds a whole number of more digits than 64 bits have."""
+    match = pattern.match(message)
+    for text in match.groups() if match else ():
+        if text and text.isdigit() and len(text) > _MAX_DIGITS:
+            raise ValueError(
+                f"a number of {len(text):,} digits, which no firmware counts to: {message[:_SHOWN]!r}…"
+            )
+    return match
+
+
 class _Reader:
     """Collects what the lines of one log say."""
 
@@ -163,12 +176,11 @@ class _Reader:
 
     def _understood(self, message: str) -> bool:
         for name, taker in self._takers.items():
-            match = _patterns().single[name].match(message)
-            if match and all(len(text or "") <= _MAX_DIGITS or not text.isdigit() for text in match.groups()):
+            if match := _match(_patterns().single[name], message):
                 taker(match)
                 return True
         for pattern in _patterns().facts:
-            if match := pattern.match(message):
+            if match := _match(pattern, message):
                 self.facts.update(
                     (name, int(text) if text.isdigit() else text)
                     for name, text in match.groupdict().items()
@@ -176,7 +188,7 @@ class _Reader:
                 )
                 return True
         for pattern in _patterns().cpu_cycles:
-            if match := pattern.match(message):
+            if match := _match(pattern, message):
                 self.cpu_cycles.update((name, int(text)) for name, text in match.groupdict().items())
                 return True
         return False
@@ -235,10 +247,18 @@ class _Reader:
 
 
 def parse(lines: Sequence[str]) -> UpstreamLog:
-    """Read the `lines` of a log. What is not understood is passed over: a log holds much that is for people."""
+    """Read the `lines` of a log. What is not understood is passed over: a log holds much that is for people.
+
+    InputError when a number in it cannot be one.
+    """
     reader = _Reader()
     for number, line in enumerate(lines, start=1):
-        reader.take(number, line.rstrip("\r\n\x04 "))
+        try:
+            reader.take(number, line.rstrip("\r\n\x04 "))
+        except ValueError as error:
+            raise InputError(
+                f"line {number} of the log has {error}", "the log is damaged, or no firmware wrote it"
+            ) from error
     return UpstreamLog(
         facts=reader.facts,
         reports=tuple(

@@ -53,11 +53,12 @@ def compare(name: str, got: npt.NDArray[Any], want: npt.NDArray[Any], tolerance:
     if got.tobytes() == want.tobytes():
         return Check(name, True, f"all {got.size} elements equal, bit for bit")
     left, right = got.astype(np.float64), want.astype(np.float64)
-    difference = np.abs(left - right)
+    with np.errstate(invalid="ignore"):  # infinity minus infinity
+        difference = np.abs(left - right)
     allowed = tolerance.atol + tolerance.rtol * np.abs(right)
-    # NaN compares false with everything: a NaN on one side only is a difference, on both sides none.
-    both_nan = np.isnan(left) & np.isnan(right)
-    bad = ~((difference <= allowed) | both_nan)
+    # What is not finite must be the same: a share of infinity would allow everything, NaN compares false.
+    same = (left == right) | (np.isnan(left) & np.isnan(right))
+    bad = ~(same | (np.isfinite(right) & (difference <= allowed)))
     if tolerance.exact:
         bad = _different_bits(got, want)
     finite = difference[np.isfinite(difference)]

@@ -7,6 +7,7 @@ sent while the guest runs stops the guest: nothing but :meth:`GdbRemote.interrup
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import time
@@ -21,6 +22,9 @@ _GENERAL_REGISTERS = 17  # r0 to r12, sp, lr, pc, xPSR: the M-profile feature's 
 _READ_BYTES = 2032  # QEMU's packets end at 4096 bytes: this many in hexadecimal fit with room for the request
 _PIPELINE = 16  # requests under way: 64 KiB, so that neither side's socket buffer fills up
 _ANSWER_TIMEOUT_S = 30.0
+_MAX_PACKET_BYTES = 1 << 16  # sixteen times QEMU's
+_EXITED = re.compile(rb"W([0-9a-fA-F]{2})(?:;process:[0-9a-fA-F]+)?")
+_STOPPED = re.compile(rb"[ST]([0-9a-fA-F]{2})")
 
 
 class GdbError(Exception):
@@ -33,6 +37,22 @@ class GdbClosedError(GdbError):
 
 class GdbTimeoutError(GdbError):
     """The stub gave no answer in time."""
+
+
+def exit_code(packet: bytes) -> int | None:
+    """The code of an exit packet (``W00``); None for another packet. GdbError when it is malformed."""
+    return _number(_EXITED.fullmatch(packet), packet, b"W")
+
+
+def stop_signal(packet: bytes) -> int | None:
+    """The signal of a stop reply (``T05…``, ``S05``); None for another packet. GdbError when it is malformed."""
+    return _number(_STOPPED.match(packet), packet, b"ST")
+
+
+def _number(match: re.Match[bytes] | None, packet: bytes, kinds: bytes) -> int | None:
+    if match is None and packet[:1] and packet[:1] in kinds:
+        raise GdbError(f"the stop reply {packet[:20]!r} is malformed")
+    return None if match is None else int(match[1], 16)
 
 
 def frame(payload: bytes) -> bytes:
@@ -84,10 +104,13 @@ class PacketParser:
         junk = buffer[: start if start >= 0 else len(buffer)]
         if junk.strip(b"+"):
             raise GdbError(f"unexpected bytes between packets: {bytes(junk[:20])!r}")
-        end = buffer.find(b"#", start + 1) if start >= 0 else -1
+        del buffer[: len(junk)]
+        end = buffer.find(b"#", 1)
+        if max(end, len(buffer) if end < 0 else 0) > _MAX_PACKET_BYTES:
+            raise GdbError(f"a packet has more than {_MAX_PACKET_BYTES:,} bytes: {bytes(buffer[:20])!r}")
         if end < 0 or len(buffer) < end + 3:
             return None
-        payload, digits = bytes(buffer[start + 1 : end]), bytes(buffer[end + 1 : end + 3])
+        payload, digits = bytes(buffer[1:end]), bytes(buffer[end + 1 : end + 3])
         del buffer[: end + 3]
         if digits.lower() != b"%02x" % checksum(payload):
             raise GdbError(f"checksum of packet {payload[:20]!r} is wrong")
@@ -133,9 +156,12 @@ class GdbRemote:
     def receive(self, timeout_s: float) -> bytes | None:
         """The next packet; None when none is complete within `timeout_s` seconds."""
         deadline = time.monotonic() + timeout_s
+        remaining_s = timeout_s
         while (packet := self._parser.next_packet()) is None:
-            if not self._wait(self._descriptor, max(0.0, deadline - time.monotonic())):
+            # A stream without a packet would be readable for ever.
+            if remaining_s < 0 or not self._wait(self._descriptor, remaining_s):
                 return None
+            remaining_s = deadline - time.monotonic()
             try:
                 data = self._socket.recv(1 << 16)
             except OSError as error:

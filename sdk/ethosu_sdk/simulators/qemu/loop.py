@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.errors import SdkError, SimulationError, ToolError
-from ethosu_sdk.simulators.qemu import failure
+from ethosu_sdk.simulators.qemu import failure, gdbremote
 from ethosu_sdk.simulators.qemu.failure import Place
 from ethosu_sdk.simulators.qemu.gdbremote import GdbClosedError, GdbError
 from ethosu_sdk.simulators.qemu.machine import Machine
@@ -110,8 +110,8 @@ class RunLoop:
                     raise _StoppedError(self._machine.console.trouble, running=True)
                 if self._is_over(started):
                     raise self._next_deadline(started)[1]
-            elif packet[:1] == b"W":
-                return int(packet[1:3], 16)
+            elif (code := gdbremote.exit_code(packet)) is not None:
+                return code
             elif self._bridge is not None and b"watch:" in packet:
                 self._bridge.service()
                 self._last_access_at = time.monotonic()
@@ -183,8 +183,8 @@ class RunLoop:
 
 
 def _stop_reason(packet: bytes) -> str:
-    if packet[:1] in (b"T", b"S"):
-        number = int(packet[1:3], 16)
+    number = gdbremote.stop_signal(packet)
+    if number is not None:
         if number == _GDB_SIGNAL_QUIT:
             return "the firmware reset or powered off the board instead of ending the run"
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

@@ -11,6 +11,7 @@ import socket
 from ethosu_sdk.simulators.qemu.memory_map import NPU_IRQ_INPUT
 
 _ANSWER_TIMEOUT_S = 30.0
+_MAX_ANSWER_BYTES = 4096
 
 
 class QtestError(Exception):
@@ -41,6 +42,10 @@ class IrqLine:
                 if not data:
                     raise QtestError("QEMU closed the qtest connection")
                 answer += data
+                if len(answer) > _MAX_ANSWER_BYTES:
+                    raise QtestError(
+                        f"QEMU's answer on its qtest connection has no end: {bytes(answer[:20])!r}"
+                    )
         except OSError as error:
             raise QtestError(f"QEMU does not answer on its qtest connection: {error}") from error
         if not answer.startswith(b"OK"):

@@ -1,0 +1,41 @@
+"""Programs and models with tensors of a type that NumPy has no name for are refused in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import pte
+from ethosu_sdk.pte import schema
+from tests.integration.cli import sdk
+from tests.unit import pte_files
+
+
+@pytest.mark.parametrize(
+    ("what", "name"), [("input", "BFLOAT16"), ("output", "QINT32"), ("input", "FLOAT8E5M2")]
+)
+def test_a_program(what: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.pte"
+    path.write_bytes(pte_files.golden("softmax"))
+    plan = pte.read(path).plan("forward")
+    index = (plan.inputs if what == "input" else plan.outputs)[0]
+    change = (f"execution_plan[0].values[{index}].val.scalar_type", schema.ENUMS["ScalarType"][name])
+    path.write_bytes(pte_files.changed(pte_files.golden("softmax"), change))
+    outcome = sdk("run", path, "--simulator", "host", cwd=tmp_path)
+    assert outcome.code == 3, outcome.err
+    assert f"{what} 0 of the program is {name.lower()}".replace("float8e5m2", "float8_e5m2") in outcome.err
+    assert "internal error" not in outcome.err
+    assert sdk("inspect", path, cwd=tmp_path).code == 0
+
+
+@pytest.mark.torch
+def test_a_model_with_a_quantised_input(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        "import torch\n"
+        "model = torch.nn.ReLU()\n"
+        "example_inputs = (torch.quantize_per_tensor(torch.ones(1, 4), 0.5, 0, torch.qint8),)\n"
+    )
+    outcome = sdk("compile", "net.py", cwd=tmp_path)
+    assert outcome.code == 3, outcome.err
+    assert "example input 0 is qint8" in outcome.err
