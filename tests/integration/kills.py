@@ -116,17 +116,6 @@ def marked(mark: str) -> dict[int, str]:
     return found
 
 
-_INSTALL = """
-import sys
-from ethosu_sdk import interrupts
-interrupts.end_at_once()
-from ethosu_sdk import toolchain_lock
-row = toolchain_lock.FvpArchive(**{row!r})
-toolchain_lock.fvp_archives = lambda: (row,)
-sys.argv[1:] = ["fvp", "install", row.name, "--accept-eula", "--archive", "a.tgz", "--prefix", "fvp"]
-from ethosu_sdk.__main__ import main
-main()
-"""
 # Arm's installers unpack themselves with programs of their own, and this one's child leaves its session as well.
 _INSTALLER = """#!/bin/sh
 for program in FVP_Corstone_SSE-300_Ethos-U55 FVP_Corstone_SSE-300_Ethos-U65; do echo x > $program; done
@@ -137,11 +126,9 @@ sleep 3
 
 def fvp_install(root: Path) -> Command:
     """`fvp install` of an archive in `root` whose installer takes three seconds."""
-    from tests.integration import test_fvp_install
+    from tests.integration import fvp_archives
 
-    path = test_fvp_install.good(root / "a.tgz", _INSTALLER)
-    row = vars(test_fvp_install.options(path, None).archives[0])
-    return Command((sys.executable, "-c", _INSTALL.format(row=row)), root)
+    return Command(fvp_archives.command(fvp_archives.good(root / "a.tgz", _INSTALLER)), root)
 
 
 def _commands(root: Path, pte: Path) -> dict[str, Command]:
