@@ -131,17 +131,15 @@ def fvp_install(root: Path) -> Command:
     return Command(fvp_archives.command(fvp_archives.good(root / "a.tgz", _INSTALLER)), root)
 
 
-def _commands(root: Path, pte: Path) -> dict[str, Command]:
-    """What is killed: a compilation, a cold and a warm run. `root` is made anew for a cold one."""
-    sdk = Path(sys.executable).with_name("ethosu-sdk")
-    cold = {"ETHOSU_SDK_CACHE": str(root / "cold")}
-    warm = {"ETHOSU_SDK_CACHE": str(root / "warm")}
+def commands(root: Path, pte: Path, sdk: Path, warm: Path) -> dict[str, Command]:
+    """What is killed: a compilation, a cold and a warm run. The cache below `root` is made anew for a cold one."""
+    cold_env, warm_env = ({"ETHOSU_SDK_CACHE": str(folder)} for folder in (root / "cold", warm))
     return {
-        "compile": Command((sdk, "compile", "zoo:add", "-o", root / "compiled"), root, warm),
-        "cold build": Command((sdk, "build", pte, "-o", root / "built"), root, cold),
-        "run": Command((sdk, "run", pte, "-o", root / "ran", "--repeat", "200"), root, warm),
+        "compile": Command((sdk, "compile", "zoo:add", "-o", root / "compiled"), root, warm_env),
+        "cold build": Command((sdk, "build", pte, "-o", root / "built"), root, cold_env),
+        "run": Command((sdk, "run", pte, "-o", root / "ran", "--repeat", "200"), root, warm_env),
         "fvp install": fvp_install(root),
-        "host run": Command((sdk, "run", pte, "--simulator", "host", "-o", root / "host"), root, cold),
+        "host run": Command((sdk, "run", pte, "--simulator", "host", "-o", root / "host"), root, cold_env),
     }
 
 
@@ -168,8 +166,9 @@ def main() -> int:
     arguments = parser.parse_args()
     choice = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
-        commands = _commands(Path(name), arguments.pte.absolute())
-        chosen = {key: row for key, row in commands.items() if arguments.only in (None, key)}
+        root, sdk = Path(name), Path(sys.executable).with_name("ethosu-sdk")
+        known = commands(root, arguments.pte.absolute(), sdk, warm=root / "warm")
+        chosen = {key: row for key, row in known.items() if arguments.only in (None, key)}
         bad = 0
         for number in range(arguments.kills):
             key = list(chosen)[number % len(chosen)]
