@@ -58,7 +58,7 @@ def _broken(path: Path) -> str:
             if "schema" in record:
                 return "; ".join(schema.problems(record))
         elif path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 for name in arrays.files:
                     arrays[name]
         elif path.suffix == ".elf" and path.read_bytes()[:4] != b"\x7fELF":
