@@ -68,7 +68,7 @@ def _tar(choice: random.Random) -> bytes:
 
 def _unpack(folder: Path) -> None:
     place = folder / "deep" / "place"
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=True)
     fvp_install_archive.unpack(folder / "given.tgz", place, _LIMITS)
     assert not escaped(place), escaped(place)
 

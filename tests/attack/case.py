@@ -34,6 +34,10 @@ class Case:
     judge: Callable[[Ended, Path], list[str]] = nothing
 
 
+class TooSlow(Exception):  # noqa: N818 - an event
+    """A probe takes longer than it may. It gets a second chance: a machine that stood still is no finding."""
+
+
 @dataclass(frozen=True)
 class Probe:
     """A case for a function of the package, here: `call` raises SdkError to refuse, another exception when wrong."""

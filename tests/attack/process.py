@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import supervisor
-from tests.integration.kills import MARK, SURVIVAL_S, marked
+from tests.integration import kills
 
 _LOOK_S = 0.05
 _MAX_SAID = 4 << 20  # bytes of each stream that are read back
@@ -52,7 +52,7 @@ def run(argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str], limits: L
         process = subprocess.Popen(
             list(map(str, argv)),
             cwd=cwd,
-            env={**os.environ, **env, MARK: mark},
+            env={**os.environ, **env, kills.MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -66,9 +66,9 @@ def run(argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str], limits: L
                 process.kill()
             code = process.wait()
             seconds = time.monotonic() - begun
-            alive = _alive(seen, mark, SURVIVAL_S)
+            alive = kills.survivors(mark, kills.SURVIVAL_S, seen)
         finally:
-            for pid in {process.pid, *_living(seen), *marked(mark)}:
+            for pid in {process.pid, *kills.living(seen), *kills.marked(mark)}:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             process.wait()
@@ -86,7 +86,7 @@ def _watch(
             return peak, ""
         tree = [process.pid, *supervisor.descendants(process.pid)]
         for pid in tree:
-            seen.setdefault(pid, _born(pid))
+            seen.setdefault(pid, kills.born(pid))
         peak = max(peak, sum(map(_memory_bytes, tree)))
         if peak > limits.memory_bytes:
             return peak, "memory"
@@ -100,33 +100,6 @@ def _memory_bytes(pid: int) -> int:
         rows = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
         return sum(int(row.split()[1]) << 10 for row in rows if row.startswith(("RssAnon:", "RssShmem:")))
     return 0
-
-
-def _born(pid: int) -> str:
-    """When the process was started, and nothing for one that is a zombie or gone."""
-    with contextlib.suppress(OSError):
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
-    return ""
-
-
-def _living(seen: Mapping[int, str]) -> dict[int, str]:
-    """Of the processes that were `seen`, those that still live, with their command lines."""
-    found = {}
-    for pid, born in seen.items():
-        if born and _born(pid) == born:
-            with contextlib.suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-                found[pid] = words.decode(errors="replace").strip()
-    return found
-
-
-def _alive(seen: Mapping[int, str], mark: str, patience_s: float) -> tuple[str, ...]:
-    """Who lives on: by having been seen below the command, or by the mark that all of them inherit."""
-    end = time.monotonic() + patience_s
-    while (alive := {**_living(seen), **marked(mark)}) and time.monotonic() < end:
-        time.sleep(_LOOK_S)
-    return tuple(alive.values())
 
 
 def _read(stream: object) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from tests.attack import damage, programs
-from tests.attack.case import Case, Context, Kind, Probe
+from tests.attack.case import Case, Context, Kind, Probe, TooSlow
 from tests.conformance.fuzz.campaign import Seed, run_sample, seed_of
 from tests.conformance.fuzz.mutations import Sample, mutations
 from tests.unit.pte_files import golden
@@ -48,7 +48,7 @@ def _run(seed: Seed, given: Sample) -> None:
 
 
 def _too_slow(*_: object) -> None:
-    raise AssertionError("the NPU model takes too long")
+    raise TooSlow("the NPU model takes too long")
 
 
 def _case(context: Context, choice: random.Random) -> Case:

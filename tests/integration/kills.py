@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ethosu_sdk import supervisor
+
 MARK = "ETHOSU_SDK_KILL_TEST"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 CODES = {signal.SIGKILL: -signal.SIGKILL}  # of the others it is 130
@@ -83,9 +85,10 @@ def kill(command: Command, number: signal.Signals, after_s: float, patience_s: f
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(after_s)
+            seen = {pid: born(pid) for pid in supervisor.descendants(process.pid)}
             process.send_signal(number)
             code = process.wait(patience_s)
-            alive = _survivors(mark, SURVIVAL_S)
+            alive = survivors(mark, SURVIVAL_S, seen)
         finally:
             for pid in [process.pid, *marked(mark)]:
                 with contextlib.suppress(ProcessLookupError):
@@ -95,11 +98,31 @@ def kill(command: Command, number: signal.Signals, after_s: float, patience_s: f
         return Kill(number, after_s, code, said.read().decode(errors="replace"), alive)
 
 
-def _survivors(mark: str, patience_s: float) -> tuple[str, ...]:
+def survivors(mark: str, patience_s: float, seen: Mapping[int, str]) -> tuple[str, ...]:
+    """Who lives on: by the mark that all inherit, or by having been `seen`, for those without an environment."""
     end = time.monotonic() + patience_s
-    while (alive := marked(mark)) and time.monotonic() < end:
+    while (alive := {**living(seen), **marked(mark)}) and time.monotonic() < end:
         time.sleep(0.02)
     return tuple(alive.values())
+
+
+def born(pid: int) -> str:
+    """When the process was started; nothing for one that is a zombie or gone."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+    return ""
+
+
+def living(seen: Mapping[int, str]) -> dict[int, str]:
+    """Of the processes that were `seen` (and when they were born), the command lines of those that still live."""
+    found = {}
+    for pid, since in seen.items():
+        if since and born(pid) == since:
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+                found[pid] = words.decode(errors="replace").strip()
+    return found
 
 
 def marked(mark: str) -> dict[int, str]:
