@@ -21,7 +21,9 @@ _SECRET = r"token|secret|signature|credential|password|passwd|api[_-]?key|access
 _PARAMETER = re.compile(
     rf"([?&#](?:[\w.%-]{{0,40}}(?:{_SECRET})[\w.%-]{{0,40}}|sig|key|auth)=)[^{_END}]+", re.IGNORECASE
 )
-_HEADER = re.compile(rf"(\bauthorization[\"']?\s?[:=]\s?[\"']?)(?:\w+\s+)?[^{_END}]+", re.IGNORECASE)
+_HEADER = re.compile(
+    rf"(\bauthorization[\"']?\s?[:=]\s?[\"']?(?:(?:basic|bearer|digest|token)\s+)?+)[^{_END}]+", re.IGNORECASE
+)
 
 
 def _address(match: re.Match[str]) -> str:

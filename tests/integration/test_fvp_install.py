@@ -272,7 +272,7 @@ def test_an_interrupted_installation_leaves_nothing(number: signal.Signals, tmp_
     """The command itself, in a process of its own, with a lock that lists the test's archive."""
     path = good(tmp_path / "a.tgz", "#!/bin/sh\nsleep 61.25\n")
     with subprocess.Popen(command(path), cwd=tmp_path, stderr=subprocess.PIPE) as child:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not running("sleep 61.25"):
             assert time.monotonic() < deadline
             assert child.poll() is None, child.communicate()

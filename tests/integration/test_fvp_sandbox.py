@@ -41,7 +41,7 @@ def install(path: Path, *words: str, env: dict[str, str] | None = None) -> Outco
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
@@ -137,7 +137,7 @@ def test_where_there_are_no_namespaces_it_says_so(wanted: str, code: int, tmp_pa
     words = command(path, "--sandbox", wanted)
     if has_sandbox():
         words = ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh", *words]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == code, done.stderr
     assert "makes no namespaces (unshare: " in done.stderr
     if code:

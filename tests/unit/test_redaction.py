@@ -23,8 +23,8 @@ HIDDEN = redaction.HIDDEN
         ("'https://h/a?sv=1&sig=x%3D', next", f"'https://h/a?{HIDDEN}', next"),
         ("https://h/a#access_token=x&y", f"https://h/a#{HIDDEN}"),
         ("a.tgz?token=x y", f"a.tgz?token={HIDDEN} y"),
-        ("Authorization: Bearer abc.def", f"Authorization: {HIDDEN}"),
-        ('{"authorization": "Basic eHg="}', f'{{"authorization": "{HIDDEN}"}}'),
+        ("Authorization: Bearer abc.def", f"Authorization: Bearer {HIDDEN}"),
+        ('{"authorization": "Basic eHg="}', f'{{"authorization": "Basic {HIDDEN}"}}'),
         ("git+ssh://git:pw@h/r https://h/?a=1", f"git+ssh://{HIDDEN}@h/r https://h/?{HIDDEN}"),
         *(
             (same, same)
