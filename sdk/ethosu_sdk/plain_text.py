@@ -1,21 +1,23 @@
 """Text from files, models, tools and simulated boards, made fit for a terminal.
 
 A name may hold the codes that move a cursor, set a window's title or turn the direction of writing, and so forge what
-the SDK says. What is not printable is shown as an escape instead.
+the SDK says. What is not printable is shown as an escape instead; what an address keeps secret is not shown at all.
 """
 
 from __future__ import annotations
 
+from ethosu_sdk import redaction
+
 
 def line(value: object) -> str:
     """`value` as a text on one line: every character that is not printable becomes an escape."""
-    text = str(value)
+    text = redaction.addresses(str(value))
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
 def lines(value: object) -> str:
     """The same for text of several lines: line ends and tabulators stay."""
-    text = str(value).replace("\r\n", "\n")
+    text = redaction.addresses(str(value)).replace("\r\n", "\n")
     return "".join(c if c in "\n\t" else _shown(c) for c in text)
 
 

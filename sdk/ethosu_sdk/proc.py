@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ethosu_sdk import supervisor
+from ethosu_sdk import redaction, supervisor
 from ethosu_sdk.errors import BuildError, SdkError, ToolError
 
 _TAIL_LINES = 40
@@ -148,7 +148,7 @@ def run(
     )
     if log is not None:
         with log.open("a", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(f"$ {quoted(argv)}\n{result.output}\n")
+            stream.write(redaction.addresses(f"$ {quoted(argv)}\n{result.output}\n"))
     if check and result.returncode != 0:
         where = f"; the whole output is in {log}" if log is not None else ""
         raise error(

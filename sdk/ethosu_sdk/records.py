@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ethosu_sdk import redaction
 from ethosu_sdk.errors import BuildError, InputError
 
 Record = dict[str, Any]
@@ -143,8 +144,8 @@ def write_json(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def dumps(record: Mapping[str, Any]) -> str:
-    """`record` as JSON text, with a newline at its end. NaN and infinity are refused."""
-    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+    """`record` as JSON text, with a newline at its end and no secret of an address. NaN and infinity are refused."""
+    return json.dumps(redaction.value(record), indent=2, allow_nan=False) + "\n"
 
 
 def read_json(path: Path) -> Record:

@@ -16,14 +16,14 @@ _DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True)
 class FvpArchive:
-    """One archive that Arm publishes. `md5` is Arm's own; `sha256` is empty where Arm publishes none."""
+    """One archive that Arm publishes. `md5` and `sha256` are Arm's own; one of them is empty where it gives none."""
 
     name: str
     version: str
     machine: str  # as platform.machine() says it
     file: str
-    md5: str
     url: str
+    md5: str = ""
     sha256: str = ""
 
 

@@ -11,9 +11,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "sdk" / "ethosu_sdk"
 FIRMWARE = ROOT / "firmware"
 
-BASE = {"errors", "interrupts", "streams", "plain_text", "records", "resources", "cache", "user_data"}
+BASE = {
+    *("errors", "interrupts", "streams", "plain_text", "redaction"),
+    *("records", "resources", "cache", "user_data"),
+}
 FACTS = {
     "proc",
+    "sandbox",
     "provenance",
     "schema",
     "targets",
@@ -37,11 +41,13 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(WORKERS, FACTS | BASE),
     "simulators": {"npu", *FACTS, *BASE},
     "npu": {"errors", "vela_blocks"},
-    "proc": {"errors", "supervisor"},
+    "proc": {"errors", "redaction", "supervisor"},
     "supervisor": set(),
+    "sandbox": set(),
     "interrupts": set(),
     "streams": set(),
-    "plain_text": set(),
+    "plain_text": {"redaction"},
+    "redaction": set(),
     "provenance": {"proc", *BASE},
     "tools": {"proc", "provenance", *BASE},
     "npz": {"pte", *BASE},

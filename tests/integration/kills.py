@@ -21,6 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ethosu_sdk import supervisor
+
 MARK = "ETHOSU_SDK_KILL_TEST"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 CODES = {signal.SIGKILL: -signal.SIGKILL}  # of the others it is 130
@@ -83,9 +85,10 @@ def kill(command: Command, number: signal.Signals, after_s: float, patience_s: f
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(after_s)
+            seen = {pid: born(pid) for pid in supervisor.descendants(process.pid)}
             process.send_signal(number)
             code = process.wait(patience_s)
-            alive = _survivors(mark, SURVIVAL_S)
+            alive = survivors(mark, SURVIVAL_S, seen)
         finally:
             for pid in [process.pid, *marked(mark)]:
                 with contextlib.suppress(ProcessLookupError):
@@ -95,11 +98,31 @@ def kill(command: Command, number: signal.Signals, after_s: float, patience_s: f
         return Kill(number, after_s, code, said.read().decode(errors="replace"), alive)
 
 
-def _survivors(mark: str, patience_s: float) -> tuple[str, ...]:
+def survivors(mark: str, patience_s: float, seen: Mapping[int, str]) -> tuple[str, ...]:
+    """Who lives on: by the mark that all inherit, or by having been `seen`, for those without an environment."""
     end = time.monotonic() + patience_s
-    while (alive := marked(mark)) and time.monotonic() < end:
+    while (alive := {**living(seen), **marked(mark)}) and time.monotonic() < end:
         time.sleep(0.02)
     return tuple(alive.values())
+
+
+def born(pid: int) -> str:
+    """When the process was started; nothing for one that is a zombie or gone."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
+    return ""
+
+
+def living(seen: Mapping[int, str]) -> dict[int, str]:
+    """Of the processes that were `seen` (and when they were born), the command lines of those that still live."""
+    found = {}
+    for pid, since in seen.items():
+        if since and born(pid) == since:
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+                found[pid] = words.decode(errors="replace").strip()
+    return found
 
 
 def marked(mark: str) -> dict[int, str]:
@@ -116,17 +139,6 @@ def marked(mark: str) -> dict[int, str]:
     return found
 
 
-_INSTALL = """
-import sys
-from ethosu_sdk import interrupts
-interrupts.end_at_once()
-from ethosu_sdk import toolchain_lock
-row = toolchain_lock.FvpArchive(**{row!r})
-toolchain_lock.fvp_archives = lambda: (row,)
-sys.argv[1:] = ["fvp", "install", row.name, "--accept-eula", "--archive", "a.tgz", "--prefix", "fvp"]
-from ethosu_sdk.__main__ import main
-main()
-"""
 # Arm's installers unpack themselves with programs of their own, and this one's child leaves its session as well.
 _INSTALLER = """#!/bin/sh
 for program in FVP_Corstone_SSE-300_Ethos-U55 FVP_Corstone_SSE-300_Ethos-U65; do echo x > $program; done
@@ -137,24 +149,20 @@ sleep 3
 
 def fvp_install(root: Path) -> Command:
     """`fvp install` of an archive in `root` whose installer takes three seconds."""
-    from tests.integration import test_fvp_install
+    from tests.integration import fvp_archives
 
-    path = test_fvp_install.good(root / "a.tgz", _INSTALLER)
-    row = vars(test_fvp_install.options(path, None).archives[0])
-    return Command((sys.executable, "-c", _INSTALL.format(row=row)), root)
+    return Command(fvp_archives.command(fvp_archives.good(root / "a.tgz", _INSTALLER)), root)
 
 
-def _commands(root: Path, pte: Path) -> dict[str, Command]:
-    """What is killed: a compilation, a cold and a warm run. `root` is made anew for a cold one."""
-    sdk = Path(sys.executable).with_name("ethosu-sdk")
-    cold = {"ETHOSU_SDK_CACHE": str(root / "cold")}
-    warm = {"ETHOSU_SDK_CACHE": str(root / "warm")}
+def commands(root: Path, pte: Path, sdk: Path, warm: Path) -> dict[str, Command]:
+    """What is killed: a compilation, a cold and a warm run. The cache below `root` is made anew for a cold one."""
+    cold_env, warm_env = ({"ETHOSU_SDK_CACHE": str(folder)} for folder in (root / "cold", warm))
     return {
-        "compile": Command((sdk, "compile", "zoo:add", "-o", root / "compiled"), root, warm),
-        "cold build": Command((sdk, "build", pte, "-o", root / "built"), root, cold),
-        "run": Command((sdk, "run", pte, "-o", root / "ran", "--repeat", "200"), root, warm),
+        "compile": Command((sdk, "compile", "zoo:add", "-o", root / "compiled"), root, warm_env),
+        "cold build": Command((sdk, "build", pte, "-o", root / "built"), root, cold_env),
+        "run": Command((sdk, "run", pte, "-o", root / "ran", "--repeat", "200"), root, warm_env),
         "fvp install": fvp_install(root),
-        "host run": Command((sdk, "run", pte, "--simulator", "host", "-o", root / "host"), root, cold),
+        "host run": Command((sdk, "run", pte, "--simulator", "host", "-o", root / "host"), root, cold_env),
     }
 
 
@@ -181,8 +189,9 @@ def main() -> int:
     arguments = parser.parse_args()
     choice = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
-        commands = _commands(Path(name), arguments.pte.absolute())
-        chosen = {key: row for key, row in commands.items() if arguments.only in (None, key)}
+        root, sdk = Path(name), Path(sys.executable).with_name("ethosu-sdk")
+        known = commands(root, arguments.pte.absolute(), sdk, warm=root / "warm")
+        chosen = {key: row for key, row in known.items() if arguments.only in (None, key)}
         bad = 0
         for number in range(arguments.kills):
             key = list(chosen)[number % len(chosen)]

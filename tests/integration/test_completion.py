@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.aot import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES, zoo
+from ethosu_sdk.commands.fvp_installer import SANDBOX_CHOICES
 from ethosu_sdk.commands.run_options import SIMULATORS
 from ethosu_sdk.firmware_build import BOARDS
 from ethosu_sdk.simulators import events
@@ -89,6 +90,7 @@ def names(npu: str) -> list[str]:
         (["run", "net.pte", "--events", ""], list(dict.fromkeys(names("ethos-u55") + names("ethos-u85")))),
         (["run", "net.py", "--events", "MAC_ACTIVE,MAC_ACTIVE_8"], ["MAC_ACTIVE,MAC_ACTIVE_8BIT"]),
         (["fvp", "install", "corstone-32"], ["corstone-320"]),
+        (["fvp", "install", "corstone-320", "--sandbox", ""], list(SANDBOX_CHOICES)),
         (["run", "--simul"], ["--simulator", "--simulated-limit"]),
     ],
     ids=lambda value: " ".join(value) if value and len(value) < 10 else None,

@@ -6,17 +6,14 @@ arguments of Arm's and makes programs of the FVPs' names, which are doubles, too
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
-import io
 import json
 import os
-import platform
 import signal
 import subprocess
-import sys
 import tarfile
-import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,62 +22,13 @@ import pytest
 
 from ethosu_sdk import schema, toolchain_lock
 from ethosu_sdk.commands import fvp_install, fvp_install_archive
-from ethosu_sdk.commands.fvp_install import InstallOptions
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.errors import InputError, ToolError, UsageError
 from ethosu_sdk.simulators.fvp import discovery, models
 from ethosu_sdk.toolchain_lock import FvpArchive
 from tests.integration.cli import sdk
+from tests.integration.fvp_archives import BOARD, INSTALLER, VERSION, archive, command, good, member, options
 from tests.integration.test_cli import assert_clear
-
-BOARD, VERSION = "corstone-300", "11.27_42"
-INSTALLER = """#!/bin/sh
-# A double of Arm's installer.
-[ "$*" = '--i-agree-to-the-contained-eula --force --destination ./ --quiet --no-interactive' ] || exit 9
-mkdir -p models/Linux64_GCC-9.3 license_terms
-for npu in Ethos-U55 Ethos-U65; do
-  printf '#!/bin/sh\\necho "Fast Models [11.27.42 (double)]"\\n' > models/Linux64_GCC-9.3/FVP_Corstone_SSE-300_$npu
-done
-chmod +x models/Linux64_GCC-9.3/*
-echo 'the contained agreement' > license_terms/eula.txt
-"""
-Members = list[tuple[tarfile.TarInfo, bytes]]
-
-
-def member(
-    name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = ""
-) -> tuple[tarfile.TarInfo, bytes]:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname, info.size, info.mode = kind, link, len(data), 0o755
-    return info, data
-
-
-def archive(path: Path, members: Members) -> Path:
-    with tarfile.open(path, "w:gz", format=tarfile.GNU_FORMAT) as stream:
-        for info, data in members:
-            stream.addfile(info, io.BytesIO(data))
-    return path
-
-
-def good(path: Path, installer: str = INSTALLER) -> Path:
-    return archive(
-        path, [member("FVP_Corstone_SSE-300.sh", installer.encode()), member("license.txt", b"terms")]
-    )
-
-
-def options(path: Path, prefix: Path | None, **changes: object) -> InstallOptions:
-    """Consent given, and a lock that lists the archive at `path` as it is."""
-    data = path.read_bytes()
-    row = FvpArchive(
-        name=BOARD,
-        version=VERSION,
-        machine=platform.machine(),
-        file=path.name,
-        md5=hashlib.md5(data, usedforsecurity=False).hexdigest(),
-        url="https://developer.arm.com/",
-    )
-    fields: dict[str, object] = {"archive": path, "prefix": prefix, "archives": [row], **changes}
-    return InstallOptions(BOARD, **{"accept_eula": True, **fields})  # type: ignore[arg-type]
 
 
 def install(path: Path, prefix: Path, **changes: object) -> None:
@@ -154,6 +102,11 @@ def hostile(path: Path, *bad: tuple[tarfile.TarInfo, bytes]) -> Path:
     return archive(path, [member("FVP_Corstone_SSE-300.sh", INSTALLER.encode()), *bad])
 
 
+def set_user_id(made: tuple[tarfile.TarInfo, bytes]) -> tuple[tarfile.TarInfo, bytes]:
+    made[0].mode = 0o4755
+    return made
+
+
 def truncated(path: Path) -> Path:
     whole = good(path, INSTALLER + "# " + os.urandom(5000).hex()).read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -221,6 +174,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "character device": (lambda path: hostile(path, member("dev", kind=tarfile.CHRTYPE)), "device"),
     "block device": (lambda path: hostile(path, member("dev", kind=tarfile.BLKTYPE)), "device"),
+    "set-user-ID bit": (lambda path: hostile(path, set_user_id(member("su", b"x"))), "another user"),
     "pipe": (lambda path: hostile(path, member("fifo", kind=tarfile.FIFOTYPE)), "pipe"),
     "one name twice": (lambda path: hostile(path, member("a", b"x"), member("./a", b"y")), "twice"),
     "link, then a folder of its name": (
@@ -288,6 +242,7 @@ def test_an_installer_that_fails_leaves_nothing(
 def test_another_digest_or_machine_is_refused(tmp_path: Path) -> None:
     path = good(tmp_path / "a.tgz")
     (row,) = options(path, tmp_path).archives
+    known = hashlib.sha256(path.read_bytes()).hexdigest()
     other = FvpArchive(**{**vars(row), "machine": "mips"})
     for archives, reason in (
         ([FvpArchive(**{**vars(row), "md5": "0" * 32})], "not an archive that the lock lists"),
@@ -297,39 +252,37 @@ def test_another_digest_or_machine_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=reason):
             install(path, tmp_path / "fvp", archives=archives)
     assert everything(tmp_path) == ["a.tgz"]
+    install(path, tmp_path / "fvp", archives=[FvpArchive(**{**vars(row), "md5": "", "sha256": known})])
+    record = json.loads((tmp_path / "fvp" / BOARD / VERSION / "install.json").read_text())
+    assert record["archive"]["sha256_locked"] is True
+
+
+def running(words: str) -> bool:
+    """Whether a process of that command line lives: the installer's environment has no mark to find it by."""
+    wanted = words.replace(" ", "\0").encode() + b"\0"
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes() == wanted:
+                return True
+    return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_installation_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     """The command itself, in a process of its own, with a lock that lists the test's archive."""
-    path = good(tmp_path / "a.tgz", "#!/bin/sh\necho $$ > ../../pid; sleep 60\n")
-    data = vars(options(path, tmp_path).archives[0])
-    code = f"""
-        import sys
-        from ethosu_sdk import toolchain_lock
-        row = toolchain_lock.FvpArchive(**{data!r})
-        toolchain_lock.fvp_archives = lambda: (row,)
-        sys.argv[1:] = ["fvp", "install", "{BOARD}", "--accept-eula", "--archive", "a.tgz", "--prefix", "fvp"]
-        from ethosu_sdk.cli import main
-        main()
-    """
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, stderr=subprocess.PIPE
-    ) as child:
-        pid = tmp_path / "fvp" / BOARD / "pid"
-        deadline = time.monotonic() + 30
-        while not (pid.is_file() and pid.read_text().strip()):
+    path = good(tmp_path / "a.tgz", "#!/bin/sh\nsleep 61.25\n")
+    with subprocess.Popen(command(path), cwd=tmp_path, stderr=subprocess.PIPE) as child:
+        deadline = time.monotonic() + 120
+        while not running("sleep 61.25"):
             assert time.monotonic() < deadline
             assert child.poll() is None, child.communicate()
             time.sleep(0.02)
-        installer = int(pid.read_text())
-        pid.unlink()
         child.send_signal(number)
         _, said = child.communicate(timeout=30)
     assert (child.returncode, b"Traceback" in said) == (130, False), said
     assert everything(tmp_path) == ["a.tgz"]
     deadline = time.monotonic() + 10  # a killed process is there until its new parent has noticed
-    while Path(f"/proc/{installer}").exists():
+    while running("sleep 61.25"):
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -351,4 +304,14 @@ def test_the_command_line_says_what_to_do(tmp_path: Path) -> None:
 def test_the_lock_lists_archives_for_both_boards() -> None:
     rows = toolchain_lock.fvp_archives()
     assert {row.name for row in rows} == {"corstone-300", "corstone-320"}
-    assert all(len(row.md5) == 32 and row.url.endswith(row.file) for row in rows)
+    for row in rows:
+        assert row.url.endswith(row.file)
+        assert (len(row.md5) in (0, 32), len(row.sha256) in (0, 64), bool(row.md5 or row.sha256)) == (
+            True,
+        ) * 3
+    locked = {(row.name, row.version, row.machine) for row in rows if row.sha256}
+    assert {(name, version) for name, version, _ in locked} == {
+        ("corstone-300", "11.24_13"),
+        ("corstone-320", "11.27_25"),
+    }
+    assert {machine for _, _, machine in locked} == {"x86_64", "aarch64"}

@@ -110,12 +110,22 @@ def lost_data(log: bytes) -> bytes:
     return b"".join(line for line in log.splitlines(keepends=True) if b" data " not in line)
 
 
+def misplaced(log: bytes) -> bytes:
+    """A piece that names another place, with a CRC that is right."""
+    rows = [
+        (name, {**row, "offset": 1 << 64} if row.get("offset") == 0 else row)
+        for name, row in wire.good_rows()
+    ]
+    return wire.uart(rows)
+
+
 def flipped(log: bytes) -> bytes:
     return log.replace(b"1234", b"1235")
 
 
 @pytest.mark.parametrize(
-    ("damage", "status"), [(lost_end, "incomplete"), (lost_data, "fail"), (flipped, "fail")]
+    ("damage", "status"),
+    [(lost_end, "incomplete"), (lost_data, "fail"), (flipped, "fail"), (misplaced, "fail")],
 )
 def test_a_damaged_log_of_the_own_firmware_is_not_green(
     damage: Callable[[bytes], bytes], status: str

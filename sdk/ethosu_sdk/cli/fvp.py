@@ -11,6 +11,7 @@ from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import Application, app
 from ethosu_sdk.cli.options import Debug, Json, Quiet
 
+_SANDBOX = "auto|require|off"
 fvp_app = Application(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
 app.add_typer(fvp_app, name="fvp")
 
@@ -60,6 +61,14 @@ def install_command(
         Path | None,
         typer.Option(metavar="DIR", help="Where it goes.", show_default="~/.local/share/ethosu-sdk/fvp"),
     ] = None,
+    sandbox: Annotated[
+        str,
+        typer.Option(
+            metavar=_SANDBOX,
+            help="Keep Arm's installer from the network and all other files: where possible, or else fail.",
+            autocompletion=completion.choices(_SANDBOX),
+        ),
+    ] = "auto",
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -68,5 +77,5 @@ def install_command(
     from ethosu_sdk.commands import fvp_install as command
     from ethosu_sdk.commands.reporter import Reporter
 
-    options = command.InstallOptions(name, accept_eula, archive, mirror, prefix)
+    options = command.InstallOptions(name, accept_eula, archive, mirror, prefix, sandbox=sandbox)
     command.install(options, Reporter(as_json=json, quiet=quiet))

@@ -10,6 +10,8 @@ import re
 import socket
 from collections.abc import Iterable, Mapping
 
+from ethosu_sdk import redaction
+
 # The variables whose values may be shown. All others may hold secrets: of those not even the name is told.
 SHOWN_VARIABLES = (
     *(
@@ -29,7 +31,6 @@ _PUBLIC_WORDS = {"root", "localhost", "user", "work", "tmp", "home", "ethosu-sdk
 _SHORTEST_SECRET = 6  # a shorter value, such as "1" or "true", occurs everywhere
 _PATH = re.compile(r"(?<![\w/.:-])~?/[^\s'\":;,()\[\]<>]+")
 _PATTERNS = (
-    (re.compile(r"\b([a-z][a-z0-9+.-]*://)[^/\s@]+@"), r"\1<redacted>@"),  # user and password in an address
     (re.compile(r"(?i)\b(bearer|token|basic)\s+[\w.~+/=-]{8,}"), r"\1 <redacted>"),
     (re.compile(r"\b(?:gh[pousr]|glpat|xox[abprs]|sk|pypi|hf)[-_][\w-]{10,}"), "<redacted>"),
     (re.compile(r"\bAKIA[A-Z0-9]{12,}"), "<redacted>"),
@@ -52,6 +53,7 @@ class Redactor:
         for secret in self._secrets:
             text = text.replace(secret, "<redacted>")
         text = self._names.sub("<redacted>", text)
+        text = redaction.addresses(text)
         for pattern, replacement in _PATTERNS:
             text = pattern.sub(replacement, text)
         return _PATH.sub(lambda match: _public_path(match.group()), text)

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk import proc, provenance, records, schema, toolchain_lock, user_data
-from ethosu_sdk.commands import fvp_install_archive, host_facts
+from ethosu_sdk import provenance, records, schema, toolchain_lock, user_data
+from ethosu_sdk.commands import fvp_install_archive, fvp_installer, host_facts
 from ethosu_sdk.commands.fvp_install_archive import Limits
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.commands.terminal import escape
@@ -27,14 +27,9 @@ from ethosu_sdk.toolchain_lock import FvpArchive
 RECORD_NAME = "install.json"
 
 _SCHEMA = "fvp-install/1"
-_INSTALLER_TIMEOUT_S = 900.0
-# ExecuTorch's backends/arm/scripts/fvp_utils.sh starts Arm's installers with these.
-_INSTALLER_ARGUMENTS = (
-    *("--i-agree-to-the-contained-eula", "--force", "--destination", "./", "--quiet", "--no-interactive"),
-)
-_INSTALLER = "FVP_*.sh"
 _LICENCE_NAME = re.compile(r"licen[cs]e|eula", re.IGNORECASE)
 _LICENCE_FOLDER = "eula"  # for licence texts that lie beside the installer
+_ADDRESS = re.compile(r"(https?|ftp|s3|gs):/", re.IGNORECASE)
 _PRODUCT_PAGE = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
 
 
@@ -49,6 +44,7 @@ class InstallOptions:
     prefix: Path | None = None
     archives: Sequence[FvpArchive] = field(default_factory=toolchain_lock.fvp_archives)
     limits: Limits | None = None
+    sandbox: str = "auto"  # of fvp_installer.SANDBOX_CHOICES
 
 
 @dataclass(frozen=True)
@@ -64,6 +60,9 @@ def install(options: InstallOptions, reporter: Reporter) -> None:
     unpack, ToolError when its installer fails.
     """
     rows = _rows(options)
+    if options.sandbox not in fvp_installer.SANDBOX_CHOICES:
+        choices = fvp_installer.SANDBOX_CHOICES
+        raise UsageError(f"unknown sandbox '{options.sandbox}'", suggestion(options.sandbox, choices))
     _require_consent(options, rows)
     path = _archive(options, rows)
     with reporter.stage(f"checking {escape(path.name)}"):
@@ -77,8 +76,9 @@ def install(options: InstallOptions, reporter: Reporter) -> None:
         with reporter.stage(f"unpacking {escape(path.name)}"):
             fvp_install_archive.unpack(path, records.make_directory(folder / "archive"), options.limits)
         with reporter.stage("running Arm's installer"):
-            installed = _run_installer(folder)
-        record = _record(path, digests, row, installed)
+            installed, sandbox = fvp_installer.run(folder, options.sandbox, reporter)
+            _keep_licences(folder / "archive", installed)
+        record = {**_record(path, digests, row, installed), "sandbox": sandbox}
         schema.check(record, "the record of the installation")
         records.write_json(installed / RECORD_NAME, record)
         _give_final_name(installed, final)
@@ -119,6 +119,11 @@ def _archive(options: InstallOptions, rows: Sequence[FvpArchive]) -> Path:
         )
     if options.archive is not None:
         if not options.archive.is_file():
+            if _ADDRESS.match(str(options.archive)):
+                raise UsageError(
+                    f"--archive takes a file, and {options.archive} is an address: nothing is downloaded",
+                    f"download it, then give the file; Arm's: {rows[0].url}",
+                )
             raise InputError(f"there is no file {options.archive}", f"Arm's download: {rows[0].url}")
         return options.archive
     for row in rows:
@@ -142,9 +147,9 @@ def _digests(path: Path) -> _Digests:
 
 
 def _listed(path: Path, digests: _Digests, options: InstallOptions, rows: Sequence[FvpArchive]) -> FvpArchive:
-    """The row of the lock that the archive is, by digest: its name says nothing."""
+    """The row of the lock that the archive is, by every digest that is known: its name says nothing."""
     for row in options.archives:
-        if row.md5 != digests.md5 or (row.sha256 and row.sha256 != digests.sha256):
+        if (row.md5 or digests.md5, row.sha256 or digests.sha256) != (digests.md5, digests.sha256):
             continue
         if row not in rows:
             raise InputError(
@@ -152,9 +157,10 @@ def _listed(path: Path, digests: _Digests, options: InstallOptions, rows: Sequen
                 f"wanted is {options.name} for {platform.machine()}: {rows[0].url}",
             )
         return row
-    known = ", ".join(f"{row.md5} ({row.file})" for row in rows)
+    known = ", ".join(f"{row.sha256 or row.md5} ({row.file})" for row in rows)
     raise InputError(
-        f"{path.name} is not an archive that the lock lists: its MD5 is {digests.md5}, known are {known}",
+        f"{path.name} is not an archive that the lock lists: its SHA-256 is {digests.sha256}, its MD5 {digests.md5}; "
+        f"known are {known}",
         f"it may be cut, changed, or a version that the SDK was not tested with; Arm's download: {rows[0].url}",
     )
 
@@ -193,30 +199,6 @@ def _staging(final: Path) -> Iterator[Path]:
         for parent in made:
             with contextlib.suppress(OSError):  # not empty: something was installed
                 parent.rmdir()
-
-
-def _run_installer(folder: Path) -> Path:
-    """Run the one installer of the unpacked archive; the folder that it filled."""
-    found = sorted((folder / "archive").glob(_INSTALLER))
-    if len(found) != 1 or not found[0].is_file():
-        raise InputError(f"the archive has no installer {_INSTALLER}, or several", "is it an FVP for Linux?")
-    records.make_executable(found[0])
-    target, home = records.make_directory(folder / "installed"), records.make_directory(folder / "home")
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "LC_ALL": "C",
-    }
-    proc.run(
-        [str(found[0]), *_INSTALLER_ARGUMENTS],
-        timeout_s=_INSTALLER_TIMEOUT_S,
-        cwd=target,
-        env=environment,
-        error=ToolError,
-    )
-    _keep_licences(folder / "archive", target)
-    return target
 
 
 def _keep_licences(archive: Path, installed: Path) -> None:
@@ -306,4 +288,6 @@ def _show(record: Record, final: Path, reporter: Reporter) -> None:
         reporter.show(f"  its text: {escape(str(final / text['file']))}")
     for program in record["programs"]:
         reporter.show(f"  program: {escape(str(final / program['file']))}")
+    if "sandbox" in record and not record["sandbox"]["used"]:
+        reporter.show(f"Arm's installer ran without a sandbox: {escape(record['sandbox']['reason'])}")
     reporter.emit(record)

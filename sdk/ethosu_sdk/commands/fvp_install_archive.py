@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import posixpath
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -65,7 +66,8 @@ def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> int:
     """Unpack the .tgz `archive` into the empty `folder`; the number of bytes that came out.
 
     Files, folders, and links that stay within `folder` are taken; an absolute path, one with ``..``, any other link,
-    a device, a pipe, a member twice, or more than `limits` allow is an InputError, as is a damaged or cut archive.
+    a device, a pipe, a set-user-ID bit, a member twice, or more than `limits` allow is an InputError, as is a damaged
+    or cut archive.
     `folder` may then hold a part: the caller throws it away.
     """
     bounds = limits or Limits()
@@ -130,8 +132,8 @@ class _Judge:
 
     def problem(self, member: tarfile.TarInfo) -> str:
         """What is wrong with the next member, or nothing."""
-        if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-            return "is a device, a pipe or of an unknown kind"
+        if kind := _refused_kind(member):
+            return kind
         name = posixpath.normpath(member.name)
         if not _stays(member.name) or ".." in member.name.split("/"):
             return "leads out of the archive"
@@ -162,6 +164,14 @@ class _Judge:
     def _through_link(self, name: str) -> bool:
         parts = name.split("/")
         return any("/".join(parts[:count]) in self._links for count in range(1, len(parts)))
+
+
+def _refused_kind(member: tarfile.TarInfo) -> str:
+    if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+        return "is a device, a pipe or of an unknown kind"
+    if member.isreg() and member.mode & (stat.S_ISUID | stat.S_ISGID):
+        return "would run as another user (set-user-ID)"
+    return ""
 
 
 def _stays(name: str) -> bool:

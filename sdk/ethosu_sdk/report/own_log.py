@@ -104,6 +104,8 @@ def _output(row: Payload, chunks: Sequence[Payload]) -> OwnOutput:
     where = f"output {row['index']} of inference {row['inference']}"
     content, problem = bytearray(), ""
     for piece in chunks:
+        if piece["offset"] != len(content):
+            problem = f"a piece of {where} is out of its place"
         try:
             content += base64.b64decode(piece["base64"], validate=True)
         except (binascii.Error, ValueError):

@@ -1,0 +1,87 @@
+"""Archives with a double of Arm's installer, and `fvp install` of them. Arm's own archives cannot be here.
+
+The double is a script that demands the arguments of Arm's and makes programs of the FVPs' names: doubles, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import platform
+import sys
+import tarfile
+from pathlib import Path
+
+from ethosu_sdk.commands.fvp_install import InstallOptions
+from ethosu_sdk.toolchain_lock import FvpArchive
+
+BOARD, VERSION = "corstone-300", "11.27_42"
+INSTALLER = """#!/bin/sh
+# A double of Arm's installer.
+[ "$*" = '--i-agree-to-the-contained-eula --force --destination ./ --quiet --no-interactive' ] || exit 9
+mkdir -p models/Linux64_GCC-9.3 license_terms
+for npu in Ethos-U55 Ethos-U65; do
+  printf '#!/bin/sh\\necho "Fast Models [11.27.42 (double)]"\\n' > models/Linux64_GCC-9.3/FVP_Corstone_SSE-300_$npu
+done
+chmod +x models/Linux64_GCC-9.3/*
+echo 'the contained agreement' > license_terms/eula.txt
+"""
+Members = list[tuple[tarfile.TarInfo, bytes]]
+
+
+def member(
+    name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = ""
+) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size, info.mode = kind, link, len(data), 0o755
+    return info, data
+
+
+def archive(path: Path, members: Members) -> Path:
+    with tarfile.open(path, "w:gz", format=tarfile.GNU_FORMAT) as stream:
+        for info, data in members:
+            stream.addfile(info, io.BytesIO(data))
+    return path
+
+
+def good(path: Path, installer: str = INSTALLER) -> Path:
+    return archive(
+        path, [member("FVP_Corstone_SSE-300.sh", installer.encode()), member("license.txt", b"terms")]
+    )
+
+
+def options(path: Path, prefix: Path | None, **changes: object) -> InstallOptions:
+    """Consent given, and a lock that lists the archive at `path` as it is."""
+    data = path.read_bytes()
+    row = FvpArchive(
+        name=BOARD,
+        version=VERSION,
+        machine=platform.machine(),
+        file=path.name,
+        md5=hashlib.md5(data, usedforsecurity=False).hexdigest(),
+        url="https://developer.arm.com/",
+    )
+    fields: dict[str, object] = {"archive": path, "prefix": prefix, "archives": [row], **changes}
+    return InstallOptions(BOARD, **{"accept_eula": True, **fields})  # type: ignore[arg-type]
+
+
+_COMMAND = """
+import sys
+from ethosu_sdk import interrupts
+interrupts.end_at_once()
+from ethosu_sdk import toolchain_lock
+row = toolchain_lock.FvpArchive(**{row!r})
+toolchain_lock.fvp_archives = lambda: (row,)
+sys.argv[1:] = ["fvp", "install", row.name, "--accept-eula", *sys.argv[1:]]
+from ethosu_sdk.__main__ import main
+main()
+"""
+
+
+def command(path: Path, *words: str) -> list[str]:
+    """`ethosu-sdk fvp install` of the archive at `path`, in the folder where that lies, into its folder ``fvp``.
+
+    It is the command itself, with a lock that lists this archive in place of Arm's.
+    """
+    row = vars(options(path, None).archives[0])
+    return [sys.executable, "-c", _COMMAND.format(row=row), "--archive", path.name, "--prefix", "fvp", *words]
