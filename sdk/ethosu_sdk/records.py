@@ -22,7 +22,7 @@ Record = dict[str, Any]
 
 # What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
 VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host")
-_MAX_RECORD_BYTES = 64 << 20
+_MAX_RECORD_BYTES = 16 << 20  # in memory, JSON takes up to thirty times that
 _SHOWN_NAME = 40  # characters of a file name in that of its temporary file
 
 
@@ -147,9 +147,11 @@ def dumps(record: Mapping[str, Any]) -> str:
 def read_json(path: Path) -> Record:
     """The JSON object in `path`. InputError when it is missing, too large, or not an object."""
     try:
-        if path.stat().st_size > _MAX_RECORD_BYTES:
-            raise InputError(f"{path} is too large for a record ({path.stat().st_size} bytes)")
-        value = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as stream:  # whose size a pipe or device does not tell
+            content = stream.read(_MAX_RECORD_BYTES + 1)
+        if len(content) > _MAX_RECORD_BYTES:
+            raise InputError(f"{path} is too large for a record (more than {_MAX_RECORD_BYTES:,} bytes)")
+        value = json.loads(content.decode("utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -103,3 +103,42 @@ def rows(length: int, count: int, target: int) -> tuple[dict[str, Setting], int,
         "DMA0_DST_STRIDE0": length,
     }
     return registers, DMA_START, 0
+
+
+def added(shape: tuple[int, int, int]) -> tuple[dict[str, Setting], int, int]:
+    """An addition of int8 elements to themselves, in place."""
+    registers: dict[str, Setting] = {
+        **feature_map("IFM", 0, shape, 8),
+        **feature_map("IFM2", 0, shape, 8),
+        **ofm(0, shape, 8, GLOBAL_SCALE),
+        **dict.fromkeys(("OFM_SCALE", "IFM_SCALE", "IFM2_SCALE"), (1, 0)),
+        **dict.fromkeys(("IFM_BROADCAST", "IFM2_BROADCAST", "ACC_FORMAT", "ACTIVATION"), 0),
+    }
+    return registers, ELEMENTWISE, 1
+
+
+def shared_bytes(path: Path, names: tuple[str, ...], shape: tuple[int, ...]) -> Path:
+    """An archive at `path` whose int32 arrays `names`, all zeros, are the same compressed bytes."""
+    header = f"{{'descr': '<i4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    head = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+    size = 4
+    for axis in shape:
+        size *= axis
+    packer, check = zlib.compressobj(9, zlib.DEFLATED, -15), zlib.crc32(head)
+    data, left = packer.compress(head), size
+    while left:
+        chunk = bytes(min(left, 1 << 20))
+        data, check, left = data + packer.compress(chunk), zlib.crc32(chunk, check), left - len(chunk)
+    data += packer.flush()
+    sizes = struct.pack("<III", check, len(data), len(head) + size)
+    local = struct.pack("<IHHHHH", 0x0403_4B50, 20, 0, 8, 0, 33) + sizes
+    directory = b""
+    for name in names:
+        text = f"{name}.npy".encode()
+        directory += struct.pack("<IHHHHHH", 0x0201_4B50, 20, 20, 0, 8, 0, 33) + sizes
+        directory += struct.pack("<HHHHHII", len(text), 0, 0, 0, 0, 0, 0) + text
+    text = f"{names[0]}.npy".encode()
+    body = local + struct.pack("<HH", len(text), 0) + text + data
+    end = struct.pack("<IHHHHIIH", 0x0605_4B50, 0, 0, len(names), len(names), len(directory), len(body), 0)
+    path.write_bytes(body + directory + end)
+    return path
