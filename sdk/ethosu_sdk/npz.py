@@ -389,7 +389,7 @@ class _Archive:
 
 
 def _filled(stream: IO[bytes], count: int) -> npt.NDArray[np.uint8]:
-    """The next `count` bytes, fewer where the stream ends. Memory grows with what is there, not with what is claimed."""
+    """The next `count` bytes, fewer where the stream ends. Only what is there takes memory, not what is claimed."""
     data, filled = np.empty(count, np.uint8), 0
     while filled < count and (chunk := stream.read(min(_CHUNK_BYTES, count - filled))):
         data[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)

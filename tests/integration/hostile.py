@@ -17,13 +17,9 @@ from tests.unit.npu.streams import (
     DMA_START,
     ELEMENTWISE,
     GLOBAL_SCALE,
-    POOL,
-    STOP,
     Setting,
     feature_map,
     ofm,
-    precision,
-    stream,
 )
 from tests.unit.pte_files import changed, golden
 from tests.unit.test_vela_blocks import Payload, slots
@@ -50,7 +46,11 @@ def watched(
     *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None, stdin: Path | None = None
 ) -> Watched:
     """`ethosu-sdk` with `arguments`, in a fresh process."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, open(stdin or os.devnull, "rb") as given:
+    with (
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+        open(stdin or os.devnull, "rb") as given,
+    ):
         begun = time.monotonic()
         command = subprocess.Popen(
             [COMMAND, *map(str, arguments)],
@@ -91,7 +91,7 @@ def delegating(path: Path, commands: bytes, scratch_bytes: int, weights: bytes =
 
 
 def rows(length: int, count: int, target: int) -> tuple[dict[str, Setting], int, int]:
-    """A DMA that writes `count` rows of `length` bytes one behind the other, all from byte 0 of the scratch memory."""
+    """A DMA that writes `count` rows of `length` bytes one behind the other, each of them from byte 0 of region 1."""
     registers: dict[str, Setting] = {
         "DMA0_SRC_REGION": 1 | _ROWS,
         "DMA0_SRC": 0,

@@ -40,7 +40,9 @@ def assert_refused(outcome: Watched, code: int, *words: str) -> None:
 def large_softmax(path: Path, side: int, arena: int) -> Path:
     """The golden softmax with inputs and outputs of `side` x `side` float32, at `path`."""
     changes = [(SIZES.format(value, axis), side) for value in (0, 1) for axis in (0, 1)]
-    offsets = [(f"execution_plan[0].values[{value}].val.allocation_info.memory_offset_low", 0) for value in (0, 1)]
+    offsets = [
+        (f"execution_plan[0].values[{value}].val.allocation_info.memory_offset_low", 0) for value in (0, 1)
+    ]
     path.write_bytes(changed(golden("softmax"), (ARENA, arena), *changes, *offsets))
     return path
 
@@ -53,11 +55,23 @@ def test_an_arena_of_a_tebibyte(command: str, tmp_path: Path) -> None:
     assert_refused(outcome, 3, "plans 1,099,511,627,776 bytes of memory", "at most 4,294,967,296")
 
 
+def test_an_element_type_that_no_array_has(tmp_path: Path) -> None:
+    path = tmp_path / "net.pte"
+    path.write_bytes(changed(golden("softmax"), ("execution_plan[0].values[0].val.scalar_type", 16)))
+    assert_refused(
+        watched("run", path, cwd=tmp_path), 3, "input0 of the program is quint4x2, which NumPy lacks"
+    )
+
+
 @pytest.mark.parametrize("simulator", ["host", "qemu"])
 def test_inputs_of_gigabytes_are_not_made(simulator: str, tmp_path: Path) -> None:
     """32768 x 32768 float32 are 4 GiB; 30000 x 30000, within the limit of the format, a little less."""
     outcome = watched(
-        "run", large_softmax(tmp_path / "net.pte", 30000, 3_600_000_000), "--simulator", simulator, cwd=tmp_path
+        "run",
+        large_softmax(tmp_path / "net.pte", 30000, 3_600_000_000),
+        "--simulator",
+        simulator,
+        cwd=tmp_path,
     )
     assert_refused(outcome, 3, "3,600,000,000 bytes of", "at most 536,870,912")
     outcome = watched("inspect", large_softmax(tmp_path / "net.pte", 32769, 1 << 32), cwd=tmp_path)
@@ -182,5 +196,7 @@ def test_a_machine_without_memory(tmp_path: Path) -> None:
     argv = ["bash", "-c", script, COMMAND, "run", program, *HOST]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 5, done.stderr
-    assert "error: there is not enough memory for this step: running 1 inference(s) on the host" in done.stderr
+    assert (
+        "error: there is not enough memory for this step: running 1 inference(s) on the host" in done.stderr
+    )
     assert "hint: free some memory" in done.stderr

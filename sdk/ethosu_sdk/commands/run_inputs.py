@@ -38,9 +38,12 @@ class Samples:
 def load(path: Path | None, model: Path, plan: pte.ExecutionPlan) -> Samples:
     """The samples in `path`; else the example inputs beside `model`; else random values with a fixed seed.
 
-    Raises InputError when a file does not fit the model's inputs.
+    Raises InputError when a file does not fit the model's inputs, or inputs and outputs have a type that NumPy lacks.
     """
     tensors = plan.input_tensors()
+    for name, rows in (("input", tensors), ("output", plan.output_tensors())):
+        for index, row in enumerate(rows):
+            _check_type(f"{name}{index}", row)
     if path is None and locations.example_io(model).is_file():
         path = locations.example_io(model)
         return _from_file(path, tensors, f"example inputs, {path.name}")
@@ -48,6 +51,16 @@ def load(path: Path | None, model: Path, plan: pte.ExecutionPlan) -> Samples:
         values = tuple(_random(index, tensor) for index, tensor in enumerate(tensors))
         return Samples((values,), f"random values with seed {_SEED}", False)
     return _from_file(path, tensors, path.name)
+
+
+def _check_type(name: str, tensor: pte.Tensor) -> None:
+    try:
+        np.dtype(tensor.dtype)
+    except TypeError as error:
+        raise InputError(
+            f"{name} of the program is {tensor.dtype}, which NumPy lacks",
+            "compile the model with another type there, such as float32 or int8",
+        ) from error
 
 
 def _from_file(path: Path, tensors: tuple[pte.Tensor, ...], source: str) -> Samples:

@@ -1,8 +1,8 @@
 """How long whoever asked for a job waits for it.
 
-A whole job is one call of the model, and a hostile stream can ask for hours of work. Loops whose length a stream, weights
-or registers decide call :func:`check` at least once in some tenths of a second. The deadline belongs to the context
-(:mod:`contextvars`): runs in several threads each have their own.
+A whole job is one call of the model, and a hostile stream can ask for hours of work. Loops whose length a stream,
+weights or registers decide call :func:`check` at least once in some tenths of a second. The deadline belongs to the
+context (:mod:`contextvars`): runs in several threads each have their own.
 """
 
 from __future__ import annotations
@@ -41,6 +41,4 @@ def check() -> None:
 
 def over() -> SimulationError:
     """What is said when the time is over."""
-    return SimulationError(
-        "the time is over, in the middle of an NPU job", "--timeout gives it more time"
-    )
+    return SimulationError("the time is over, in the middle of an NPU job", "--timeout gives it more time")

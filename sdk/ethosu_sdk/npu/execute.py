@@ -38,7 +38,9 @@ from ethosu_sdk.npu.weight_cache import WeightCache
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
-Accumulate = Callable[[Rows], Int64]  # the accumulators of some rows: (rows, width, depth), or what broadcasts to it
+Accumulate = Callable[
+    [Rows], Int64
+]  # the accumulators of some rows: (rows, width, depth), or what broadcasts to it
 
 
 class Executor:

@@ -70,7 +70,7 @@ class Memory:
             raise BusError(f"{channel.name} access to {length} bytes of {_name(region)}", region, channel)
 
     def whole(self, region: int | None, span: tuple[int, int], moved: int, channel: Channel) -> Bytes:
-        """A region (None: the NPU's own memory) all of whose bytes in `span` exist, of which `moved` bytes are read or
+        """A region (None: the NPU's own memory) all of whose bytes in `span` exist, of which `moved` are read or
         written."""
         store = self._checked(region, *span, channel)
         self._note(region, channel in _WRITING, moved)

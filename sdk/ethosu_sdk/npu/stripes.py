@@ -40,7 +40,9 @@ def stripes(op: BlockOp) -> Iterator[Rows]:
     """The rows of `op`'s OFM in parts. UnsupportedCommand when a single row is more than a host should hold."""
     height, width, depth = op.shape
     _, columns, channels = op.ifm_shape
-    under_kernel = columns * channels * (1 if _by_rows(op) else min(op.kernel.dilated_height, op.ifm_shape[0]))
+    under_kernel = (
+        columns * channels * (1 if _by_rows(op) else min(op.kernel.dilated_height, op.ifm_shape[0]))
+    )
     largest = max(width * depth, under_kernel)
     if largest > _MOST_ROW_ELEMENTS:
         raise UnsupportedCommand(

@@ -174,7 +174,8 @@ def open_pte(
 
     `runner` comes from :func:`ethosu_sdk.simulators.host.build_runner`. `delegate` executes Ethos-U delegates
     in this process; without it a program that calls one fails. The runner may be silent for `timeout_s`
-    between two messages, and until the deadline of :mod:`ethosu_sdk.npu.deadline`, if there is one. InputError when the file is missing; SimulationError when the runtime refuses it.
+    between two messages, and until the deadline of :mod:`ethosu_sdk.npu.deadline`, if there is one.
+    InputError when the file is missing; SimulationError when the runtime refuses it.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}")
