@@ -6,7 +6,6 @@ import os
 import struct
 import subprocess
 import tempfile
-import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,13 +32,13 @@ MOST_BYTES = 2 << 30
 
 @dataclass(frozen=True)
 class Watched:
-    """How a command ended, what it said, its largest resident memory with that of its children, and its time."""
+    """How a command ended, what it said, its largest resident memory and its time, both with its children."""
 
     code: int
     out: str
     err: str
     peak_bytes: int
-    wall_s: float
+    cpu_s: float
 
 
 def watched(
@@ -51,7 +50,6 @@ def watched(
         tempfile.TemporaryFile() as err,
         open(stdin or os.devnull, "rb") as given,
     ):
-        begun = time.monotonic()
         command = subprocess.Popen(
             [COMMAND, *map(str, arguments)],
             cwd=cwd,
@@ -63,11 +61,14 @@ def watched(
         # wait4 and not RUSAGE_CHILDREN, which remembers the largest child that this process ever had.
         _, status, usage = os.wait4(command.pid, 0)
         command.returncode = os.waitstatus_to_exitcode(status)
-        wall_s = time.monotonic() - begun
         for file in (out, err):
             file.seek(0)
         return Watched(
-            command.returncode, out.read().decode(), err.read().decode(), usage.ru_maxrss << 10, wall_s
+            command.returncode,
+            out.read().decode(),
+            err.read().decode(),
+            usage.ru_maxrss << 10,
+            usage.ru_utime + usage.ru_stime,
         )
 
 

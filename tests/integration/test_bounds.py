@@ -11,7 +11,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.integration.cli import COMMAND
@@ -105,7 +104,9 @@ def test_the_host_simulator_keeps_the_time(commands: bytes, tmp_path: Path) -> N
     program = delegating(tmp_path / "net.pte", commands, 16 * MIB)
     outcome = watched("run", program, *HOST, "--timeout", "1", cwd=tmp_path)
     assert_refused(outcome, 6, "the time is over", "hint: --timeout gives it more time")
-    assert outcome.wall_s < 60  # of which all but a second or two is the start, on a busy machine
+    assert (
+        outcome.cpu_s < 60
+    )  # most of it for the host runner, the first time; the work itself would take an hour
 
 
 @pytest.mark.qemu
@@ -122,14 +123,14 @@ def test_qemu_keeps_the_time_within_a_job(tmp_path: Path) -> None:
 def test_a_row_of_64_mebibytes(tmp_path: Path) -> None:
     program = delegating(tmp_path / "net.pte", stream(added((1, 1 << 13, 1 << 13))), 64 * MIB)
     outcome = watched("run", program, *HOST, cwd=tmp_path)
-    assert_refused(outcome, 3, "a row that takes 67,108,864 elements at once")
+    assert_refused(outcome, 6, "a row that takes 67,108,864 elements at once")
 
 
 @pytest.mark.torch
 def test_more_operations_than_any_model_has(tmp_path: Path) -> None:
     commands = stream(rows(1, 1, 0), stop=False) + one(DMA_START) * (1 << 17) + STOP
     outcome = watched("run", delegating(tmp_path / "net.pte", commands, 64), *HOST, cwd=tmp_path)
-    assert_refused(outcome, 3, "more than 65,536 operations")
+    assert_refused(outcome, 6, "more than 65,536 operations")
 
 
 @pytest.mark.torch
@@ -190,9 +191,8 @@ def test_a_record_of_a_million_mistakes(tmp_path: Path) -> None:
 
 def test_a_machine_without_memory(tmp_path: Path) -> None:
     """NumPy's own error, of an allocation within the limits that this machine refuses."""
-    np.savez(tmp_path / "in.npz", input0=np.zeros((60_000, 5), np.int32))
     program = delegating(tmp_path / "net.pte", struct.pack("<I", 0xFFFF_0000), 512 * MIB)
-    script = 'ulimit -v 700000; exec "$0" "$@"'
+    script = 'export OPENBLAS_NUM_THREADS=1; ulimit -v 620000; exec "$0" "$@"'
     argv = ["bash", "-c", script, COMMAND, "run", program, *HOST]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 5, done.stderr

@@ -107,7 +107,9 @@ def _known(error: Exception) -> SdkError | None:
     if isinstance(error, SdkError):
         return error
     if isinstance(error, MemoryError):
-        return errors.out_of_memory(" ".join(sys.argv[1:2]), error)
+        return errors.out_of_memory(
+            f"the command {sys.argv[1] if sys.argv[1:] else completion.PROGRAM}", error
+        )
     if isinstance(error, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
         return InputError(
             f"the name {error.object!r} cannot be written in this locale's encoding, {error.encoding}",
