@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+_TORCH_HAS_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
+
 
 class SdkError(Exception):
     """What failed (`message`) and what the user can do about it (`hint`).
@@ -66,3 +68,26 @@ class VerdictError(SdkError):
     """Everything ran, but the result is not what was demanded."""
 
     exit_code = 7
+
+
+def out_of_memory(step: str, error: BaseException) -> BuildError:
+    """What is said when the system gives no memory for `step`, as NumPy, torch or Python report it."""
+    reason = str(error).strip().splitlines()
+    return BuildError(
+        f"there is not enough memory for this step: {step}" + (f" ({reason[0]})" if reason else ""),
+        "free some memory, raise the limit (`ulimit -v`, a container's --memory), or use a smaller model or fewer "
+        "inputs at once",
+    )
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether `error`, or what it came from, is a lack of memory; torch reports one as RuntimeError."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, MemoryError) or (
+            isinstance(error, RuntimeError) and _TORCH_HAS_NO_MEMORY in str(error)
+        ):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False

@@ -28,7 +28,9 @@ from ethosu_sdk.errors import InputError
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 
-_MAX_TOTAL_BYTES = 1 << 30
+_MAX_TOTAL_BYTES = 1 << 29
+MOST_SAMPLES = 1 << 16  # an array in memory is an object for each of them
+_CHUNK_BYTES = 1 << 20
 _MAX_ENTRIES = 4096
 _MAX_HEADER_BYTES = 4096
 _MAX_DIMENSIONS = 32
@@ -234,12 +236,18 @@ def _count(path: Path, name: str, entry: _Entry, tensor: TensorType) -> int | No
         )
     if entry.shape[0] == 0:
         raise InputError(f"{path}: '{name}' holds no inference: {expected}")
+    if entry.shape[0] > MOST_SAMPLES:
+        raise InputError(
+            f"{path}: '{name}' holds {entry.shape[0]:,} inferences, at most {MOST_SAMPLES:,} are taken at once",
+            "run the inferences in several parts",
+        )
     return entry.shape[0]
 
 
-def _shaped(data: bytes, entry: _Entry) -> Array:
-    array = np.frombuffer(data, entry.dtype).reshape(entry.shape, order="F" if entry.fortran else "C")
-    return array.astype(entry.dtype.newbyteorder("="), order="C")
+def _shaped(data: npt.NDArray[np.uint8], entry: _Entry) -> Array:
+    """The array in `data`, which it may share."""
+    array = data.view(entry.dtype).reshape(entry.shape, order="F" if entry.fortran else "C")
+    return array.astype(entry.dtype.newbyteorder("="), order="C", copy=False)
 
 
 class _Archive:
@@ -279,6 +287,8 @@ class _Archive:
         infos = self._zip.infolist()
         if len(infos) > _MAX_ENTRIES:
             raise InputError(f"{self.path} has {len(infos)} arrays, at most {_MAX_ENTRIES} are read")
+        if sum(info.compress_size for info in infos) > self._guard(lambda: self.path.stat().st_size):
+            raise InputError(f"{self.path} holds arrays that share their bytes", "write it with numpy.savez")
         total = 0
         for info in infos:
             name = info.filename.removesuffix(".npy")
@@ -336,12 +346,13 @@ class _Archive:
 
     def load(self, entry: _Entry) -> Array:
         """The values of `entry`, in the machine's byte order and C order."""
+        self._check_size(entry)
         return self._checked(self._guard(lambda: self._read_data(entry)), entry)
 
-    def _checked(self, data: bytes, entry: _Entry) -> Array:
-        if len(data) != entry.nbytes:
-            raise self._bad(entry.info.filename, f"ends after {len(data)} of {entry.nbytes} bytes")
-        if entry.dtype.kind == "b" and data and max(data) > 1:
+    def _checked(self, data: npt.NDArray[np.uint8], entry: _Entry) -> Array:
+        if data.size != entry.nbytes:
+            raise self._bad(entry.info.filename, f"ends after {data.size} of {entry.nbytes} bytes")
+        if entry.dtype.kind == "b" and data.max(initial=0) > 1:
             raise self._bad(entry.info.filename, "holds bytes other than 0 and 1 as bool")
         return self._guard(lambda: _shaped(data, entry))
 
@@ -353,16 +364,34 @@ class _Archive:
             yield from self.load(entry)
             return
         row = replace(entry, shape=entry.shape[1:])
+        self._check_size(row)
         with self._guard(lambda: self._zip.open(entry.info)) as stream:
             self._guard(lambda: stream.read(entry.offset))
             for _ in range(entry.shape[0]):
-                yield self._checked(self._guard(lambda: stream.read(row.nbytes)), row)
+                yield self._checked(self._guard(lambda: _filled(stream, row.nbytes)), row)
             self._guard(lambda: stream.read(1))  # reading to the end also compares the checksum
 
-    def _read_data(self, entry: _Entry) -> bytes:
+    def _check_size(self, entry: _Entry) -> None:
+        """Refuse what does not belong into memory at once."""
+        if entry.nbytes > _MAX_TOTAL_BYTES:
+            raise self._bad(
+                entry.info.filename,
+                f"needs {entry.nbytes:,} bytes of memory at once, at most {_MAX_TOTAL_BYTES:,} are taken",
+            )
+
+    def _read_data(self, entry: _Entry) -> npt.NDArray[np.uint8]:
         with self._zip.open(entry.info) as stream:
             stream.read(entry.offset)
-            data = stream.read(entry.nbytes)
+            data = _filled(stream, entry.nbytes)
             if stream.read(1):  # reading to the end also compares the checksum
                 raise zipfile.BadZipFile(f"{entry.info.filename} is longer than its entry says")
             return data
+
+
+def _filled(stream: IO[bytes], count: int) -> npt.NDArray[np.uint8]:
+    """The next `count` bytes, fewer where the stream ends. Only what is there takes memory, not what is claimed."""
+    data, filled = np.empty(count, np.uint8), 0
+    while filled < count and (chunk := stream.read(min(_CHUNK_BYTES, count - filled))):
+        data[filled : filled + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        filled += len(chunk)
+    return data[:filled]

@@ -24,7 +24,7 @@ Record = dict[str, Any]
 
 # What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
 VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host")
-_MAX_RECORD_BYTES = 64 << 20
+_MAX_RECORD_BYTES = 16 << 20  # in memory, JSON takes up to thirty times that
 _MAX_DIGITS = 400  # of a number; Python itself stops at 4300, with a message of its own
 _MAX_DEPTH = 64
 _SHOWN_NAME = 40  # characters of a file name in that of its temporary file
@@ -151,9 +151,11 @@ def dumps(record: Mapping[str, Any]) -> str:
 def read_json(path: Path) -> Record:
     """The JSON object in `path`. InputError when it is missing, too large, or not an object."""
     try:
-        if path.stat().st_size > _MAX_RECORD_BYTES:
-            raise InputError(f"{path} is too large for a record ({path.stat().st_size} bytes)")
-        value = parse_json(path.read_text(encoding="utf-8"))
+        with path.open("rb") as stream:  # whose size a pipe or device does not tell
+            content = stream.read(_MAX_RECORD_BYTES + 1)
+        if len(content) > _MAX_RECORD_BYTES:
+            raise InputError(f"{path} is too large for a record (more than {_MAX_RECORD_BYTES:,} bytes)")
+        value = parse_json(content.decode("utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:

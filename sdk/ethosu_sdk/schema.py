@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath, PureWindowsPath
@@ -13,6 +14,7 @@ from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
 
 Rule = Callable[[Record], list[str]]
+_MOST_PROBLEMS = 1000  # a list of a million wrong items is one mistake
 _PROBLEMS_SHOWN = 8
 
 
@@ -44,14 +46,13 @@ def _validator(name: str) -> Any:
 
 
 def problems(record: Record) -> list[str]:
-    """Everything that is wrong with `record`, one sentence each; empty when it is valid."""
+    """What is wrong with `record`, one sentence each, the first thousand; empty when it is valid."""
     name = record.get("schema")
     if not isinstance(name, str) or name not in _documents() or name.startswith("common/"):
         known = ", ".join(key for key in schema_names() if not key.startswith("common/"))
         return [f"/schema: {name!r} is not a known record type (known: {known})"]
-    errors = sorted(
-        _validator(name).iter_errors(record), key=lambda error: list(map(str, error.absolute_path))
-    )
+    found = itertools.islice(_validator(name).iter_errors(record), _MOST_PROBLEMS)
+    errors = sorted(found, key=lambda error: list(map(str, error.absolute_path)))
     if errors:
         return [f"/{'/'.join(map(str, error.absolute_path))}: {error.message}"[:400] for error in errors]
     return [f"{rule.__name__}: {text}" for rule in RULES.get(name, ()) for text in rule(record)]

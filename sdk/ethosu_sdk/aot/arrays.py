@@ -64,6 +64,11 @@ def samples(arrays: Sequence[Array], examples: Sequence[Array], where: Path) -> 
 def _unstack(array: Array, example: Array, index: int, where: Path) -> list[Array]:
     if array.shape == example.shape:
         return [array]
+    if array.ndim and len(array) > npz.MOST_SAMPLES:
+        raise InputError(
+            f"input{index} in {where} has shape {array.shape}: at most {npz.MOST_SAMPLES:,} samples are taken",
+            "give fewer: some hundreds are enough to calibrate with",
+        )
     if array.shape[1:] == example.shape:
         return list(array)
     if example.shape[:1] == (1,) and array.ndim == example.ndim and array.shape[1:] == example.shape[1:]:

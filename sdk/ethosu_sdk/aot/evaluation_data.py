@@ -24,6 +24,7 @@ Shape = tuple[int, ...]
 
 _NAME = re.compile(r"(input|output|label)(0|[1-9][0-9]{0,5})")
 _LABELS = "labels"
+_MOST_SAMPLES = 1 << 20  # read one at a time: it is their outputs that are kept, on disk
 _FORMAT = "it must hold input0, input1, … and may hold label0 (or labels) …, output0 …"
 
 
@@ -137,8 +138,9 @@ class EvaluationData:
             listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
             raise InputError(f"{self._path} holds different numbers of samples ({listed})")
         count = next(iter(counts.values()))
-        if count == 0:
-            raise InputError(f"{self._path} holds no samples")
+        if not 0 < count <= _MOST_SAMPLES:
+            held = f"{count:,} samples, at most {_MOST_SAMPLES:,} are evaluated" if count else "no samples"
+            raise InputError(f"{self._path} holds {held}")
         return count
 
     def _count(self, name: str, example: Array) -> int:

@@ -33,6 +33,7 @@ _CALIBRATION_HINT = (
 )
 _MODULE_NAME = "ethosu_sdk_user_model"
 # What holds the program in a .pt2: of torch 2.8 and later, and of earlier ones.
+_MOST_PROGRAM_BYTES = 1 << 26  # of an archive's description of a graph
 _PROGRAM_MEMBERS = ("models/model.json", "serialized_exported_program.json")
 
 
@@ -130,7 +131,8 @@ def _saved_by(path: Path) -> str | None:
     try:
         with zipfile.ZipFile(path) as archive:
             name = next(name for name in archive.namelist() if name.endswith(_PROGRAM_MEMBERS))
-            version = json.loads(archive.read(name)).get("torch_version")
+            with archive.open(name) as member:
+                version = json.loads(member.read(_MOST_PROGRAM_BYTES)).get("torch_version")
     except (OSError, ValueError, zipfile.BadZipFile, StopIteration, AttributeError, NotImplementedError):
         return None
     return version.partition("+")[0] if isinstance(version, str) else None

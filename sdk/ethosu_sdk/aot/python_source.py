@@ -30,11 +30,12 @@ def check(path: Path) -> None:
     """InputError when `path` is no Python file, has an error of syntax, or begins with an import of something that is
     not installed."""
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise file_kinds.not_a(path, "a Python file", "give a FILE.py that defines the model")
-        source = path.read_bytes()
+        with path.open("rb") as stream:
+            source = stream.read(_MAX_BYTES + 1)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
+    if len(source) > _MAX_BYTES:
+        raise file_kinds.not_a(path, "a Python file", "give a FILE.py that defines the model")
     tree = _parse(path, source)
     _check_imports(path, tree)
 

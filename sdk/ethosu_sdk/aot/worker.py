@@ -14,6 +14,7 @@ import sys
 import traceback
 from typing import Any
 
+from ethosu_sdk import errors
 from ethosu_sdk.aot import lowering, pipeline
 from ethosu_sdk.aot.api import CompileRequest
 from ethosu_sdk.aot.model_loading import first_line
@@ -41,14 +42,14 @@ def main() -> None:
 
 def _as_sdk_error(error: Exception) -> SdkError:
     """What the user is told of `error`."""
+    if errors.is_out_of_memory(error):
+        return errors.out_of_memory(f"compiling the model: {getattr(error, 'message', error)}", MemoryError())
     if isinstance(error, SdkError):
         return error
     if isinstance(error, ImportError):
         return ToolError(
             f"the compiler's packages do not import: {error}", "pip install 'ethosu-sdk[compile]'"
         )
-    if isinstance(error, MemoryError):
-        return BuildError("the machine's memory does not suffice to compile this model")
     if isinstance(error, OSError) and error.errno in lowering.DISK_FULL:
         where = error.filename or "the compiler's output"
         return BuildError(

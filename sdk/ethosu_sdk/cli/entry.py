@@ -11,7 +11,7 @@ import traceback
 import typer
 from typer.core import TyperGroup
 
-from ethosu_sdk import interrupts, plain_text, streams
+from ethosu_sdk import errors, interrupts, plain_text, streams
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
@@ -106,6 +106,10 @@ def _known(error: Exception) -> SdkError | None:
     """`error` as one of the SDK's own, when it is the system that refused."""
     if isinstance(error, SdkError):
         return error
+    if isinstance(error, MemoryError):
+        return errors.out_of_memory(
+            f"the command {sys.argv[1] if sys.argv[1:] else completion.PROGRAM}", error
+        )
     if isinstance(error, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
         return InputError(
             f"the name {error.object!r} cannot be written in this locale's encoding, {error.encoding}",

@@ -22,6 +22,8 @@ from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP
 
 _SCHEMA = "log-result/1"
 _MAX_BYTES = 64 << 20
+_MAX_LINES = 1 << 20
+_LINE_ENDS = (b"\n", b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e")  # what str.splitlines() parts ASCII at
 _STDIN = "-"
 
 
@@ -58,6 +60,8 @@ def _read(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     if len(content) > _MAX_BYTES:
         raise InputError(f"{path} is too large for a log (more than {_MAX_BYTES:,} bytes)")
+    if sum(content.count(end) for end in _LINE_ENDS) > _MAX_LINES:
+        raise InputError(f"{path} is too large for a log (more than {_MAX_LINES:,} lines)")
     return content
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from rich.console import RenderableType
 
-from ethosu_sdk import cache, records
+from ethosu_sdk import cache, errors, records
 from ethosu_sdk.commands import terminal
 from ethosu_sdk.commands.terminal import escape
 from ethosu_sdk.records import Record
@@ -75,13 +75,13 @@ class Reporter:
         """
         start = time.monotonic()
         steps = _Steps(text, self.note)
-        if self._err.is_terminal and not self.quiet:
-            with self._err.status(steps):
+        shown = self._err.is_terminal and not self.quiet
+        try:
+            with self._err.status(steps) if shown else contextlib.nullcontext():
                 yield steps.at
                 steps.end()
-        else:
-            yield steps.at
-            steps.end()
+        except MemoryError as error:
+            raise errors.out_of_memory(text, error) from error
         self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
         for sentence in cache.take_notes():
             self.warn(escape(sentence))

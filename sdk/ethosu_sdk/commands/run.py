@@ -17,6 +17,7 @@ from ethosu_sdk.commands import (
     run_firmware,
     run_host,
     run_inputs,
+    run_memory,
     run_record,
     run_reference,
     run_repeats,
@@ -78,7 +79,9 @@ def _ready_pte(model: str, options: CompileOptions, out_dir: Path | None, report
 def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, reporter: Reporter) -> Record:
     start = time.monotonic()
     plan = program.plan(build.ENTRY)
+    run_memory.check_program(plan)
     samples = run_inputs.load(options.inputs, path, plan)
+    run_memory.check_outputs(plan, samples)
     if samples.source.startswith("random"):
         reporter.warn(f"no inputs were given: {escape(samples.source)} are used")
     expected = None if options.expect is None else run_inputs.load_expected(options.expect, plan, samples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def execute(
 ) -> Execution:
     """Run `samples` on the host runtime. Raises ToolError without a compiler or the executorch package."""
     # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
+    from ethosu_sdk.npu import deadline
     from ethosu_sdk.simulators import host
     from ethosu_sdk.simulators.host.npu_model import NpuModel
 
@@ -52,6 +54,7 @@ def execute(
     plan = Plan(samples.count, options.repeat)
     with (
         reporter.stage(f"running {plan.inferences} inference(s) on the host"),
+        deadline.until(time.monotonic() + options.timeout_s),
         host.open_pte(runner, path, model, method=build.ENTRY, timeout_s=options.timeout_s) as runtime,
     ):
         ran = _run_all(runtime, model, samples, plan)

@@ -38,7 +38,7 @@ class Samples:
 def load(path: Path | None, model: Path, plan: pte.ExecutionPlan) -> Samples:
     """The samples in `path`; else the example inputs beside `model`; else random values with a fixed seed.
 
-    Raises InputError when a file does not fit the model's inputs.
+    Raises InputError when a file does not fit the model's inputs, or inputs and outputs have a type that NumPy lacks.
     """
     tensors = plan.input_tensors()
     _check_types(tensors, "input")

@@ -21,6 +21,7 @@ from ethosu_sdk.npu.system_config import SystemConfig
 from ethosu_sdk.npu.weight_cache import WeightCache
 
 Array = npt.NDArray[Any]
+MOST_SCRATCH_BYTES = 1 << 29  # twice the DDR of the boards
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
 # The size of region 2 is not in the payload. Vela's memory modes with a number in their name give it at most 512 KiB;
 # Dedicated_Sram gives it what the model needs: as far as the commands write, up to more than any SRAM has.
@@ -69,6 +70,12 @@ def load(blob: bytes | memoryview, system: SystemConfig | None = None) -> Progra
     Raises InputError for a damaged payload, UsageError for an NPU that the model does not cover.
     """
     blocks = vela_blocks.parse(blob)
+    if blocks.scratch_bytes > MOST_SCRATCH_BYTES:
+        raise InputError(
+            f"the delegate asks for {blocks.scratch_bytes:,} bytes of scratch memory, at most "
+            f"{MOST_SCRATCH_BYTES:,} are simulated",
+            "the boards have 268,435,456 bytes of DDR: use a smaller model or input",
+        )
     for slot in (*blocks.inputs, *blocks.outputs):
         if slot.region != vela_blocks.REGION_SCRATCH or slot.element_bytes not in _DTYPES:
             raise InputError(

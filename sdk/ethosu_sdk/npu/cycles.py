@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ethosu_sdk.npu import cycles_compute as compute
 from ethosu_sdk.npu import cycles_geometry as geometry
 from ethosu_sdk.npu import cycles_transfer as transfer
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.cycles_geometry import Geometry
 from ethosu_sdk.npu.cycles_weights import decode_cycles
@@ -66,6 +67,7 @@ def estimate(
 ) -> Estimate:
     """The estimate for `op` on `config`; `system` None stands for the family's default."""
     system, place = system or default_for(config.npu), place or Place()
+    deadline.check()
     if isinstance(op, DmaOp):
         moved = transfer.dma_cycles(op, system, config)
         return Estimate(moved, 0, 0, transfer_cycles=moved)
@@ -105,6 +107,7 @@ def places(operations: Sequence[Operation]) -> list[Place | None]:
     before: BlockOp | None = None
     head, made = 0, 0
     for index, op in enumerate(operations):
+        deadline.check()
         if isinstance(op, DmaOp):
             continue
         begun = found[head]

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.errors import CommandError
 from ethosu_sdk.npu.tables import CommandType, Generation, command_types
 
@@ -13,6 +14,7 @@ __all__ = ["Command", "CommandType", "Generation", "command_types", "commands"]
 
 _OPCODE_BITS = 0x3FF
 _TWO_WORDS = 1
+_MOST_BYTES = 1 << 24  # a hundred times what large models have
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,15 @@ def commands(stream: bytes | memoryview, generation: Generation, start: int = 0)
 
     Raises CommandError for an opcode that does not exist and for a stream that ends inside a command.
     """
+    if len(stream) > _MOST_BYTES:
+        raise CommandError(f"the stream has {len(stream):,} bytes, more than {_MOST_BYTES:,},", _MOST_BYTES)
     if len(stream) % 4:
         raise CommandError(f"the stream has {len(stream)} bytes, not whole words", len(stream))
     words = struct.unpack(f"<{len(stream) // 4}I", stream)
     types = command_types(generation)
     position = start // 4
     while position < len(words):
+        deadline.check()
         word = words[position]
         count = 2 if word >> 14 & 3 == _TWO_WORDS else 1
         row = types.get((count, word & _OPCODE_BITS)) if word >> 14 & 3 <= _TWO_WORDS else None

@@ -2,54 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.errors import BusError, Channel
 from ethosu_sdk.npu.memory import Memory
 from ethosu_sdk.npu.operation import DmaIndex, DmaOp
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
+
+_PART_BYTES = 1 << 20  # that are moved at a time: each takes the eight bytes of an address
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The rows that a transfer reads or writes. `numbers` (planes, rows) are those of an index; None counts them."""
+
+    region: int | None
+    address: int
+    strides: tuple[int, int]
+    numbers: Numbers | None
+
+    def starts(self, plane: int, rows: slice) -> Offsets:
+        """The addresses of some rows of a plane."""
+        if self.numbers is None:
+            chosen = np.arange(rows.start, rows.stop, dtype=np.int64)
+        else:
+            chosen = self.numbers[plane, rows].astype(np.int64)
+        return np.asarray(self.address + plane * self.strides[0] + chosen * self.strides[1])
+
+    def span(self, counts: tuple[int, int], length: int) -> tuple[int, int]:
+        """The address of the first byte of all rows, of `length` bytes each, and the one behind the last byte."""
+        planes, rows = counts
+        base = self.address + np.arange(planes, dtype=np.int64) * self.strides[0]
+        if self.numbers is None:
+            ends = [base, base + (rows - 1) * self.strides[1]]
+        else:
+            limits = self.numbers.min(axis=1), self.numbers.max(axis=1)
+            ends = [base + row.astype(np.int64) * self.strides[1] for row in limits]
+        return int(np.min(ends)), int(np.max(ends)) + length
 
 
 def copy(op: DmaOp, memory: Memory) -> None:
-    """Carry out `op`: everything is read before anything is written. Raises BusError."""
+    """Carry out `op`: everything is checked and read before anything is written. Raises BusError."""
     planes, rows = op.counts
-    if not planes * rows * op.length:
+    total = planes * rows * op.length
+    if not total:
         return
-    memory.check_size(op.target_region, planes * rows * op.length, Channel.COPY_WRITE)
-    starts = _starts(op.source, op.counts, op.source_strides)
-    targets = _starts(op.target, op.counts, op.target_strides)
-    if op.index is not None:
-        numbers = _indices(op.index, op.counts, memory)
-        if op.index.scatters:
-            targets = _starts(op.target, (planes, 1), op.target_strides) + numbers * op.target_strides[1]
-        else:
-            starts = _starts(op.source, (planes, 1), op.source_strides) + numbers * op.source_strides[1]
-    data = _rows(op.source_region, starts, op.length, memory, Channel.COPY_READ).copy()
-    _write_rows(op.target_region, targets, data, memory)
+    memory.check_size(op.target_region, total, Channel.COPY_WRITE)
+    numbers = None if op.index is None else _indices(op.index, op.counts, memory)
+    scatters = op.index is not None and op.index.scatters
+    source = _Side(op.source_region, op.source, op.source_strides, None if scatters else numbers)
+    target = _Side(op.target_region, op.target, op.target_strides, numbers if scatters else None)
+    data = np.empty((planes * rows, op.length), np.uint8)
+    store = memory.whole(source.region, source.span(op.counts, op.length), total, Channel.COPY_READ)
+    for place, starts, part in _parts(op, source):
+        data[place, part] = store[_places(starts, part)]
+    store = memory.whole(target.region, target.span(op.counts, op.length), total, Channel.COPY_WRITE)
+    for place, starts, part in _parts(op, target):
+        store[_places(starts, part)] = data[place, part]
 
 
-def _starts(address: int, counts: tuple[int, int], strides: tuple[int, int]) -> Offsets:
-    """The address of every row: (planes, rows)."""
-    planes, rows = (np.arange(count, dtype=np.int64) for count in counts)
-    return np.asarray(address + planes[:, None] * strides[0] + rows * strides[1])
+def _parts(op: DmaOp, side: _Side) -> Iterator[tuple[slice, Offsets, slice]]:
+    """What is moved at a time: which of all rows, their addresses, and which bytes of each."""
+    planes, rows = op.counts
+    high = max(1, _PART_BYTES // op.length)
+    for plane in range(planes):
+        for start in range(0, rows, high):
+            stop = min(start + high, rows)
+            starts = side.starts(plane, slice(start, stop))
+            for first in range(0, op.length, _PART_BYTES):
+                deadline.check()
+                last = min(first + _PART_BYTES, op.length)
+                yield slice(plane * rows + start, plane * rows + stop), starts, slice(first, last)
 
 
-def _indices(index: DmaIndex, counts: tuple[int, int], memory: Memory) -> Offsets:
+def _places(starts: Offsets, part: slice) -> slice | Offsets:
+    """Bytes `part` of the rows at `starts`, to index memory with."""
+    if len(starts) == 1:
+        start = int(starts[0])
+        return slice(start + part.start, start + part.stop)
+    return np.asarray(starts[:, None] + np.arange(part.start, part.stop))
+
+
+def _indices(index: DmaIndex, counts: tuple[int, int], memory: Memory) -> Numbers:
     planes, rows = counts
     memory.check_size(index.region, 4 * planes * rows, Channel.COPY_READ)
-    numbers: Offsets = np.stack(
-        [
-            memory.span(
-                index.region, index.address + plane * index.plane_stride, 4 * rows, Channel.COPY_READ
-            ).view("<i4")
-            for plane in range(planes)
-        ]
-    ).astype(np.int64)
+    numbers = np.empty((planes, rows), np.int32)
+    for plane in range(planes):
+        deadline.check()
+        address = index.address + plane * index.plane_stride
+        numbers[plane] = memory.span(index.region, address, 4 * rows, Channel.COPY_READ).view("<i4")
     if numbers.min() < 0 or numbers.max() > index.maximum:
         raise BusError(
             f"a DMA index is outside of 0 to {index.maximum}: {numbers.min()} to {numbers.max()}",
@@ -57,18 +106,3 @@ def _indices(index: DmaIndex, counts: tuple[int, int], memory: Memory) -> Offset
             Channel.COPY_READ,
         )
     return numbers
-
-
-def _rows(region: int | None, starts: Offsets, length: int, memory: Memory, channel: Channel) -> Any:
-    """A view or copy of (planes, rows, length)."""
-    if starts.size == 1:
-        return memory.span(region, int(starts[0, 0]), length, channel).reshape(1, 1, length)
-    return memory.gather(region, starts, length, channel)
-
-
-def _write_rows(region: int | None, starts: Offsets, data: Bytes, memory: Memory) -> None:
-    length = data.shape[2]
-    if starts.size == 1:
-        memory.span(region, int(starts[0, 0]), length, Channel.COPY_WRITE)[:] = data[0, 0]
-    else:
-        memory.scatter(region, starts, data, Channel.COPY_WRITE)

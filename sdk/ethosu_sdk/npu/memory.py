@@ -14,10 +14,10 @@ from ethosu_sdk.npu.operation import FeatureMap, Shape
 
 Bytes = npt.NDArray[np.uint8]
 Array = npt.NDArray[Any]
-Offsets = npt.NDArray[np.int64]
 BRICK = 16  # channels of one NHCWB16 brick
 _WRITING = frozenset({Channel.OFM, Channel.COPY_WRITE})
 _POISON = 0xA5  # what was never written shows
+_MOST_MOVED_BYTES = 1 << 28  # in one transfer: all the memory of a board
 _MAX_ELEMENTS = 1 << 26  # far beyond any model: a stride of zero must not exhaust the host
 
 
@@ -66,20 +66,15 @@ class Memory:
     def check_size(self, region: int | None, length: int, channel: Channel) -> None:
         """Refuse a transfer of more bytes than the region has: strides of zero must not exhaust the host."""
         store = self._checked(region, 0, 0, channel)
-        if length > store.size:
+        if length > min(store.size, _MOST_MOVED_BYTES):
             raise BusError(f"{channel.name} access to {length} bytes of {_name(region)}", region, channel)
 
-    def gather(self, region: int | None, starts: Offsets, length: int, channel: Channel) -> Bytes:
-        """`length` bytes from each of the addresses `starts`: an array of the shape of `starts`, and `length`."""
-        store = self._checked(region, int(starts.min()), int(starts.max()) + length, channel)
-        self._note(region, False, starts.size * length)
-        return store[starts[..., None] + np.arange(length)]
-
-    def scatter(self, region: int | None, starts: Offsets, data: Bytes, channel: Channel) -> None:
-        """The reverse of :meth:`gather`, row after row."""
-        store = self._checked(region, int(starts.min()), int(starts.max()) + data.shape[-1], channel)
-        self._note(region, True, data.size)
-        store[starts[..., None] + np.arange(data.shape[-1])] = data
+    def whole(self, region: int | None, span: tuple[int, int], moved: int, channel: Channel) -> Bytes:
+        """A region (None: the NPU's own memory) all of whose bytes in `span` exist, of which `moved` are read or
+        written."""
+        store = self._checked(region, *span, channel)
+        self._note(region, channel in _WRITING, moved)
+        return store
 
     def _checked(self, region: int | None, first: int, last: int, channel: Channel) -> Bytes:
         """The region's store, once bytes `first` to `last` of it are known to exist."""
@@ -101,7 +96,7 @@ class Memory:
 
     def read(self, feature_map: FeatureMap, shape: Shape) -> Array:
         """The feature map's elements as a new array of `shape`, in its own dtype."""
-        self._check_size(feature_map, shape, Channel.IFM)
+        self.check_map(feature_map, shape, Channel.IFM)
         result = np.empty(shape, feature_map.dtype)
         for part, view in self._parts(feature_map, shape, Channel.IFM):
             result[part] = view.reshape(result[part].shape)
@@ -111,12 +106,12 @@ class Memory:
     def write(self, feature_map: FeatureMap, values: Array) -> None:
         """Store `values` of shape (height, width, depth), which are already in the feature map's dtype."""
         height, width, depth = values.shape
-        self._check_size(feature_map, (height, width, depth), Channel.OFM)
+        self.check_map(feature_map, (height, width, depth), Channel.OFM)
         for part, view in self._parts(feature_map, (height, width, depth), Channel.OFM):
             view[...] = values[part].reshape(view.shape)
         self._note(feature_map.region, True, values.nbytes)
 
-    def _check_size(self, feature_map: FeatureMap, shape: Shape, channel: Channel) -> None:
+    def check_map(self, feature_map: FeatureMap, shape: Shape, channel: Channel) -> None:
         """Refuse a feature map larger than its region: with strides of zero, it could exhaust the host."""
         store = self._checked(feature_map.region, 0, 0, channel)
         height, width, depth = shape

@@ -55,7 +55,7 @@ def finish(
     dtype: np.dtype[Any],
     own_memory: npt.NDArray[np.uint8],
 ) -> npt.NDArray[Any]:
-    """Accumulators of shape (height, width, depth) → the OFM's elements, in `dtype`, as they are stored.
+    """Accumulators of shape (height, width, depth) → the OFM's elements, in `dtype`, neither reversed nor transposed.
 
     `scale` and `shift` are scalars or one value per channel; `own_memory` is the NPU's, with its tables. Values
     that do not fit `dtype` wrap, as a store of the low bits does.
@@ -68,10 +68,14 @@ def finish(
         np.clip(values, *output.clamp, out=values)
     if output.lut is not None:
         values = look_up(values, output.lut, own_memory)
-    result: npt.NDArray[Any] = values.astype(dtype)
+    return values.astype(dtype)
+
+
+def arranged(elements: npt.NDArray[Any], output: Output) -> npt.NDArray[Any]:
+    """All elements of an OFM as they are stored: reversed, transposed."""
     if output.reverse is not None:
-        result = np.flip(result, output.reverse)
-    return result if output.transpose is None else result.transpose(output.transpose)
+        elements = np.flip(elements, output.reverse)
+    return elements if output.transpose is None else elements.transpose(output.transpose)
 
 
 def look_up(values: Int64, lut: Lut, own_memory: npt.NDArray[np.uint8]) -> Int64:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-from collections import deque
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ethosu_sdk.npu import cycles
+from ethosu_sdk.npu import cycles, deadline
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.cycles_overlap import Schedule
 from ethosu_sdk.npu.decode import Command, commands
 from ethosu_sdk.npu.descriptor import describe
-from ethosu_sdk.npu.errors import CommandError
+from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
 from ethosu_sdk.npu.operation import DmaOp, Operation
 from ethosu_sdk.npu.state import Registers, Values
 from ethosu_sdk.npu.system_config import SystemConfig
@@ -20,6 +20,9 @@ from ethosu_sdk.npu.system_config import SystemConfig
 # Operations are carried out one after the other, so waits matter to the estimate of cycles alone. PMU_MASK hides
 # operations from counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.
 _WAITS = {"OP_DMA_WAIT": "k", "OP_KERNEL_WAIT": "n"}  # with the field that says for how many
+_MOST_OPERATIONS = 1 << 16  # of a segment: each takes some kilobytes
+_MOST_KEPT = 1 << 16  # operations of all segments that are kept
+_Key = tuple[bytes, NpuConfig, int, Values, SystemConfig | None]
 _WITHOUT_EFFECT = frozenset({*_WAITS, "OP_PMU_MASK"})
 
 
@@ -76,7 +79,41 @@ class Segment:
     registers: Values
 
 
-@functools.lru_cache(maxsize=32)
+class _Kept:
+    """Segments by what they were made of; the oldest leave first. Shared by all threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._segments: OrderedDict[_Key, Segment] = OrderedDict()
+        self._weight = 0
+
+    def get(self, key: _Key) -> Segment | None:
+        """The segment, if it is kept."""
+        with self._lock:
+            if key in self._segments:
+                self._segments.move_to_end(key)
+            return self._segments.get(key)
+
+    def add(self, key: _Key, made: Segment) -> Segment:
+        """Keep `made`, or give what another thread has kept meanwhile."""
+        with self._lock:
+            if key in self._segments:
+                return self._segments[key]
+            self._segments[key] = made
+            self._weight += _weight(key, made)
+            while self._weight > _MOST_KEPT and len(self._segments) > 1:
+                self._weight -= _weight(*self._segments.popitem(last=False))
+            return made
+
+
+def _weight(key: _Key, made: Segment) -> int:
+    """What a segment counts for, in operations: a word of the stream has a thousandth of an operation's size."""
+    return 1 + len(made.operations) + len(key[0]) // 4096
+
+
+_KEPT = _Kept()
+
+
 def segment(
     stream: bytes,
     config: NpuConfig,
@@ -86,11 +123,19 @@ def segment(
 ) -> Segment:
     """The operations of `stream` from byte `start` on, where the registers hold `values`.
 
-    Cycles are those of `system`, by default the family's default.
+    Cycles are those of `system`, by default the family's default. The same segment is the same object for as long as
+    it is kept.
 
     Raises CommandError for a stream that hardware would refuse, UnsupportedCommand for what this model does
     not execute.
     """
+    key = (stream, config, start, values, system)
+    return _KEPT.get(key) or _KEPT.add(key, _segment(*key))
+
+
+def _segment(
+    stream: bytes, config: NpuConfig, start: int, values: Values, system: SystemConfig | None
+) -> Segment:
     registers = Registers(config, values)
     found: list[Operation] = []
     waits: list[Wait] = []
@@ -104,6 +149,7 @@ def segment(
         elif name in _WAITS:
             waits.append(Wait(len(found), name, command.field(_WAITS[name])))
         elif name not in _WITHOUT_EFFECT and name != "OP_BRANCH":
+            _check_count(len(found), command)
             found.append(describe(registers, command))
         if name in ("OP_STOP", "OP_BRANCH"):
             traces = _traces(found, config, system)
@@ -124,15 +170,26 @@ def steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation
     Branches are not followed. Raises CommandError and UnsupportedCommand as :func:`segment` does.
     """
     registers = Registers(config)
+    count = 0
     for command in commands(stream, config.generation):
         name = command.type.name
         if not command.type.is_operation:
             registers.set(command)
             continue
+        _check_count(count, command)
+        count += 1
         acts = name not in _WITHOUT_EFFECT and name not in ("OP_IRQ", "OP_STOP", "OP_BRANCH")
         yield command, describe(registers, command) if acts else None
         if name == "OP_STOP":
             return
+
+
+def _check_count(count: int, command: Command) -> None:
+    """Refuse `command` behind so many operations that no model needs more."""
+    if count >= _MOST_OPERATIONS:
+        raise UnsupportedCommand(
+            f"NPU_{command.type.name}", command.offset, 0, f"more than {_MOST_OPERATIONS:,} operations"
+        )
 
 
 def _branch(command: Command) -> Branch | None:
@@ -166,6 +223,7 @@ def _elapsed(
     ends: list[int] = []
     upcoming = deque(waits)
     for index, (op, trace) in enumerate(zip(found, traces, strict=True)):
+        deadline.check()
         while upcoming and upcoming[0].before <= index:
             wait = upcoming.popleft()
             holds = schedule.wait_for_transfers if wait.name == "OP_DMA_WAIT" else schedule.wait_for_kernels

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk.npu import weight_stream
+from ethosu_sdk.npu import deadline, weight_stream
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BusError, Channel, WeightOrderError, WeightStreamError
 from ethosu_sdk.npu.memory import Memory
@@ -25,6 +25,8 @@ Key = tuple[bytes, OrderKey]
 
 _KEPT = 1 << 26  # weights; each takes up to four bytes
 _MOST_WEIGHTS = 1 << 25  # of one operation: a 3x3 convolution from 1024 to 3584 channels
+_MOST_STREAM_BYTES = 1 << 26  # coded weights of one stream
+_MOST_PLACES = 1 << 16  # of a kernel with weights
 _AHEAD = 1 << 26  # weights and bytes of streams that are decoded ahead
 _REMEMBERED = 32  # programs that were decoded ahead
 
@@ -104,6 +106,10 @@ class WeightCache:
 
 def _wanted(op: BlockOp, data: Sequence[bytes], config: NpuConfig) -> _Wanted:
     order = order_key(op, config)
+    if order.height * order.width > _MOST_PLACES:
+        raise WeightOrderError(
+            f"the operation at byte {op.offset} has a kernel of {order.height} x {order.width}, too large to hold"
+        )
     sizes = stream_sizes(order, op.offset)
     if len(data) != len(sizes):
         raise WeightOrderError(
@@ -115,7 +121,8 @@ def _wanted(op: BlockOp, data: Sequence[bytes], config: NpuConfig) -> _Wanted:
         )
     digest = hashlib.sha256()
     for part in data:
-        digest.update(len(part).to_bytes(8, "little") + part)
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
     streams = tuple(Coded(part, size, order.fast) for part, size in zip(data, sizes, strict=True))
     return _Wanted((digest.digest(), order), op.offset, streams)
 
@@ -162,7 +169,10 @@ def _kernels(parts: Sequence[Weights], wanted: _Wanted) -> Kernels:
 
 
 def _bytes(stream: Stream, memory: Memory) -> bytes:
-    return memory.span(stream.region, stream.address, stream.length, Channel.WEIGHTS).tobytes()
+    data = memory.span(stream.region, stream.address, stream.length, Channel.WEIGHTS)
+    if data.size > _MOST_STREAM_BYTES:
+        raise WeightOrderError(f"a weight stream of {data.size:,} bytes is too large to hold")
+    return data.tobytes()
 
 
 def _found_ahead(ops: Sequence[Operation], memory: Memory) -> Iterator[tuple[BlockOp, list[bytes]]]:
@@ -187,6 +197,7 @@ def _bytes_before(stream: Stream, copies: Sequence[DmaOp], written: set[int], me
     """
     region, address, end = stream.region, stream.address, stream.address + stream.length
     for copy in reversed(copies):
+        deadline.check()
         if copy.target_region != region:
             continue
         whole = copy.counts == (1, 1) and copy.index is None
@@ -205,5 +216,5 @@ def _bytes_before(stream: Stream, copies: Sequence[DmaOp], written: set[int], me
         return None
     try:
         return _bytes(Stream(region, address, stream.length), memory)
-    except BusError:
+    except (BusError, WeightOrderError):
         return None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.weight_order import Walk
 
 Weights = npt.NDArray[np.int16]
@@ -107,6 +108,7 @@ class Filler:
         )
         count = position = 0
         for places in self.places:
+            deadline.check()
             batches = -(-places.size // walk.batch)
             outer = (walk.ifm_steps(run.depth), walk.ofm_steps(depth), batches, walk.cores // len(data))
             length = math.prod(outer) * math.prod(inner)

@@ -10,9 +10,11 @@ import contextlib
 import ctypes
 import functools
 import gc
+import math
 import mmap
 import os
 import resource
+import select
 import signal
 import struct
 import warnings
@@ -22,6 +24,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+
+from ethosu_sdk.npu import deadline
 
 Weights = npt.NDArray[np.int16]
 
@@ -135,9 +139,16 @@ class _Children:
         """(stream, count of its weights) of each decoded stream, until all children have ended."""
         os.close(self._writer)
         self._writer = -1
-        with os.fdopen(self._reader, "rb", closefd=False) as pipe:
-            while len(report := pipe.read(_REPORT.size)) == _REPORT.size:
-                yield _REPORT.unpack(report)
+        while len(report := self._report()) == _REPORT.size:
+            yield _REPORT.unpack(report)
+
+    def _report(self) -> bytes:
+        """The next report, which a child writes in one piece; nothing when all children have ended."""
+        left_s = deadline.left_s()
+        ready, _, _ = select.select([self._reader], [], [], None if left_s == math.inf else max(0.0, left_s))
+        if not ready:
+            raise deadline.over()
+        return os.read(self._reader, _REPORT.size)
 
     def end(self) -> None:
         """End what is still running and leave nothing behind."""

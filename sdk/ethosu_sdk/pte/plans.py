@@ -24,7 +24,7 @@ from ethosu_sdk.pte.model import (
     Value,
 )
 from ethosu_sdk.pte.storage import Storage
-from ethosu_sdk.pte.values import read_values
+from ethosu_sdk.pte.values import MOST_BYTES, read_values
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 _CPU = schema.ENUMS["DeviceType"]["CPU"]
@@ -69,6 +69,11 @@ def _buffer_sizes(table: Table) -> tuple[int, ...]:
     sizes = table.integers("non_const_buffer_sizes")
     if sizes and min(sizes) < 0:
         raise table.error(f"is {list(sizes)}", field="non_const_buffer_sizes")
+    if sum(sizes) > MOST_BYTES:
+        raise table.error(
+            f"plans {sum(sizes):,} bytes of memory, a 32-bit processor has at most {MOST_BYTES:,}",
+            field="non_const_buffer_sizes",
+        )
     for row in table.tables("non_const_buffer_device"):
         if not 0 <= row.integer("buffer_idx") < len(sizes):
             raise row.error(f"is {row.integer('buffer_idx')}, there are {len(sizes)}", field="buffer_idx")

@@ -89,7 +89,7 @@ def _file_bytes(path: Path) -> bytes:
                 raise InputError(
                     f"{path} is too large for a .pte file ({status.st_size:,} bytes)", _NOT_A_PTE
                 )
-            return stream.read(_MAX_FILE_BYTES)
+            return stream.read(status.st_size)  # for as many bytes Python takes memory at once
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", _NOT_A_PTE) from error
 

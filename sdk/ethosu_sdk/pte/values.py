@@ -11,7 +11,7 @@ from ethosu_sdk.pte.model import Allocation, List, Scalar, Tensor, Value
 from ethosu_sdk.pte.storage import Storage
 
 _MAX_DIMENSIONS = 16  # kTensorDimensionLimit of ExecuTorch's runtime
-_MAX_TENSOR_BYTES = 1 << 32
+MOST_BYTES = 1 << 32  # of a tensor, and of all planned memory: what a 32-bit processor addresses
 _EXTERNAL = schema.ENUMS["TensorDataLocation"]["EXTERNAL"]
 _CPU = schema.ENUMS["DeviceType"]["CPU"]
 _SCALAR_TYPES = {number: schema.SCALAR_TYPES[name] for name, number in schema.ENUMS["ScalarType"].items()}
@@ -124,7 +124,7 @@ def _nbytes(table: Table, sizes: tuple[int, ...], element_bytes: int) -> int:
     nbytes = element_bytes
     for size in sizes:
         nbytes *= size or 1
-    if nbytes > _MAX_TENSOR_BYTES:
+    if nbytes > MOST_BYTES:
         raise table.error(f"is {list(sizes)}, more than 4 GiB", field="sizes")
     return 0 if 0 in sizes else nbytes
 

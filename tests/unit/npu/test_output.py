@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.operation import Lut, Output, Rounding
-from ethosu_sdk.npu.output import finish, look_up
+from ethosu_sdk.npu.output import arranged, finish, look_up
 from tests.unit.npu.machine import U85_256, place, run, taken
 from tests.unit.npu.streams import (
     BRICKS,
@@ -168,7 +168,7 @@ ELEMENTS = np.arange(24).reshape(2, 3, 4)  # 12 y + 4 x + c
 
 def stored(reverse: int | None, transpose: tuple[int, int, int] | None) -> NDArray[np.int8]:
     output = Output(False, None, 0, Rounding.NATURAL, None, None, reverse, transpose)
-    return finish(ELEMENTS.astype(np.int64), output, None, None, 0, np.dtype("<i1"), NO_LUT)
+    return arranged(finish(ELEMENTS.astype(np.int64), output, None, None, 0, np.dtype("<i1"), NO_LUT), output)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ethosu_sdk.errors import InputError, SimulationError
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulators.qemu import failure
 from ethosu_sdk.simulators.qemu.console import Console
@@ -221,8 +222,8 @@ def test_a_file_without_symbols_has_none(tmp_path: Path) -> None:
 def test_after_the_deadline_the_npu_gets_no_memory() -> None:
     memory = NpuMemory(np.zeros(64, np.uint8), BanksDouble())
     assert memory.window(0x6000_0010).size == 48
-    memory.deadline = time.monotonic() - 1
-    with pytest.raises(SimulationError, match="the time is over, in the middle of an NPU job"):
+    over = pytest.raises(SimulationError, match="the time is over, in the middle of an NPU job")
+    with deadline.until(time.monotonic() - 1), over:
         memory.window(0x6000_0010)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.operation import Kernel
 from ethosu_sdk.npu.ops.window import windows
 
@@ -53,11 +56,12 @@ def convolve(values: Array, weights: ConvWeights, kernel: Kernel, largest_input:
     columns = windows(values.astype(kind), kernel).transpose(0, 1, 3, 4, 2)
     height, width = columns.shape[:2]
     result = np.empty((height, width, matrix.shape[1]), np.int64)
-    rows = max(1, _COLUMN_ELEMENTS // (width * matrix.shape[0]))
-    for top in range(0, height, rows):
-        part = columns[top : top + rows]
+    wide = min(width, max(1, _COLUMN_ELEMENTS // matrix.shape[0]))
+    high = max(1, _COLUMN_ELEMENTS // (wide * matrix.shape[0]))
+    for top, left in itertools.product(range(0, height, high), range(0, width, wide)):
+        part = columns[top : top + high, left : left + wide]
         product = multiply(part.reshape(-1, matrix.shape[0]), matrix)
-        result[top : top + rows] = product.reshape(*part.shape[:2], -1)
+        result[top : top + high, left : left + wide] = product.reshape(*part.shape[:2], -1)
     return result
 
 
@@ -74,6 +78,7 @@ def multiply(left: Array, right: Array) -> Array:
     result: Array = np.empty((rows, columns), left.dtype)
     for first in range(0, columns, wide):
         for top in range(0, rows, high):
+            deadline.check()
             piece = result[top : top + high, first : first + wide]
             np.matmul(left[top : top + high], right[:, first : first + wide], out=piece)
     return result
@@ -88,13 +93,14 @@ def convolve_depthwise(
     """
     height = (values.shape[0] - kernel.dilated_height) // kernel.stride_y + 1
     width = (values.shape[1] - kernel.dilated_width) // kernel.stride_x + 1
-    bound = int(np.abs(weights.astype(np.int64)).sum(axis=(1, 2, 3)).max(initial=0)) * largest_input
+    bound = int(np.abs(weights).sum(axis=(1, 2, 3), dtype=np.int64).max(initial=0)) * largest_input
     kind: npt.DTypeLike = np.int32 if bound < _INT32_SAFE else np.int64
     data: Array = values.astype(kind)
     taps: Array = weights.astype(kind)
     total: Array = np.zeros((height, width, weights.shape[0]), kind)
     for row in range(kernel.height):
         for column in range(kernel.width):
+            deadline.check()
             top, left = row * kernel.dilation_y, column * kernel.dilation_x
             part = data[
                 top : top + (height - 1) * kernel.stride_y + 1 : kernel.stride_y,
@@ -104,12 +110,13 @@ def convolve_depthwise(
     return np.asarray(total.astype(np.int64))
 
 
-def multiply_batches(values: Array, matrices: Array, largest: int) -> Int64:
-    """For each row of `values` (rows, columns, K): its product with its own matrix (rows, OFM depth, K).
+def multiply_batches(pairs: Iterable[tuple[Array, Array]], largest: int) -> Int64:
+    """For each pair of `values` (columns, K) and a `matrix` (OFM depth, K): their product, (columns, OFM depth).
 
-    `largest` bounds the product of two elements. Shape of the result: (rows, columns, OFM depth).
+    `largest` bounds the product of two elements. Shape of the result: (pairs, columns, OFM depth).
     """
-    kind = exact_float(values.shape[2] * largest, 1)
-    return np.asarray(
-        np.matmul(values.astype(kind), matrices.astype(kind).transpose(0, 2, 1)).astype(np.int64)
-    )
+    products = []
+    for values, matrix in pairs:
+        kind = exact_float(values.shape[1] * largest, 1)
+        products.append(multiply(values.astype(kind), matrix.astype(kind).T).astype(np.int64))
+    return np.stack(products)

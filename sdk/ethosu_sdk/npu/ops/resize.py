@@ -39,7 +39,7 @@ def _nearest(values: Array, axis_number: int, axis: ResizeAxis, count: int) -> A
 
 
 def resize(
-    values: Int64, mode: ResizeMode, axes: tuple[ResizeAxis, ResizeAxis], height: int, width: int
+    values: Array, mode: ResizeMode, axes: tuple[ResizeAxis, ResizeAxis], height: int, width: int
 ) -> Int64:
     """`values` (rows, columns, depth) at `height` x `width` positions.
 
@@ -48,4 +48,4 @@ def resize(
     rows, columns = axes
     if mode is ResizeMode.BILINEAR:
         return _interpolated(_interpolated(values, 0, rows, height), 1, columns, width)
-    return np.asarray(_nearest(_nearest(values, 0, rows, height), 1, columns, width))
+    return _nearest(_nearest(values, 0, rows, height), 1, columns, width).astype(np.int64)

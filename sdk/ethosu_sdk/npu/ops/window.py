@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.operation import Kernel, Padding
 
 Array = npt.NDArray[Any]
@@ -51,5 +52,6 @@ def taps(values: Array, kernel: Kernel, axis: int) -> Iterator[Array]:
     )[axis]
     count = (values.shape[axis] - (size - 1) * dilation - 1) // stride + 1
     for element in range(size):
+        deadline.check()
         part = slice(element * dilation, element * dilation + (count - 1) * stride + 1, stride)
         yield values[part] if axis == 0 else values[:, part]

@@ -15,10 +15,12 @@ import numpy as np
 
 from ethosu_sdk import proc, vela_blocks
 from ethosu_sdk.errors import InputError, SimulationError
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.simulators.host import wire
 from ethosu_sdk.simulators.host.wire import Array, Kind, TensorInfo
 
 DEFAULT_TIMEOUT_S = 300.0
+_LEAST_WAIT_S = 0.001  # none at all would make the socket one that never waits
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,11 @@ Delegate = Callable[[DelegateCall], Sequence[Array]]
 class HostRuntime:
     """A loaded method that can be run many times. Made by :func:`open_pte`."""
 
-    def __init__(self, connection: socket.socket, delegate: Delegate | None, log: IO[bytes]) -> None:
+    def __init__(
+        self, connection: socket.socket, delegate: Delegate | None, log: IO[bytes], silence_s: float
+    ) -> None:
         self._connection = connection
+        self._silence_s = silence_s
         self._delegate = delegate
         self._log = log
         self._payloads: list[bytes] = []
@@ -135,11 +140,18 @@ class HostRuntime:
             raise SimulationError(f"the host runtime ended early: {error}", self._last_words()) from error
 
     def _receive(self, doing: str) -> tuple[Kind, list[bytes]]:
+        left_s = deadline.left_s()
+        self._connection.settimeout(max(_LEAST_WAIT_S, min(self._silence_s, left_s)))
         try:
             return wire.receive(self._connection)
         except TimeoutError as error:
-            limit = self._connection.gettimeout()
-            raise SimulationError(f"the host runtime was silent for {limit:g} s during {doing}") from error
+            if left_s < self._silence_s:
+                raise SimulationError(
+                    f"the time is over during {doing}", "--timeout gives it more time"
+                ) from error
+            raise SimulationError(
+                f"the host runtime was silent for {self._silence_s:g} s during {doing}"
+            ) from error
         except (EOFError, OSError) as error:
             raise SimulationError(f"the host runtime ended during {doing}", self._last_words()) from error
 
@@ -162,7 +174,8 @@ def open_pte(
 
     `runner` comes from :func:`ethosu_sdk.simulators.host.build_runner`. `delegate` executes Ethos-U delegates
     in this process; without it a program that calls one fails. The runner may be silent for `timeout_s`
-    between two messages. InputError when the file is missing; SimulationError when the runtime refuses it.
+    between two messages, and until the deadline of :mod:`ethosu_sdk.npu.deadline`, if there is one.
+    InputError when the file is missing; SimulationError when the runtime refuses it.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}")
@@ -172,7 +185,7 @@ def open_pte(
         argv = [str(runner), str(path), method, str(theirs.fileno())]
         with proc.spawn(argv, pass_fds=(theirs.fileno(),), stdout=log):
             theirs.close()
-            yield HostRuntime(ours, delegate, log)
+            yield HostRuntime(ours, delegate, log, timeout_s)
 
 
 def run_pte(

@@ -16,6 +16,8 @@ from elftools.elf.sections import SymbolTableSection
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.simulators.qemu.memory_map import DDR_BASE, DDR_BYTES, find_bank
 
+_MOST_SECTIONS, _MOST_SEGMENTS, _MOST_SYMBOLS = 1 << 12, 1 << 8, 1 << 20  # far more than firmwares have
+
 
 @dataclass(frozen=True)
 class Range:
@@ -40,12 +42,17 @@ def read_loaded(path: Path) -> tuple[Range, ...]:
             elf = ELFFile(stream)
             if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
                 raise InputError(f"{path} is not a 32-bit little-endian Arm executable")
+            if elf.num_sections() > _MOST_SECTIONS or elf.num_segments() > _MOST_SEGMENTS:
+                raise InputError(
+                    f"{path} has {elf.num_sections():,} sections and {elf.num_segments():,} segments, at most "
+                    f"{_MOST_SECTIONS:,} and {_MOST_SEGMENTS:,} are read"
+                )
             segments = [row for row in elf.iter_segments() if row["p_type"] == "PT_LOAD" and row["p_memsz"]]
             _check_segments(path, segments)
             return tuple(_loaded_sections(elf, segments))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (ELFError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ELFError, ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
         raise InputError(f"{path} is not an ELF file that can be read: {error}") from error
 
 
@@ -113,14 +120,15 @@ def read_symbols(path: Path) -> Symbols:
     found: set[tuple[int, int, str]] = set()
     try:
         with path.open("rb") as stream:
-            for section in ELFFile(stream).iter_sections():
-                if isinstance(section, SymbolTableSection):
+            elf = ELFFile(stream)
+            for section in elf.iter_sections() if elf.num_sections() <= _MOST_SECTIONS else ():
+                if isinstance(section, SymbolTableSection) and section.num_symbols() <= _MOST_SYMBOLS:
                     found.update(
                         (row["st_value"] & ~1, row["st_size"], row.name)  # bit 0 marks Thumb code
                         for row in section.iter_symbols()
                         if row["st_info"]["type"] == "STT_FUNC" and row["st_shndx"] != "SHN_UNDEF"
                     )
-    except (OSError, ELFError, ValueError, KeyError):
+    except (OSError, ELFError, ValueError, KeyError, ZeroDivisionError, TypeError, AttributeError):
         found = set()  # symbols serve an error message: their lack must not hide the error itself
     rows = sorted(found)
     return Symbols(tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows))

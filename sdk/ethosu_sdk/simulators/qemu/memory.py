@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulators.qemu.bank_access import BankAccess
 from ethosu_sdk.simulators.qemu.memory_map import Bank, find_bank
@@ -34,25 +32,21 @@ class NpuMemory:
     first window on one reads it, :meth:`flush` writes the pages that changed back. A window therefore is
     valid until the next :meth:`flush`, that is, during one register access.
 
-    A whole job is one register access, and the NPU asks for memory with every operation: after `deadline`, on the
-    clock of :func:`time.monotonic`, it gets none, so that a job cannot outlast the run.
+    A whole job is one register access, and the NPU asks for memory with every operation: after the
+    :mod:`~ethosu_sdk.npu.deadline` it gets none, so that a job cannot outlast the run, whichever model it runs on.
     """
 
     def __init__(self, ddr: Bytes, banks: BankAccess) -> None:
         self._ddr = ddr
         self._banks = banks
         self._snapshots: dict[Bank, _Snapshot] = {}
-        self.deadline = math.inf
 
     def window(self, address: int) -> Bytes:
         """The bytes from `address` to the end of its memory; BusError where the NPU sees no memory.
 
         Raises SimulationError after the deadline.
         """
-        if time.monotonic() > self.deadline:
-            raise SimulationError(
-                "the time is over, in the middle of an NPU job", "--timeout gives it more time"
-            )
+        deadline.check()
         found = find_bank(address)
         if found is None:
             raise BusError(f"no memory at {address:#010x}")

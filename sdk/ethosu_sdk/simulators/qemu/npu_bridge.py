@@ -115,7 +115,7 @@ class NpuBridge:
                     self._store(at, size, registers[target])
                 else:
                     loaded.append((target, self._load(at, size, signed=access.signed)))
-        except (SdkError, GdbError):
+        except (SdkError, GdbError, MemoryError):
             raise
         except Exception as error:
             raise SimulationError(

@@ -11,7 +11,7 @@ from typing import IO
 
 from ethosu_sdk import tools
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.npu import system_config
+from ethosu_sdk.npu import deadline, system_config
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu import firmware_image
@@ -80,8 +80,8 @@ class QemuSimulator:
             # Only now: QEMU lays the firmware into its memories before it answers for the first time.
             for address, data in request.images:
                 machine.ddr.data[address - DDR_BASE : address - DDR_BASE + len(data)] = data
-            memory.deadline = time.monotonic() + request.timeout_s
-            exit_code = loop.run()
+            with deadline.until(time.monotonic() + request.timeout_s):
+                exit_code = loop.run()
             return SimulationResult(
                 uart=machine.console.output,
                 exit_code=exit_code,
