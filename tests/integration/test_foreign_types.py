@@ -13,7 +13,8 @@ from tests.unit import pte_files
 
 
 @pytest.mark.parametrize(
-    ("what", "name"), [("input", "BFLOAT16"), ("output", "QINT32"), ("input", "FLOAT8E5M2"), ("input", "QUINT4X2")]
+    ("what", "name"),
+    [("input", "BFLOAT16"), ("output", "QINT32"), ("input", "FLOAT8E5M2"), ("input", "QUINT4X2")],
 )
 def test_a_program(what: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / "net.pte"

@@ -59,7 +59,7 @@ def distance_db(reference: Array, candidate: Array) -> float:
     return float("inf") if error == 0 else float(20 * np.log10(np.linalg.norm(reference) / error))
 
 
-@pytest.mark.parametrize("case", (*REPAIRED, CRASHING), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*REPAIRED, CRASHING], ids=lambda case: case.name)
 def test_values(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
 ) -> None:

@@ -163,5 +163,8 @@ def _how(returncode: int) -> str:
     if returncode >= 0:
         return f"with status {returncode}"
     name = signal.Signals(-returncode).name if -returncode in set(signal.Signals) else f"signal {-returncode}"
-    reasons = {"SIGKILL": ", as the system does when memory runs out", "SIGSEGV": ": a crash in one of its tools"}
+    reasons = {
+        "SIGKILL": ", as the system does when memory runs out",
+        "SIGSEGV": ": a crash in one of its tools",
+    }
     return f"by {name}{reasons.get(name, '')}"
