@@ -5,21 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.timing.pipeline import Stages
 
 
 @dataclass
 class Schedule:
-    """Cycles from the first command on, under what ethos-u-vela 5.1.0 assumes of the hardware.
+    """Cycles from the first command on.
 
-    One engine computes and one copies. Each takes its operations in order, one after the other, while the stream
-    is read on, until a wait or until more would be at work than the NPU keeps (:attr:`NpuConfig.at_work`).
-    Commands themselves take no time, and what BLOCKDEP lets block operations overlap is not known.
+    One engine computes and one copies. Each takes its operations in order, one after the other, while the stream is
+    read on, until a wait or until more would be at work than the NPU keeps (:attr:`NpuConfig.at_work`). With a
+    BLOCKDEP above 0, a block operation fetches its first blocks while the last ones of the operation before are
+    written.
     """
 
     config: NpuConfig
     _now: int = 0
     _transfers: list[int] = field(default_factory=list)  # when those at work end, ascending
     _kernels: list[int] = field(default_factory=list)
+    _end_of_last: int = 0
 
     def wait_for_transfers(self, at_most: int) -> None:
         """NPU_OP_DMA_WAIT: go on when at most so many transfers are at work."""
@@ -29,25 +32,27 @@ class Schedule:
         """NPU_OP_KERNEL_WAIT: go on when at most so many block operations are at work."""
         self._kernels = self._wait(self._kernels, at_most)
 
-    def transfer(self, cycles: int) -> int:
-        """Begin a transfer of so many cycles; the cycle at which all that has begun has ended."""
+    def transfer(self, stages: Stages) -> int:
+        """Begin a transfer; the cycle at which all that has begun has ended."""
         self.wait_for_transfers(self.config.at_work[0] - 1)
-        self._begin(self._transfers, cycles)
+        begin = max(self._now, self._transfers[-1] if self._transfers else 0)
+        self._transfers.append(begin + stages.total)
         return self._end()
 
-    def kernel(self, cycles: int) -> int:
-        """Begin a block operation of so many cycles; the cycle at which all that has begun has ended."""
+    def kernel(self, stages: Stages, blockdep: int) -> int:
+        """Begin a block operation; the cycle at which all that has begun has ended."""
         self.wait_for_kernels(self.config.at_work[1] - 1)
-        self._begin(self._kernels, cycles)
+        last = self._kernels[-1] if self._kernels else 0
+        hidden = min(self._end_of_last, stages.begin) if blockdep else 0
+        begin = max(self._now, last - hidden)
+        self._kernels.append(max(last, begin + stages.total))
+        self._end_of_last = stages.end
         return self._end()
 
     def _wait(self, ends: list[int], at_most: int) -> list[int]:
         if len(ends) > at_most:
             self._now = max(self._now, ends[-at_most - 1])
         return [end for end in ends if end > self._now]
-
-    def _begin(self, ends: list[int], cycles: int) -> None:
-        ends.append(max(self._now, ends[-1] if ends else 0) + cycles)
 
     def _end(self) -> int:
         return max(self._now, *self._transfers[-1:], *self._kernels[-1:])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, FeatureMap, Kind, PoolMode, Shape
-from ethosu_sdk.npu.performance_tables import IFM_UNITS
+from ethosu_sdk.npu.timing.tables import IFM_UNITS
 
 SUBKERNEL = 8  # rows and columns of a kernel that are walked in one go
 _NEAREST = 1  # upscale
@@ -165,3 +165,42 @@ def _ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
 def is_per_channel_pool(op: BlockOp) -> bool:
     """Pooling that leaves the channels apart."""
     return op.kind is Kind.POOL and op.mode is not PoolMode.REDUCE_SUM
+
+
+def counts(op: BlockOp) -> Shape:
+    """OFM blocks along each axis."""
+    return divided(op.shape, op.block)
+
+
+def micro_blocks(op: BlockOp, config: NpuConfig) -> int:
+    """Micro-blocks of all OFM blocks: each block is filled up with them for itself."""
+    micro = op.micro_block if config.generation == "u85" else _micro_block(op)
+    found = 1
+    for size, block, part in zip(op.shape, op.block, micro, strict=True):
+        whole, rest = divmod(size, block)
+        found *= whole * ceil_div(block, part) + ceil_div(rest, part)
+    return found
+
+
+def ifm_sides(op: BlockOp, axis: int) -> int:
+    """Rows (axis 0) or columns (axis 1) of the stored IFM that all OFM blocks along that axis read together.
+
+    Rows that two blocks need (the halo) are read twice; padding is not read.
+    """
+    kernel, size = op.kernel, op.ifm_shape[axis]
+    stride = (kernel.stride_y, kernel.stride_x)[axis]
+    span = (kernel.dilated_height, kernel.dilated_width)[axis]
+    before = (op.padding.top, op.padding.left)[axis]
+    factor = 2 if op.upscale else 1
+    total = 0
+    for start in range(0, op.shape[axis], op.block[axis]):
+        end = min(start + op.block[axis], op.shape[axis])
+        first = max(0, start * stride - before)
+        last = min(size, (end - 1) * stride - before + span)
+        total += max(0, ceil_div(last, factor) - first // factor)
+    return total
+
+
+def ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:
+    """Channels of an IFM block, where every OFM channel depends on all of them."""
+    return (_ifm_block_u55(op) if config.generation == "u55" else _ifm_block_u85(op, config))[2]
