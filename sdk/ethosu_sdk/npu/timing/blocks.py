@@ -185,22 +185,32 @@ def micro_blocks(op: BlockOp, config: NpuConfig) -> int:
 def ifm_sides(op: BlockOp, axis: int) -> int:
     """Rows (axis 0) or columns (axis 1) of the stored IFM that all OFM blocks along that axis read together.
 
-    Rows that two blocks need (the halo) are read twice; padding is not read.
+    Rows that two blocks need (the halo) are read twice, and so are those that two parts of a kernel need which is
+    larger than 8x8; padding is not read.
     """
     kernel, size = op.kernel, op.ifm_shape[axis]
-    stride = (kernel.stride_y, kernel.stride_x)[axis]
-    span = (kernel.dilated_height, kernel.dilated_width)[axis]
+    stride, dilation = ((kernel.stride_y, kernel.dilation_y), (kernel.stride_x, kernel.dilation_x))[axis]
+    length = (kernel.height, kernel.width)[axis]
     before = (op.padding.top, op.padding.left)[axis]
     factor = 2 if op.upscale else 1
     total = 0
     for start in range(0, op.shape[axis], op.block[axis]):
         end = min(start + op.block[axis], op.shape[axis])
-        first = max(0, start * stride - before)
-        last = min(size, (end - 1) * stride - before + span)
-        total += max(0, ceil_div(last, factor) - first // factor)
+        for part in range(0, length, SUBKERNEL):
+            last_element = min(part + SUBKERNEL, length) - 1
+            first = max(0, start * stride - before + part * dilation)
+            last = min(size, (end - 1) * stride - before + last_element * dilation + 1)
+            total += max(0, ceil_div(last, factor) - first // factor)
     return total
 
 
 def ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:
     """Channels of an IFM block, where every OFM channel depends on all of them."""
     return (_ifm_block_u55(op) if config.generation == "u55" else _ifm_block_u85(op, config))[2]
+
+
+def subkernels(op: BlockOp) -> int:
+    """Parts in which a kernel is walked that is larger than 8x8. Each reads its IFM for itself."""
+    if op.kind in (Kind.ELEMENTWISE, Kind.RESIZE):
+        return 1
+    return ceil_div(op.kernel.height, SUBKERNEL) * ceil_div(op.kernel.width, SUBKERNEL)

@@ -11,6 +11,17 @@ MAC_DEPTH = 8
 latency take (micro-blocks) x 9 x (IFM channels / 8) cycles on Ethos-U85-256 and -512, so that part-kernel-first
 walks 9 elements and not the 12 that Vela 5.1.0 charges."""
 
+DEPTH_FIRST = 32
+"""IFM channels of which depth-first convolutions always take whole multiples: the least IFM block
+(ethos-u-vela 5.1.0)."""
+
+STEP_ELEMENTS_U55 = 4
+"""Kernel elements that Ethos-U55 and Ethos-U65 walk in four cycles where they are walked first, depthwise and
+part-kernel-first (ethos-u-vela 5.1.0; published: the difference between MobileNetV2 on Ethos-U55-128 and -256)."""
+
+POOL_CYCLES = 4
+"""Cycles per micro-block and kernel element of pooling (ethos-u-vela 5.1.0)."""
+
 DECODER_BYTES_PER_CYCLE = 6.85
 """Encoded weights that one core of the weight decoder reads. Published: an MLP's 507 KB keep the decoder of
 Ethos-U85-128 active for 74,000 cycles."""
@@ -35,14 +46,14 @@ FIRST_WEIGHTS_BYTES = 24576
 COMMAND_TRIPS = 2
 """Fit: read latencies until the first command of a stream is decoded; after that commands are fetched ahead."""
 
-FEW_WEIGHTS_TRIPS = 2
-"""Fit: latencies of weights and of scales, one after the other, in depthwise operations, which have too few of
-either to hide them behind the IFM's."""
+FEW_WEIGHTS_TRIPS = 4
+"""Fit: latencies of weights and of scales, two each, one after the other and before the IFM's, in depthwise operations, which
+have too few of either to hide them."""
 
 BLOCK_CYCLES = 16
 """Fit: what the hand-over from one OFM block to the next takes."""
 
-OPERATION_CYCLES = 100
+OPERATION_CYCLES = 50
 """Fit: what the hand-over from one operation to the next takes."""
 
 KEPT_IFM_BLOCKS_PART_KERNEL, KEPT_IFM_BLOCKS = 4, 2

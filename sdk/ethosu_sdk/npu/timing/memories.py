@@ -13,10 +13,9 @@ _BUFFER_BYTES = 16
 
 
 class Stream(Enum):
-    """What the bytes are for. The values of those that read name Ethos-U85's read buffers."""
+    """What the bytes are for."""
 
-    COMMANDS = "copy"
-    COPY = "copy_read"
+    COPY = "copy"
     COPY_WRITE = "copy_write"
     IFM = "ifm"
     IFM_STREAM = "ifm_stream"
@@ -39,9 +38,7 @@ def read_rate(memory: Memory, stream: Stream, config: NpuConfig) -> float:
     if config.generation == "u55":
         return memory.bytes_per_cycle
     buffers = READ_BUFFERS[config.macs]
-    words = buffers.copy if stream in (Stream.COMMANDS, Stream.COPY) else getattr(buffers, stream.value)
-    if stream is Stream.SCALES:  # few bytes, which travel with the weights
-        words = buffers.weights
+    words = buffers.fast_weights if stream is Stream.FAST_WEIGHTS else buffers.weights
     waited = memory.read_latency_cycles + READ_PIPELINE_CYCLES
     return min(
         memory.bytes_per_cycle,

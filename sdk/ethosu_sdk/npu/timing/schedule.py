@@ -14,15 +14,15 @@ class Schedule:
 
     One engine computes and one copies. Each takes its operations in order, one after the other, while the stream is
     read on, until a wait or until more would be at work than the NPU keeps (:attr:`NpuConfig.at_work`). With a
-    BLOCKDEP above 0, a block operation fetches its first blocks while the last ones of the operation before are
-    written.
+    BLOCKDEP above 0, a block operation fetches its first blocks while as many blocks of the operation before are in
+    work. Its first weights are fetched and decoded as soon as its command is read.
     """
 
     config: NpuConfig
     _now: int = 0
     _transfers: list[int] = field(default_factory=list)  # when those at work end, ascending
     _kernels: list[int] = field(default_factory=list)
-    _end_of_last: int = 0
+    _last: Stages = field(default_factory=lambda: Stages(0, 0, 0))
 
     def wait_for_transfers(self, at_most: int) -> None:
         """NPU_OP_DMA_WAIT: go on when at most so many transfers are at work."""
@@ -43,10 +43,11 @@ class Schedule:
         """Begin a block operation; the cycle at which all that has begun has ended."""
         self.wait_for_kernels(self.config.at_work[1] - 1)
         last = self._kernels[-1] if self._kernels else 0
-        hidden = min(self._end_of_last, stages.begin) if blockdep else 0
-        begin = max(self._now, last - hidden)
-        self._kernels.append(max(last, begin + stages.total))
-        self._end_of_last = stages.end
+        before = self._last
+        hidden = before.end + min(blockdep, before.blocks) * before.body // before.blocks if blockdep else 0
+        free = max(self._now, last - min(hidden, stages.begin))
+        self._kernels.append(max(last, stages.ended(self._now, free)))
+        self._last = stages
         return self._end()
 
     def _wait(self, ends: list[int], at_most: int) -> list[int]:

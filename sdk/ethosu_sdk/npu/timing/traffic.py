@@ -105,13 +105,20 @@ def _beats(feature_map: FeatureMap, rows: int, columns: int, depth: int, config:
 
 
 def times_read(op: BlockOp, config: NpuConfig) -> float:
-    """How often an IFM is read, on average, for OFM blocks that lie behind each other in depth."""
+    """How often an IFM is read, on average, for OFM blocks that differ in depth alone."""
     if not op.takes_all_channels:
         return 1.0
-    deep = blocks.counts(op)[2]
-    if config.generation == "u55":
-        return float(deep)
+    return 1.0 + (blocks.counts(op)[2] - 1) * refetched(op, config)
+
+
+def refetched(op: BlockOp, config: NpuConfig) -> float:
+    """The share of an IFM that is not kept from one OFM block to the next in depth: all of it on Ethos-U55 and -U65.
+
+    Ethos-U85 keeps some IFM blocks, but none where parts of the kernel take turns.
+    """
+    if config.generation == "u55" or blocks.subkernels(op) > 1:
+        return 1.0
     parts = blocks.ceil_div(op.ifm_depth, blocks.ifm_block_depth(op, config))
     by_parts = op.kind is Kind.CONV and op.kernel.part_kernel_first
     kept = KEPT_IFM_BLOCKS_PART_KERNEL if by_parts else KEPT_IFM_BLOCKS
-    return 1.0 + (deep - 1) * max(0, parts - kept) / parts
+    return max(0, parts - kept) / parts

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.errors import WeightOrderError
 from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Kind, PoolMode
 from ethosu_sdk.npu.timing import blocks
 from ethosu_sdk.npu.timing.constants import (
     DECODER_BYTES_PER_CYCLE,
     DECODER_WEIGHTS_PER_CYCLE,
+    DEPTH_FIRST,
     FAST_WEIGHTS_PER_CYCLE,
     MAC_DEPTH,
+    POOL_CYCLES,
+    STEP_ELEMENTS_U55,
 )
 from ethosu_sdk.npu.timing.tables import DIVISION_CYCLES, OUTPUT_U55, OUTPUT_U85
-from ethosu_sdk.npu.weights import order_key, stream_sizes
 
 _TURNED = frozenset(
     {(1, 0, 2), (1, 2, 0), (2, 1, 0)}
@@ -34,13 +35,26 @@ def mac_cycles(op: BlockOp, config: NpuConfig) -> int:
     """Cycles in which the MAC unit works: a step per micro-block and kernel element, for each MAC_DEPTH channels."""
     if op.kind is Kind.ELEMENTWISE:
         return 0
-    elements = 1 if op.kind is Kind.RESIZE else op.kernel.height * op.kernel.width
-    steps = elements * op.ifm.dtype.itemsize
+    steps = _elements(op, config) * op.ifm.dtype.itemsize
     if op.takes_all_channels:
-        steps *= blocks.ceil_div(op.ifm_depth, MAC_DEPTH)
+        by_parts = op.kind is Kind.CONV and op.kernel.part_kernel_first
+        steps *= blocks.round_up(op.ifm_depth, MAC_DEPTH if by_parts else DEPTH_FIRST) // MAC_DEPTH
     cores = 1 if config.generation == "u85" else config.cores
     cycles = blocks.ceil_div(blocks.micro_blocks(op, config) * steps, cores)
     return cycles // 2 if op.weights is not None and op.weights.sparse else cycles
+
+
+def _elements(op: BlockOp, config: NpuConfig) -> int:
+    """Cycles that a micro-block takes to walk the kernel."""
+    elements = op.kernel.height * op.kernel.width
+    if op.kind is Kind.RESIZE:
+        return 1
+    if op.kind is Kind.POOL and op.mode is not PoolMode.REDUCE_SUM:
+        return POOL_CYCLES * elements
+    walked_first = op.kind is Kind.DEPTHWISE or (op.kind is Kind.CONV and op.kernel.part_kernel_first)
+    if walked_first and config.generation == "u55":
+        return blocks.round_up(elements, STEP_ELEMENTS_U55)
+    return elements
 
 
 def output_cycles(op: BlockOp, config: NpuConfig) -> float:
@@ -94,10 +108,7 @@ def decoder_cycles(op: BlockOp, config: NpuConfig) -> int:
     if op.weights is None or not op.weights.streams:
         return 0
     down, across, _ = blocks.counts(op)
-    try:
-        weights = sum(stream_sizes(order_key(op, config), op.offset))
-    except WeightOrderError:  # executing the operation will tell
-        weights = 0
+    weights = op.kernel.height * op.kernel.width * op.shape[2] * (op.ifm_depth if op.takes_all_channels else 1)
     if op.weights.fast:
         return down * across * (weights // FAST_WEIGHTS_PER_CYCLE // config.cores)
     size = sum(stream.length for stream in op.weights.streams)
