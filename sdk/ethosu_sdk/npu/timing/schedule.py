@@ -45,7 +45,7 @@ class Schedule:
         last = self._kernels[-1] if self._kernels else 0
         before = self._last
         hidden = before.end + min(blockdep, before.blocks) * before.body // before.blocks if blockdep else 0
-        free = max(self._now, last - min(hidden, stages.begin))
+        free = max(self._now, last - min(hidden, stages.begin + before.end))
         self._kernels.append(max(last, stages.ended(self._now, free)))
         self._last = stages
         return self._end()
