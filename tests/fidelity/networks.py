@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 
 from tests.fidelity.tflite import Graph
@@ -35,6 +36,9 @@ def mobilenet_v2() -> bytes:
     return graph.build(graph.softmax(graph.flatten(last)))
 
 
+OPERATORS = ("conv1x1", "conv3x3", "dw3x3")
+
+
 def operator(name: str, height: int, width: int) -> bytes:
     """A single layer from 128 to 128 channels, stride 1, SAME: conv1x1, conv3x3 or dw3x3."""
     graph = Graph()
@@ -45,4 +49,54 @@ def operator(name: str, height: int, width: int) -> bytes:
     return graph.build(graph.depthwise(source, relu="NONE"))
 
 
-NETWORKS: Mapping[str, Callable[[], bytes]] = {"mv2_224": mobilenet_v2}
+def micronet_kws_medium() -> bytes:
+    """MicroNet for keyword spotting, medium, on 49x10 coefficients (Banbury et al., 2021)."""
+    graph = Graph(spread=52.0)
+    last = graph.conv(graph.input(1, 49, 10, 1), 140, (10, 4))
+    for depth, stride in ((140, 2), (140, 1), (140, 1), (112, 1), (196, 1)):
+        last = graph.conv(graph.depthwise(last, stride=(stride, stride)), depth)
+    return graph.build(graph.flatten(graph.conv(graph.average_pool(last), 12, relu="NONE")))
+
+
+def ds_cnn(depth: int) -> bytes:
+    """DS-CNN for keyword spotting on 49x10 coefficients, with four separable blocks (Zhang et al., 2017)."""
+    graph = Graph(spread=45.0)
+    last = graph.conv(graph.input(1, 49, 10, 1), depth, (10, 4), (2, 2))
+    for _ in range(4):
+        last = graph.conv(graph.depthwise(last), depth)
+    last = graph.fully_connected(graph.flatten(graph.average_pool(last)), 12)
+    return graph.build(graph.softmax(last))
+
+
+def person_detection() -> bytes:
+    """MobileNetV1 0.25 on grey images of 96x96 with two classes (MLPerf Tiny, visual wake words)."""
+    graph = Graph(spread=45.0)
+    last = graph.conv(graph.input(1, 96, 96, 1), 8, (3, 3), (2, 2))
+    layers = ((16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *((128, 1),) * 5, (256, 2), (256, 1))
+    for depth, stride in layers:
+        last = graph.conv(graph.depthwise(last, stride=(stride, stride)), depth)
+    last = graph.conv(graph.average_pool(last), 2, relu="NONE")
+    return graph.build(graph.softmax(graph.flatten(last)))
+
+
+def resnet_8() -> bytes:
+    """ResNet-8 on images of 32x32 with ten classes (MLPerf Tiny, image classification)."""
+    graph = Graph(spread=45.0)
+    last = graph.conv(graph.input(1, 32, 32, 3), 16, (3, 3), relu="RELU")
+    for depth, stride in ((16, 1), (32, 2), (64, 2)):
+        inner = graph.conv(last, depth, (3, 3), (stride, stride), relu="RELU")
+        inner = graph.conv(inner, depth, (3, 3), relu="NONE")
+        side = last if stride == 1 else graph.conv(last, depth, (1, 1), (stride, stride), relu="NONE")
+        last = graph.add(side, inner, relu="RELU")
+    return graph.build(graph.softmax(graph.fully_connected(graph.flatten(graph.average_pool(last)), 10)))
+
+
+NETWORKS: Mapping[str, Callable[[], bytes]] = {
+    "mv2_224": mobilenet_v2,
+    "kws_micronet_m": micronet_kws_medium,
+    "ds_cnn_s": functools.partial(ds_cnn, 64),
+    "ds_cnn_m": functools.partial(ds_cnn, 172),
+    "ds_cnn_l": functools.partial(ds_cnn, 276),
+    "person_detection": person_detection,
+    "resnet_8": resnet_8,
+}

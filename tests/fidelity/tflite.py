@@ -12,7 +12,6 @@ from typing import Any
 import flatbuffers
 import numpy as np
 import numpy.typing as npt
-from ethosu.vela import tflite as _schema  # noqa: F401
 from ethosu.vela.tflite import (
     AddOptions,
     Buffer,
@@ -277,7 +276,9 @@ class Graph:
             values = self._random.integers(-127, 128, shape)
         else:
             values = np.rint(self._random.laplace(0.0, self.spread / np.sqrt(2.0), shape)).clip(-127, 127)
-        return self._constant("weights", values.astype(np.int8), TensorType.INT8, self._scales(shape[axis]), axis)
+        return self._constant(
+            "weights", values.astype(np.int8), TensorType.INT8, self._scales(shape[axis]), axis
+        )
 
     def _bias(self, depth: int) -> int:
         values = self._random.integers(-10000, 10000, depth).astype(np.int32)

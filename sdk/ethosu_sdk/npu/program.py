@@ -128,6 +128,26 @@ def steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation
             return
 
 
+def price(
+    stream: bytes, config: NpuConfig, system: SystemConfig
+) -> tuple[tuple[Operation, ...], tuple[timing.Priced, ...]]:
+    """The operations of `stream` up to its first branch, and their prices; none of them has to be executable."""
+    registers = Registers(config, executable=False)
+    found: list[Operation] = []
+    waits: list[Wait] = []
+    for command in commands(stream, config.generation):
+        name = command.type.name
+        if not command.type.is_operation:
+            registers.set(command)
+        elif name in ("OP_STOP", "OP_BRANCH"):
+            break
+        elif name in _WAITS:
+            waits.append(Wait(len(found), name, command.field(_WAITS[name])))
+        elif name not in _WITHOUT_EFFECT and name != "OP_IRQ":
+            found.append(describe(registers, command))
+    return tuple(found), timing.price(found, config, system, waits)
+
+
 def _branch(command: Command) -> Branch | None:
     if command.type.name != "OP_BRANCH":
         return None

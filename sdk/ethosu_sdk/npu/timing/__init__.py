@@ -12,12 +12,12 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Operation
 from ethosu_sdk.npu.system_config import SystemConfig, default_for
 from ethosu_sdk.npu.timing import units
-from ethosu_sdk.npu.timing.constants import COMMAND_TRIPS
+from ethosu_sdk.npu.timing.constants import BANDS, COMMAND_TRIPS
 from ethosu_sdk.npu.timing.pipeline import Stages, chained, copied
 from ethosu_sdk.npu.timing.schedule import Schedule
 from ethosu_sdk.npu.timing.traffic import Transfer, beat_bytes, transfers
 
-__all__ = ["Priced", "Transfer", "Wait", "beat_bytes", "price", "started"]
+__all__ = ["Priced", "Transfer", "Wait", "band", "beat_bytes", "price", "started"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ def price(
         elif index in chains:
             members = chains[index]
             rows = [row for member in members for row in moved[member]]
-            followers = [part for part in (operations[member] for member in members[1:]) if isinstance(part, BlockOp)]
+            followers = [
+                part for part in (operations[member] for member in members[1:]) if isinstance(part, BlockOp)
+            ]
             stages = chained(op, rows, config, system, followers)
             elapsed = schedule.kernel(stages, op.blockdep)
         count = units.macs(op) if isinstance(op, BlockOp) else 0
@@ -79,6 +81,11 @@ def price(
 def started(system: SystemConfig) -> int:
     """Cycles until the first command of a stream is decoded."""
     return COMMAND_TRIPS * system.command_stream.read_latency_cycles
+
+
+def band(npu: str) -> str:
+    """How far modelled cycles of a family such as ``ethos-u55`` were from those of published runs."""
+    return BANDS[npu]
 
 
 def _chains(operations: Sequence[Operation]) -> dict[int, list[int]]:

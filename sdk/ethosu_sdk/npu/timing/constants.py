@@ -63,3 +63,10 @@ and 1x1 convolutions (2 IFM blocks) read it once."""
 
 BRICK = 16
 """Channels of a brick of NHCWB16."""
+
+BANDS = {
+    "ethos-u55": "±10 % on the published runs of this family",
+    "ethos-u65": "no published run of this family was compared",
+    "ethos-u85": "±10 % on the published runs of this family",
+}
+"""Error bands of whole networks (docs/fidelity.md)."""

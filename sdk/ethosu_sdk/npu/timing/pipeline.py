@@ -20,6 +20,7 @@ from ethosu_sdk.npu.timing.constants import (
     FEW_WEIGHTS_TRIPS,
     FIRST_WEIGHTS_BYTES,
     OPERATION_CYCLES,
+    READ_PIPELINE_CYCLES,
 )
 from ethosu_sdk.npu.timing.memories import Stream, read_rate
 from ethosu_sdk.npu.timing.traffic import Transfer, beat_bytes, times_read
@@ -54,8 +55,12 @@ class Stages:
 
     def ended(self, issued: int, free: int) -> int:
         """When the operation ends whose command was read at `issued` and whose IFM may be fetched from `free` on."""
-        ready = free + self.weights + self.begin if self.serial else max(free + self.begin, issued + self.weights)
-        fetched = max(free + self.latency + self.transfer, issued + self.latency + self.decoder) + self.last_mac
+        ready = (
+            free + self.weights + self.begin if self.serial else max(free + self.begin, issued + self.weights)
+        )
+        fetched = (
+            max(free + self.latency + self.transfer, issued + self.latency + self.decoder) + self.last_mac
+        )
         return max(ready + self.body, fetched) + self.end
 
 
@@ -68,7 +73,11 @@ def copied(op: DmaOp, moved: Sequence[Transfer], config: NpuConfig, system: Syst
 
 
 def chained(
-    op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig, followers: Sequence[BlockOp] = ()
+    op: BlockOp,
+    moved: Sequence[Transfer],
+    config: NpuConfig,
+    system: SystemConfig,
+    followers: Sequence[BlockOp] = (),
 ) -> Stages:
     """A block operation, with those that go on with its results through chaining buffers."""
     mac = sum(units.mac_cycles(part, config) for part in (op, *followers))
@@ -82,7 +91,8 @@ def chained(
     body = max(mac, first * mac + (1.0 - last) * output) + BLOCK_CYCLES * count
     if op.takes_all_channels and times_read(op, config) > 1.0 and config.generation == "u85":
         fetches = (counts[2] * blocks.subkernels(op) - 1) * counts[0] * counts[1]
-        body += fetches * system.memory(op.ifm.region).read_latency_cycles
+        waited = system.memory(op.ifm.region).read_latency_cycles + READ_PIPELINE_CYCLES
+        body += int(fetches * waited)
     return Stages(
         weights=int(_first_weights(op, moved, config, system)),
         begin=int(_first_ifm(op, moved, config, system)) + OPERATION_CYCLES,
@@ -100,7 +110,9 @@ def chained(
 
 
 def _latency(moved: Sequence[Transfer], system: SystemConfig) -> int:
-    return max((system.memory(row.region).read_latency_cycles for row in moved if not row.stream.is_write), default=0)
+    return max(
+        (system.memory(row.region).read_latency_cycles for row in moved if not row.stream.is_write), default=0
+    )
 
 
 def _busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> dict[Memory, float]:
@@ -121,7 +133,12 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
     down, across, deep = blocks.counts(op)
     parts = down * across * float(deep)
     if op.takes_all_channels:
-        parts = down * across * times_read(op, config) * max(1.0, op.ifm_depth / blocks.ifm_block_depth(op, config))
+        parts = (
+            down
+            * across
+            * times_read(op, config)
+            * max(1.0, op.ifm_depth / blocks.ifm_block_depth(op, config))
+        )
     cycles, latency = 0.0, 0
     for transfer in moved:
         if transfer.stream in (Stream.IFM, Stream.IFM_STREAM):

@@ -71,7 +71,8 @@ def _read(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
         for operand in op.operands:
             if operand.scalar is None:
                 height, width, depth = (
-                    1 if repeated else size for size, repeated in zip(op.shape, operand.broadcast, strict=True)
+                    1 if repeated else size
+                    for size, repeated in zip(op.shape, operand.broadcast, strict=True)
                 )
                 yield _whole(operand.feature_map, (height, width, depth), config)
         return

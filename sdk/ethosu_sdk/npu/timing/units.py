@@ -108,7 +108,9 @@ def decoder_cycles(op: BlockOp, config: NpuConfig) -> int:
     if op.weights is None or not op.weights.streams:
         return 0
     down, across, _ = blocks.counts(op)
-    weights = op.kernel.height * op.kernel.width * op.shape[2] * (op.ifm_depth if op.takes_all_channels else 1)
+    weights = (
+        op.kernel.height * op.kernel.width * op.shape[2] * (op.ifm_depth if op.takes_all_channels else 1)
+    )
     if op.weights.fast:
         return down * across * (weights // FAST_WEIGHTS_PER_CYCLE // config.cores)
     size = sum(stream.length for stream in op.weights.streams)
