@@ -26,10 +26,11 @@ descriptions, with random weights that compress alike, and compiled with the Vel
 totals agree with the published ones within 1 %, so the streams are the same in all that matters.
 
 `scripts/fidelity --data TABLE.csv` compares further published runs, in a table with the columns of those in
-`tests/fidelity/data/`. It says so where a network cannot be rebuilt. Known are {", ".join(f"`{name}`" for name in NETWORKS)}.
+`tests/fidelity/data/`. It says so where a network cannot be rebuilt. Known are
+{", ".join(f"`{name}`" for name in NETWORKS)}.
 
-Cycles are NPU_ACTIVE. `rd0`, `wr0` are beats of AXI port 0 (Ethos-U85: SRAM), `rd1`, `wr1` of port 1 (EXT). Beats below
-50,000 and latency-free runs below 2,500 cycles are shown and not judged. Constants and their sources:
+Cycles are NPU_ACTIVE. `rd0`, `wr0` are beats of AXI port 0 (Ethos-U85: SRAM), `rd1`, `wr1` of port 1 (EXT). Beats
+below 50,000 and latency-free runs below 2,500 cycles are shown and not judged. Constants and their sources:
 `npu/timing/constants.py`.
 """
 

@@ -1,4 +1,4 @@
-"""The systems that published runs were made on: what Vela was told, and what the FVP's timing adapters let through."""
+"""The systems of published runs: what Vela was told, and what the FVP's timing adapters let through."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class _Layer:
 
 @dataclass
 class Graph:
-    """A graph that grows layer by layer. Methods take and give the numbers of feature maps (batch, height, width, depth).
+    """A graph that grows layer by layer. Methods take and give the numbers of feature maps.
 
     `spread` is the standard deviation of the Laplacian that weights are drawn from: it decides how far they can be
     compressed; None draws them uniformly.

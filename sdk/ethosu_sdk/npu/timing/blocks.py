@@ -11,6 +11,7 @@ from ethosu_sdk.npu.timing.tables import IFM_UNITS
 SUBKERNEL = 8  # rows and columns of a kernel that are walked in one go
 _NEAREST = 1  # upscale
 _UNIT_BYTES = 16  # of the depth of an IFM unit
+_MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,10 @@ def ifm_sides(op: BlockOp, axis: int) -> int:
     length = (kernel.height, kernel.width)[axis]
     before = (op.padding.top, op.padding.left)[axis]
     factor = 2 if op.upscale else 1
+    count, parts = ceil_div(op.shape[axis], op.block[axis]), ceil_div(length, SUBKERNEL)
+    if count * parts > _MOST_EXTENTS:  # no network has so many: the borders do not matter
+        span = (op.block[axis] - 1) * stride + min(length, SUBKERNEL) * dilation
+        return count * parts * ceil_div(min(size, span), factor)
     total = 0
     for start in range(0, op.shape[axis], op.block[axis]):
         end = min(start + op.block[axis], op.shape[axis])
