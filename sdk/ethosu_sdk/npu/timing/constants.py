@@ -47,8 +47,8 @@ COMMAND_TRIPS = 2
 """Fit: read latencies until the first command of a stream is decoded; after that commands are fetched ahead."""
 
 FEW_WEIGHTS_TRIPS = 4
-"""Fit: latencies of weights and of scales, two each, one after the other and before the IFM's, in depthwise operations, which
-have too few of either to hide them."""
+"""Fit: latencies of weights and of scales, two each, one after the other and before the IFM's, in depthwise
+operations, which have too few of either to hide them."""
 
 BLOCK_CYCLES = 16
 """Fit: what the hand-over from one OFM block to the next takes."""

@@ -31,8 +31,9 @@ class Stages:
     """Cycles of an operation.
 
     `begin` until the first IFM block is there, `weights` until the first weights are, which can be earlier than the
-    operation before ends; `body` of the slowest stage, `end` behind it. `mac`, `output` and `decoder` are those of the
-    units, `transfer` those of the busiest memory: each for itself.
+    operation before ends (not where they are `serial`); `body` of computing, `end` behind it. `mac`, `output` and
+    `decoder` are those of the units, `transfer` those of the busiest memory: each for itself. `latency` is that of
+    the slowest read, `last_mac` the computing of the last block where that waits for all weights.
     """
 
     begin: int

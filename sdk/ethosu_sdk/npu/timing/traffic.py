@@ -1,8 +1,8 @@
 """What an operation moves, as the hardware's counters see it: beats per region, direction and purpose.
 
 It follows from the command stream's own blocks. An IFM is read with its halo, and on Ethos-U55 and Ethos-U65 again
-for every OFM block in depth; Ethos-U85 keeps some of its IFM blocks. Weights are read again for every block across the
-OFM, scales once, an OFM is written once, with the channels that fill its bricks.
+for every OFM block in depth; Ethos-U85 keeps some of its IFM blocks. Weights are read again for every block across
+the OFM, scales once, an OFM is written once, with the channels that fill its bricks.
 """
 
 from __future__ import annotations
