@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ethosu_sdk.errors import UsageError
 from ethosu_sdk.npu import program, timing
 from tests.fidelity import networks
 from tests.fidelity.systems import System, system_of
@@ -93,7 +94,12 @@ def _network(row: dict[str, str]) -> Iterator[Figure]:
         why = f"cannot be rebuilt here: the network's layers are not known (known are {known})"
         yield Figure(run, family, "cycles", published["cycles"], why=why)
         return
-    system = system_of(row["npu"], row["mode"])
+    try:
+        system = system_of(row["npu"], row["mode"])
+    except (KeyError, ValueError, UsageError):
+        why = "cannot be rebuilt here: the configuration or its memory mode is not known"
+        yield Figure(run, family, "cycles", published["cycles"], why=why)
+        return
     compiled = _compiled(build(), system, row.get("vela") or VELA)
     cycles, beats = priced(compiled, system)
     estimate = _number(row, "vela_total") or None

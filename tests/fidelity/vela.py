@@ -55,7 +55,7 @@ def environment(version: str) -> Path:
 def compile_network(
     model: bytes, version: str, accelerator: str, system: str, mode: str, cache_bytes: int | None
 ) -> Compiled:
-    """`model`, a TensorFlow Lite file, compiled by `version` of Vela. ToolError when it refuses."""
+    """`model`, a TensorFlow Lite file, compiled by `version` of Vela ("": the SDK's own). ToolError if it refuses."""
     options = ["--accelerator-config", accelerator, "--system-config", system, "--memory-mode", mode]
     options += ["--config", "Arm/vela.ini", "--output-format", "raw"]
     if cache_bytes is not None:
@@ -67,7 +67,7 @@ def compile_network(
         source = folder / f"{_FILE}.tflite"
         source.write_bytes(model)
         arguments = [str(source), "--output-dir", str(folder), *options]
-        _checked([sys.executable, "-c", _RUN, *arguments], {"PYTHONPATH": str(environment(version))}, folder)
+        _checked([sys.executable, "-c", _RUN, *arguments], _variables(version), folder)
         (folder / "done").touch()
     return _read(folder, system)
 
@@ -81,6 +81,10 @@ def _read(folder: Path, system: str) -> Compiled:
     config = NpuConfig.from_word(actions.config_word)
     stream = bytes(actions.command_stream)
     return Compiled(stream, config, int(float(row["cycles_total"])), int(float(row["cycles_npu"])))
+
+
+def _variables(version: str) -> dict[str, str]:
+    return {"PYTHONPATH": str(environment(version))} if version else {}
 
 
 def _checked(command: list[str], variables: dict[str, str] | None = None, folder: Path | None = None) -> None:
