@@ -96,7 +96,7 @@ def parse(payload: bytes | bytearray | memoryview) -> VelaBlocks:
     view = memoryview(payload).toreadonly().cast("B")
     blocks = _blocks(view)
     data = {block.name: view[block.offset : block.offset + block.length] for block in blocks}
-    actions = _driver_actions(data["cmd_data"])
+    actions = driver_actions(data["cmd_data"])
     scratch = data["scratch_size"]
     if len(scratch) != 4:
         raise _bad(f"block 'scratch_size' has {len(scratch)} bytes, expected 4")
@@ -186,7 +186,7 @@ class _Actions:
     offset: int
 
 
-def _driver_actions(data: memoryview) -> _Actions:
+def driver_actions(data: memoryview) -> _Actions:
     """The one configuration and the one command stream among the driver actions of `cmd_data`."""
     if bytes(data[:4]) != _FOURCC:
         raise _bad(

@@ -65,7 +65,7 @@ def execute(
         done=Check("every inference ended", True, f"{plan.inferences} inference(s) ended without an error"),
         board=HOST,
         board_reason=_NO_BOARD,
-        simulator={"name": HOST, "version": version, "fidelity": _FIDELITY},
+        simulator={"name": HOST, "version": version, "fidelity": _fidelity(program)},
         provenance_inputs=[provenance.file_entry("host-runner", runner)],
         tools=[provenance.tool_entry(_PACKAGE, version)],
         npu=npu,
@@ -108,6 +108,13 @@ def _system(program: pte.Pte) -> Any:
 
     target = program.target()
     return target and system_config.known(target.npu, target.system_config, target.memory_mode)
+
+
+def _fidelity(program: pte.Pte) -> str:
+    from ethosu_sdk.npu import timing
+
+    target = program.target()
+    return _FIDELITY + (f"; cycles: {timing.band(target.npu)}" if target else "")
 
 
 def _npu(

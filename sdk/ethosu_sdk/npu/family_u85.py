@@ -73,7 +73,7 @@ def chain(registers: Registers, prefix: str, at: int) -> int | None:
 
 def _scaling(registers: Registers, register: str, rounding: dict[int, Rounding], at: int) -> Scaling:
     mode = registers.choose(register, "round_mode", rounding, at, "rounding mode")
-    if mode is Rounding.DOUBLE and registers.field(register, "dbl_rnd", at):
+    if mode is Rounding.DOUBLE and registers.field(register, "dbl_rnd", at) and registers.executable:
         raise registers.unsupported(register, at, "double rounding at another bit")
     scale = registers.field(register, "scale", at)
     return Scaling(scale, registers.field(register, "shift", at), mode)

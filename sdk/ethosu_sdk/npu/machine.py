@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BranchError, UnsupportedCommand
 from ethosu_sdk.npu.execute import Executor
@@ -18,20 +19,27 @@ _MOST_STEPS = 16384  # operations and branches of a job that branches: a loop th
 
 @dataclass
 class Counters:
-    """Sums over one command stream. Cycles are estimates; bytes are counted once per element.
+    """Sums over one command stream. Cycles and beats are modelled; bytes are counted once per element.
 
-    `total_cycles` is less than the sum over the operations where transfers run beside computation.
+    `total_cycles` is less than the sum over the operations where they run beside each other.
     """
 
     total_cycles: int = 0
     mac_cycles: int = 0
     macs: int = 0
+    decoder_cycles: int = 0
     bytes_moved: dict[tuple[int, bool], int] = field(default_factory=dict)  # (AXI port, is write) → bytes
+    beats: dict[tuple[int, bool], int] = field(default_factory=dict)  # likewise
 
     def move(self, port: int, is_write: bool, length: int) -> None:
         """Add `length` bytes to an AXI port's traffic."""
         key = (port, is_write)
         self.bytes_moved[key] = self.bytes_moved.get(key, 0) + length
+
+    def beat(self, port: int, is_write: bool, count: int) -> None:
+        """Add `count` data beats to an AXI port's traffic."""
+        key = (port, is_write)
+        self.beats[key] = self.beats.get(key, 0) + count
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,7 @@ class Machine:
         known = {id(entry): entry}  # keeps them, and so their ids, alive
         followers: dict[tuple[int, bool], Segment] = {}
         steps = 0
+        self.counters.total_cycles += timing.started(self._system)
         while True:
             self._run_segment(part, executor)
             if part.branch is None:
@@ -121,9 +130,14 @@ class Machine:
     def _add_up(self, traces: tuple[OperationTrace, ...], command_bytes: int) -> None:
         self.trace.extend(traces)
         self.counters.move(self._ports.commands, False, command_bytes)
+        self.counters.beat(self._ports.commands, False, -(-command_bytes // timing.beat_bytes(self._config)))
         for row in traces:
             self.counters.mac_cycles += row.mac_cycles
             self.counters.macs += row.macs
+            self.counters.decoder_cycles += row.weight_decode_cycles
+            for moved in row.transfers:
+                if moved.region is not None:
+                    self.counters.beat(self._ports.region(moved.region), moved.stream.is_write, moved.beats)
 
     def _count(self, traffic: Traffic) -> None:
         self.counters.move(self._ports.region(traffic.region), traffic.is_write, traffic.length)

@@ -12,7 +12,7 @@ from ethosu_sdk.npu.machine import Counters
 
 @dataclass(frozen=True)
 class Event:
-    """One PMU event. `modelled` is False for what a functional model cannot know; it then counts nothing.
+    """One PMU event. `modelled` is False for what the model cannot know; it then counts nothing.
 
     `beat_bytes` is the width of a data beat for events that count beats, else 0.
     """
@@ -29,7 +29,7 @@ NO_EVENT, CYCLE, NPU_IDLE, NPU_ACTIVE, MAC_ACTIVE, WD_ACTIVE = 0, 17, 32, 35, 48
 BEATS: Mapping[tuple[int, bool], int] = {(0, False): 130, (0, True): 135, (1, False): 386, (1, True): 391}
 # What the model counts. Every other event reads 0, which then says nothing about the hardware. NPU_IDLE is among
 # those: between jobs the hardware counts the time that the processor takes, which no functional simulator knows.
-KNOWN_EVENTS = frozenset({CYCLE, NPU_ACTIVE, MAC_ACTIVE, *BEATS.values()})
+KNOWN_EVENTS = frozenset({CYCLE, NPU_ACTIVE, MAC_ACTIVE, WD_ACTIVE, *BEATS.values()})
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,17 @@ class PmuKind:
     beat_bytes: int
     default_events: tuple[int, ...]
 
-    def beats(self, length: int) -> int:
-        """Data beats for `length` bytes, moved once and without gaps: a lower bound of what hardware needs."""
-        return -(-length // self.beat_bytes)
-
     def value(self, event: int, counters: Counters) -> int:
         """How often `event` happened; 0 for events that are not modelled."""
         if event in (CYCLE, NPU_ACTIVE):
             return counters.total_cycles
         if event == MAC_ACTIVE:
             return counters.mac_cycles
+        if event == WD_ACTIVE:
+            return counters.decoder_cycles
         for key, number in BEATS.items():
             if event == number:
-                return self.beats(counters.bytes_moved.get(key, 0))
+                return counters.beats.get(key, 0)
         return 0
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ethosu_sdk.npu import cycles, deadline
+from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.cycles_overlap import Schedule
 from ethosu_sdk.npu.decode import Command, commands
 from ethosu_sdk.npu.descriptor import describe
 from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
-from ethosu_sdk.npu.operation import DmaOp, Operation
+from ethosu_sdk.npu.operation import Operation
 from ethosu_sdk.npu.state import Registers, Values
 from ethosu_sdk.npu.system_config import SystemConfig
+from ethosu_sdk.npu.timing import Transfer, Wait
 
 # Operations are carried out one after the other, so waits matter to the estimate of cycles alone. PMU_MASK hides
 # operations from counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.
@@ -31,6 +31,7 @@ class OperationTrace:
     """One operation as it is carried out: place in the stream, name, estimated cycles, multiply-accumulates.
 
     The cycles of the MAC unit, output unit, weight decoder and busiest memory are each for itself: they overlap.
+    `transfers` is what it moves through the AXI ports.
     """
 
     offset: int
@@ -41,15 +42,7 @@ class OperationTrace:
     output_cycles: int = 0
     weight_decode_cycles: int = 0
     transfer_cycles: int = 0
-
-
-@dataclass(frozen=True)
-class Wait:
-    """A wait in front of the operation with number `before`, until at most so many are at work."""
-
-    before: int
-    name: str
-    at_most: int
+    transfers: tuple[Transfer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,9 +145,10 @@ def _segment(
             _check_count(len(found), command)
             found.append(describe(registers, command))
         if name in ("OP_STOP", "OP_BRANCH"):
-            traces = _traces(found, config, system)
+            priced = timing.price(found, config, system, waits)
+            traces = _traces(found, priced)
             end = command.offset + 4 * command.type.words
-            elapsed = _elapsed(found, traces, waits, config)
+            elapsed = tuple(row.elapsed for row in priced)
             return Segment(tuple(found), traces, elapsed, end, irq_mask, _branch(command), registers.values)
     raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
 
@@ -192,42 +186,45 @@ def _check_count(count: int, command: Command) -> None:
         )
 
 
+def price(
+    stream: bytes, config: NpuConfig, system: SystemConfig
+) -> tuple[tuple[Operation, ...], tuple[timing.Priced, ...]]:
+    """The operations of `stream` up to its first branch, and their prices; none of them has to be executable."""
+    registers = Registers(config, executable=False)
+    found: list[Operation] = []
+    waits: list[Wait] = []
+    for command in commands(stream, config.generation):
+        name = command.type.name
+        if not command.type.is_operation:
+            registers.set(command)
+        elif name in ("OP_STOP", "OP_BRANCH"):
+            break
+        elif name in _WAITS:
+            waits.append(Wait(len(found), name, command.field(_WAITS[name])))
+        elif name not in _WITHOUT_EFFECT and name != "OP_IRQ":
+            _check_count(len(found), command)
+            found.append(describe(registers, command))
+    return tuple(found), timing.price(found, config, system, waits)
+
+
 def _branch(command: Command) -> Branch | None:
     if command.type.name != "OP_BRANCH":
         return None
     return Branch(command.offset, command.field("branch_target"), bool(command.field("branch_cond")))
 
 
-def _traces(
-    found: Sequence[Operation], config: NpuConfig, system: SystemConfig | None
-) -> tuple[OperationTrace, ...]:
+def _traces(found: Sequence[Operation], priced: Sequence[timing.Priced]) -> tuple[OperationTrace, ...]:
     return tuple(
         OperationTrace(
             op.offset,
             op.name,
-            row.total_cycles,
-            row.mac_cycles,
+            row.stages.total,
+            row.stages.mac,
             row.macs,
-            row.output_cycles,
-            row.weight_decode_cycles,
-            row.transfer_cycles,
+            row.stages.output,
+            row.stages.decoder,
+            row.stages.transfer,
+            row.transfers,
         )
-        for op, row in zip(found, cycles.estimates(found, config, system), strict=True)
+        for op, row in zip(found, priced, strict=True)
     )
-
-
-def _elapsed(
-    found: Sequence[Operation], traces: Sequence[OperationTrace], waits: Sequence[Wait], config: NpuConfig
-) -> tuple[int, ...]:
-    schedule = Schedule(config)
-    ends: list[int] = []
-    upcoming = deque(waits)
-    for index, (op, trace) in enumerate(zip(found, traces, strict=True)):
-        deadline.check()
-        while upcoming and upcoming[0].before <= index:
-            wait = upcoming.popleft()
-            holds = schedule.wait_for_transfers if wait.name == "OP_DMA_WAIT" else schedule.wait_for_kernels
-            holds(wait.at_most)
-        begin = schedule.transfer if isinstance(op, DmaOp) else schedule.kernel
-        ends.append(begin(trace.total_cycles))
-    return tuple(ends)

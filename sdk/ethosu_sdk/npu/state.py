@@ -62,8 +62,10 @@ def signed(value: int, bits: int) -> int:
 class Registers:
     """The register file of the command stream. Setting and reading; nothing else changes it."""
 
-    def __init__(self, config: NpuConfig, values: Values = ()) -> None:
+    def __init__(self, config: NpuConfig, values: Values = (), *, executable: bool = True) -> None:
+        """`executable` False also takes what this model can price but not execute."""
         self.config = config
+        self.executable = executable
         self._commands: dict[str, Command] = dict(values)
 
     def set(self, command: Command) -> None:

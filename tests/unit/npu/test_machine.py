@@ -122,7 +122,7 @@ def test_operations_run_in_order_and_see_what_the_one_before_wrote() -> None:
     machine = run(stream((copy(), POOL, 1), (add, ELEMENTWISE, 1)), scratch)
     assert taken(scratch, 0x3800, 256, "<i1") == (VALUES // 4 * 2).tolist()
     assert [row.name for row in machine.trace] == ["POOL_AVERAGE", "ELEMENTWISE_ADD"]
-    assert machine.counters.total_cycles == sum(row.total_cycles for row in machine.trace) > 0
+    assert max(row.total_cycles for row in machine.trace) < machine.counters.total_cycles
 
 
 def test_a_failing_operation_leaves_the_earlier_ones_done() -> None:

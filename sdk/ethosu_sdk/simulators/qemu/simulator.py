@@ -53,7 +53,10 @@ class QemuSimulator:
 
     def fidelity(self, npu: str) -> str:
         """What of a run is exact, what modelled, and where the board is not one that exists."""
-        return _FIDELITY + (_NO_SUCH_BOARD if npu == "ethos-u85" else "")
+        from ethosu_sdk.npu import timing
+
+        band = f"; cycles: {timing.band(npu)}" if npu else ""
+        return _FIDELITY + band + (_NO_SUCH_BOARD if npu == "ethos-u85" else "")
 
     def version(self) -> str:
         """The version of the QEMU that is installed. ToolError when it is missing or too old."""

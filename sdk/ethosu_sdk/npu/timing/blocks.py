@@ -2,49 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.operation import BlockOp, FeatureMap, Kind, PoolMode, Shape
-from ethosu_sdk.npu.performance_tables import IFM_UNITS
+from ethosu_sdk.npu.operation import BlockOp, Kind, Shape
+from ethosu_sdk.npu.timing.tables import IFM_UNITS
 
 SUBKERNEL = 8  # rows and columns of a kernel that are walked in one go
 _NEAREST = 1  # upscale
 _UNIT_BYTES = 16  # of the depth of an IFM unit
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Shapes (height, width, depth) of an operation: whole feature maps, blocks, and the OFM's micro-blocks.
-
-    The whole OFM is that in memory: with its axes exchanged, where the operation does that.
-    """
-
-    ofm: Shape
-    block: Shape
-    micro: Shape
-    ifm: Shape
-    ifm_block: Shape
-
-    @property
-    def clipped(self) -> Shape:
-        """The OFM block without what lies outside the OFM."""
-        return clipped(self.ofm, self.block)
-
-    @property
-    def clipped_ifm(self) -> Shape:
-        """The IFM block without what lies outside the IFM."""
-        return clipped(self.ifm, self.ifm_block)
-
-    @property
-    def micros(self) -> Shape:
-        """Micro-blocks along each axis of a block."""
-        return divided(self.clipped, self.micro)
-
-    @property
-    def count(self) -> float:
-        """Blocks in the OFM, the last ones in proportion to their micro-blocks."""
-        return volume(divided(self.ofm, self.micro)) / volume(self.micros)
+_MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
 
 
 def ceil_div(value: int, divisor: int) -> int:
@@ -62,24 +27,9 @@ def volume(shape: Shape) -> int:
     return shape[0] * shape[1] * shape[2]
 
 
-def clipped(shape: Shape, limit: Shape) -> Shape:
-    """The lesser of two shapes along each axis."""
-    return min(shape[0], limit[0]), min(shape[1], limit[1]), min(shape[2], limit[2])
-
-
 def divided(shape: Shape, part: Shape) -> Shape:
     """How many of `part` cover `shape` along each axis."""
     return ceil_div(shape[0], part[0]), ceil_div(shape[1], part[1]), ceil_div(shape[2], part[2])
-
-
-def of(op: BlockOp, config: NpuConfig) -> Geometry:
-    """The geometry of `op` on `config`."""
-    micro = op.micro_block if config.generation == "u85" else _micro_block(op)
-    if op.kind is Kind.ELEMENTWISE:
-        return Geometry(op.stored_shape, op.block, micro, op.shape, op.block)
-    if config.generation == "u85":
-        return Geometry(op.stored_shape, op.block, micro, stored_ifm(op), _ifm_block_u85(op, config))
-    return Geometry(op.shape, op.block, micro, stored_ifm(op), _ifm_block_u55(op))
 
 
 def _micro_block(op: BlockOp) -> Shape:
@@ -88,21 +38,6 @@ def _micro_block(op: BlockOp) -> Shape:
     if height == 2 and op.kind is Kind.CONV and op.kernel.height == 1 and op.shape[0] == 1:
         return (1, 4, depth) if op.shape[1] % 2 == 0 else op.micro_block
     return height, width, depth
-
-
-def stored_ifm(op: BlockOp) -> Shape:
-    """The IFM as stored, before upscaling.
-
-    Its tile tells of rows and columns that a stride leaves out at the end.
-    """
-    factor = 2 if op.upscale else 1
-    rows, columns, depth = op.ifm_shape
-    whole = op.ifm.height0 if _is_one_tile(op.ifm) else 0
-    return max(ceil_div(rows, factor), whole, 1), max(ceil_div(columns, factor), op.ifm.width0), depth
-
-
-def _is_one_tile(feature_map: FeatureMap) -> bool:
-    return not any(feature_map.bases[1:])
 
 
 def _extent(op: BlockOp, axis: int, granule: int, upscale: int, rounding: int) -> int:
@@ -162,6 +97,54 @@ def _ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
     return 128 if is_sparse and op.ifm.dtype.itemsize == 1 else 64
 
 
-def is_per_channel_pool(op: BlockOp) -> bool:
-    """Pooling that leaves the channels apart."""
-    return op.kind is Kind.POOL and op.mode is not PoolMode.REDUCE_SUM
+def counts(op: BlockOp) -> Shape:
+    """OFM blocks along each axis."""
+    return divided(op.shape, op.block)
+
+
+def micro_blocks(op: BlockOp, config: NpuConfig) -> int:
+    """Micro-blocks of all OFM blocks: each block is filled up with them for itself."""
+    micro = op.micro_block if config.generation == "u85" else _micro_block(op)
+    found = 1
+    for size, block, part in zip(op.shape, op.block, micro, strict=True):
+        whole, rest = divmod(size, block)
+        found *= whole * ceil_div(block, part) + ceil_div(rest, part)
+    return found
+
+
+def ifm_sides(op: BlockOp, axis: int) -> int:
+    """Rows (axis 0) or columns (axis 1) of the stored IFM that all OFM blocks along that axis read together.
+
+    Rows that two blocks need (the halo) are read twice, and so are those that two parts of a kernel need which is
+    larger than 8x8; padding is not read.
+    """
+    kernel, size = op.kernel, op.ifm_shape[axis]
+    stride, dilation = ((kernel.stride_y, kernel.dilation_y), (kernel.stride_x, kernel.dilation_x))[axis]
+    length = (kernel.height, kernel.width)[axis]
+    before = (op.padding.top, op.padding.left)[axis]
+    factor = 2 if op.upscale else 1
+    count, parts = ceil_div(op.shape[axis], op.block[axis]), ceil_div(length, SUBKERNEL)
+    if count * parts > _MOST_EXTENTS:  # no network has so many: the borders do not matter
+        span = (op.block[axis] - 1) * stride + min(length, SUBKERNEL) * dilation
+        return count * parts * ceil_div(min(size, span), factor)
+    total = 0
+    for start in range(0, op.shape[axis], op.block[axis]):
+        end = min(start + op.block[axis], op.shape[axis])
+        for part in range(0, length, SUBKERNEL):
+            last_element = min(part + SUBKERNEL, length) - 1
+            first = max(0, start * stride - before + part * dilation)
+            last = min(size, (end - 1) * stride - before + last_element * dilation + 1)
+            total += max(0, ceil_div(last, factor) - first // factor)
+    return total
+
+
+def ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:
+    """Channels of an IFM block, where every OFM channel depends on all of them."""
+    return (_ifm_block_u55(op) if config.generation == "u55" else _ifm_block_u85(op, config))[2]
+
+
+def subkernels(op: BlockOp) -> int:
+    """Parts in which a kernel is walked that is larger than 8x8. Each reads its IFM for itself."""
+    if op.kind in (Kind.ELEMENTWISE, Kind.RESIZE):
+        return 1
+    return ceil_div(op.kernel.height, SUBKERNEL) * ceil_div(op.kernel.width, SUBKERNEL)

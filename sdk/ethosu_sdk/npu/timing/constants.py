@@ -1,0 +1,72 @@
+"""Constants of the performance model that no register and no vela.ini tells, each with where it comes from.
+
+"Fit" means: chosen once, for all networks, so that single operators and networks of published runs come out
+(docs/fidelity.md). Nothing here depends on a network, an operator's name or a run.
+"""
+
+from __future__ import annotations
+
+MAC_DEPTH = 8
+"""IFM channels that a MAC step takes of each element of an OFM micro-block. Published: 3x3 convolutions without
+latency take (micro-blocks) x 9 x (IFM channels / 8) cycles on Ethos-U85-256 and -512, so that part-kernel-first
+walks 9 elements and not the 12 that Vela 5.1.0 charges."""
+
+DEPTH_FIRST = 32
+"""IFM channels of which depth-first convolutions always take whole multiples: the least IFM block
+(ethos-u-vela 5.1.0)."""
+
+STEP_ELEMENTS_U55 = 4
+"""Kernel elements that Ethos-U55 and Ethos-U65 walk in four cycles where they are walked first, depthwise and
+part-kernel-first (ethos-u-vela 5.1.0; published: the difference between MobileNetV2 on Ethos-U55-128 and -256)."""
+
+POOL_CYCLES = 4
+"""Cycles per micro-block and kernel element of pooling (ethos-u-vela 5.1.0)."""
+
+DECODER_BYTES_PER_CYCLE = 6.85
+"""Encoded weights that one core of the weight decoder reads. Published: an MLP's 507 KB keep the decoder of
+Ethos-U85-128 active for 74,000 cycles."""
+
+DECODER_WEIGHTS_PER_CYCLE = 31.5
+"""Weights that one core of the decoder makes at most. Published: the same MLP with 95 % of zeros."""
+
+FAST_WEIGHTS_PER_CYCLE = 32
+"""Weights of the fast format per cycle and decoder core (ethos-u-vela 5.1.0: 32 with many different weights)."""
+
+READ_EFFICIENCY = 0.8
+"""Share of its read buffers that Ethos-U85 keeps busy, and of the bus (ethos-u-vela 5.1.0; published runs: 10,774
+beats take 13,353 cycles on a bus without latency)."""
+
+READ_PIPELINE_CYCLES = 42
+"""Fit: what a read takes besides the memory's latency. It makes weight streams 5.6 bytes per cycle at a latency of
+250 cycles with 128 read buffers, and 6.0 at 500 with 256."""
+
+FIRST_WEIGHTS_BYTES = 24576
+"""Fit: encoded weights that are there before the MAC unit begins, or those of an OFM block if that is less."""
+
+COMMAND_TRIPS = 2
+"""Fit: read latencies until the first command of a stream is decoded; after that commands are fetched ahead."""
+
+FEW_WEIGHTS_TRIPS = 4
+"""Fit: latencies of weights and of scales, two each, one after the other and before the IFM's, in depthwise
+operations, which have too few of either to hide them."""
+
+BLOCK_CYCLES = 16
+"""Fit: what the hand-over from one OFM block to the next takes."""
+
+OPERATION_CYCLES = 50
+"""Fit: what the hand-over from one operation to the next takes."""
+
+KEPT_IFM_BLOCKS_PART_KERNEL, KEPT_IFM_BLOCKS = 4, 2
+"""IFM blocks of 16 channels (part-kernel-first), or of the full depth, that Ethos-U85 keeps for the next OFM block
+in depth. Published beats of single operators: 2 OFM blocks read a 128-channel IFM 1.5 times, 8 read it 4.5 times,
+and 1x1 convolutions (2 IFM blocks) read it once."""
+
+BRICK = 16
+"""Channels of a brick of NHCWB16."""
+
+BANDS = {
+    "ethos-u55": "±10 % on the published runs of this family",
+    "ethos-u65": "no published run of this family was compared",
+    "ethos-u85": "±10 % on the published runs of this family",
+}
+"""Error bands of whole networks (docs/fidelity.md)."""

@@ -1,0 +1,187 @@
+"""The stages of one operation, and what of them nothing hides.
+
+Blocks pass through fetching, MAC unit, output unit and writing, each of which works on another block: the slowest
+stage sets the pace. What the first block waits for before the MAC unit begins (`begin`) and what the last one needs
+behind it (`end`) comes on top.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
+from ethosu_sdk.npu.system_config import Memory, SystemConfig
+from ethosu_sdk.npu.timing import blocks, units
+from ethosu_sdk.npu.timing.constants import (
+    BLOCK_CYCLES,
+    FEW_WEIGHTS_TRIPS,
+    FIRST_WEIGHTS_BYTES,
+    OPERATION_CYCLES,
+    READ_PIPELINE_CYCLES,
+)
+from ethosu_sdk.npu.timing.memories import Stream, read_rate
+from ethosu_sdk.npu.timing.traffic import Transfer, beat_bytes, times_read
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Cycles of an operation.
+
+    `begin` until the first IFM block is there, `weights` until the first weights are, which can be earlier than the
+    operation before ends (not where they are `serial`); `body` of computing, `end` behind it. `mac`, `output` and
+    `decoder` are those of the units, `transfer` those of the busiest memory: each for itself. `latency` is that of
+    the slowest read, `last_mac` the computing of the last block where that waits for all weights.
+    """
+
+    begin: int
+    body: int
+    end: int
+    weights: int = 0
+    latency: int = 0
+    last_mac: int = 0
+    serial: bool = False
+    blocks: int = 1
+    mac: int = 0
+    output: int = 0
+    decoder: int = 0
+    transfer: int = 0
+
+    @property
+    def total(self) -> int:
+        """Cycles of the operation by itself."""
+        return self.ended(0, 0)
+
+    def ended(self, issued: int, free: int) -> int:
+        """When the operation ends whose command was read at `issued` and whose IFM may be fetched from `free` on."""
+        ready = (
+            free + self.weights + self.begin if self.serial else max(free + self.begin, issued + self.weights)
+        )
+        fetched = (
+            max(free + self.latency + self.transfer, issued + self.latency + self.decoder) + self.last_mac
+        )
+        return max(ready + self.body, fetched) + self.end
+
+
+def copied(op: DmaOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> Stages:
+    """A DMA transfer: its latency, and the slower of its two sides."""
+    busy = _busy(moved, config, system)
+    latency = 0 if op.source_region is None else system.memory(op.source_region).read_latency_cycles
+    slowest = int(max(busy.values(), default=op.length))
+    return Stages(latency, slowest, 0, latency=latency, transfer=slowest)
+
+
+def chained(
+    op: BlockOp,
+    moved: Sequence[Transfer],
+    config: NpuConfig,
+    system: SystemConfig,
+    followers: Sequence[BlockOp] = (),
+) -> Stages:
+    """A block operation, with those that go on with its results through chaining buffers."""
+    mac = sum(units.mac_cycles(part, config) for part in (op, *followers))
+    output = sum(units.output_cycles(part, config) for part in (op, *followers))
+    decoder = units.decoder_cycles(op, config)
+    transfer = max(_busy(moved, config, system).values(), default=0.0)
+    counts = blocks.counts(op)
+    count = blocks.volume(counts)
+    first, last = _shares(op)
+    # The first block is computed before the output unit starts, the last one is put out when nothing is computed.
+    body = max(mac, first * mac + (1.0 - last) * output) + BLOCK_CYCLES * count
+    if op.takes_all_channels and times_read(op, config) > 1.0 and config.generation == "u85":
+        fetches = (counts[2] * blocks.subkernels(op) - 1) * counts[0] * counts[1]
+        waited = system.memory(op.ifm.region).read_latency_cycles + READ_PIPELINE_CYCLES
+        body += int(fetches * waited)
+    return Stages(
+        weights=int(_first_weights(op, moved, config, system)),
+        begin=int(_first_ifm(op, moved, config, system)) + OPERATION_CYCLES,
+        body=int(body),
+        end=int(last * output + _last_write(last, moved, config, system)),
+        latency=_latency(moved, system),
+        last_mac=int(last * mac) if _waits_for_whole_blocks(op, config) else 0,
+        serial=op.kind is Kind.DEPTHWISE,
+        blocks=count,
+        mac=mac,
+        output=int(output),
+        decoder=decoder,
+        transfer=int(transfer),
+    )
+
+
+def _latency(moved: Sequence[Transfer], system: SystemConfig) -> int:
+    return max(
+        (system.memory(row.region).read_latency_cycles for row in moved if not row.stream.is_write), default=0
+    )
+
+
+def _busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> dict[Memory, float]:
+    """Cycles for which an operation's transfers keep each memory busy."""
+    reads: defaultdict[Memory, float] = defaultdict(float)
+    total: defaultdict[Memory, int] = defaultdict(int)
+    for transfer in moved:
+        memory = system.memory(transfer.region)
+        size = transfer.beats * beat_bytes(config)
+        total[memory] += size
+        if not transfer.stream.is_write:
+            reads[memory] += size / read_rate(memory, transfer.stream, config)
+    return {memory: max(reads[memory], size / memory.bytes_per_cycle) for memory, size in total.items()}
+
+
+def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
+    """Cycles until the first IFM block is there."""
+    down, across, deep = blocks.counts(op)
+    parts = down * across * float(deep)
+    if op.takes_all_channels:
+        parts = (
+            down
+            * across
+            * times_read(op, config)
+            * max(1.0, op.ifm_depth / blocks.ifm_block_depth(op, config))
+        )
+    cycles, latency = 0.0, 0
+    for transfer in moved:
+        if transfer.stream in (Stream.IFM, Stream.IFM_STREAM):
+            memory = system.memory(transfer.region)
+            size = transfer.beats * beat_bytes(config) / parts
+            cycles = max(cycles, size / read_rate(memory, transfer.stream, config))
+            latency = max(latency, memory.read_latency_cycles)
+    return latency + cycles
+
+
+def _first_weights(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
+    """Cycles until as many weights are decoded as the MAC unit needs to begin."""
+    parts = blocks.volume(blocks.counts(op))
+    fetched, latency = 0.0, 0
+    for transfer in moved:
+        if transfer.stream in (Stream.WEIGHTS, Stream.FAST_WEIGHTS):
+            memory = system.memory(transfer.region)
+            size = min(FIRST_WEIGHTS_BYTES, transfer.beats * beat_bytes(config) / parts)
+            fetched += size / read_rate(memory, transfer.stream, config)
+            latency = memory.read_latency_cycles
+    trips = FEW_WEIGHTS_TRIPS if op.kind is Kind.DEPTHWISE else 1
+    return trips * latency + max(fetched, units.decoder_cycles(op, config) / parts)
+
+
+def _last_write(share: float, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
+    for transfer in moved:
+        if transfer.stream is Stream.OFM:
+            memory = system.memory(transfer.region)
+            size = share * transfer.beats * beat_bytes(config)
+            return memory.write_latency_cycles + size / memory.bytes_per_cycle
+    return 0.0
+
+
+def _waits_for_whole_blocks(op: BlockOp, config: NpuConfig) -> bool:
+    """Whether the MAC unit starts an OFM block when all of its weights are decoded."""
+    return config.generation == "u85" and op.weights is not None and not op.weights.fast
+
+
+def _shares(op: BlockOp) -> tuple[float, float]:
+    """The first and the last OFM block's share of the OFM."""
+    first = last = 1.0
+    for size, block in zip(op.shape, op.block, strict=True):
+        first *= min(block, size) / size
+        last *= (size % block or min(block, size)) / size
+    return first, last

@@ -1,0 +1,125 @@
+"""What an operation moves, as the hardware's counters see it: beats per region, direction and purpose.
+
+It follows from the command stream's own blocks. An IFM is read with its halo, and on Ethos-U55 and Ethos-U65 again
+for every OFM block in depth; Ethos-U85 keeps some of its IFM blocks. Weights are read again for every block across
+the OFM, scales once, an OFM is written once, with the channels that fill its bricks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.operation import BlockOp, DmaOp, FeatureMap, Kind, Operation, Shape
+from ethosu_sdk.npu.timing import blocks
+from ethosu_sdk.npu.timing.constants import BRICK, KEPT_IFM_BLOCKS, KEPT_IFM_BLOCKS_PART_KERNEL
+from ethosu_sdk.npu.timing.memories import Stream
+
+_BEAT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """`beats` of `stream` to or from `region`; a region of None is the NPU's own memory, which has no port."""
+
+    region: int | None
+    stream: Stream
+    beats: int
+
+
+def beat_bytes(config: NpuConfig) -> int:
+    """Bytes of a data beat of an AXI port."""
+    return _BEAT_BYTES[config.npu]
+
+
+def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
+    """All that `op` moves through the AXI ports. Chained feature maps stay inside of the NPU."""
+    if isinstance(op, DmaOp):
+        found = list(_copied(op, beat_bytes(config)))
+    else:
+        found = [*_read(op, config), *_constants(op, config)]
+        if op.ofm.chain is None and not op.is_partial:
+            found.append(Transfer(op.ofm.region, Stream.OFM, _ofm_beats(op, config)))
+    return tuple(transfer for transfer in found if transfer.beats)
+
+
+def _copied(op: DmaOp, beat: int) -> Iterator[Transfer]:
+    beats = op.counts[0] * op.counts[1] * blocks.ceil_div(op.length, beat)
+    if op.source_region is not None:
+        yield Transfer(op.source_region, Stream.COPY, beats)
+    if op.target_region is not None:
+        yield Transfer(op.target_region, Stream.COPY_WRITE, beats)
+    if op.index is not None:
+        yield Transfer(op.index.region, Stream.COPY, blocks.ceil_div(4 * op.counts[1], beat) * op.counts[0])
+
+
+def _constants(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
+    if op.weights is None:
+        return
+    beat = beat_bytes(config)
+    down, across, _ = blocks.counts(op)
+    stream = Stream.FAST_WEIGHTS if op.weights.fast else Stream.WEIGHTS
+    for weights in op.weights.streams:
+        yield Transfer(weights.region, stream, down * across * blocks.ceil_div(weights.length, beat))
+    for scales in op.scales.streams if op.scales is not None else ():
+        yield Transfer(scales.region, Stream.SCALES, blocks.ceil_div(scales.length, beat))
+
+
+def _read(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
+    if op.kind is Kind.ELEMENTWISE:
+        for operand in op.operands:
+            if operand.scalar is None:
+                height, width, depth = (
+                    1 if repeated else size
+                    for size, repeated in zip(op.shape, operand.broadcast, strict=True)
+                )
+                yield _whole(operand.feature_map, (height, width, depth), config)
+        return
+    if op.kind is Kind.RESIZE:
+        yield _whole(op.ifm, op.ifm_shape, config)
+    elif op.ifm.chain is None:
+        once = _beats(op.ifm, blocks.ifm_sides(op, 0), blocks.ifm_sides(op, 1), _ifm_depth(op), config)
+        yield Transfer(op.ifm.region, Stream.IFM, int(once * times_read(op, config)))
+    if op.ifm2 is not None:
+        shape = (op.shape[0], op.shape[2], op.ifm_depth) if op.kind is Kind.MATMUL else op.shape
+        yield _whole(op.ifm2, shape, config)
+
+
+def _whole(feature_map: FeatureMap, shape: Shape, config: NpuConfig) -> Transfer:
+    beats = 0 if feature_map.chain is not None else _beats(feature_map, *shape, config)
+    return Transfer(feature_map.region, Stream.IFM_STREAM, beats)
+
+
+def _ifm_depth(op: BlockOp) -> int:
+    return op.ifm_depth if op.takes_all_channels else op.shape[2]
+
+
+def _ofm_beats(op: BlockOp, config: NpuConfig) -> int:
+    return _beats(op.ofm, *op.stored_shape, config)
+
+
+def _beats(feature_map: FeatureMap, rows: int, columns: int, depth: int, config: NpuConfig) -> int:
+    """Beats of so many rows, columns and channels: bricks are moved whole, rows without them to the byte."""
+    stored = blocks.round_up(depth, BRICK) if feature_map.bricks else depth
+    return blocks.ceil_div(rows * columns * stored * feature_map.dtype.itemsize, beat_bytes(config))
+
+
+def times_read(op: BlockOp, config: NpuConfig) -> float:
+    """How often an IFM is read, on average, for OFM blocks that differ in depth alone."""
+    if not op.takes_all_channels:
+        return 1.0
+    return 1.0 + (blocks.counts(op)[2] - 1) * refetched(op, config)
+
+
+def refetched(op: BlockOp, config: NpuConfig) -> float:
+    """The share of an IFM that is not kept from one OFM block to the next in depth: all of it on Ethos-U55 and -U65.
+
+    Ethos-U85 keeps some IFM blocks, but none where parts of the kernel take turns.
+    """
+    if config.generation == "u55" or blocks.subkernels(op) > 1:
+        return 1.0
+    parts = blocks.ceil_div(op.ifm_depth, blocks.ifm_block_depth(op, config))
+    by_parts = op.kind is Kind.CONV and op.kernel.part_kernel_first
+    kept = KEPT_IFM_BLOCKS_PART_KERNEL if by_parts else KEPT_IFM_BLOCKS
+    return max(0, parts - kept) / parts

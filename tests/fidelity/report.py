@@ -1,0 +1,131 @@
+"""The comparison as a page or on the terminal: `python -m tests.fidelity.report [--write PAGE] [--data TABLE]`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ethosu_sdk.npu import timing
+from tests.fidelity.comparison import DATA, VELA, Figure, figures, rows
+from tests.fidelity.networks import NETWORKS
+from tests.fidelity.systems import system_of
+from tests.fidelity.vela import compile_network
+
+_VERSIONS = ("4.4.1", "4.5.0", "5.0.0", "5.1.0", "5.2.0")
+_TABLES = {
+    "Networks": "networks.csv",
+    "Arm's learning path": "learning_path.csv",
+    "Single operators": "single_operators.csv",
+}
+_INTRODUCTION = f"""# How far modelled cycles and traffic can be believed
+
+Made by `scripts/fidelity`; do not edit. Published runs of Arm's FVP, which is itself cycle-approximate (about 10 %),
+beside the SDK's model and Vela's own estimate. The networks' files are not at hand: they are rebuilt by their public
+descriptions, with random weights that compress alike, and compiled with the Vela of the published run. Vela's own
+totals agree with the published ones within 1 %, so the streams are the same in all that matters.
+
+`scripts/fidelity --data TABLE.csv` compares further published runs, in a table with the columns of those in
+`tests/fidelity/data/`. It says so where a network cannot be rebuilt. Known are
+{", ".join(f"`{name}`" for name in NETWORKS)}.
+
+Cycles are NPU_ACTIVE. `rd0`, `wr0` are beats of AXI port 0 (Ethos-U85: SRAM), `rd1`, `wr1` of port 1 (EXT). Beats
+below 50,000 and latency-free runs below 2,500 cycles are shown and not judged. Constants and their sources:
+`npu/timing/constants.py`.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare, and print or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, help="a table of published runs instead of the SDK's")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    parser.add_argument(
+        "--versions", action="store_true", help="also Vela's estimate by each of its versions (slow)"
+    )
+    chosen = parser.parse_args(arguments)
+    if chosen.data is not None:
+        print(table(list(figures(chosen.data))))
+        return
+    found = {title: list(figures(DATA / name)) for title, name in _TABLES.items()}
+    parts = [_INTRODUCTION, bands([row for part in found.values() for row in part])]
+    parts += [f"## {title}\n\n{table(part)}" for title, part in found.items()]
+    if chosen.versions:
+        parts.append(f"## Vela's own estimate by version\n\n{versions()}")
+    page = "\n".join(parts)
+    print(page) if chosen.write is None else chosen.write.write_text(page, encoding="utf-8")
+
+
+def table(found: Sequence[Figure]) -> str:
+    """Figures as a Markdown table; runs that cannot be rebuilt are lines below it."""
+    lines = [
+        "| run | figure | published | model | error | Vela | its error |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for row in found:
+        if row.why:
+            continue
+        error = _percent(row.error) if row.scored else f"({_percent(row.error)})"
+        estimate = row.published_vela or row.vela
+        vela = "" if estimate is None else f"{estimate:,}"
+        lines.append(
+            f"| {row.run} | {row.what} | {row.published:,} | {row.modelled:,} | {error} | {vela} | "
+            f"{_percent(row.vela_error)} |"
+        )
+    skipped = [f"{row.run}: {row.why}" for row in found if row.why]
+    return "\n".join([*lines, "", *skipped, ""])
+
+
+def bands(found: Sequence[Figure]) -> str:
+    """The largest errors of networks by family, beside the bands that the SDK quotes."""
+    lines = [
+        "## Error bands\n",
+        "| family | largest error of a network's cycles | of its beats | quoted |",
+        "|---|--:|--:|---|",
+    ]
+    for family in ("u55", "u65", "u85"):
+        judged = [
+            row
+            for row in found
+            if row.family == family
+            and row.scored
+            and row.error is not None
+            and row.run.split()[0] in NETWORKS
+        ]
+        cycles = [abs(row.error or 0) for row in judged if row.what == "cycles"]
+        beats = [abs(row.error or 0) for row in judged if row.what != "cycles"]
+        largest = [f"{100 * max(part):.1f} %" if part else "no published run" for part in (cycles, beats)]
+        lines.append(
+            f"| Ethos-{family.upper()} | {largest[0]} | {largest[1]} | {timing.band(f'ethos-{family}')} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def versions() -> str:
+    """Vela's total of each network by each version of Vela."""
+    lines = [f"| run | published | {' | '.join(_VERSIONS)} |", "|---|--:" + "|--:" * len(_VERSIONS) + "|"]
+    for row in rows(DATA / "networks.csv"):
+        system = system_of(row["npu"], row["mode"])
+        totals = []
+        for version in _VERSIONS:
+            compiled = compile_network(
+                NETWORKS[row["model"]](),
+                version,
+                system.accelerator,
+                system.system_config,
+                system.memory_mode,
+                system.cache_bytes,
+            )
+            totals.append(
+                f"{compiled.vela_total:,} ({_percent(compiled.vela_total / int(row['active']) - 1)})"
+            )
+        lines.append(f"| {row['model']} {row['npu']} | {int(row['active']):,} | {' | '.join(totals)} |")
+    return "\n".join([*lines, "", f"The published runs were compiled with {VELA}.", ""])
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:+.1f} %"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Prices of single operations against published runs of Arm's FVP (tests/fidelity/data/single_operators.csv).
+
+Blocks and sizes of weights are those that Vela 5.0.0 chooses for these layers; commands are a few beats more.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ethosu_sdk.npu import timing
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.operation import (
+    BlockOp,
+    DmaOp,
+    FeatureMap,
+    Kernel,
+    Kind,
+    Output,
+    Padding,
+    Rounding,
+    ScaleFormat,
+    ScaleStreams,
+    Shape,
+    Stream,
+    WeightStreams,
+)
+from ethosu_sdk.npu.system_config import Memory, SystemConfig, memory_map
+
+U85 = NpuConfig.for_target("ethos-u85", 256)
+DRAM = memory_map("ethos-u85", "Ethos_U85_SYS_DRAM_Low", "Dedicated_Sram")
+CONSTANTS, ARENA, CACHE = 0, 1, 2
+CHANNELS = 128
+
+
+def at_once(memory: Memory) -> Memory:
+    return replace(memory, read_latency_cycles=0, write_latency_cycles=0, bytes_per_cycle=16.0 * memory.ports)
+
+
+WITHOUT_LATENCY = replace(
+    DRAM, constants=at_once(DRAM.constants), arena=at_once(DRAM.arena), cache=at_once(DRAM.cache)
+)
+
+
+def feature_map(height: int, width: int) -> FeatureMap:
+    row = width * CHANNELS
+    return FeatureMap(
+        ARENA,
+        (0, 0, 0, 0),
+        height,
+        height,
+        width,
+        row,
+        CHANNELS,
+        1,
+        np.dtype("int8"),
+        bricks=False,
+        zero_point=0,
+    )
+
+
+def layer(
+    kind: Kind, size: tuple[int, int], kernel: int, block: Shape, micro: Shape, encoded: int
+) -> BlockOp:
+    height, width = size
+    border = kernel // 2
+    by_parts = kind is Kind.CONV and kernel > 1
+    return BlockOp(
+        offset=0,
+        kind=kind,
+        mode=None,
+        shape=(height, width, CHANNELS),
+        ifm=feature_map(height, width),
+        ifm_depth=CHANNELS,
+        ofm=feature_map(height, width),
+        kernel=Kernel(kernel, kernel, 1, 1, 1, 1, part_kernel_first=by_parts),
+        padding=Padding(border, border, border, border),
+        upscale=0,
+        weights=WeightStreams((Stream(CONSTANTS, 0, encoded),), fast=by_parts),
+        scales=ScaleStreams((Stream(CONSTANTS, 0, 1280),), ScaleFormat.BIAS_32),
+        output=Output(True, None, 0, Rounding.DOUBLE, (-128, 127)),
+        operands=(),
+        ifm2=None,
+        accumulates=False,
+        divides=False,
+        resize=None,
+        block=block,
+        micro_block=micro,
+        accumulator_bits=32,
+        blockdep=0,
+    )
+
+
+CONV_1X1 = layer(Kind.CONV, (6, 6), 1, (6, 6, 48), (2, 2, 8), 16400)
+SQUARE = layer(Kind.CONV, (6, 6), 3, (6, 6, 48), (2, 2, 8), 163872)
+FLAT = layer(Kind.CONV, (12, 3), 3, (12, 4, 32), (1, 4, 8), 163872)
+COLUMN = layer(Kind.CONV, (36, 1), 3, (36, 2, 16), (2, 2, 8), 163872)
+DEPTHWISE = layer(Kind.DEPTHWISE, (6, 6), 3, (6, 6, 112), (1, 2, 16), 1312)
+
+
+@pytest.mark.parametrize(
+    ("op", "published"),
+    [(CONV_1X1, 3645), (SQUARE, 24731), (FLAT, 31458), (COLUMN, 44483), (DEPTHWISE, 2790)],
+    ids=["1x1", "6x6", "12x3", "36x1", "depthwise"],
+)
+def test_cycles_without_latency_are_within_ten_percent(op: BlockOp, published: int) -> None:
+    (row,) = timing.price([op], U85, WITHOUT_LATENCY)
+    assert row.elapsed == pytest.approx(published, rel=0.10)
+
+
+@pytest.mark.parametrize(
+    ("op", "published"),
+    [(CONV_1X1, 1412), (SQUARE, 10917), (FLAT, 11061), (COLUMN, 11637), (DEPTHWISE, 468)],
+    ids=["1x1", "6x6", "12x3", "36x1", "depthwise"],
+)
+def test_beats_are_those_that_the_hardware_counts(op: BlockOp, published: int) -> None:
+    (row,) = timing.price([op], U85, DRAM)
+    commands = 19  # 300 bytes
+    assert beats(row, is_write=False) + commands == pytest.approx(published, abs=1)
+    assert beats(row, is_write=True) == 288
+
+
+def beats(row: timing.Priced, *, is_write: bool) -> int:
+    return sum(moved.beats for moved in row.transfers if moved.stream.is_write is is_write)
+
+
+def test_latency_costs() -> None:
+    slow, quick = (timing.price([SQUARE], U85, system)[0].elapsed for system in (DRAM, WITHOUT_LATENCY))
+    assert slow > quick
+
+
+def elapsed(*operations: BlockOp | DmaOp, waits: tuple[timing.Wait, ...] = ()) -> int:
+    return timing.price(operations, U85, DRAM, waits)[-1].elapsed
+
+
+COPY = DmaOp(0, CONSTANTS, 0, CACHE, 0, 16384)
+
+
+def test_a_copy_runs_beside_computation_unless_the_stream_waits() -> None:
+    beside = elapsed(COPY, SQUARE)
+    assert beside == max(elapsed(COPY), elapsed(SQUARE))
+    assert elapsed(COPY, SQUARE, waits=(timing.Wait(1, "OP_DMA_WAIT", 0),)) > beside
+
+
+def test_an_operation_that_may_overlap_begins_earlier() -> None:
+    free = replace(SQUARE, blockdep=3)
+    assert elapsed(SQUARE, free) < elapsed(SQUARE, SQUARE) <= 2 * elapsed(SQUARE)
+
+
+def test_a_kernel_of_hostile_size_is_priced_in_no_time() -> None:
+    huge = replace(
+        SQUARE,
+        shape=(65536, 65536, 128),
+        block=(1, 1, 8),
+        kernel=replace(SQUARE.kernel, height=65536, width=65536),
+    )
+    begin = time.perf_counter()
+    elapsed(huge)
+    assert time.perf_counter() - begin < 1
+
+
+def test_systems_of_other_families_are_priced() -> None:
+    config = NpuConfig.for_target("ethos-u65", 512)
+    system: SystemConfig | None = None
+    assert timing.price([COPY], config, system)[0].elapsed > 0
