@@ -16,7 +16,7 @@ from ethosu_sdk import proc, records
 from tests.conformance.selection import ALL_GROUPS, FULL, Pair, profile_of
 
 _ROOT = Path(__file__).resolve().parents[2]
-_TIME_LIMIT_S = 1200
+_TIME_LIMIT_S = 2700
 
 
 @dataclass(frozen=True)

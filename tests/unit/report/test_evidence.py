@@ -85,7 +85,7 @@ def flip_output_bit(rows: Rows) -> Rows:
         (change("input", bytes=7), "changed on its way"),
         (change("inference", inference=1), "of 1 inferences"),
         (change("output", shape=[3, 3]), "bytes where"),
-        (change("output", shape=[-1, -8]), "shape [-1, -8]"),
+        (change("output", shape=[-1, -8]), "shape is [-1, -8]"),
         (change("output", shape=["2", 4]), "shape"),
         (change("output", dtype="O"), "dtype 'O'"),
         (change("output", dtype="float32"), "bytes where"),
