@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -314,8 +315,16 @@ def _zip(stream: BinaryIO) -> str:
             if pickles and ("version" in inner or ".data/serialization_id" in inner or "byteorder" in inner):
                 with archive.open(pickles[0]) as member:
                     return pickle_content.torch_kind(member)
-    except (zipfile.BadZipFile, OSError, EOFError, RuntimeError, NotImplementedError):
-        return "cut_zip"
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        EOFError,
+        RuntimeError,
+        NotImplementedError,
+        ValueError,
+        struct.error,
+    ):
+        return "cut_zip"  # ValueError: a name that is not in the encoding that it says
     return "zip"
 
 

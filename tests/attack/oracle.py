@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import zipfile
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.attack.process import Ended
 CODES = (0, 2, 3, 4, 5, 6, 7, 130)  # docs/errors.md
 _NOISE = ("Traceback (most recent call last)", "internal error", "Exception ignored", "Segmentation fault")
 _CONTROL = tuple(chr(code) for code in (*range(9), 11, 12, *range(14, 32), 127, 0x9B, 0x202E))
+_RECORD_TYPE = re.compile(r"[a-z-]+/[0-9]+")
 _LEFT = (".part", ".tmp")  # ends of files that nobody should see
 
 
@@ -55,7 +57,8 @@ def _broken(path: Path) -> str:
     try:
         if path.suffix == ".json":
             record = json.loads(path.read_bytes())
-            if "schema" in record:
+            # Some files of a build have a key of this name for something else.
+            if isinstance(record, dict) and _RECORD_TYPE.fullmatch(str(record.get("schema", ""))):
                 return "; ".join(schema.problems(record))
         elif path.suffix == ".npz":
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:

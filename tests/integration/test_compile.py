@@ -293,7 +293,10 @@ def test_int8_io_of_an_unquantised_model_is_refused(tmp_path: Path) -> None:
     ("body", "words"),
     [
         ("import os; os._exit(41)", "status 41"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "by SIGSEGV: a crash in one of its tools"),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+            "by SIGSEGV: a crash in one of its tools",
+        ),
     ],
 )
 def test_compiler_process_that_dies(tmp_path: Path, body: str, words: str) -> None:

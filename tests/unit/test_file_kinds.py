@@ -156,3 +156,12 @@ def test_files_that_are_cut_off_are_survived(tmp_path: Path) -> None:
         for size in range(0, len(content), 11):
             path.write_bytes(content[:size])
             file_kinds.recognise(path)
+
+
+def test_an_archive_with_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
+    content = zipped("é.json")
+    assert content.count("é".encode()) == 2
+    (tmp_path / "a.pt2").write_bytes(content.replace("é".encode(), b"\xff\xff"))
+    kind = file_kinds.recognise(tmp_path / "a.pt2")
+    assert kind is not None
+    assert kind.id == "cut_zip"
