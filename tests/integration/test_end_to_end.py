@@ -182,23 +182,14 @@ def test_events_are_chosen_by_name_and_the_unknowable_is_said(zoo_pte: ZooPte, t
     assert "/npu/counters/AXI_LATENCY_ANY" in {row["path"] for row in record["unavailable"]}
 
 
-def test_cycles_are_velas_but_for_transpositions(zoo_pte: ZooPte, tmp_path: Path) -> None:
-    """Vela prices a transposition as one operation, the stream has a pool for each line. Copies run beside it all."""
+def test_cycles_are_those_of_the_command_stream_and_near_velas(zoo_pte: ZooPte, tmp_path: Path) -> None:
+    """How near the model is to published runs, tests/fidelity tells; here Vela's figure is another opinion."""
     compiled = zoo_pte("mobilenet_v2")
     outcome, record = run(compiled.pte, tmp_path)
     assert outcome.code == 0, outcome.err
     (delegate,) = compiled.delegates
     (payload,) = (row.payload for row in pte.read(compiled.pte).plan("forward").delegates)
     image = np.zeros((1, 3, 224, 224), np.int8)
-    places = [
-        (place, row.operator) for row in delegate.operations for place in row.offsets
-    ]  # where each begins
-    pools = sum(
-        row.total_cycles
-        for row in npu.run(payload, [image]).operations
-        if row.name != "DMA" and max(pair for pair in places if pair[0] <= row.offset)[1] == "Transpose"
-    )
-    vela = delegate.estimates["cycles_total"]
-    vela -= sum(row.cycles or 0 for row in delegate.operations if row.operator == "Transpose")
     assert record["npu"]["cycles"]["source"] == "modelled"
-    assert record["npu"]["cycles"]["value"] == pytest.approx(vela + pools, rel=0.001)
+    assert record["npu"]["cycles"]["value"] == npu.run(payload, [image]).counters.total_cycles
+    assert record["npu"]["cycles"]["value"] == pytest.approx(delegate.estimates["cycles_total"], rel=0.3)

@@ -157,7 +157,7 @@ def test_a_child_that_dies_or_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, ho
 def test_any_damage_is_contained() -> None:
     """Flipped bits, cut ends, inserted and random bytes."""
     generator = np.random.default_rng(0)
-    start = time.monotonic()
+    start = time.process_time()
     outcomes = {"damaged": 0, "other count": 0, "other weights": 0}
     for _ in range(150):
         stream = bytearray(GOOD)
@@ -178,7 +178,7 @@ def test_any_damage_is_contained() -> None:
         else:
             outcomes["damaged" if result.count is None else "other count"] += 1
     assert outcomes["damaged"] > 50
-    assert time.monotonic() - start < 30
+    assert time.process_time() - start < 30
 
 
 def fast_stream(values: NDArray[np.int16], flags: int = 0) -> bytes:
