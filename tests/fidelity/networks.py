@@ -5,24 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
+from ethosu_sdk.aot.zoo.mobilenet_v2 import STAGES
 from tests.fidelity.tflite import Graph
-
-_MOBILENET_V2 = (  # expansion, channels, repeats, first stride (Sandler et al., 2018, table 2)
-    (1, 16, 1, 1),
-    (6, 24, 2, 2),
-    (6, 32, 3, 2),
-    (6, 64, 4, 2),
-    (6, 96, 3, 1),
-    (6, 160, 3, 2),
-    (6, 320, 1, 1),
-)
 
 
 def mobilenet_v2() -> bytes:
     """MobileNetV2 1.0 for images of 224x224: 300.8 million multiply-accumulates."""
     graph = Graph(spread=45.0)
     last = graph.conv(graph.input(1, 224, 224, 3), 32, (3, 3), (2, 2))
-    for expansion, depth, repeats, first_stride in _MOBILENET_V2:
+    for expansion, depth, repeats, first_stride in STAGES:
         for index in range(repeats):
             before, stride = last, first_stride if index == 0 else 1
             if expansion > 1:

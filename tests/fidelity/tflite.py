@@ -5,7 +5,7 @@ Speed and traffic of an NPU depend on shapes and on how far weights can be compr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,8 +56,8 @@ class _Layer:
     operator: int
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    options_type: int
-    options: Callable[[Any], int]
+    options: Any
+    values: dict[str, Any]
 
 
 @dataclass
@@ -102,19 +102,15 @@ class Graph:
         weights = self._weights((depth, *kernel, channels))
         bias = self._bias(depth)
         target = self._feature_map("conv", (batch, *size, depth))
-
-        def options(b: Any) -> int:
-            Conv2DOptions.Start(b)
-            Conv2DOptions.AddPadding(b, getattr(Padding, padding))
-            Conv2DOptions.AddStrideH(b, stride[0])
-            Conv2DOptions.AddStrideW(b, stride[1])
-            Conv2DOptions.AddDilationHFactor(b, 1)
-            Conv2DOptions.AddDilationWFactor(b, 1)
-            Conv2DOptions.AddFusedActivationFunction(b, getattr(ActivationFunctionType, relu))
-            return int(Conv2DOptions.End(b))
-
         return self._add(
-            BuiltinOperator.CONV_2D, (source, weights, bias), target, BuiltinOptions.Conv2DOptions, options
+            BuiltinOperator.CONV_2D,
+            (source, weights, bias),
+            target,
+            Conv2DOptions,
+            **_strides(padding, stride),
+            DilationHFactor=1,
+            DilationWFactor=1,
+            **_activation(relu),
         )
 
     def depthwise(
@@ -134,24 +130,16 @@ class Graph:
         weights = self._weights((1, *kernel, depth), axis=3)
         bias = self._bias(depth)
         target = self._feature_map("depthwise", (batch, *size, depth))
-
-        def options(b: Any) -> int:
-            DepthwiseConv2DOptions.Start(b)
-            DepthwiseConv2DOptions.AddPadding(b, getattr(Padding, padding))
-            DepthwiseConv2DOptions.AddStrideH(b, stride[0])
-            DepthwiseConv2DOptions.AddStrideW(b, stride[1])
-            DepthwiseConv2DOptions.AddDepthMultiplier(b, multiplier)
-            DepthwiseConv2DOptions.AddDilationHFactor(b, 1)
-            DepthwiseConv2DOptions.AddDilationWFactor(b, 1)
-            DepthwiseConv2DOptions.AddFusedActivationFunction(b, getattr(ActivationFunctionType, relu))
-            return int(DepthwiseConv2DOptions.End(b))
-
         return self._add(
             BuiltinOperator.DEPTHWISE_CONV_2D,
             (source, weights, bias),
             target,
-            BuiltinOptions.DepthwiseConv2DOptions,
-            options,
+            DepthwiseConv2DOptions,
+            **_strides(padding, stride),
+            DepthMultiplier=multiplier,
+            DilationHFactor=1,
+            DilationWFactor=1,
+            **_activation(relu),
         )
 
     def fully_connected(self, source: int, depth: int, *, relu: str = "NONE") -> int:
@@ -160,30 +148,24 @@ class Graph:
         weights = self._weights((depth, channels))
         bias = self._bias(depth)
         target = self._feature_map("fully_connected", (batch, depth))
-
-        def options(b: Any) -> int:
-            FullyConnectedOptions.Start(b)
-            FullyConnectedOptions.AddFusedActivationFunction(b, getattr(ActivationFunctionType, relu))
-            return int(FullyConnectedOptions.End(b))
-
         return self._add(
             BuiltinOperator.FULLY_CONNECTED,
             (source, weights, bias),
             target,
-            BuiltinOptions.FullyConnectedOptions,
-            options,
+            FullyConnectedOptions,
+            **_activation(relu),
         )
 
     def add(self, first: int, second: int, *, relu: str = "NONE") -> int:
         """ADD of two feature maps of one shape."""
         target = self._feature_map("add", self.shape(first))
-
-        def options(b: Any) -> int:
-            AddOptions.Start(b)
-            AddOptions.AddFusedActivationFunction(b, getattr(ActivationFunctionType, relu))
-            return int(AddOptions.End(b))
-
-        return self._add(BuiltinOperator.ADD, (first, second), target, BuiltinOptions.AddOptions, options)
+        return self._add(
+            BuiltinOperator.ADD,
+            (first, second),
+            target,
+            AddOptions,
+            **_activation(relu),
+        )
 
     def average_pool(self, source: int, kernel: tuple[int, int] | None = None) -> int:
         """AVERAGE_POOL_2D, VALID, with a stride as large as its window; by default over all of the plane."""
@@ -208,30 +190,26 @@ class Graph:
         step = stride or window
         size = _output_size((height, width), window, step, padding)
         target = self._feature_map("pool", (batch, *size, channels))
-
-        def options(b: Any) -> int:
-            Pool2DOptions.Start(b)
-            Pool2DOptions.AddPadding(b, getattr(Padding, padding))
-            Pool2DOptions.AddStrideH(b, step[0])
-            Pool2DOptions.AddStrideW(b, step[1])
-            Pool2DOptions.AddFilterHeight(b, window[0])
-            Pool2DOptions.AddFilterWidth(b, window[1])
-            return int(Pool2DOptions.End(b))
-
-        return self._add(operator, (source,), target, BuiltinOptions.Pool2DOptions, options)
+        return self._add(
+            operator,
+            (source,),
+            target,
+            Pool2DOptions,
+            **_strides(padding, step),
+            FilterHeight=window[0],
+            FilterWidth=window[1],
+        )
 
     def flatten(self, source: int) -> int:
         """RESHAPE to (batch, everything else)."""
         shape = self.shape(source)
         target = self._feature_map("flatten", (shape[0], int(np.prod(shape[1:]))))
         wanted = self._constant("shape", np.array(self.shape(target), np.int32), TensorType.INT32, (), 0)
-
-        def options(b: Any) -> int:
-            ReshapeOptions.Start(b)
-            return int(ReshapeOptions.End(b))
-
         return self._add(
-            BuiltinOperator.RESHAPE, (source, wanted), target, BuiltinOptions.ReshapeOptions, options
+            BuiltinOperator.RESHAPE,
+            (source, wanted),
+            target,
+            ReshapeOptions,
         )
 
     def softmax(self, source: int) -> int:
@@ -240,23 +218,25 @@ class Graph:
             _Tensor("softmax", self.shape(source), TensorType.INT8, (1 / 256,), _ACTIVATION_ZERO, None)
         )
 
-        def options(b: Any) -> int:
-            SoftmaxOptions.Start(b)
-            SoftmaxOptions.AddBeta(b, 1.0)
-            return int(SoftmaxOptions.End(b))
-
         target = len(self._tensors) - 1
-        return self._add(BuiltinOperator.SOFTMAX, (source,), target, BuiltinOptions.SoftmaxOptions, options)
+        return self._add(
+            BuiltinOperator.SOFTMAX,
+            (source,),
+            target,
+            SoftmaxOptions,
+            Beta=1.0,
+        )
 
     def _add(
         self,
         operator: int,
         inputs: tuple[int, ...],
         target: int,
-        options_type: int,
-        options: Callable[[Any], int],
+        options: Any,
+        **values: Any,
     ) -> int:
-        self._layers.append(_Layer(operator, inputs, (target,), options_type, options))
+        """A layer with `options`, a module that flatc made of the schema, whose fields have `values`."""
+        self._layers.append(_Layer(operator, inputs, (target,), options, values))
         return target
 
     def _feature_map(self, name: str, shape: Sequence[int]) -> int:
@@ -290,6 +270,14 @@ class Graph:
     def build(self, output: int) -> bytes:
         """The model as a TensorFlow Lite file whose only output is `output`."""
         return _serialised(self._tensors, self._layers, self._inputs, (output,))
+
+
+def _strides(padding: str, stride: tuple[int, int]) -> dict[str, int]:
+    return {"Padding": getattr(Padding, padding), "StrideH": stride[0], "StrideW": stride[1]}
+
+
+def _activation(name: str) -> dict[str, int]:
+    return {"FusedActivationFunction": getattr(ActivationFunctionType, name)}
 
 
 def _output_size(
@@ -375,14 +363,17 @@ def _tensor(b: Any, tensor: _Tensor, buffer: int) -> int:
 
 
 def _operator(b: Any, layer: _Layer, code: int) -> int:
-    options = layer.options(b)
+    layer.options.Start(b)
+    for name, value in layer.values.items():
+        getattr(layer.options, f"Add{name}")(b, value)
+    options = layer.options.End(b)
     inputs = b.CreateNumpyVector(np.array(layer.inputs, np.int32))
     outputs = b.CreateNumpyVector(np.array(layer.outputs, np.int32))
     Operator.Start(b)
     Operator.AddOpcodeIndex(b, code)
     Operator.AddInputs(b, inputs)
     Operator.AddOutputs(b, outputs)
-    Operator.AddBuiltinOptionsType(b, layer.options_type)
+    Operator.AddBuiltinOptionsType(b, getattr(BuiltinOptions, layer.options.__name__.rpartition(".")[2]))
     Operator.AddBuiltinOptions(b, options)
     return int(Operator.End(b))
 

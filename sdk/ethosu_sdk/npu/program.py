@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
@@ -129,28 +129,50 @@ def segment(
 def _segment(
     stream: bytes, config: NpuConfig, start: int, values: Values, system: SystemConfig | None
 ) -> Segment:
-    registers = Registers(config, values)
-    found: list[Operation] = []
-    waits: list[Wait] = []
-    irq_mask = 0
+    read = _read(stream, Registers(config, values), config, start)
+    if read.last is None:
+        raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
+    priced = timing.price(read.operations, config, system, read.waits)
+    return Segment(
+        operations=tuple(read.operations),
+        traces=_traces(read.operations, priced),
+        elapsed=tuple(row.elapsed for row in priced),
+        end=read.last.offset + 4 * read.last.type.words,
+        irq_mask=read.irq_mask,
+        branch=_branch(read.last),
+        registers=read.registers.values,
+    )
+
+
+@dataclass
+class _Commands:
+    """What a stream does up to its `last` command, which is None where it ends without one."""
+
+    registers: Registers
+    operations: list[Operation] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    irq_mask: int = 0
+    last: Command | None = None
+
+
+def _read(stream: bytes, registers: Registers, config: NpuConfig, start: int = 0) -> _Commands:
+    """The commands of `stream` from byte `start` up to its NPU_OP_STOP or next branch."""
+    found = _Commands(registers)
     for command in commands(stream, config.generation, start):
         name = command.type.name
         if not command.type.is_operation:
             registers.set(command)
         elif name in ("OP_IRQ", "OP_STOP"):
-            irq_mask |= command.field("mask")
+            found.irq_mask |= command.field("mask")
         elif name in _WAITS:
-            waits.append(Wait(len(found), name, command.field(_WAITS[name])))
+            found.waits.append(Wait(len(found.operations), name, command.field(_WAITS[name])))
         elif name not in _WITHOUT_EFFECT and name != "OP_BRANCH":
-            _check_count(len(found), command)
-            found.append(describe(registers, command))
+            _check_count(len(found.operations), command)
+            found.operations.append(describe(registers, command))
         if name in ("OP_STOP", "OP_BRANCH"):
-            priced = timing.price(found, config, system, waits)
-            traces = _traces(found, priced)
-            end = command.offset + 4 * command.type.words
-            elapsed = tuple(row.elapsed for row in priced)
-            return Segment(tuple(found), traces, elapsed, end, irq_mask, _branch(command), registers.values)
-    raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
+            found.last = command
+            break
+    return found
 
 
 def operations(stream: bytes, config: NpuConfig, system: SystemConfig | None = None) -> Segment:
@@ -190,21 +212,8 @@ def price(
     stream: bytes, config: NpuConfig, system: SystemConfig
 ) -> tuple[tuple[Operation, ...], tuple[timing.Priced, ...]]:
     """The operations of `stream` up to its first branch, and their prices; none of them has to be executable."""
-    registers = Registers(config, executable=False)
-    found: list[Operation] = []
-    waits: list[Wait] = []
-    for command in commands(stream, config.generation):
-        name = command.type.name
-        if not command.type.is_operation:
-            registers.set(command)
-        elif name in ("OP_STOP", "OP_BRANCH"):
-            break
-        elif name in _WAITS:
-            waits.append(Wait(len(found), name, command.field(_WAITS[name])))
-        elif name not in _WITHOUT_EFFECT and name != "OP_IRQ":
-            _check_count(len(found), command)
-            found.append(describe(registers, command))
-    return tuple(found), timing.price(found, config, system, waits)
+    read = _read(stream, Registers(config, executable=False), config)
+    return tuple(read.operations), timing.price(read.operations, config, system, read.waits)
 
 
 def _branch(command: Command) -> Branch | None:

@@ -28,7 +28,8 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
-from ethosu_sdk.npu.system_config import Memory, SystemConfig, memory_map
+from ethosu_sdk.npu.system_config import SystemConfig, memory_map
+from tests.fidelity.systems import system_of
 
 U85 = NpuConfig.for_target("ethos-u85", 256)
 DRAM = memory_map("ethos-u85", "Ethos_U85_SYS_DRAM_Low", "Dedicated_Sram")
@@ -36,13 +37,7 @@ CONSTANTS, ARENA, CACHE = 0, 1, 2
 CHANNELS = 128
 
 
-def at_once(memory: Memory) -> Memory:
-    return replace(memory, read_latency_cycles=0, write_latency_cycles=0, bytes_per_cycle=16.0 * memory.ports)
-
-
-WITHOUT_LATENCY = replace(
-    DRAM, constants=at_once(DRAM.constants), arena=at_once(DRAM.arena), cache=at_once(DRAM.cache)
-)
+WITHOUT_LATENCY = system_of("u85-256", "Dedicated", zero_latency=True).priced
 
 
 def feature_map(height: int, width: int) -> FeatureMap:

@@ -17,7 +17,7 @@ _BATCHES, _BATCH = 2, 4
 _CALIBRATION_SAMPLES = 4
 
 # expansion, channels, repeats, stride of the first repeat
-_STAGES = (
+STAGES = (
     (1, 16, 1, 1),
     (6, 24, 2, 2),
     (6, 32, 3, 2),
@@ -57,7 +57,7 @@ def _network(nn: Any) -> Any:
 
     layers = [*_conv(nn, 3, _STEM_CHANNELS, kernel=3, stride=2), nn.ReLU6()]
     channels = _STEM_CHANNELS
-    for expansion, channels_out, repeats, first_stride in _STAGES:
+    for expansion, channels_out, repeats, first_stride in STAGES:
         for repeat in range(repeats):
             stride = first_stride if repeat == 0 else 1
             body = _block(nn, channels, channels_out, expansion, stride)

@@ -7,7 +7,6 @@ from ethosu_sdk.npu.operation import BlockOp, Kind, Shape
 from ethosu_sdk.npu.timing.tables import IFM_UNITS
 
 SUBKERNEL = 8  # rows and columns of a kernel that are walked in one go
-_NEAREST = 1  # upscale
 _UNIT_BYTES = 16  # of the depth of an IFM unit
 _MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
 
@@ -40,51 +39,30 @@ def _micro_block(op: BlockOp) -> Shape:
     return height, width, depth
 
 
-def _extent(op: BlockOp, axis: int, granule: int, upscale: int, rounding: int) -> int:
-    """Rows (axis 0) or columns (axis 1) of the IFM block that an OFM block needs."""
-    kernel = op.kernel
-    stride = (kernel.stride_y, kernel.stride_x)[axis]
-    # The kernel's registers hold the size of the IFM of a RESIZE.
-    size = 1 if op.kind is Kind.RESIZE else (kernel.dilated_height, kernel.dilated_width)[axis]
-    border = min(size, SUBKERNEL)
-    return round_up(ceil_div((op.block[axis] - 1) * stride + border + rounding, upscale), granule)
-
-
-def _ifm_block_u55(op: BlockOp) -> Shape:
-    height, width, _ = op.micro_block
-    upscale, rounding = (2 if op.upscale else 1), int(op.upscale == _NEAREST)
-    rows, columns = (
-        _extent(op, 0, height, upscale, rounding),
-        _extent(op, 1, width, upscale, rounding),
-    )
+def _ifm_block_depth_u55(op: BlockOp) -> int:
     if not op.takes_all_channels:
-        return rows, columns, op.block[2]
+        return op.block[2]
     if op.ifm.dtype.itemsize == 2:
-        return rows, columns, round_up(min(op.ifm_depth, 16), 4)
-    return rows, columns, round_up(min(op.ifm_depth, 16 if _is_part_kernel(op) else 32), 8)
+        return round_up(min(op.ifm_depth, 16), 4)
+    return round_up(min(op.ifm_depth, 16 if _is_part_kernel(op) else 32), 8)
 
 
 def _is_part_kernel(op: BlockOp) -> bool:
     return op.kind is Kind.CONV and op.kernel.part_kernel_first
 
 
-def _ifm_block_u85(op: BlockOp, config: NpuConfig) -> Shape:
-    deep = _ifm_block_depth_u85(op, config)
-    depth = deep or op.block[2]
+def _ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
+    depth = _least_ifm_block_depth_u85(op, config) or op.block[2]
+    if op.kind in (Kind.CONV, Kind.MATMUL):
+        return depth
     itemsize = op.ifm.dtype.itemsize
     # Of micro-blocks that Vela never chooses nothing is known.
     units = IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
     unit = units[(depth * itemsize > 16) + (depth * itemsize > 32)]
-    # Only convolutions take the IFM's upscaling into account.
-    upscale = 2 if op.upscale and op.kind is Kind.CONV else 1
-    rounding = int(op.upscale == _NEAREST and op.kind is Kind.CONV)
-    rows, columns = _extent(op, 0, unit[0], upscale, rounding), _extent(op, 1, unit[1], upscale, rounding)
-    if op.kind in (Kind.CONV, Kind.MATMUL):
-        return rows, columns, depth
-    return rows, columns, round_up(depth, unit[2] * _UNIT_BYTES // itemsize)
+    return round_up(depth, unit[2] * _UNIT_BYTES // itemsize)
 
 
-def _ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
+def _least_ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
     """Channels of an IFM block; 0 where they are those of the OFM block."""
     if not op.takes_all_channels:
         return 0
@@ -140,7 +118,7 @@ def ifm_sides(op: BlockOp, axis: int) -> int:
 
 def ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:
     """Channels of an IFM block, where every OFM channel depends on all of them."""
-    return (_ifm_block_u55(op) if config.generation == "u55" else _ifm_block_u85(op, config))[2]
+    return _ifm_block_depth_u55(op) if config.generation == "u55" else _ifm_block_depth_u85(op, config)
 
 
 def subkernels(op: BlockOp) -> int:

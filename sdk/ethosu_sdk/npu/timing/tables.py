@@ -16,7 +16,7 @@ Configuration = tuple[str, int]
 class OutputU55:
     """Output cycles per element on Ethos-U55 and Ethos-U65, by the kind of work.
 
-    `least` is the floor that the activation unit sets, `wide` work with 40-bit accumulators (and MUL).
+    `wide` is work with 40-bit accumulators (and MUL).
     """
 
     unary_32: float
@@ -26,16 +26,15 @@ class OutputU55:
     add: float
     max_pool: float
     other: float
-    least: float
 
 
 OUTPUT_U55: dict[Configuration, OutputU55] = {
-    ("ethos-u55", 32): OutputU55(2.0, 3.0, 3.0, 3.0, 6.0, 1.0, 2.0, 1.0),
-    ("ethos-u55", 64): OutputU55(1.0, 1.5, 1.5, 1.5, 3.0, 0.5, 1.0, 1.0),
-    ("ethos-u55", 128): OutputU55(0.75, 1.25, 0.75, 0.75, 1.5, 0.25, 0.5, 1.0),
-    ("ethos-u55", 256): OutputU55(0.625, 1.125, 0.5, 0.375, 0.75, 0.125, 0.25, 1.0),
-    ("ethos-u65", 256): OutputU55(0.625, 1.125, 0.5, 0.375, 0.75, 0.125, 0.25, 1.0),
-    ("ethos-u65", 512): OutputU55(0.3125, 0.5625, 0.25, 0.1875, 0.375, 0.0625, 0.125, 0.5),
+    ("ethos-u55", 32): OutputU55(2.0, 3.0, 3.0, 3.0, 6.0, 1.0, 2.0),
+    ("ethos-u55", 64): OutputU55(1.0, 1.5, 1.5, 1.5, 3.0, 0.5, 1.0),
+    ("ethos-u55", 128): OutputU55(0.75, 1.25, 0.75, 0.75, 1.5, 0.25, 0.5),
+    ("ethos-u55", 256): OutputU55(0.625, 1.125, 0.5, 0.375, 0.75, 0.125, 0.25),
+    ("ethos-u65", 256): OutputU55(0.625, 1.125, 0.5, 0.375, 0.75, 0.125, 0.25),
+    ("ethos-u65", 512): OutputU55(0.3125, 0.5625, 0.25, 0.1875, 0.375, 0.0625, 0.125),
 }
 
 
