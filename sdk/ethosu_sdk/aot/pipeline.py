@@ -315,10 +315,6 @@ def _lower(
         with clock.stage("evaluate"):
             samples = evaluation.Samples(plan.inputs, outputs, plan.calibration, request.io == "int8")
             evaluated = evaluation.evaluate(request.evaluation, subject, samples, state)
-    check = None
-    if request.check_folder is not None:
-        with clock.stage("check"), torch.no_grad():
-            check = rounding.explore(program, plan.inputs, request.check_folder)
     with clock.stage("lower"):
         edge = lowering.lower(program, spec if request.delegate else None)
         inputs = plan.inputs
@@ -326,9 +322,13 @@ def _lower(
             edge = lowering.quantize_io(edge, inputs, outputs)
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
-        return _Lowered(
-            lowering.to_executorch(edge), inputs, outputs, evaluated, check, program, plan.inputs, warning
-        )
+        manager = lowering.to_executorch(edge)
+    check = None
+    if request.check_folder is not None:
+        with clock.stage("check"), torch.no_grad():
+            cpu_calls = [name for name, _ in program_facts.kernel_calls(manager)]
+            check = rounding.explore(program, plan.inputs, cpu_calls, request.check_folder)
+    return _Lowered(manager, inputs, outputs, evaluated, check, program, plan.inputs, warning)
 
 
 def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:

@@ -11,7 +11,7 @@ results move by a few units in the last place.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -173,8 +173,9 @@ def is_quantize(node: Any) -> bool:
     return str(node.target) == _QUANTIZE
 
 
-def explore(program: Any, inputs: Tensors, folder: Path) -> CheckFacts:
-    """Run the ``ExportedProgram`` that is lowered as it is, then with other roundings, and fill `folder`."""
+def explore(program: Any, inputs: Tensors, cpu_calls: Iterable[str], folder: Path) -> CheckFacts:
+    """Run the ``ExportedProgram`` that is lowered as it is, then with other roundings, and fill `folder`. The
+    lowered one calls the operators `cpu_calls` on the CPU."""
     module = program.module(check_guards=False)
     with state_kept(module) as changed:
         reference = lowering.run_eager(module, inputs)
@@ -186,15 +187,15 @@ def explore(program: Any, inputs: Tensors, folder: Path) -> CheckFacts:
     for number in range(trials):
         with state_kept(module), replaced(module, trial(number).replacement):
             _save(folder, f"trial{number}_", lowering.run_eager(module, inputs))
-    return CheckFacts(rows, trials, stateful, _save_ties_up(module, inputs, folder))
+    return CheckFacts(rows, trials, stateful, _save_ties_up(module, inputs, cpu_calls, folder))
 
 
-def _save_ties_up(module: Any, inputs: Tensors, folder: Path) -> bool:
+def _save_ties_up(module: Any, inputs: Tensors, cpu_calls: Iterable[str], folder: Path) -> bool:
     """Whether the outputs with the NPU's rounding could be computed, in place of PyTorch's."""
     if not any(is_quantize(node) for node in module.graph.nodes):
         return False
     try:
-        with state_kept(module), replaced(module, ties_up.replacement):
+        with state_kept(module), replaced(module, ties_up.replacements(module, cpu_calls)):
             values = lowering.run_eager(module, inputs)
     except Exception:  # an operator that has no float64: the check does not rest on this figure
         return False
@@ -235,13 +236,13 @@ def replaced(module: Any, replacement: Replacement) -> Iterator[None]:
     from torch.fx import GraphModule
 
     graphs = [part for part in module.modules() if isinstance(part, GraphModule)]
-    changed = []
+    # All of the answers first: what a node becomes may depend on the targets of others.
+    targets = [(node, replacement(node)) for graph_module in graphs for node in graph_module.graph.nodes]
+    changed = [(node, node.target) for node, target in targets if target is not None]
+    for node, target in targets:
+        if target is not None:
+            node.target = target
     for graph_module in graphs:
-        for node in graph_module.graph.nodes:
-            target = replacement(node)
-            if target is not None:
-                changed.append((node, node.target))
-                node.target = target
         graph_module.recompile()
     try:
         yield

@@ -2,35 +2,67 @@
 
 TOSA's RESCALE, and the NPU with it, round ties up; PyTorch rounds them to the even neighbour, after the noise of
 float32 arithmetic that can move a value across the middle. Tables of functions are made by ExecuTorch in PyTorch's
-own arithmetic, and so are quantised inputs: these stay.
+own arithmetic, and so are quantised inputs: these stay. What the program calls on the CPU stays too, in float32;
+resizing is computed as by ExecuTorch's kernel, since a resized value is often half-way between two codes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
+
+from ethosu_sdk.aot import cpu_resizing
 
 _QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
 _DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
 _DEQUANTIZE_CHANNELS = "quantized_decomposed.dequantize_per_channel.default"
+_CPU_KERNELS = {"aten.upsample_bilinear2d.vec": cpu_resizing.upsample_bilinear2d}
 
 
-def replacement(node: Any) -> Callable[..., Any] | None:
-    """What `node` of the module calls; None for what stays as it is."""
+def replacement(on_cpu: frozenset[str], node: Any) -> Callable[..., Any] | None:
+    """What `node` of the module calls, where the operators `on_cpu` run on the CPU; None for what stays as it is."""
     import torch
 
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
         return None
     name = str(node.target)
-    if name == _QUANTIZE:
-        return None if _from_input(node) or is_table(node.args[0]) else _quantize
-    if name in (_DEQUANTIZE, _DEQUANTIZE_CHANNELS):
-        if any(user.op == "output" or is_table(user) for user in node.users):
-            return None
-        return _dequantize if name == _DEQUANTIZE else _dequantize_channels
+    if name in _CONVERSIONS:
+        return None if _stays(on_cpu, node) else _CONVERSIONS[name]
+    if _runs_on(on_cpu, node):
+        return _CPU_KERNELS.get(name)
     if is_table(node) or name.startswith("quantized_decomposed."):
         return None
     return _in_float64(node.target)
+
+
+def _stays(on_cpu: frozenset[str], conversion: Any) -> bool:
+    """Whether a quantisation or dequantisation is PyTorch's."""
+    if str(conversion.target) == _QUANTIZE:
+        source = conversion.args[0]
+        return source.op != "call_function" or is_table(source) or _runs_on(on_cpu, source)
+    return any(user.op == "output" or is_table(user) or _runs_on(on_cpu, user) for user in conversion.users)
+
+
+def replacements(module: Any, cpu_calls: Iterable[str]) -> Callable[[Any], Callable[..., Any] | None]:
+    """:func:`replacement` for a `module` whose program calls operators `cpu_calls` on the CPU, by name and in any
+    order. An operator counts as one of the CPU's when all of the module's calls are there."""
+    from torch.fx import GraphModule
+
+    graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
+    calls = Counter(_operator(node) for graph in graphs for node in graph.nodes)
+    on_cpu = Counter(cpu_calls)
+    return partial(replacement, frozenset(name for name in on_cpu if calls[name] == on_cpu[name]))
+
+
+def _runs_on(on_cpu: frozenset[str], node: Any) -> bool:
+    return _operator(node) in on_cpu
+
+
+def _operator(node: Any) -> str | None:
+    """The operator's name without its overload, as a program has it: ``aten::add``."""
+    return getattr(getattr(node.target, "_schema", None), "name", None)
 
 
 def is_table(node: Any) -> bool:
@@ -47,10 +79,6 @@ def _is_linear(node: Any) -> bool:
     """Sums, products and clamps of a tensor and a number, which are computed with a rescale."""
     name: str = node.target._schema.name.removeprefix("aten::").rstrip("_")
     return name in ("add", "sub", "mul", "div", "neg", "abs", "clamp", "clone", "relu", "hardtanh", "relu6")
-
-
-def _from_input(node: Any) -> bool:
-    return bool(node.args[0].op != "call_function")
 
 
 def _quantize(value: Any, scale: float, zero_point: int, low: int, high: int, dtype: Any, **more: Any) -> Any:
@@ -90,3 +118,10 @@ def _in_float64(target: Any) -> Callable[..., Any]:
         return target(*wide_args, **wide_named)
 
     return call
+
+
+_CONVERSIONS: dict[str, Callable[..., Any]] = {
+    _QUANTIZE: _quantize,
+    _DEQUANTIZE: _dequantize,
+    _DEQUANTIZE_CHANNELS: _dequantize_channels,
+}
