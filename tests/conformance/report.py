@@ -18,7 +18,6 @@ from xml.etree import ElementTree
 from ethosu_sdk.targets import target_names
 from tests.conformance.comparison import SEEDS
 from tests.conformance.models import GROUPS
-from tests.conformance.selection import COMPILER_DEFECTS
 from tests.conformance.tosa_operators import GRAPHS, NUMERIC
 
 _PACKAGES = ("ethos-u-vela", "executorch", "torch", "torchao", "tosa-tools")
@@ -127,7 +126,6 @@ def page(results: Sequence[Result]) -> str:
     tallies = [tally for row in found.values() for tally in row.values()]
     exact, total = sum(tally.passed for tally in tallies), sum(tally.total for tally in tallies)
     controls, random = passed_of(results, "test_controls"), passed_of(results, "test_random_graphs")
-    defects = "\n".join(f"- `{name}`: {reason}." for name, reason in sorted(COMPILER_DEFECTS.items()))
     short = [target.removeprefix("ethos-") for target in targets]
     return _PAGE.format(
         exact=exact,
@@ -140,7 +138,6 @@ def page(results: Sequence[Result]) -> str:
         controls=f"{controls.passed} of {controls.total}",
         random=f"{random.passed} of {random.total}",
         versions=versions(),
-        defects=defects,
     )
 
 
@@ -168,10 +165,9 @@ Beside them:
   zero, single for double rounding, flipped kernels, a zero point, bias or scale that is off).
 
 The oracle is the TOSA specification as Arm's reference model implements it, not hardware: what Vela compiles wrongly,
-the model runs wrongly, as it should. Known defects of the compiler, which the suite checks to be there and which no
-number above counts:
-
-{defects}
+the model runs wrongly, as it should. Defects of the compiler that are known are
+[avoided when a program is lowered](architecture.md#faults-of-the-tools-that-lowering-undoes); the suite checks that
+without this they show.
 
 ## Versions
 

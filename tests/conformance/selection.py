@@ -42,14 +42,6 @@ _VARIANTS = """
 """
 FULL_ONLY = frozenset(_VARIANTS.split())
 
-# Models that Vela 5.1.0 compiles wrongly for Ethos-U55 and U65, and how.
-COMPILER_DEFECTS: Mapping[str, str] = {
-    "minimum_reshaped": (
-        "REDUCE_MIN along the width, then RESHAPE: the subtraction that ends the minimum reads its operand in the "
-        "new shape, as one row that it repeats for every row"
-    ),
-}
-
 
 def profile_of(target: str) -> str:
     """The profile that a target belongs to."""
@@ -74,11 +66,6 @@ class Pair:
             return GRAPHS[self.model].ranges
         return GROUPS[self.group][self.model].int32_range
 
-    @property
-    def compiles_wrongly(self) -> bool:
-        """Whether a known defect of Vela shows."""
-        return self.model in COMPILER_DEFECTS and profile_of(self.target) == "u55"
-
 
 def cases(group: str, *, full: bool) -> Mapping[str, Case]:
     """The models of a group of GROUPS, or those of them that the quick set has."""
@@ -94,15 +81,12 @@ def models(*, full: bool) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         yield NUMERIC, model, tie.profiles
 
 
-def pairs(*, full: bool, defects: bool = False) -> list[Pair]:
-    """All pairs, or the quick set: one configuration per profile, a different one from model to model.
-
-    With `defects` only those that Vela compiles wrongly, else only the others.
-    """
+def pairs(*, full: bool) -> list[Pair]:
+    """All pairs, or the quick set: one configuration per profile, a different one from model to model."""
     found = []
     for index, (group, model, profiles) in enumerate(models(full=full)):
         for profile in profiles:
             targets = TARGETS[profile]
             chosen = targets if full else (targets[index % len(targets)],)
             found += [Pair(group, model, target) for target in chosen]
-    return [pair for pair in found if pair.compiles_wrongly == defects]
+    return found

@@ -82,7 +82,7 @@ def neighbours(stream: Stream) -> Iterator[tuple[BlockOp, BlockOp]]:
             front = op
 
 
-@pytest.mark.parametrize("pair", [*pairs(full=FULL), *pairs(full=FULL, defects=True)], ids=str)
+@pytest.mark.parametrize("pair", pairs(full=FULL), ids=str)
 def test_streams_of_vela_have_no_hazards(corpus: Corpus, pair: Pair) -> None:
     for stream, config in streams(corpus, pair):
         assert [hazard.describe() for hazard in check(stream, config)] == []

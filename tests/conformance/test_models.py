@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance.comparison import differing_elements
 from tests.conformance.conftest import Corpus
-from tests.conformance.selection import COMPILER_DEFECTS, FULL, Pair, pairs
+from tests.conformance.selection import FULL, Pair, pairs
 from tests.oracles.tosa import TosaModel
 
 pytestmark = pytest.mark.torch
@@ -23,11 +23,3 @@ def test_outputs_equal_the_reference(corpus: Corpus, tosa: TosaModel, pair: Pair
     for delegate in delegates:
         differing, total = differing_elements(delegate.payload, delegate.tosa, tosa, pair.int32_range)
         assert differing == 0, f"{differing} of {total} elements differ"
-
-
-@pytest.mark.parametrize("pair", pairs(full=FULL, defects=True), ids=str)
-def test_a_defect_of_the_compiler_shows(corpus: Corpus, tosa: TosaModel, pair: Pair) -> None:
-    """The model follows the stream, not the graph: where Vela's stream is wrong, the bytes differ."""
-    (delegate,) = corpus(pair)
-    differing, _ = differing_elements(delegate.payload, delegate.tosa, tosa, pair.int32_range)
-    assert differing, f"no longer so: {COMPILER_DEFECTS[pair.model]}"

@@ -100,9 +100,30 @@ class Windows(nn.Module):
         return self.mix((weights @ value).transpose(1, 2).reshape(16, 16, 4))
 
 
+class Parts(nn.Module):
+    """Parts of tensors that are reduced and multiplied, and extrema that become parts or get another shape; a layer
+    in one operator, its bias a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias, self.weight = nn.Parameter(torch.randn(4)), nn.Parameter(torch.randn(16, 4))
+        self.split, self.spatial = nn.Linear(_SIZE, 16), nn.Conv2d(2, 1, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Attention of a split tensor; attention by mean and maximum of the channels; reductions of parts."""
+        y = self.split(x)
+        query, key, value = y[0, :, :, :5], y[0, :, :, 5:10], y[0, :, :, 10:]
+        mixed = torch.softmax(query @ key.transpose(-1, -2), -1) @ value
+        spatial = self.spatial(torch.cat([y.mean(1, keepdim=True), y.amax(1, keepdim=True)], 1))
+        extrema = torch.stack([y.amax(-1), y.amin(-1)], 1)
+        parts = y[..., 2:9].amax(-1), y[:, :, 3:].sum(-1), y[..., 3:].mean(-1), y[..., 4:].amin(-1)
+        layer = torch.addmm(self.bias, y[0, 0], self.weight)
+        return mixed, torch.sigmoid(spatial) * y, extrema, y - y.amin(-1, keepdim=True), *parts, layer
+
+
 def _made(kind: type[nn.Module]) -> Any:
     torch.manual_seed(3)
     return kind().eval()
 
 
-sharing, segmentation, taps, windows = map(_made, (Sharing, Segmentation, Taps, Windows))
+sharing, segmentation, taps, windows, parts = map(_made, (Sharing, Segmentation, Taps, Windows, Parts))

@@ -99,6 +99,28 @@ samples = torch.randn(9, 1, 2, 16, 16)
 example_inputs = (samples[0],)
 calibration = [(sample,) for sample in samples[1:]]
 """
+# The first operand of a product is a part: Vela 5.1.0 reads the whole tensor for Ethos-U55.
+PRODUCT = """
+import contextlib
+import torch
+from torch import nn
+{fault}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.split = nn.Linear(8, 40)
+
+    def forward(self, x):
+        y = self.split(x)
+        return y[..., :8] @ y[..., 8:16].transpose(1, 2)
+
+torch.manual_seed(0)
+model = Net().eval()
+samples = torch.randn(5, 2, 8, 8)
+example_inputs = (samples[0],)
+calibration = [(sample,) for sample in samples[1:]]
+"""
 WITHOUT_REPAIRS = """
 from ethosu_sdk.aot import lowering
 lowering.repaired = contextlib.nullcontext
@@ -209,6 +231,25 @@ def test_a_vanished_relu_is_found_where_it_is_not_repaired(tmp_path: Path) -> No
     outcome, record = compiled(tmp_path, WITHOUT_REPAIRS, "--target", "ethos-u85-256", model=SKIP)
     assert outcome.code == 7, outcome.err
     assert record["check"]["start"]["source"]["line"] == fault_line(tmp_path)
+
+
+def test_an_access_outside_of_the_tensors_is_blamed_on_the_tools(tmp_path: Path) -> None:
+    outcome, record = compiled(tmp_path, WITHOUT_REPAIRS, "--target", "ethos-u55-128", model=PRODUCT)
+    assert outcome.code == 6, outcome.err
+    assert record["check"]["status"] == "fail"
+    np.savez(tmp_path / "data.npz", input0=np.zeros((3, 2, 8, 8), np.float32))
+    options = ("--target", "ethos-u55-128", "--evaluate", "data.npz", "-o", "other")
+    evaluated = sdk("compile", "net.py", *options, cwd=tmp_path, timeout_s=900)
+    assert evaluated.code == 6, evaluated.err
+    for printed in (outcome.err, evaluated.err):
+        assert "error: the program that was made does not run: OFM access" in printed
+
+
+def test_a_product_of_parts_is_right(tmp_path: Path) -> None:
+    outcome, record = compiled(tmp_path, "", "--target", "ethos-u55-128", model=PRODUCT)
+    assert outcome.code == 0, outcome.err
+    (output,) = record["check"]["outputs"]
+    assert output["ties_up"]["equal"] == output["elements"]
 
 
 def test_a_relu_that_shares_its_quantisation_stays(tmp_path: Path) -> None:

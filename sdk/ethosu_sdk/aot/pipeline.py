@@ -22,6 +22,7 @@ from ethosu_sdk.aot import (
     lowering,
     model_checks,
     model_loading,
+    plain_addmm,
     prequantized_passes,
     program_facts,
     rounding,
@@ -300,6 +301,8 @@ def _lower(
             model_checks.check_outputs(outputs, program, plan.inputs, finder)
         if plan.prequantized:
             program = prequantized_passes.complete(program, plan.inputs)
+        else:
+            program = plain_addmm.split(program)
     subject = evaluation.subject(reference, program, prequantized=plan.prequantized)
     if plan.quantize != "none":
         quantized = _quantized(request, plan, spec, program, clock)

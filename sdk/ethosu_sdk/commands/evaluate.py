@@ -29,7 +29,7 @@ from ethosu_sdk.commands.evaluate_thresholds import (
     parse,
 )
 from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.errors import InputError, SimulationError, UsageError
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.accuracy import Comparison, Top1, predictions
 
@@ -149,7 +149,11 @@ def measure(
         for sample in range(facts.samples):
             if step is not None and sample % _EVERY == 0:
                 step(f"{sample} of {facts.samples}")
-            executed = runtime.run(spool.inputs(sample))
+            inputs = spool.inputs(sample)
+            try:
+                executed = runtime.run(inputs)
+            except InputError as error:  # no file of the user's: nobody else wrote this program
+                raise SimulationError(f"the program that was made does not run: {error.message}") from error
             model.calls.clear()
             _add(results, sample, spool.rows(sample, in_float(facts.outputs, executed)), facts)
     return results

@@ -1,0 +1,187 @@
+"""Operators whose shapes Vela 5.1.0 mixes up, and what keeps them apart: a CLAMP, or LOGICAL_OR of truth values.
+
+Without it a graph is compiled to something else or refused; with it, as `aot/kept_shapes.py` has it, the bytes are
+the reference's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from ethosu_sdk.npu.errors import BusError, UnsupportedCommand
+from tests.conformance.comparison import differing_elements
+from tests.conformance.lower import compile_for
+from tests.conformance.tosa_graph import Graph
+from tests.conformance.tosa_graphs import built
+from tests.oracles.tosa import TosaModel
+
+pytestmark = pytest.mark.torch
+
+Step = Callable[[Graph, Any], Any]
+SHAPE = (1, 8, 6, 12)
+U55, U65, U85 = "ethos-u55-128", "ethos-u65-256", "ethos-u85-256"
+_LIMITS = {"INT8": ([0x80], [0x7F]), "INT16": ([0x00, 0x80], [0xFF, 0x7F])}
+_DTYPES = (*_LIMITS, "BOOL")
+_UNIT = [(1 << 30, 30)]
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Two operators on an input of SHAPE, one behind the other, and the targets where they must be kept apart."""
+
+    name: str
+    first: Step
+    second: Step
+    targets: tuple[str, ...]
+    dtype: str = "INT8"
+
+    def make(self, apart: bool) -> bytes:
+        """The TOSA graph, with or without an operator between the two."""
+
+        def build(graph: Graph) -> Any:
+            value = self.first(graph, graph.input(SHAPE, self.dtype))
+            if apart and self.dtype == "BOOL":
+                value = graph.add("LOGICAL_OR", [value, value], value.shape, "BOOL")
+            elif apart:
+                low, high = _LIMITS[self.dtype]
+                limits = {"min_val": low, "max_val": high}
+                value = graph.add(
+                    "CLAMP", [value], value.shape, self.dtype, **limits, nan_mode=graph.nan_mode()
+                )
+            return self.second(graph, value)
+
+        return built(build)()
+
+
+def dtype_of(graph: Graph, value: Any) -> str:
+    return next(name for name in _DTYPES if getattr(graph.ts.DType, name) == value.dtype)
+
+
+def part(axis: int) -> Step:
+    """Some elements along an axis."""
+
+    def step(graph: Graph, value: Any) -> Any:
+        start, size = [0] * len(SHAPE), list(SHAPE)
+        start[axis], size[axis] = 1, SHAPE[axis] - 2
+        limits = [graph.constant([len(SHAPE)], "SHAPE", row) for row in (start, size)]
+        return graph.add("SLICE", [value, *limits], size, dtype_of(graph, value))
+
+    return step
+
+
+def extremum(name: str, axis: int) -> Step:
+    """REDUCE_MAX or REDUCE_MIN."""
+
+    def step(graph: Graph, value: Any) -> Any:
+        shape = [1 if index == axis else size for index, size in enumerate(value.shape)]
+        dtype = dtype_of(graph, value)
+        return graph.add(name, [value], shape, dtype, axis=axis, nan_mode=graph.nan_mode())
+
+    return step
+
+
+def part_of_few(graph: Graph, value: Any) -> Any:
+    """A part of truth values of which one in eight is true."""
+    for _ in range(2):
+        other = graph.input(value.shape, "BOOL")
+        value = graph.add("LOGICAL_AND", [value, other], value.shape, "BOOL")
+    return part(1)(graph, value)
+
+
+def any_of(graph: Graph, value: Any) -> Any:
+    """REDUCE_ANY along the channels."""
+    return graph.add("REDUCE_ANY", [value], [*value.shape[:-1], 1], "BOOL", axis=len(SHAPE) - 1)
+
+
+def total(graph: Graph, value: Any) -> Any:
+    """REDUCE_SUM along the channels."""
+    shape = [*value.shape[:-1], 1]
+    sums = graph.add(
+        "REDUCE_SUM", [graph.rescale(value, "INT32", _UNIT)], shape, "INT32", axis=len(shape) - 1
+    )
+    return graph.rescale(sums, dtype_of(graph, value), [(1 << 30, 33)])
+
+
+def product(graph: Graph, value: Any) -> Any:
+    """MATMUL with another input."""
+    batch, rows, columns, depth = value.shape
+    flat = graph.add(
+        "RESHAPE",
+        [value, graph.constant([3], "SHAPE", [batch * rows, columns, depth])],
+        (batch * rows, columns, depth),
+        "INT8",
+    )
+    operands = [flat, graph.input((batch * rows, depth, 5), "INT8")]
+    zeros = [graph.constant([1], "INT8", [zero]) for zero in (3, -4)]
+    sums = graph.add("MATMUL", [*operands, *zeros], (batch * rows, columns, 5), "INT32")
+    return graph.rescale(sums, "INT8", [(1 << 30, 38)], (0, 2))
+
+
+def joined(graph: Graph, value: Any) -> Any:
+    """CONCAT behind another input."""
+    shape, dtype = [*value.shape], dtype_of(graph, value)
+    shape[1] *= 2
+    return graph.add("CONCAT", [graph.input(value.shape, dtype), value], shape, dtype, axis=1)
+
+
+def padded(graph: Graph, value: Any) -> Any:
+    """PAD along the width."""
+    shape, dtype = [*value.shape], dtype_of(graph, value)
+    shape[2] += 3
+    sides = graph.constant([8], "SHAPE", [0, 0, 0, 0, 1, 2, 0, 0])
+    return graph.add("PAD", [value, sides, graph.constant([1], dtype, [7])], shape, dtype)
+
+
+def reshaped(graph: Graph, value: Any) -> Any:
+    """RESHAPE without the axis that is left."""
+    shape = [size for size in value.shape if size > 1]
+    sizes = graph.constant([len(shape)], "SHAPE", shape)
+    return graph.add("RESHAPE", [value, sizes], shape, dtype_of(graph, value))
+
+
+def doubled(graph: Graph, value: Any) -> Any:
+    """ADD to itself in int32."""
+    wide = graph.rescale(value, "INT32", _UNIT)
+    return graph.rescale(graph.add("ADD", [wide, wide], value.shape, "INT32"), "INT8", [(1 << 30, 32)])
+
+
+MIXED = (
+    Mixed("part_maximum", part(3), extremum("REDUCE_MAX", 3), (U55, U65, U85)),
+    Mixed("part_maximum_int16", part(1), extremum("REDUCE_MAX", 3), (U55, U85), "INT16"),
+    Mixed("part_minimum", part(2), extremum("REDUCE_MIN", 3), (U85,)),
+    Mixed("part_sum", part(1), total, (U55, U85)),
+    Mixed("part_product", part(3), product, (U55, U65)),
+    Mixed("part_any", part_of_few, any_of, (U85,), "BOOL"),
+    Mixed("any_joined", any_of, joined, (U85,), "BOOL"),
+    Mixed("maximum_joined", extremum("REDUCE_MAX", 3), joined, (U55, U65, U85)),
+    Mixed("minimum_padded", extremum("REDUCE_MIN", 3), padded, (U85,)),
+    Mixed("minimum_reshaped", extremum("REDUCE_MIN", 2), reshaped, (U55, U65)),
+    Mixed("minimum_added", extremum("REDUCE_MIN", 1), doubled, (U55,)),
+)
+# Vela finds that an operation cannot be on the NPU; an access outside of the tensors; a window that no NPU has.
+REFUSALS = (RuntimeError, BusError, UnsupportedCommand)
+CASES = [
+    pytest.param(mixed, target, id=f"{mixed.name}-{target}") for mixed in MIXED for target in mixed.targets
+]
+
+
+@pytest.mark.parametrize(("mixed", "target"), CASES)
+def test_without_it_the_values_are_others(mixed: Mixed, target: str, tosa: TosaModel) -> None:
+    graph = mixed.make(apart=False)
+    with contextlib.suppress(*REFUSALS):
+        payload, _ = compile_for(target, graph)
+        differing, _ = differing_elements(payload, graph, tosa, (0, 0))
+        assert differing
+
+
+@pytest.mark.parametrize(("mixed", "target"), CASES)
+def test_with_it_they_are_the_reference_s(mixed: Mixed, target: str, tosa: TosaModel) -> None:
+    graph = mixed.make(apart=True)
+    differing, elements = differing_elements(compile_for(target, graph)[0], graph, tosa, (0, 0))
+    assert elements
+    assert differing == 0
