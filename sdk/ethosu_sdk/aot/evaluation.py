@@ -14,6 +14,7 @@ import numpy as np
 
 from ethosu_sdk.aot import evaluation_data, lowering, tensors
 from ethosu_sdk.aot.arrays import Array
+from ethosu_sdk.aot.conversions import is_dequantize, is_quantize
 from ethosu_sdk.aot.evaluation_data import EvaluationData
 from ethosu_sdk.aot.evaluation_facts import (
     FLOAT,
@@ -30,8 +31,6 @@ Tensors = tuple[Any, ...]
 
 _PREQUANTISED = "the model came quantised: there is no float model to compare with"
 _UNQUANTISED = "the model is not quantised"
-_QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
-_DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ def _quantised_inputs(program: Any, given: Tensors) -> Tensors:
     placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     results = []
     for name, tensor in zip(program.graph_signature.user_inputs, given, strict=True):
-        users = [user for user in placeholders[name].users if str(user.target) == _QUANTIZE]
+        users = [user for user in placeholders[name].users if is_quantize(user)]
         if not users:
             raise InputError(f"the model's input '{name}' is not quantised", "compile it with --io float")
         results.append(torch.ops.quantized_decomposed.quantize_per_tensor.default(tensor, *users[0].args[1:]))
@@ -185,7 +184,7 @@ def quantisation(program: Any, index: int) -> tuple[Quantisation | None, str]:
     """How `program` quantises its output `index`, or why that is not known."""
     name = program.graph_signature.user_outputs[index]
     node = next((node for node in program.graph.nodes if node.name == name), None)
-    if node is None or str(node.target) != _DEQUANTIZE:
+    if node is None or not is_dequantize(node):
         return None, "the program's last operation for this output does not dequantise it with a fixed scale"
     scale, zero_point, _, _, dtype = node.args[1:6]
     return Quantisation(float(scale), int(zero_point), str(dtype).removeprefix("torch.")), ""

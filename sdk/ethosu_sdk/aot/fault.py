@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk.aot import lowering, rounding, tensors, tosa_values
+from ethosu_sdk.aot import conversions, lowering, rounding, tensors, tosa_values
 from ethosu_sdk.aot.arrays import Array
 from ethosu_sdk.aot.check_facts import StartFacts, delegate_array
 from ethosu_sdk.aot.source_line import SourceLine
@@ -27,7 +27,6 @@ Tensors = tuple[Any, ...]
 
 _TRIALS = 3
 _FACTOR = 2.0  # of what the worst trial shows, in amplitude, as for the outputs
-_CONVERSIONS = "quantized_decomposed."
 
 
 @dataclass
@@ -130,7 +129,7 @@ def _claims(values: Values, nodes: Mapping[str, Mapping[str, Any]]) -> list[_Cla
 def _activations(program: Any, inputs: Tensors) -> list[_Activation]:
     """The quantised values of `program` in the order of execution, those in branches left out."""
     module = program.module(check_guards=False)
-    nodes = {node.name: node for node in module.graph.nodes if rounding.is_quantize(node)}
+    nodes = {node.name: node for node in module.graph.nodes if conversions.is_quantize(node)}
     found: dict[str, _Activation] = {}
 
     def keep(name: str, array: Array) -> None:
@@ -155,7 +154,7 @@ def _watching(
 
     def choose(node: Any) -> Callable[..., Any] | None:
         target = replacement(node)
-        if node.name not in names or not rounding.is_quantize(node):
+        if node.name not in names or not conversions.is_quantize(node):
             return target
         inner, name = target or node.target, node.name
 
@@ -212,7 +211,7 @@ def _chain(node: Any) -> list[Any]:
     """The operators between the last quantised values and the quantisation `node`, the last of them last."""
     chain: list[Any] = []
     current = node.args[0]
-    while current.op == "call_function" and not str(current.target).startswith(_CONVERSIONS):
+    while current.op == "call_function" and not str(current.target).startswith(conversions.NAMESPACE):
         chain.insert(0, current)
         current = next(iter(current.all_input_nodes), None)
         if current is None:
@@ -226,7 +225,11 @@ def _inputs(chain: Sequence[Any]) -> list[str]:
     for node in chain:
         for source in node.all_input_nodes:
             origin = next(iter(source.all_input_nodes), None)
-            if origin is not None and rounding.is_quantize(origin) and origin.args[0].op == "call_function":
+            if (
+                origin is not None
+                and conversions.is_quantize(origin)
+                and origin.args[0].op == "call_function"
+            ):
                 names.append(origin.name)
     return names
 

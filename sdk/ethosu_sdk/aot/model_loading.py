@@ -32,8 +32,8 @@ _CALIBRATION_HINT = (
     "give a list of samples, or a function that returns one; each a tensor or a tuple of tensors"
 )
 _MODULE_NAME = "ethosu_sdk_user_model"
-# What holds the program in a .pt2: of torch 2.8 and later, and of earlier ones.
 _MOST_PROGRAM_BYTES = 1 << 26  # of an archive's description of a graph
+# What holds the program in a .pt2: of torch 2.8 and later, and of earlier ones.
 _PROGRAM_MEMBERS = ("models/model.json", "serialized_exported_program.json")
 
 

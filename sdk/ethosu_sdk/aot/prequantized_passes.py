@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-_PER_TENSOR = "quantized_decomposed.dequantize_per_tensor.default"
-_PER_CHANNEL = "quantized_decomposed.dequantize_per_channel.default"
+from ethosu_sdk.aot.conversions import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE, is_dequantize, is_quantize
+
 # Operators of the form (input, weight, bias, …), and the axis of their weights that runs over the output's channels.
 _OUTPUT_AXIS = {
     "aten::linear": 0,
@@ -21,8 +21,7 @@ _OUTPUT_AXIS = {
     "aten::conv_transpose2d": 1,
 }
 _INT32_MAX = 2**31 - 1  # symmetric, as Arm's quantiser has it
-_QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
-_DEQUANTIZES = (_PER_TENSOR, _PER_CHANNEL)
+_DEQUANTIZES = (DEQUANTIZE, DEQUANTIZE_CHANNELS)
 _DROPOUTS = ("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout")
 _ACTIVATIONS = ("aten::relu", "aten::hardtanh", "aten::clamp")
 _IN_PLACE = "_"
@@ -74,7 +73,7 @@ def _remove_dropout(module: Any) -> bool:
 def _undoes(quantize: Any, dequantize: Any) -> bool:
     """Whether `quantize` gives the very values that `dequantize` was given."""
     kinds = (str(quantize.target), str(dequantize.target))
-    return kinds == (_QUANTIZE, _PER_TENSOR) and bool(quantize.args[1:] == dequantize.args[1:])
+    return kinds == (QUANTIZE, DEQUANTIZE) and bool(quantize.args[1:] == dequantize.args[1:])
 
 
 def replace_relu6(module: Any) -> bool:
@@ -142,7 +141,7 @@ def _differs(node: Any) -> bool:
     if node.target not in SharedQspecQuantizer.SHARED_QSPEC_OPS_DEFAULT:
         return False
     around = (*node.all_input_nodes, *node.users)
-    return len({part.args[1:] for part in around if str(part.target) in (_PER_TENSOR, _QUANTIZE)}) > 1
+    return len({part.args[1:] for part in around if str(part.target) in (DEQUANTIZE, QUANTIZE)}) > 1
 
 
 def _takes_quantized(node: Any) -> bool:
@@ -156,8 +155,7 @@ def _takes_quantized(node: Any) -> bool:
 
 def _gives_quantized(node: Any) -> bool:
     return bool(node.users) and all(
-        str(user.target) == _QUANTIZE or (_is_fused(node, user) and _gives_quantized(user))
-        for user in node.users
+        is_quantize(user) or (_is_fused(node, user) and _gives_quantized(user)) for user in node.users
     )
 
 
@@ -182,7 +180,7 @@ def _quantized_layer(node: Any) -> bool:
     """Whether `node` is a layer with a bias, and both its input and its weights are quantised."""
     if _name(node) not in _OUTPUT_AXIS or _bias(node) is None:
         return False
-    return str(node.args[0].target) == _PER_TENSOR and str(node.args[1].target) in _DEQUANTIZES
+    return is_dequantize(node.args[0]) and str(node.args[1].target) in _DEQUANTIZES
 
 
 def _bias(node: Any) -> Any:
@@ -242,6 +240,6 @@ def _weight_scale(module: Any, weight: Any, axis: int) -> Any:
     """The scales of dequantised weights, one for each output channel or one alone; None for those of another axis."""
     import torch
 
-    if str(weight.target) == _PER_TENSOR:
+    if is_dequantize(weight):
         return torch.tensor([weight.args[1]], dtype=torch.float64)
     return _attribute(module, weight.args[1]) if weight.args[3] == axis else None

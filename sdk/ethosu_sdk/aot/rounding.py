@@ -18,16 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk.aot import evaluation, lowering, tensors, ties_up
+from ethosu_sdk.aot import conversions, evaluation, lowering, tensors, ties_up
 from ethosu_sdk.aot.check_facts import CheckedOutput, CheckFacts
+from ethosu_sdk.aot.conversions import is_quantize
 from ethosu_sdk.aot.evaluation_facts import Quantisation
 
 Tensors = tuple[Any, ...]
 Replacement = Callable[[Any], Callable[..., Any] | None]
 
-_QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
-_DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
-_CONVERSIONS = "quantized_decomposed."
 _SLACK = 0.02  # of a step: this near to a value that can be stored, nothing is rounded
 _FLOAT_STEP = 2.0**-20  # of a tensor's largest value: what the order of a float32 sum can change
 # Functions that ExecuTorch 1.5.1 makes tables of; those of int8 values are exact.
@@ -93,7 +91,9 @@ class Trial:
             return lambda value, *args, **named: interpolated(
                 lambda x: target(x, *args, **named), value, scale, zero_point, limits
             )
-        if str(node.target).startswith(_CONVERSIONS) or all(is_quantize(user) for user in node.users):
+        if str(node.target).startswith(conversions.NAMESPACE) or all(
+            is_quantize(user) for user in node.users
+        ):
             return None
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or not value.is_floating_point() or node.target.is_view:
@@ -154,7 +154,7 @@ def _int16_argument(node: Any) -> Any | None:
     ):
         return None
     source = node.args[0]
-    if str(getattr(source, "target", "")) != _DEQUANTIZE or source.args[5] is not torch.int16:
+    if str(getattr(source, "target", "")) != conversions.DEQUANTIZE or source.args[5] is not torch.int16:
         return None
     return source
 
@@ -166,11 +166,6 @@ def _limits(node: Any) -> tuple[float, float] | None:
         return None
     scale, zero_point, low, high = user.args[1:5]
     return (low - zero_point) * scale, (high - zero_point) * scale
-
-
-def is_quantize(node: Any) -> bool:
-    """Whether `node` quantises a tensor."""
-    return str(node.target) == _QUANTIZE
 
 
 def explore(program: Any, inputs: Tensors, cpu_calls: Iterable[str], folder: Path) -> CheckFacts:

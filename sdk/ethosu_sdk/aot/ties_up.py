@@ -14,10 +14,15 @@ from functools import partial
 from typing import Any
 
 from ethosu_sdk.aot import cpu_resizing
+from ethosu_sdk.aot.conversions import (
+    DEQUANTIZE,
+    DEQUANTIZE_CHANNELS,
+    NAMESPACE,
+    QUANTIZE,
+    is_dequantize,
+    is_quantize,
+)
 
-_QUANTIZE = "quantized_decomposed.quantize_per_tensor.default"
-_DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor.default"
-_DEQUANTIZE_CHANNELS = "quantized_decomposed.dequantize_per_channel.default"
 _CPU_KERNELS = {"aten.upsample_bilinear2d.vec": cpu_resizing.upsample_bilinear2d}
 
 
@@ -32,14 +37,14 @@ def replacement(on_cpu: frozenset[str], node: Any) -> Callable[..., Any] | None:
         return None if _stays(on_cpu, node) else _CONVERSIONS[name]
     if _runs_on(on_cpu, node):
         return _CPU_KERNELS.get(name)
-    if is_table(node) or name.startswith("quantized_decomposed."):
+    if is_table(node) or name.startswith(NAMESPACE):
         return None
     return _in_float64(node.target)
 
 
 def _stays(on_cpu: frozenset[str], conversion: Any) -> bool:
     """Whether a quantisation or dequantisation is PyTorch's."""
-    if str(conversion.target) == _QUANTIZE:
+    if is_quantize(conversion):
         source = conversion.args[0]
         return source.op != "call_function" or is_table(source) or _runs_on(on_cpu, source)
     return any(user.op == "output" or is_table(user) or _runs_on(on_cpu, user) for user in conversion.users)
@@ -72,7 +77,7 @@ def is_table(node: Any) -> bool:
     if node.op != "call_function" or torch.Tag.pointwise not in getattr(node.target, "tags", ()):
         return False
     sources = node.all_input_nodes
-    return len(sources) == 1 and str(sources[0].target) == _DEQUANTIZE and not _is_linear(node)
+    return len(sources) == 1 and is_dequantize(sources[0]) and not _is_linear(node)
 
 
 def _is_linear(node: Any) -> bool:
@@ -121,7 +126,7 @@ def _in_float64(target: Any) -> Callable[..., Any]:
 
 
 _CONVERSIONS: dict[str, Callable[..., Any]] = {
-    _QUANTIZE: _quantize,
-    _DEQUANTIZE: _dequantize,
-    _DEQUANTIZE_CHANNELS: _dequantize_channels,
+    QUANTIZE: _quantize,
+    DEQUANTIZE: _dequantize,
+    DEQUANTIZE_CHANNELS: _dequantize_channels,
 }
