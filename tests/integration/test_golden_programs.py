@@ -41,3 +41,14 @@ def test_control_flow_runs_on_the_board(case: str, host_runner: Path, tmp_path: 
     record = json.loads(outcome.out)
     assert schema.problems(record) == []
     assert {row["kind"] for row in record["operators"]} == kinds
+
+
+def test_the_host_runtime_names_the_operator_that_it_lacks(tmp_path: Path) -> None:
+    program = tmp_path / "other.pte"
+    content = (GOLDEN / "softmax.pte").read_bytes()
+    assert content.count(b"aten::_softmax") == 1
+    program.write_bytes(content.replace(b"aten::_softmax", b"aten::_softmix"))
+    outcome = sdk("run", program, "--simulator", "host", "-o", "out", cwd=tmp_path)
+    assert outcome.code == 6, outcome.err
+    assert "error: ExecuTorch's host runtime has no kernel for aten::_softmix.out: " in outcome.err
+    assert "Missing operator" not in outcome.err

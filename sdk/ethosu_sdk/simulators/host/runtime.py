@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +22,8 @@ from ethosu_sdk.simulators.host import wire
 from ethosu_sdk.simulators.host.wire import Array, Kind, TensorInfo
 
 DEFAULT_TIMEOUT_S = 300.0
+_MISSING_OPERATOR = re.compile(r"Missing operator: \[\d+\] ([\w:.]+)")  # as ExecuTorch 1.5.1 prints it
+_MOST_LOG_BYTES = 1 << 20
 _LEAST_WAIT_S = 0.001  # none at all would make the socket one that never waits
 
 
@@ -95,16 +99,22 @@ class HostRuntime:
             if kind is until:
                 return blobs
             if kind is Kind.ERROR:
-                raise SimulationError(
-                    f"ExecuTorch's host runtime failed: {blobs[0].decode(errors='replace')}",
-                    self._last_words(),
-                )
+                raise self._failed(blobs[0].decode(errors="replace"))
             if kind is Kind.DELEGATE:
                 self._adopt(blobs[1])
             elif kind is Kind.EXECUTE:
                 self._execute(blobs)
             else:
                 raise SimulationError(f"the host runtime sent {kind.name} during {doing}")
+
+    def _failed(self, text: str) -> SimulationError:
+        missing = dict.fromkeys(_MISSING_OPERATOR.findall(self._printed()))
+        if not missing:
+            return SimulationError(f"ExecuTorch's host runtime failed: {text}", self._last_words())
+        return SimulationError(
+            f"ExecuTorch's host runtime has no kernel for {', '.join(missing)}: {text}",
+            "the operator stays on the CPU; whether the firmware has a kernel for it, docs/kernels.md tells",
+        )
 
     def _adopt(self, payload: bytes) -> None:
         inputs = len(vela_blocks.parse(payload).inputs)
@@ -155,9 +165,13 @@ class HostRuntime:
         except (EOFError, OSError) as error:
             raise SimulationError(f"the host runtime ended during {doing}", self._last_words()) from error
 
+    def _printed(self) -> str:
+        """The end of what the runner printed."""
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _MOST_LOG_BYTES))
+        return self._log.read().decode(errors="replace")
+
     def _last_words(self) -> str:
-        self._log.seek(0)
-        text = proc.tail(self._log.read().decode(errors="replace"))
+        text = proc.tail(self._printed())
         return f"it printed:\n{text}" if text.strip() else ""
 
 
