@@ -1,13 +1,16 @@
-"""Operators whose shapes Vela 5.1.0 mixes up, and what keeps them apart: a CLAMP, or LOGICAL_OR of truth values.
+"""Operators whose shapes Vela 5.1.0 mixes up, and what keeps them apart: a CLAMP, LOGICAL_OR of truth values, or one
+batch in place of several.
 
-Without it a graph is compiled to something else or refused; with it, as `aot/kept_shapes.py` has it, the bytes are
+Without it a graph is compiled to something else or refused; with it, as `aot/kept_shapes.py` and
+`aot/kept_batches.py` have it, the bytes are
 the reference's.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +20,7 @@ from ethosu_sdk.npu.errors import BusError, UnsupportedCommand
 from tests.conformance.comparison import differing_elements
 from tests.conformance.lower import compile_for
 from tests.conformance.tosa_graph import Graph
-from tests.conformance.tosa_graphs import built
+from tests.conformance.tosa_graphs import built, weights
 from tests.oracles.tosa import TosaModel
 
 pytestmark = pytest.mark.torch
@@ -32,20 +35,24 @@ _UNIT = [(1 << 30, 30)]
 
 @dataclass(frozen=True)
 class Mixed:
-    """Two operators on an input of SHAPE, one behind the other, and the targets where they must be kept apart."""
+    """Two operators on an input of SHAPE, one behind the other, the targets where they must be kept apart, and what
+    does so (None: an operator that changes nothing)."""
 
     name: str
     first: Step
     second: Step
     targets: tuple[str, ...]
     dtype: str = "INT8"
+    between: Step | None = None
 
     def make(self, apart: bool) -> bytes:
         """The TOSA graph, with or without an operator between the two."""
 
         def build(graph: Graph) -> Any:
             value = self.first(graph, graph.input(SHAPE, self.dtype))
-            if apart and self.dtype == "BOOL":
+            if apart and self.between is not None:
+                value = self.between(graph, value)
+            elif apart and self.dtype == "BOOL":
                 value = graph.add("LOGICAL_OR", [value, value], value.shape, "BOOL")
             elif apart:
                 low, high = _LIMITS[self.dtype]
@@ -150,6 +157,48 @@ def doubled(graph: Graph, value: Any) -> Any:
     return graph.rescale(graph.add("ADD", [wide, wide], value.shape, "INT32"), "INT8", [(1 << 30, 32)])
 
 
+def convolution(batches: int, rows: int) -> Step:
+    """A CONV2D of one element on the input in another shape: `batches` of so many `rows`."""
+
+    def step(graph: Graph, value: Any) -> Any:
+        depth = SHAPE[-1]
+        shape = (batches, rows, math.prod(SHAPE) // (batches * rows * depth), depth)
+        operands = [
+            as_shape(graph, value, shape),
+            weights(graph, (depth, 1, 1, depth)),
+            graph.constant([depth], "INT32", range(depth)),
+            *(graph.constant([1], "INT8", [0]) for _ in range(2)),
+        ]
+        options = {"pad": [0] * 4, "stride": [1, 1], "dilation": [1, 1], "local_bound": False}
+        sums = graph.add("CONV2D", operands, shape, "INT32", **options, acc_type=graph.ts.DType.INT32)
+        return graph.rescale(sums, "INT8", [(1 << 30, 36)])
+
+    return step
+
+
+def as_shape(graph: Graph, value: Any, shape: Sequence[int]) -> Any:
+    """RESHAPE."""
+    return graph.add("RESHAPE", [value, graph.constant([len(shape)], "SHAPE", shape)], shape, "INT8")
+
+
+def as_one_batch(graph: Graph, value: Any) -> Any:
+    """The batches one below the other."""
+    batches, rows, columns, depth = value.shape
+    return as_shape(graph, value, (1, batches * rows, columns, depth))
+
+
+def clamped(graph: Graph, value: Any) -> Any:
+    """CLAMP to -20 … 50."""
+    limits = {"min_val": [256 - 20], "max_val": [50]}
+    return graph.add("CLAMP", [value], value.shape, "INT8", **limits, nan_mode=graph.nan_mode())
+
+
+def looked_up(graph: Graph, value: Any) -> Any:
+    """TABLE."""
+    entries = graph.constant([256], "INT8", [(7 * index) % 200 - 100 for index in range(256)])
+    return graph.add("TABLE", [value, entries], value.shape, "INT8")
+
+
 MIXED = (
     Mixed("part_maximum", part(3), extremum("REDUCE_MAX", 3), (U55, U65, U85)),
     Mixed("part_maximum_int16", part(1), extremum("REDUCE_MAX", 3), (U55, U85), "INT16"),
@@ -162,6 +211,8 @@ MIXED = (
     Mixed("minimum_padded", extremum("REDUCE_MIN", 3), padded, (U85,)),
     Mixed("minimum_reshaped", extremum("REDUCE_MIN", 2), reshaped, (U55, U65)),
     Mixed("minimum_added", extremum("REDUCE_MIN", 1), doubled, (U55,)),
+    Mixed("batches_clamped", convolution(2, 4), clamped, (U55, U65, U85), between=as_one_batch),
+    Mixed("rows_looked_up", convolution(48, 1), looked_up, (U55, U85), between=as_one_batch),
 )
 # Vela finds that an operation cannot be on the NPU; an access outside of the tensors; a window that no NPU has.
 REFUSALS = (RuntimeError, BusError, UnsupportedCommand)

@@ -121,9 +121,28 @@ class Parts(nn.Module):
         return mixed, torch.sigmoid(spatial) * y, extrema, y - y.amin(-1, keepdim=True), *parts, layer
 
 
+class Batches(nn.Module):
+    """Activations behind layers of several batches and rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.narrow, self.wide = nn.Conv2d(3, 8, 1), nn.Conv2d(8, 8, 3, padding=1)
+        self.line, self.level = nn.Linear(_SIZE, 12), nn.Linear(12, 6)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Of the pixels of four batches, and of their rows."""
+        batches = x.reshape(1, 3, 4, 4, _SIZE).transpose(1, 2).reshape(4, 3, 4, _SIZE)
+        pixels = nn.functional.relu6(self.narrow(batches))
+        rows = nn.functional.hardtanh(torch.relu(self.line(batches)), 0.0, 1.0)
+        clipped = nn.functional.hardtanh(torch.relu(self.level(rows)), 0.0, 0.3)
+        return pixels, torch.sigmoid(self.wide(pixels)), torch.tanh(self.line(batches)), clipped
+
+
 def _made(kind: type[nn.Module]) -> Any:
     torch.manual_seed(3)
     return kind().eval()
 
 
-sharing, segmentation, taps, windows, parts = map(_made, (Sharing, Segmentation, Taps, Windows, Parts))
+sharing, segmentation, taps, windows, parts, batches = map(
+    _made, (Sharing, Segmentation, Taps, Windows, Parts, Batches)
+)

@@ -11,13 +11,20 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ethosu_sdk.aot import flat_slices, kept_activations, kept_outputs, kept_shapes, kept_weights
+from ethosu_sdk.aot import (
+    flat_slices,
+    kept_activations,
+    kept_batches,
+    kept_outputs,
+    kept_shapes,
+    kept_weights,
+)
 
 
 @contextlib.contextmanager
 def repaired() -> Iterator[None]:
     """While the block runs, programs that are lowered for Ethos-U in this process keep every activation that counts,
-    every output, all weights and the shapes of all parts, and Vela does not crash at slices of many axes."""
+    every output, all weights, batches and the shapes of all parts, and Vela does not crash at slices of many axes."""
     from executorch.backends.arm._passes import (
         EnsureUniqueOutputNodesPass,
         FuseQuantizedActivationPass,
@@ -34,7 +41,12 @@ def repaired() -> Iterator[None]:
     manager.register_pass_insertions_before(RewriteSlicePass, [flat_slices.flattening_pass()])
     manager.register_pass_insertions_before(
         EnsureUniqueOutputNodesPass,
-        [kept_outputs.rerooting_pass(), kept_weights.hoisting_pass(), kept_shapes.separating_pass()],
+        [
+            kept_outputs.rerooting_pass(),
+            kept_weights.hoisting_pass(),
+            kept_shapes.separating_pass(),
+            kept_batches.joining_pass(),
+        ],
     )
     try:
         yield
