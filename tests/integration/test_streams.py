@@ -145,3 +145,14 @@ def test_the_users_mask_holds(mask: int, mode: int, program: int, tmp_path: Path
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "sbom.json").stat().st_mode & 0o777 == mode
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "bin").iterdir()} == {program}
+
+
+@pytest.mark.qemu
+@pytest.mark.toolchain
+def test_a_limit_on_the_size_of_files_is_named(tmp_path: Path) -> None:
+    assert sdk("run", PTE, "-o", "out", cwd=tmp_path).code == 0  # the firmware is in the cache now
+    limited = ["bash", "-c", 'ulimit -f 4000; exec "$@"', "bash", str(COMMAND), "run", PTE, "-o", "out"]
+    done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 6, done.stderr
+    assert "error: the host gives no memory for the board's DDR" in done.stderr
+    assert "hint: the size of files is limited here: `ulimit -f unlimited`" in done.stderr

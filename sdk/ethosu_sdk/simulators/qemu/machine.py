@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import signal
@@ -145,15 +146,17 @@ def _socket_pair(
 
 @contextlib.contextmanager
 def _memory_file() -> Iterator[int]:
-    try:
-        descriptor = os.memfd_create("ethosu-sdk-ddr")
-    except OSError as error:
-        raise SimulationError(f"the host gives no memory for the board's DDR: {error.strerror}") from error
-    try:
-        os.ftruncate(descriptor, DDR_BYTES)  # sparse: only pages that are touched take memory
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = os.memfd_create("ethosu-sdk-ddr")
+            stack.callback(os.close, descriptor)
+            os.ftruncate(descriptor, DDR_BYTES)  # sparse: only pages that are touched take memory
+        except OSError as error:
+            text = f"the host gives no memory for the board's DDR of {DDR_BYTES:,} bytes: {error.strerror}"
+            limited = error.errno == errno.EFBIG
+            hint = "the size of files is limited here: `ulimit -f unlimited` lifts that" if limited else ""
+            raise SimulationError(text, hint) from error
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
