@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ethosu_sdk.aot import conversions
 from ethosu_sdk.aot import prequantized_passes as passes
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -96,7 +97,7 @@ def test_a_float_bias_becomes_steps_of_the_accumulator(per_channel: bool) -> Non
     # A bias moves by half a step of the accumulator at most, so what is rounded after it moves by one step.
     assert float((before - after).abs().max()) <= OUTPUT_SCALE * 1.001
     layer = next(node for node in done.graph.nodes if passes._name(node) == "aten::conv2d")
-    assert str(layer.args[2].target) == (passes._PER_CHANNEL if per_channel else passes._PER_TENSOR)
+    assert str(layer.args[2].target) == (conversions.DEQUANTIZE_CHANNELS if per_channel else conversions.DEQUANTIZE)
 
 
 def test_a_bias_that_int32_cannot_hold_stays() -> None:
