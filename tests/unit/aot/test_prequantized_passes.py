@@ -97,7 +97,9 @@ def test_a_float_bias_becomes_steps_of_the_accumulator(per_channel: bool) -> Non
     # A bias moves by half a step of the accumulator at most, so what is rounded after it moves by one step.
     assert float((before - after).abs().max()) <= OUTPUT_SCALE * 1.001
     layer = next(node for node in done.graph.nodes if passes._name(node) == "aten::conv2d")
-    assert str(layer.args[2].target) == (conversions.DEQUANTIZE_CHANNELS if per_channel else conversions.DEQUANTIZE)
+    assert str(layer.args[2].target) == (
+        conversions.DEQUANTIZE_CHANNELS if per_channel else conversions.DEQUANTIZE
+    )
 
 
 def test_a_bias_that_int32_cannot_hold_stays() -> None:
