@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ethosu_sdk.aot.tosa_nodes import operator, origin
+
 _MARK = "ethosu_sdk_one_batch"
 _ACTIVATIONS = ("CLAMP", "TABLE")
-_TRANSPARENT = ("IDENTITY", "RESCALE", "RESHAPE")
 _AXES = 3  # of one batch: height, width, channels
 
 
@@ -57,15 +58,6 @@ def joining_pass() -> Any:
 
 def _is_fused(node: Any) -> bool:
     """Whether Vela would make one operation of the activation `node` and a convolution, for several batches."""
-    if _operator(node) not in _ACTIVATIONS or math.prod(node.meta["val"].shape[:-_AXES]) == 1:
+    if operator(node) not in _ACTIVATIONS or math.prod(node.meta["val"].shape[:-_AXES]) == 1:
         return False
-    source = node.args[0]
-    while _operator(source) in _TRANSPARENT:
-        source = source.args[0]
-    return _operator(source) == "CONV2D"
-
-
-def _operator(node: Any) -> str | None:
-    """The name of a TOSA operator."""
-    space, _, name = getattr(getattr(node.target, "_schema", None), "name", "").partition("::")
-    return name if space == "tosa" else None
+    return operator(origin(node.args[0])) == "CONV2D"

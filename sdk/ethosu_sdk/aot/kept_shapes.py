@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ethosu_sdk.aot.tosa_nodes import operator, origin
+
 _EXTREMA = ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN")
 _REDUCTIONS = (*_EXTREMA, "REDUCE_PRODUCT", "REDUCE_SUM")
-_TRANSPARENT = ("IDENTITY", "RESCALE", "RESHAPE")
 
 
 def separating_pass() -> Any:
@@ -51,28 +52,15 @@ def _mixed_up(graph: Any, u55: bool) -> Iterator[Any]:
     """The tensors in question: not those of int32, with which Vela does no such thing."""
     readers = (*_REDUCTIONS, "MATMUL") if u55 else _REDUCTIONS
     for node in graph.nodes:
-        name = _operator(node)
+        name = operator(node)
         if name in readers:
-            part = _part(node.args[0])
-            if part is not None and _is_narrow(part):
-                yield part
+            source = origin(node.args[0])
+            if operator(source) == "SLICE" and _is_narrow(source):
+                yield source
         # The maximum of a softmax goes into a subtraction, and needs nothing.
-        alone = name == "REDUCE_MAX" and all(_operator(user) == "RESCALE" for user in node.users)
+        alone = name == "REDUCE_MAX" and all(operator(user) == "RESCALE" for user in node.users)
         if name in _EXTREMA and not alone and _is_narrow(node):
             yield node
-
-
-def _part(source: Any) -> Any | None:
-    """The SLICE that `source` comes from."""
-    while _operator(source) in _TRANSPARENT:
-        source = source.args[0]
-    return source if _operator(source) == "SLICE" else None
-
-
-def _operator(node: Any) -> str | None:
-    """The name of a TOSA operator."""
-    space, _, name = getattr(getattr(node.target, "_schema", None), "name", "").partition("::")
-    return name if space == "tosa" else None
 
 
 def _is_narrow(node: Any) -> bool:
