@@ -5,8 +5,10 @@ Only :mod:`ethosu_sdk.cli` prints an error or ends the process. Everything else 
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
+DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # nothing more can be written, or to this file
 _TORCH_HAS_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 
 

@@ -20,7 +20,7 @@ from ethosu_sdk.npu.errors import WeightOrderError
 from tests.conformance.comparison import differing_elements
 from tests.conformance.targets import executorch_target
 from tests.conformance.tosa_graph import Graph
-from tests.conformance.tosa_graphs import built, weights
+from tests.conformance.tosa_graphs import built, clamped, layer, looked_up
 from tests.oracles.tosa import TosaModel
 
 pytestmark = pytest.mark.torch
@@ -51,34 +51,12 @@ class Part:
         return built(build)()
 
     def _layer(self, graph: Graph) -> Any:
-        depthwise = self.layer == "DEPTHWISE_CONV2D"
-        depth = self.channels if depthwise else IFM_DEPTH
-        kernel = (3, 3, depth, 1) if depthwise else (self.channels, 3, 3, depth)
-        operands = [
-            graph.input((1, HEIGHT, self.width, depth), "INT8"),
-            weights(graph, kernel),
-            graph.constant([self.channels], "INT32", range(self.channels)),
-            *(graph.constant([1], "INT8", [0]) for _ in range(2)),
-        ]
-        sums = graph.add(
-            self.layer,
-            operands,
-            (1, HEIGHT, self.width, self.channels),
-            "INT32",
-            pad=[1, 1, 1, 1],
-            stride=[1, 1],
-            dilation=[1, 1],
-            local_bound=False,
-            acc_type=graph.ts.DType.INT32,
-        )
-        return graph.rescale(sums, "INT8", [(1 << 30, 36)])
+        depth = self.channels if self.layer.startswith("DEPTHWISE") else IFM_DEPTH
+        ifm = graph.input((1, HEIGHT, self.width, depth), "INT8")
+        return layer(graph, self.layer, ifm, self.channels, 3)
 
     def _activation(self, graph: Graph, value: Any) -> Any:
-        if self.activation == "TABLE":
-            entries = graph.constant([256], "INT8", [(7 * index) % 200 - 100 for index in range(256)])
-            return graph.add("TABLE", [value, entries], value.shape, "INT8")
-        limits = {"min_val": [256 - 20], "max_val": [90]}
-        return graph.add("CLAMP", [value], value.shape, "INT8", **limits, nan_mode=graph.nan_mode())
+        return looked_up(graph, value) if self.activation == "TABLE" else clamped(graph, value, -20, 90)
 
     def _whole(self, graph: Graph, value: Any) -> Any:
         shape = list(value.shape)

@@ -102,6 +102,37 @@ def convolution(
     return built(build)
 
 
+def layer(graph: Graph, kind: str, value: Any, channels: int, kernel: int) -> Any:
+    """A convolution of int8 values that keeps the plane's size; `kind` as for :func:`convolution`."""
+    depth = value.shape[-1]
+    shape = (kernel, kernel, depth, 1) if kind.startswith("DEPTHWISE") else (channels, kernel, kernel, depth)
+    operands = [
+        value,
+        weights(graph, shape),
+        graph.constant([channels], "INT32", range(channels)),
+        *(graph.constant([1], "INT8", [0]) for _ in range(2)),
+    ]
+    options = {"pad": [kernel // 2] * 4, "stride": [1, 1], "dilation": [1, 1], "local_bound": False}
+    sums = graph.add(
+        kind, operands, (*value.shape[:-1], channels), "INT32", **options, acc_type=graph.ts.DType.INT32
+    )
+    return graph.rescale(sums, "INT8", [(1 << 30, 36)])
+
+
+def clamped(graph: Graph, value: Any, low: int, high: int, dtype: str = "INT8") -> Any:
+    """CLAMP."""
+    size = {"INT8": 1, "INT16": 2}[dtype]
+    minimum, maximum = (list(limit.to_bytes(size, "little", signed=True)) for limit in (low, high))
+    limits = {"min_val": minimum, "max_val": maximum}
+    return graph.add("CLAMP", [value], value.shape, dtype, **limits, nan_mode=graph.nan_mode())
+
+
+def looked_up(graph: Graph, value: Any) -> Any:
+    """TABLE of int8 values."""
+    entries = graph.constant([256], "INT8", [(7 * index) % 200 - 100 for index in range(256)])
+    return graph.add("TABLE", [value, entries], value.shape, "INT8")
+
+
 def average_pool(kernel: int, pad: int, edges: tuple[int, int], dtype: str = "INT8") -> Callable[[], bytes]:
     """An average of 4 or 9 values, also at padded borders, where TOSA divides by fewer."""
     zero_points = (5, -7) if dtype == "INT8" else (0, 0)

@@ -149,14 +149,14 @@ def compiled(folder: Path, fault: str, *options: str, model: str = MODEL) -> tup
 
 
 @pytest.mark.parametrize(
-    ("target", "options"),
+    ("target", "options", "most_equal"),
     [
-        ("ethos-u85-256", (DOUBLED,)),
-        ("ethos-u55-128", (DOUBLED, STRETCHED, CORNERS)),  # on the CPU
+        ("ethos-u85-256", (DOUBLED,), 0.95),  # the NPU rounds all ties up
+        ("ethos-u55-128", (DOUBLED, STRETCHED, CORNERS), 1.0),  # on the CPU, where few come out otherwise
     ],
 )
 def test_what_only_the_rounding_of_ties_moves_is_called_so(
-    tmp_path: Path, target: str, options: tuple[dict[str, Any], ...]
+    tmp_path: Path, target: str, options: tuple[dict[str, Any], ...], most_equal: float
 ) -> None:
     model = TIES.replace("{options}", repr(options))
     outcome, record = compiled(
@@ -168,7 +168,7 @@ def test_what_only_the_rounding_of_ties_moves_is_called_so(
     for row, used in zip(rows, options, strict=True):
         assert row["ties_up"] == {"equal": row["elements"], "largest": 0.0}
         if used is not CORNERS:  # PyTorch rounds half of the ties otherwise
-            assert row["equal"] < row["elements"]
+            assert row["equal"] < most_equal * row["elements"]
             assert row["detail"].endswith("; with ties rounded up, as the NPU does, all elements are equal")
 
 

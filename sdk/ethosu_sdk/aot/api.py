@@ -15,7 +15,7 @@ from ethosu_sdk.targets import Target
 QUANTIZE_CHOICES = ("int8", "int16", "none")
 QUANTIZE_PER_CHOICES = ("channel", "tensor")
 IO_CHOICES = ("float", "int8")
-STAGES = ("import", "model", "export", "calibrate", "quantize", "evaluate", "check", "lower", "write")
+STAGES = ("import", "model", "export", "calibrate", "quantize", "evaluate", "lower", "check", "write")
 
 DEFAULT_TIMEOUT_S = 3600.0
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ethosu_sdk.aot.tosa_nodes import operator
+
 
 def hoisting_pass() -> Any:
     """The pass, as an object; its class is made here because its base is expensive to import."""
@@ -40,10 +42,7 @@ def hoisting_pass() -> Any:
 
 def _hoist(activation: Any) -> bool:
     """Let `activation` read what the TRANSPOSE before it reads; False when it is none of those in question."""
-    from executorch.exir.dialects._ops import ops
-
-    tosa = ops.backend.tosa
-    if activation.target not in (tosa.CLAMP.default, tosa.TABLE.default) or not _makes_part(activation):
+    if operator(activation) not in ("CLAMP", "TABLE") or not _makes_part(activation):
         return False
     moved = _transposed(activation.args[0])
     if moved is None:
@@ -58,12 +57,9 @@ def _hoist(activation: Any) -> bool:
 
 def _makes_part(node: Any) -> bool:
     """Whether the values of `node` become a part of a larger tensor."""
-    from executorch.exir.dialects._ops import ops
-
-    tosa = ops.backend.tosa
     return any(
-        user.target in (tosa.CONCAT.default, tosa.PAD.default)
-        or (user.target in (tosa.IDENTITY.default, tosa.RESHAPE.default) and _makes_part(user))
+        operator(user) in ("CONCAT", "PAD")
+        or (operator(user) in ("IDENTITY", "RESHAPE") and _makes_part(user))
         for user in node.users
     )
 
@@ -71,13 +67,11 @@ def _makes_part(node: Any) -> bool:
 def _transposed(node: Any) -> Any | None:
     """The first of the operators that bring values to `node` in another order, or None: only those that nothing else
     reads, and that move the channels, are part of the layer's operation."""
-    from executorch.exir.dialects._ops import ops
-
-    tosa, found = ops.backend.tosa, None
+    found = None
     while len(node.users) == 1:
-        if node.target == tosa.TRANSPOSE.default:
+        if operator(node) == "TRANSPOSE":
             found = node if node.args[1][-1] != len(node.args[1]) - 1 else found
-        elif node.target not in (tosa.RESHAPE.default, tosa.IDENTITY.default):
+        elif operator(node) not in ("IDENTITY", "RESHAPE"):
             break
         node = node.args[0]
     return found

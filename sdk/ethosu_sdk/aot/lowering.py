@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -10,9 +9,10 @@ from typing import Any, TypeVar
 from ethosu_sdk.aot.initial_state import initialising_passes
 from ethosu_sdk.aot.lowering_repairs import repaired
 from ethosu_sdk.aot.model_loading import as_inputs, first_line
+from ethosu_sdk.aot.operator_names import operator_name
 from ethosu_sdk.aot.prequantized_passes import replace_relu6
 from ethosu_sdk.aot.source_lines import SourceFinder
-from ethosu_sdk.errors import BuildError, InputError, SdkError, UsageError
+from ethosu_sdk.errors import DISK_FULL, BuildError, InputError, SdkError, UsageError
 from ethosu_sdk.targets import Target
 
 Tensors = tuple[Any, ...]
@@ -20,7 +20,6 @@ Adjust = Callable[[Any, Any], Any]  # Arm's quantiser and the module that it is 
 _Result = TypeVar("_Result")
 
 
-DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 _LOG_HINT = "compile.log holds what the tools printed"
 _PASS_MANAGER = "An error occurred when running the"
 _NOT_CALIBRATED = "must run observer before"  # torchao's warning when it makes up a range
@@ -234,19 +233,13 @@ def _users(program: Any, index: int) -> list[Any]:
 def _check_convertible(what: str, nodes: Sequence[Any], conversion: str) -> None:
     """UsageError unless `conversion` is the only operation among `nodes`, those that take an input or give an
     output."""
-    found = [_operator(node) for node in nodes]
+    found = [operator_name(node) or str(node) for node in nodes]
     if found != [conversion]:
         where = f"with {', '.join(found)}" if found else "with nothing"
         raise UsageError(
             f"--io int8 does not fit this model: its {what} is connected {where}, not with {conversion} alone",
             "compile it with --io float",
         )
-
-
-def _operator(node: Any) -> str:
-    """The operator that a node calls, as ``aten::add``; for another node, its name."""
-    schema = getattr(getattr(node, "target", None), "_schema", None)
-    return str(node) if schema is None else str(schema.name)
 
 
 def _not_int8(tensors: Tensors) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ethosu_sdk.aot.operator_names import operator_name
 from ethosu_sdk.errors import InputError
 
 _NAMESPACE = "quantized_decomposed"
@@ -35,9 +36,9 @@ def refuse_unfinished_module(module: Any, what: str) -> None:
 def refuse_unfinished_program(program: Any, what: str) -> None:
     """The same for an ``ExportedProgram``."""
     for node in program.graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        if schema is not None and schema.name.startswith(_UNFINISHED_OPERATORS):
-            raise _unfinished(what, f"'{node.name}' calls {schema.name}")
+        name = operator_name(node)
+        if name.startswith(_UNFINISHED_OPERATORS):
+            raise _unfinished(what, f"'{node.name}' calls {name}")
 
 
 def _unfinished(what: str, evidence: str) -> InputError:

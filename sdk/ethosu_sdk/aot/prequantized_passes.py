@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ethosu_sdk.aot.conversions import DEQUANTIZE, DEQUANTIZE_CHANNELS, QUANTIZE, is_dequantize, is_quantize
+from ethosu_sdk.aot.operator_names import operator_name
 
 # Operators of the form (input, weight, bias, …), and the axis of their weights that runs over the output's channels.
 _OUTPUT_AXIS = {
@@ -49,8 +50,7 @@ def complete(program: Any, inputs: tuple[Any, ...]) -> Any:
 
 def _name(node: Any) -> str:
     """The operator that a node calls, ``aten::relu`` for its in-place form too; empty for another node."""
-    schema = getattr(node.target, "_schema", None)
-    return "" if schema is None else str(schema.name).removesuffix(_IN_PLACE)
+    return operator_name(node).removesuffix(_IN_PLACE)
 
 
 def _remove_dropout(module: Any) -> bool:

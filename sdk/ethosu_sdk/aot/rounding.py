@@ -22,6 +22,7 @@ from ethosu_sdk.aot import conversions, evaluation, lowering, tensors, ties_up
 from ethosu_sdk.aot.check_facts import CheckedOutput, CheckFacts
 from ethosu_sdk.aot.conversions import is_quantize
 from ethosu_sdk.aot.evaluation_facts import Quantisation
+from ethosu_sdk.aot.operator_names import operator_name
 
 Tensors = tuple[Any, ...]
 Replacement = Callable[[Any], Callable[..., Any] | None]
@@ -149,7 +150,7 @@ def _int16_argument(node: Any) -> Any | None:
     import torch
 
     if (
-        node.target._schema.name.removeprefix("aten::").rstrip("_") not in _TABLES
+        operator_name(node).removeprefix("aten::").rstrip("_") not in _TABLES
         or len(node.all_input_nodes) != 1
     ):
         return None

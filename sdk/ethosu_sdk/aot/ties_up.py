@@ -22,6 +22,7 @@ from ethosu_sdk.aot.conversions import (
     is_dequantize,
     is_quantize,
 )
+from ethosu_sdk.aot.operator_names import operator_name
 
 _CPU_KERNELS = {"aten.upsample_bilinear2d.vec": cpu_resizing.upsample_bilinear2d}
 
@@ -35,7 +36,7 @@ def replacement(on_cpu: frozenset[str], node: Any) -> Callable[..., Any] | None:
     name = str(node.target)
     if name in _CONVERSIONS:
         return None if _stays(on_cpu, node) else _CONVERSIONS[name]
-    if _runs_on(on_cpu, node):
+    if operator_name(node) in on_cpu:
         return _CPU_KERNELS.get(name)
     if is_table(node) or name.startswith(NAMESPACE):
         return None
@@ -46,8 +47,10 @@ def _stays(on_cpu: frozenset[str], conversion: Any) -> bool:
     """Whether a quantisation or dequantisation is PyTorch's."""
     if is_quantize(conversion):
         source = conversion.args[0]
-        return source.op != "call_function" or is_table(source) or _runs_on(on_cpu, source)
-    return any(user.op == "output" or is_table(user) or _runs_on(on_cpu, user) for user in conversion.users)
+        return source.op != "call_function" or is_table(source) or operator_name(source) in on_cpu
+    return any(
+        user.op == "output" or is_table(user) or operator_name(user) in on_cpu for user in conversion.users
+    )
 
 
 def replacements(module: Any, cpu_calls: Iterable[str]) -> Callable[[Any], Callable[..., Any] | None]:
@@ -56,18 +59,9 @@ def replacements(module: Any, cpu_calls: Iterable[str]) -> Callable[[Any], Calla
     from torch.fx import GraphModule
 
     graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
-    calls = Counter(_operator(node) for graph in graphs for node in graph.nodes)
+    calls = Counter(operator_name(node) for graph in graphs for node in graph.nodes)
     on_cpu = Counter(cpu_calls)
     return partial(replacement, frozenset(name for name in on_cpu if calls[name] == on_cpu[name]))
-
-
-def _runs_on(on_cpu: frozenset[str], node: Any) -> bool:
-    return _operator(node) in on_cpu
-
-
-def _operator(node: Any) -> str | None:
-    """The operator's name without its overload, as a program has it: ``aten::add``."""
-    return getattr(getattr(node.target, "_schema", None), "name", None)
 
 
 def is_table(node: Any) -> bool:
@@ -82,7 +76,7 @@ def is_table(node: Any) -> bool:
 
 def _is_linear(node: Any) -> bool:
     """Sums, products and clamps of a tensor and a number, which are computed with a rescale."""
-    name: str = node.target._schema.name.removeprefix("aten::").rstrip("_")
+    name = operator_name(node).removeprefix("aten::").rstrip("_")
     return name in ("add", "sub", "mul", "div", "neg", "abs", "clamp", "clone", "relu", "hardtanh", "relu6")
 
 

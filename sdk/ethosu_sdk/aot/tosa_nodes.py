@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ethosu_sdk.aot.operator_names import operator_name
+
 _TRANSPARENT = ("IDENTITY", "RESCALE", "RESHAPE")
 
 
 def operator(node: Any) -> str | None:
     """The name of the node's TOSA operator, such as ``CONV2D``; None for an input or another operator."""
-    space, _, name = getattr(getattr(node.target, "_schema", None), "name", "").partition("::")
+    space, _, name = operator_name(node).partition("::")
     return name if space == "tosa" else None
 
 

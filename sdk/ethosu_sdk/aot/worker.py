@@ -15,10 +15,10 @@ import traceback
 from typing import Any
 
 from ethosu_sdk import errors
-from ethosu_sdk.aot import lowering, pipeline
+from ethosu_sdk.aot import pipeline
 from ethosu_sdk.aot.api import CompileRequest
 from ethosu_sdk.aot.model_loading import first_line
-from ethosu_sdk.errors import BuildError, SdkError, ToolError
+from ethosu_sdk.errors import DISK_FULL, BuildError, SdkError, ToolError
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def _as_sdk_error(error: Exception) -> SdkError:
         return ToolError(
             f"the compiler's packages do not import: {error}", "pip install 'ethosu-sdk[compile]'"
         )
-    if isinstance(error, OSError) and error.errno in lowering.DISK_FULL:
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
         where = error.filename or "the compiler's output"
         return BuildError(
             f"cannot write {where}: {error.strerror}", "free some space or choose another folder with -o"

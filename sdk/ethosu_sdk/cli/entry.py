@@ -16,7 +16,7 @@ from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
 
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+_DISK = (*errors.DISK_FULL, errno.EROFS, errno.EIO)
 _NEXT_HINT = "\nhint: "
 # Errors whose message quotes a linker, a firmware or a simulator.
 _TOLD_BY_OTHERS = (ToolError.exit_code, BuildError.exit_code, SimulationError.exit_code)
