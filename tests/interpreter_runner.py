@@ -12,11 +12,11 @@ import numpy
 from numpy.typing import NDArray
 
 from ethosu_sdk import proc, pte, records
+from tests.places import ROOT
 
 Array = NDArray[Any]
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-FIRMWARE = REPOSITORY / "firmware"
+FIRMWARE = ROOT / "firmware"
 CPP_TESTS = (
     "runtime_program_test",
     "runtime_refusal_test",

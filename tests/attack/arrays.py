@@ -17,8 +17,8 @@ from ethosu_sdk.errors import InputError
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended
-from tests.unit.npz_files import PLAIN, npy
-from tests.unit.pte_files import golden
+from tests.npz_files import PLAIN, npy
+from tests.pte_files import golden
 
 _TYPES = ("<f4", ">f4", "<i4", "<i8", "|b1", "<f8", "<f2", "|O", "<U1", "<c8", "|V4", "<f3", "|i1", "<M8[s]")
 _SHAPES = ("()", "(5,)", "(1, 5)", "(0,)", "(5, 0)", "(1000000000, 1000000000)", "(-1,)", "(1e3,)", "(True,)")

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.attack.case import Case, Context, Kind
 from tests.attack.process import Ended, Limits
 from tests.integration import fvp_archives
-from tests.unit.pte_files import golden
+from tests.pte_files import golden
 
 _NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")
 _WORDS = {

@@ -17,9 +17,9 @@ from ethosu_sdk.report import evidence, uart
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended
+from tests.places import GOLDEN_LOGS
 from tests.unit.report import wire
 
-_LOGS = Path(__file__).resolve().parents[1] / "golden" / "logs"
 _OWN = "own"
 _RUN = evidence.Expected("5" * 64, len(wire.MODEL), "corstone-300", ((wire.INPUT,),), outputs=1)
 _PREFIX = b"~ethosu "
@@ -40,7 +40,7 @@ _CODES = (b"\x1b[2J", b"\x1b]0;x\x07", b"\r", b"\x9b31m", "\u202e".encode(), b"\
 
 @functools.cache
 def _sources() -> dict[str, bytes]:
-    published = {path.name: path.read_bytes() for path in sorted(_LOGS.glob("*.log"))}
+    published = {path.name: path.read_bytes() for path in sorted(GOLDEN_LOGS.glob("*.log"))}
     return {_OWN: wire.uart(wire.good_rows()), **published}
 
 

@@ -14,7 +14,7 @@ from tests.attack import damage, programs
 from tests.attack.case import Case, Context, Kind, Probe, TooSlow
 from tests.conformance.fuzz.campaign import Seed, run_sample, seed_of
 from tests.conformance.fuzz.mutations import Sample, mutations
-from tests.unit.pte_files import golden
+from tests.pte_files import golden
 
 _NAMES = ("add_u55", "conv_u65_int8", "add_u85_segment")
 

@@ -14,8 +14,8 @@ import pytest
 
 from ethosu_sdk import proc, records
 from tests.conformance.selection import ALL_GROUPS, FULL, Pair, profile_of
+from tests.places import ROOT
 
-_ROOT = Path(__file__).resolve().parents[2]
 _TIME_LIMIT_S = 2700
 
 
@@ -61,7 +61,7 @@ def lower(folder: Path, group: str, others: Iterable[str]) -> None:
     """Have a group lowered into `folder`, and `others` that nobody is lowering; wait for the group alone."""
     if not (folder / group / "done").is_file():
         argv = [sys.executable, "-m", "tests.conformance.lower", str(folder), group, *others]
-        proc.run(argv, cwd=_ROOT, timeout_s=_TIME_LIMIT_S, log=folder / f"lower-{os.getpid()}.log")
+        proc.run(argv, cwd=ROOT, timeout_s=_TIME_LIMIT_S, log=folder / f"lower-{os.getpid()}.log")
         with (folder / group / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
     assert (folder / group / "done").is_file(), f"the process that was lowering {group} failed"

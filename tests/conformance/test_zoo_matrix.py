@@ -39,8 +39,9 @@ from tests.conformance.zoo_matrix.checks import (
 )
 from tests.conftest import ZooPte
 from tests.oracles.tosa import TosaModel
+from tests.places import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "zoo-matrix.md"
+PAGE = ROOT / "docs" / "zoo-matrix.md"
 # Cells that no other test has, and how many delegates they have.
 SAMPLE = {
     "delegates-mtcnn_rnet-ethos-u65-256-int16-Dedicated_Sram_384KB": 1,

@@ -14,10 +14,10 @@ import pytest
 from ethosu_sdk import records, schema
 from tests.container.conftest import STRANGER, Image
 from tests.integration.cli import sdk
+from tests.places import GOLDEN_PTE
 
 pytestmark = pytest.mark.container
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
 MODELS = ("add_u55", "conv_u65_int8", "softmax")
 # Where host and container may differ: the container has its own programs, without a checkout.
 PLACES = ("provenance", "tool", "simulator")
@@ -43,13 +43,13 @@ def host_run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Model → the folder of its run on the host."""
     folder = tmp_path_factory.mktemp("host")
     for model in MODELS:
-        outcome = sdk("run", GOLDEN / f"{model}.pte", "-o", folder / model, cwd=folder)
+        outcome = sdk("run", GOLDEN_PTE / f"{model}.pte", "-o", folder / model, cwd=folder)
         assert outcome.code == 0, outcome.err
     return {model: folder / model for model in MODELS}
 
 
 def put(model: str, work: Path) -> str:
-    shutil.copy(GOLDEN / f"{model}.pte", work)
+    shutil.copy(GOLDEN_PTE / f"{model}.pte", work)
     return f"{model}.pte"
 
 

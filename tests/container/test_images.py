@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.container.conftest import Image
+from tests.places import ROOT
 
 pytestmark = pytest.mark.container
 
-ROOT = Path(__file__).resolve().parents[2]
 CHECK_LOCK = (ROOT / "container" / "check-lock").read_text(encoding="utf-8")
 BUILD_FOLDER = "/work"
 

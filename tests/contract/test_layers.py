@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
+
 PACKAGE = ROOT / "sdk" / "ethosu_sdk"
 FIRMWARE = ROOT / "firmware"
 

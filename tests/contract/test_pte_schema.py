@@ -13,7 +13,8 @@ import pytest
 
 from ethosu_sdk import pte
 from ethosu_sdk.pte import schema
-from tests.unit.pte_files import FOLDER, NAMES, golden
+from tests.places import GOLDEN_PTE
+from tests.pte_files import NAMES, golden
 
 pytestmark = pytest.mark.torch
 
@@ -101,7 +102,7 @@ def reference(name: str) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_plans_are_read_alike(name: str) -> None:
     plans = reference(name).program.execution_plan
-    ours = pte.read(FOLDER / f"{name}.pte").plans
+    ours = pte.read(GOLDEN_PTE / f"{name}.pte").plans
     assert [plan.name for plan in ours] == [plan.name for plan in plans]
     for plan, other in zip(ours, plans, strict=True):
         assert list(plan.inputs) == other.inputs

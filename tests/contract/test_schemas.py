@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import schema
+from tests.places import ROOT
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
+SCHEMAS = ROOT / "schemas"
 VALID = sorted((SCHEMAS / "examples" / "valid").glob("*.json"))
 INVALID = sorted((SCHEMAS / "examples" / "invalid").glob("*.json"))
 RECORD_TYPES = [name for name in schema.schema_names() if not name.startswith("common/")]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
+
 FOLDER = ROOT / "build" / "corpus-packages"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 # Compiled operators that torchvision describes on import. No architecture of the corpus calls one.

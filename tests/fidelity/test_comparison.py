@@ -12,8 +12,7 @@ from tests.fidelity import networks
 from tests.fidelity.comparison import priced
 from tests.fidelity.systems import system_of
 from tests.fidelity.vela import compile_network
-
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
 
 
 def test_runs_that_cannot_be_rebuilt_are_named(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.unit.npu.streams import (
     feature_map,
     ofm,
 )
-from tests.unit.pte_files import changed, golden
+from tests.pte_files import changed, golden
 from tests.unit.test_vela_blocks import Payload, slots
 
 _WORDS = (0x2000_0118, 0x2000_7000)  # CONFIG and ID of the golden program's ethos-u85-256

@@ -15,8 +15,9 @@ import pytest
 
 from tests.integration.cli import COMMAND
 from tests.integration.hostile import MOST_BYTES, Watched, added, delegating, rows, shared_bytes, watched
+from tests.places import GOLDEN_PTE
 from tests.unit.npu.streams import DMA_START, STOP, one, stream
-from tests.unit.pte_files import FOLDER, changed, golden
+from tests.pte_files import changed, golden
 
 HOST = ("--simulator", "host")
 MIB = 1 << 20
@@ -150,7 +151,7 @@ def test_an_archive_of_too_many_inferences(option: str, tmp_path: Path) -> None:
     """Some kilobytes that inflate to megabytes: five numbers each, an object for every one of them."""
     name, words = NPZ[option]
     archive = shared_bytes(tmp_path / "many.npz", (name,), (1_000_000, 5))
-    outcome = watched("run", FOLDER / "add_u55.pte", *HOST, option, archive, cwd=tmp_path)
+    outcome = watched("run", GOLDEN_PTE / "add_u55.pte", *HOST, option, archive, cwd=tmp_path)
     assert_refused(outcome, 3, words)
 
 
@@ -164,7 +165,7 @@ def test_the_archive_beside_a_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [140_000_000])
 def test_an_archive_that_inflates(count: int, tmp_path: Path) -> None:
     archive = shared_bytes(tmp_path / "in.npz", tuple(f"input{i}" for i in range(6)), (count, 1))
-    outcome = watched("run", FOLDER / "add_u55.pte", *HOST, "--inputs", archive, cwd=tmp_path)
+    outcome = watched("run", GOLDEN_PTE / "add_u55.pte", *HOST, "--inputs", archive, cwd=tmp_path)
     assert_refused(outcome, 3, str(archive))
 
 

@@ -13,18 +13,19 @@ import pytest
 from ethosu_sdk import cache
 from ethosu_sdk.firmware_build import elf
 from tests.integration.cli import Outcome, sdk
+from tests.places import GOLDEN_PTE
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
 
 
 def build(name: str, folder: Path, cache_folder: Path) -> tuple[Outcome, dict[str, Any]]:
     """The firmware of a golden program, its model compared with the file."""
-    command = ("build", GOLDEN / f"{name}.pte", "-o", folder, "--json")
+    command = ("build", GOLDEN_PTE / f"{name}.pte", "-o", folder, "--json")
     outcome = sdk(*command, cwd=folder.parent, env={cache.CACHE_VARIABLE: str(cache_folder)})
     assert outcome.code == 0, outcome.err
     assert (
-        elf.section_bytes(folder / "executor_runner.elf", ".model") == (GOLDEN / f"{name}.pte").read_bytes()
+        elf.section_bytes(folder / "executor_runner.elf", ".model")
+        == (GOLDEN_PTE / f"{name}.pte").read_bytes()
     )
     return outcome, json.loads(outcome.out)["elf"]
 

@@ -20,9 +20,9 @@ import yaml
 
 from ethosu_sdk import npz, schema
 from tests.integration.cli import COMMAND
+from tests.places import ROOT
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
-ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "pte"
 ACTION = ROOT / "ci" / "github" / "action.yml"
 STEP = ROOT / "ci" / "github" / "run-model"

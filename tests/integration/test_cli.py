@@ -7,8 +7,8 @@ import pytest
 
 from ethosu_sdk import schema
 from tests.integration.cli import Outcome, sdk
+from tests.places import GOLDEN_PTE
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
 COMMANDS = ("compile", "build", "run", "inspect", "doctor", "validate", "verify", "summary", "sbom")
 
 
@@ -75,7 +75,7 @@ def test_an_error_is_a_record_with_json(tmp_path: Path) -> None:
 
 
 def test_a_missing_toolchain_is_named(tmp_path: Path) -> None:
-    outcome = sdk("build", GOLDEN / "softmax.pte", cwd=tmp_path, env={"PATH": str(tmp_path)})
+    outcome = sdk("build", GOLDEN_PTE / "softmax.pte", cwd=tmp_path, env={"PATH": str(tmp_path)})
     assert_clear(outcome, 4, "arm-none-eabi-g++", "apt-get install")
 
 
@@ -103,7 +103,10 @@ def test_build_run_and_inspect_need_no_torch(tmp_path: Path) -> None:
     blocked = (
         "import sys; sys.modules.update(dict.fromkeys(('torch', 'torchao', 'executorch.exir', 'sklearn')))"
     )
-    for arguments in (["inspect", str(GOLDEN / "softmax.pte")], ["run", str(GOLDEN / "softmax.pte"), "-q"]):
+    for arguments in (
+        ["inspect", str(GOLDEN_PTE / "softmax.pte")],
+        ["run", str(GOLDEN_PTE / "softmax.pte"), "-q"],
+    ):
         code = f"{blocked}; sys.argv[1:] = {arguments!r}; from ethosu_sdk.cli import main; main()"
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +15,11 @@ from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk import firmware_build, proc, tools
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
+from tests.places import GOLDEN_PTE
 
 pytestmark = pytest.mark.toolchain
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte" / "add_u85_segment.pte"
+GOLDEN = GOLDEN_PTE / "add_u85_segment.pte"
 BOOT_ROM, CODE_SRAM, DTCM, SRAM, DDR = (
     "boot ROM",
     "code SRAM",

@@ -22,9 +22,9 @@ from ethosu_sdk.commands import doctor_bundle, doctor_exercises, doctor_rows
 from ethosu_sdk.commands.doctor_redaction import Redactor
 from ethosu_sdk.errors import UsageError
 from tests.integration.cli import Outcome, sdk
+from tests.places import ROOT
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
-ROOT = Path(__file__).resolve().parents[2]
 
 # Planted in the environment, in the path of a tool and in what a tool prints. None may leave the machine.
 TOKEN, PASSWORD, PERSON = "t0ken-of-the-tests-4711", "pa55word/with=signs", "erika.mustermann"

@@ -14,10 +14,10 @@ from elftools.elf.elffile import ELFFile
 from ethosu_sdk import firmware_build, proc, records, resources
 from ethosu_sdk.firmware_build import FirmwareBuild
 from tests.integration.cli import COMMAND
+from tests.places import ROOT
 
 pytestmark = pytest.mark.toolchain
 
-ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "pte" / "add_u55.pte"  # all of it runs on the NPU
 IMAGE_LIMIT_BYTES = 64 << 10
 NAMES_AND_LINES_LIMIT_BYTES = 192 << 10

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli import COMMAND, Outcome, sdk
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PTE = ROOT / "tests" / "golden" / "pte" / "softmax.pte"
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 

@@ -9,7 +9,7 @@ import pytest
 from ethosu_sdk import pte
 from ethosu_sdk.pte import schema
 from tests.integration.cli import sdk
-from tests.unit import pte_files
+from tests import pte_files
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from ethosu_sdk import npz, schema
 from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
 from tests.integration.cli import sdk
+from tests.places import GOLDEN_PTE
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
 UP = np.linspace(0.1, 2.0, 8, dtype=np.float32)
 
 CASES: dict[str, tuple[str, tuple[npt.NDArray[Any], ...], set[str]]] = {
@@ -30,7 +30,7 @@ CASES: dict[str, tuple[str, tuple[npt.NDArray[Any], ...], set[str]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_control_flow_runs_on_the_board(case: str, host_runner: Path, tmp_path: Path) -> None:
     name, inputs, kinds = CASES[case]
-    program = GOLDEN / f"{name}.pte"
+    program = GOLDEN_PTE / f"{name}.pte"
     with host.open_pte(host_runner, program, NpuModel()) as runtime:
         expected = runtime.run(inputs)
     npz.write_npz(tmp_path / "in.npz", {f"input{i}": value for i, value in enumerate(inputs)})
@@ -45,7 +45,7 @@ def test_control_flow_runs_on_the_board(case: str, host_runner: Path, tmp_path: 
 
 def test_the_host_runtime_names_the_operator_that_it_lacks(tmp_path: Path) -> None:
     program = tmp_path / "other.pte"
-    content = (GOLDEN / "softmax.pte").read_bytes()
+    content = (GOLDEN_PTE / "softmax.pte").read_bytes()
     assert content.count(b"aten::_softmax") == 1
     program.write_bytes(content.replace(b"aten::_softmax", b"aten::_softmix"))
     outcome = sdk("run", program, "--simulator", "host", "-o", "out", cwd=tmp_path)

@@ -10,9 +10,10 @@ import pytest
 
 from ethosu_sdk.report.verdict import Tolerance, compare
 from tests.integration.cli import Outcome, sdk
+from tests.places import GOLDEN_PTE
 from tests.unit.report import wire
 
-ADD = Path(__file__).parents[1] / "golden" / "pte" / "add_u55.pte"
+ADD = GOLDEN_PTE / "add_u55.pte"
 LONG = "7" * 5000
 
 

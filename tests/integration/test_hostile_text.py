@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.integration.cli import Outcome, sdk
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PTE = ROOT / "tests" / "golden" / "pte"
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 # Screen cleared, title set, bell, back over what was written, 8-bit control, direction of writing turned.

@@ -17,7 +17,8 @@ from ethosu_sdk.commands.inspect import inspect
 from ethosu_sdk.commands.pte_description import describe, npu_share
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk
-from tests.unit.pte_files import FOLDER, NAMES, golden
+from tests.places import GOLDEN_PTE
+from tests.pte_files import NAMES, golden
 
 TIMES_THE_SMALL_ONE = 1.5  # in processor time, measured in turn, so that a busy machine does not matter
 
@@ -37,7 +38,7 @@ def row(text: str, start: str) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_json_is_the_description(name: str, tmp_path: Path) -> None:
-    path = FOLDER / f"{name}.pte"
+    path = GOLDEN_PTE / f"{name}.pte"
     outcome = sdk("inspect", path, "--json", cwd=tmp_path)
     assert (outcome.code, outcome.err) == (0, "")
     found: dict[str, Any] = json.loads(outcome.out)
@@ -50,7 +51,7 @@ def test_json_is_the_description(name: str, tmp_path: Path) -> None:
 
 
 def test_people_see_the_same_facts(tmp_path: Path) -> None:
-    outcome = sdk("inspect", FOLDER / "add_u55.pte", cwd=tmp_path, env={"COLUMNS": "160"})
+    outcome = sdk("inspect", GOLDEN_PTE / "add_u55.pte", cwd=tmp_path, env={"COLUMNS": "160"})
     assert (outcome.code, outcome.err) == (0, "")
     text = outcome.out
     program = pte.parse(golden("add_u55"))
@@ -69,7 +70,7 @@ def test_people_see_the_same_facts(tmp_path: Path) -> None:
 
 
 def test_cpu_operators_and_their_arguments() -> None:
-    text = shown(FOLDER / "lists.pte")
+    text = shown(GOLDEN_PTE / "lists.pte")
     assert "the program delegates nothing to an Ethos-U" in text
     assert "0 of 5 calls on the NPU" in text
     assert "aten::cat.out" in text
@@ -79,8 +80,8 @@ def test_cpu_operators_and_their_arguments() -> None:
 
 
 def test_branches_and_constant_methods() -> None:
-    assert "cond_value_index 5, destination_instruction 6" in shown(FOLDER / "choice.pte")
-    text = shown(FOLDER / "conv_u65_int8.pte")
+    assert "cond_value_index 5, destination_instruction 6" in shown(GOLDEN_PTE / "choice.pte")
+    text = shown(GOLDEN_PTE / "conv_u65_int8.pte")
     assert row(text, "input0_quant_min") == "input0_quant_min -128"
 
 
@@ -97,7 +98,7 @@ def test_names_in_a_file_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 
 def test_a_narrow_terminal_loses_nothing() -> None:
-    joined = "".join(shown(FOLDER / "softmax.pte", width=40).split())
+    joined = "".join(shown(GOLDEN_PTE / "softmax.pte", width=40).split())
     assert "_softm" in joined
     assert "%1" in joined
 
@@ -142,7 +143,7 @@ def test_a_large_file_is_shown_quickly(tmp_path: Path) -> None:
     (delegate,) = program.delegates
     assert delegate.vela is not None
     assert len(delegate.vela.weights) == 4 << 20
-    times: dict[Path, list[float]] = {FOLDER / "add_u85_segment.pte": [], path: []}
+    times: dict[Path, list[float]] = {GOLDEN_PTE / "add_u85_segment.pte": [], path: []}
     for _ in range(3):
         for shown_path, row_of_times in times.items():
             start = children_s()
@@ -197,12 +198,12 @@ def test_command_streams_are_disassembled(name: str, tmp_path: Path) -> None:
     (delegate,) = pte.parse(golden(name)).delegates
     assert delegate.vela is not None
     expected = vela_names(bytes(delegate.vela.command_stream))
-    outcome = sdk("inspect", FOLDER / f"{name}.pte", "--commands", "--json", cwd=tmp_path)
+    outcome = sdk("inspect", GOLDEN_PTE / f"{name}.pte", "--commands", "--json", cwd=tmp_path)
     assert outcome.code == 0, outcome.err
     commands = json.loads(outcome.out)["methods"][0]["delegates"][0]["vela"]["commands"]
     assert [(row["offset"], row["name"]) for row in commands] == expected
     assert commands[-1] == {"offset": expected[-1][0], "name": "NPU_OP_STOP", "fields": {"mask": 0xFFFF}}
-    text = sdk("inspect", FOLDER / f"{name}.pte", "--commands", cwd=tmp_path).out
+    text = sdk("inspect", GOLDEN_PTE / f"{name}.pte", "--commands", cwd=tmp_path).out
     lines = [line.split() for line in text.splitlines() if line.startswith("0x")]
     assert [(int(line[0], 16), line[1]) for line in lines] == expected
 

@@ -19,9 +19,10 @@ from ethosu_sdk import proc, pte
 from tests.integration.cli import sdk
 from tests.interpreter_lowered import Pairs, by_case
 from tests.interpreter_models import Array, HostRuntime, lower_dynamic
-from tests.interpreter_runner import FIRMWARE, REPOSITORY, Interpreter, build_runner, same_bits
+from tests.interpreter_runner import FIRMWARE, Interpreter, build_runner, same_bits
 from tests.kernel_cases import bounds, document
 from tests.kernel_cases.programs import earlier_groups, groups, lowered_group
+from tests.places import ROOT
 
 pytestmark = pytest.mark.torch
 
@@ -169,7 +170,7 @@ def test_the_document_is_up_to_date() -> None:
     """docs/kernels.md, which `python -m tests.kernel_cases.document` writes."""
     plans = [pte.parse(lowered_group(name).program).plan() for name in (*GROUPS, *earlier_groups())]
     text = document.text([row["operator"] for row in _manifest()], plans)
-    assert (REPOSITORY / "docs" / "kernels.md").read_text(encoding="utf-8") == text
+    assert (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8") == text
 
 
 def test_every_bound_has_a_reason_and_a_case() -> None:

@@ -17,6 +17,7 @@ import pytest
 from ethosu_sdk import records
 from tests.integration import kills
 from tests.integration.cli import COMMAND, sdk
+from tests.places import GOLDEN_PTE
 
 # As Ninja does it, each compiler in a group of its own; and as worse programs do, that leave session and parent.
 TREE = """
@@ -79,7 +80,7 @@ def test_a_signal_during_the_imports_leaves_no_traceback(number: signal.Signals,
     )
     for module in ("ethosu_sdk.cli", "typer", "rich.console", "ethosu_sdk.commands.inspect", "jsonschema"):
         env = {"PYTHONPATH": str(tmp_path), "AT": module}
-        words = ("inspect", Path(__file__).parents[1] / "golden" / "pte" / "add_u55.pte", "--json")
+        words = ("inspect", GOLDEN_PTE / "add_u55.pte", "--json")
         done = sdk(*words, cwd=tmp_path, env=env)
         assert (done.code, done.out, done.err.strip()) == (130, "", "interrupted"), module
 

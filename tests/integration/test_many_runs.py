@@ -11,9 +11,9 @@ import pytest
 
 from ethosu_sdk import npz, records
 from tests.integration.cli import sdk
+from tests.places import GOLDEN_PTE
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
 RUNS = int(os.environ.get("ETHOSU_SDK_MANY_RUNS", "24"))
 AT_ONCE = 4
 
@@ -46,7 +46,7 @@ def test_runs_four_at_a_time_do_not_meet(tmp_path: Path) -> None:
         # Every eighth builds a firmware of its own: those must not disturb each other either.
         way = () if number % 8 == 5 else ("--resident",)
         outcome = sdk(
-            *("run", GOLDEN / program, "-o", folder / "out", *way),
+            *("run", GOLDEN_PTE / program, "-o", folder / "out", *way),
             *("--inputs", folder / "in.npz", "--expect", folder / "want.npz"),
             cwd=folder,
         )

@@ -16,10 +16,11 @@ from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk import npz, schema
 from tests.integration.cli import sdk
+from tests.places import GOLDEN_PTE
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.qemu]
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte" / "add_u85_segment.pte"
+GOLDEN = GOLDEN_PTE / "add_u85_segment.pte"
 SRAM_ORIGIN, SRAM_BYTES = 0x31000000, 2 << 20  # Corstone-300, the FVP's
 SCRATCH_BYTES = 64  # of this program
 LARGEST = SRAM_BYTES - SCRATCH_BYTES

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.places import ROOT
+
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "onboarding.md"
 REPLACED = {"scripts/setup": "test -x .venv/bin/ethosu-sdk"}
 MARK = "@@command@@"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli import COMMAND, sdk
+from tests.places import GOLDEN_PTE
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
 DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 PIPE = {"COLUMNS": "", "TERM": "dumb"}
 
@@ -29,7 +29,7 @@ def lines_of(text: str) -> list[str]:
 
 def test_inspect_in_a_pipe_keeps_names_and_digests_whole(tmp_path: Path) -> None:
     name = f"{'a_long_name_' * 12}.pte"
-    shutil.copy(GOLDEN / "add_u85_segment.pte", tmp_path / name)
+    shutil.copy(GOLDEN_PTE / "add_u85_segment.pte", tmp_path / name)
     lines = lines_of(sdk("inspect", name, cwd=tmp_path, env=PIPE).out)
     assert any(name in line for line in lines)
     assert sum(bool(DIGEST.search(line)) for line in lines) == 1

@@ -15,9 +15,8 @@ from ethosu_sdk.commands import parse_log
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.errors import InputError, VerdictError
 from tests.integration.cli import sdk
+from tests.places import GOLDEN_LOGS
 from tests.unit.report import wire
-
-LOGS = Path(__file__).resolve().parents[1] / "golden" / "logs"
 
 
 def record_of(name: str, content: bytes) -> dict[str, Any]:
@@ -38,14 +37,14 @@ def record_of(name: str, content: bytes) -> dict[str, Any]:
     ],
 )
 def test_published_logs(name: str, status: str, source: str | None) -> None:
-    record = record_of(name, (LOGS / name).read_bytes())
+    record = record_of(name, (GOLDEN_LOGS / name).read_bytes())
     assert record["status"] == status
     sources = {row["cycles"]["source"] for row in record["npu"]["reports"]}
     assert sources == ({source} if source else set())
 
 
 def test_what_an_fvp_printed_is_measured_and_cpu_cycles_never_are() -> None:
-    log = (LOGS / "mobilenet_v2_corstone320_2024.log").read_bytes()
+    log = (GOLDEN_LOGS / "mobilenet_v2_corstone320_2024.log").read_bytes()
     record = record_of("fvp", log + b"Info: /OSCI/SystemC: Simulation stopped by user.\n")
     assert record["npu"]["reports"][0]["cycles"] == {"value": 5920305, "unit": "cycles", "source": "measured"}
     assert "cpu" not in record
@@ -54,13 +53,13 @@ def test_what_an_fvp_printed_is_measured_and_cpu_cycles_never_are() -> None:
 
 
 def test_what_a_launcher_printed_is_modelled() -> None:
-    log = (LOGS / "mobilenet_v2_corstone320_2024.log").read_bytes()
+    log = (GOLDEN_LOGS / "mobilenet_v2_corstone320_2024.log").read_bytes()
     record = record_of("launcher", b"FVP_X: a launcher of ethosu-sdk, not Arm's FVP: QEMU runs a.elf\n" + log)
     assert record["npu"]["reports"][0]["cycles"]["source"] == "modelled"
 
 
 def test_the_command(tmp_path: Path) -> None:
-    done = sdk("parse-log", LOGS / "mobilenet_v2_corstone320_2024.log", "--json", cwd=tmp_path)
+    done = sdk("parse-log", GOLDEN_LOGS / "mobilenet_v2_corstone320_2024.log", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
     record = json.loads(done.out)
     assert record["memory"]["pools"][0] == {

@@ -16,10 +16,11 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ExpectedOutputs
 from tests.integration.cli import Outcome, sdk
+from tests.places import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "examples" / "qat_digits.py"
+SCRIPT = ROOT / "docs" / "examples" / "qat_digits.py"
 U55 = parse_target("ethos-u55-128")
 
 

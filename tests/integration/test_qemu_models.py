@@ -31,9 +31,9 @@ from tests.conformance.models.case import Integers
 from tests.integration.cli import sdk
 from tests.integration.qemu_models.pairs import PAIRS, Pair
 from tests.oracles.tosa import TosaModel
+from tests.places import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
-ROOT = Path(__file__).resolve().parents[2]
 INFERENCES = 2
 LOWERING_LIMIT_S, RUN_LIMIT_S = 600, 120
 

@@ -20,10 +20,10 @@ from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from tests.integration.cli import sdk
+from tests.places import GOLDEN_PTE
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
-ADD = GOLDEN / "add_u55.pte"
+ADD = GOLDEN_PTE / "add_u55.pte"
 THOUSAND = 1000
 CMD, BASEP1 = 0x08, 0x88
 INTERRUPT_BYTES = (
@@ -119,7 +119,7 @@ def test_a_program_with_a_state_of_its_own_does_not_repeat(tmp_path: Path) -> No
     for simulator in ("qemu", "host"):
         folder = tmp_path / simulator
         outcome = sdk(
-            *("run", GOLDEN / "counter.pte", "-o", folder, "--repeat", "4", "--simulator", simulator),
+            *("run", GOLDEN_PTE / "counter.pte", "-o", folder, "--repeat", "4", "--simulator", simulator),
             cwd=tmp_path,
         )
         assert outcome.code == 7, outcome.err
@@ -129,7 +129,7 @@ def test_a_program_with_a_state_of_its_own_does_not_repeat(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("name", "counters"), [("add_u55", 4), ("add_u85_segment", 8)])
 def test_more_events_than_counters_are_read_in_groups(name: str, counters: int, tmp_path: Path) -> None:
-    path = GOLDEN / f"{name}.pte"
+    path = GOLDEN_PTE / f"{name}.pte"
     target = pte.read(path).target()
     assert target is not None
     modelled = [row for row in simulators.events(target.npu).values() if row.modelled]

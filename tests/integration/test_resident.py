@@ -26,9 +26,9 @@ from ethosu_sdk.simulators import SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from tests.conftest import ExpectedOutputs, ZooPte
 from tests.integration.cli import sdk
+from tests.places import GOLDEN_PTE
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
 # What upstream's test suite takes for a failure (executorch/backends/arm/test/runner_utils.py).
 UPSTREAM_FAILURE = re.compile(r"(^[EF][: ].*$)|(^.*Hard fault.*$)|(^.*Assertion.*$)", re.MULTILINE)
 
@@ -138,7 +138,7 @@ def test_a_command_line_gives_what_the_independent_chain_gives(
 
 @pytest.mark.parametrize("name", ["add_u55", "conv_u65_int8", "add_u85_segment", "softmax"])
 def test_one_firmware_serves_every_family_and_memory_mode(name: str, bench: Bench, tmp_path: Path) -> None:
-    path = GOLDEN / f"{name}.pte"
+    path = GOLDEN_PTE / f"{name}.pte"
     inputs = random_inputs(pte.read(path), 3)
     result = bench.command_line(path, [array.tobytes() for array in inputs])
     assert result.exit_code == 0, result.uart.decode()
@@ -163,7 +163,7 @@ def test_one_firmware_serves_every_family_and_memory_mode(name: str, bench: Benc
 
 
 def test_python_scalars_that_the_program_does_not_have_are_left_over(bench: Bench) -> None:
-    path = GOLDEN / "add_u55.pte"
+    path = GOLDEN_PTE / "add_u55.pte"
     data = np.arange(5, dtype=np.int32).tobytes()
     whole = bench.command_line(path, [data])
     assert whole.exit_code == 0
@@ -212,15 +212,15 @@ def test_values_that_are_no_tensors_keep_what_the_program_gives_them(bench: Benc
 def test_a_command_line_that_cannot_be_obeyed_is_named(
     bench: Bench, inputs: list[bytes], more: tuple[str, ...], code: str, words: str
 ) -> None:
-    row = error_of(bench.command_line(GOLDEN / "add_u55.pte", inputs, *more))
+    row = error_of(bench.command_line(GOLDEN_PTE / "add_u55.pte", inputs, *more))
     assert row["code"] == code
     assert words in row["detail"]
     assert bench.outputs() == {}
 
 
 def test_programs_that_cannot_be_run_are_named(bench: Bench) -> None:
-    program = pte.read(GOLDEN / "add_u55.pte")
-    whole = (GOLDEN / "add_u55.pte").read_bytes()
+    program = pte.read(GOLDEN_PTE / "add_u55.pte")
+    whole = (GOLDEN_PTE / "add_u55.pte").read_bytes()
     broken = {
         "empty": b"",
         "text": b"not a program at all, but long enough to look at",
@@ -228,7 +228,7 @@ def test_programs_that_cannot_be_run_are_named(bench: Bench) -> None:
         "mode": whole.replace(b"--memory-mode=Shared_Sram", b"--memory-mode=Shared_Srax"),
         "no-mode": whole.replace(b"--memory-mode=Shared_Sram", b"--mem0ry-mode=Shared_Sram"),
         "lists": (
-            GOLDEN / "lists.pte"
+            GOLDEN_PTE / "lists.pte"
         ).read_bytes(),  # no kernel for some of its operators, or only 1 of 2 inputs
     }
     codes = {}
@@ -247,22 +247,22 @@ def test_programs_that_cannot_be_run_are_named(bench: Bench) -> None:
 
 
 def test_without_a_program_the_firmware_says_so(bench: Bench) -> None:
-    program = pte.read(GOLDEN / "softmax.pte")
+    program = pte.read(GOLDEN_PTE / "softmax.pte")
     for words in ([], ["runner"]):
         assert error_of(bench.run(words, program))["code"] == "no_program"
 
 
 def test_files_of_the_host_are_given_only_on_request(bench: Bench) -> None:
-    shutil.copyfile(GOLDEN / "softmax.pte", bench.folder / "p.pte")
+    shutil.copyfile(GOLDEN_PTE / "softmax.pte", bench.folder / "p.pte")
     with pytest.raises(SimulationError, match="asked for a file of the host"):
         bench.run(["runner", "-m", "p.pte"], pte.read(bench.folder / "p.pte"), files=False)
 
 
 def test_an_output_that_cannot_be_written_is_an_error(bench: Bench) -> None:
-    shutil.copyfile(GOLDEN / "softmax.pte", bench.folder / "p.pte")
+    shutil.copyfile(GOLDEN_PTE / "softmax.pte", bench.folder / "p.pte")
     (bench.folder / "in.bin").write_bytes(bytes(160))
     words = ["runner", "-m", "p.pte", "-i", "in.bin", "-o", "absent/out"]
-    assert error_of(bench.run(words, pte.read(GOLDEN / "softmax.pte")))["code"] == "not_written"
+    assert error_of(bench.run(words, pte.read(GOLDEN_PTE / "softmax.pte")))["code"] == "not_written"
 
 
 # --- laid into memory by the host
@@ -277,7 +277,7 @@ def test_a_wrong_program_header_is_refused(bench: Bench, damage: str) -> None:
     elif damage == "version":
         header[4] = 9
     images = ((symbols["program_header"].address, bytes(header)),)
-    row = error_of(bench.run([], pte.read(GOLDEN / "softmax.pte"), images, files=False))
+    row = error_of(bench.run([], pte.read(GOLDEN_PTE / "softmax.pte"), images, files=False))
     assert row["code"] == ("too_large" if damage == "size" else "bad_header")
 
 

@@ -17,8 +17,8 @@ from ethosu_sdk.commands import installed_packages, sbom, summary
 from ethosu_sdk.commands.installed_packages import DebianPackage, PythonDistribution
 from tests.integration.cli import sdk
 from tests.integration.test_cli import assert_clear
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 PYTHON = PythonDistribution(
     "some-lib", "1.2+cpu", "It does.", "", ("MIT License",), ("ethosu-sdk", "absent>=2")

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.places import ROOT
+
 pytestmark = pytest.mark.toolchain
 
-SCRIPT = Path(__file__).resolve().parents[2] / "container" / "settle-ninja"
+SCRIPT = ROOT / "container" / "settle-ninja"
 RULES = """\
 rule cc
   command = arm-none-eabi-gcc -MD -MF $out.d -c $in -o $out

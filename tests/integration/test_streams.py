@@ -12,8 +12,8 @@ import pytest
 
 from tests.integration.cli import COMMAND, sdk
 from tests.integration.stream_cases import ALL_CLOSED, CLOSED, FULL, GONE, NO_STDERR
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PTE = str(ROOT / "tests" / "golden" / "pte" / "add_u55.pte")
 LOG = str(ROOT / "tests" / "golden" / "logs" / "mobilenet_v2_sram_only_pmu.log")
 RECORD = str(ROOT / "schemas" / "examples" / "valid" / "run-ds_cnn.json")

@@ -12,16 +12,16 @@ import pytest
 from ethosu_sdk import records, schema
 from tests.integration.cli import sdk
 from tests.integration.test_cli import assert_clear
+from tests.places import GOLDEN_PTE, ROOT
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pte"
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The records of a run, beside its model, in a folder with a space."""
     folder = tmp_path_factory.mktemp("a run of ours")
-    shutil.copyfile(GOLDEN / "add_u55.pte", folder / "add_u55.pte")
+    shutil.copyfile(GOLDEN_PTE / "add_u55.pte", folder / "add_u55.pte")
     outcome = sdk("run", "add_u55.pte", "-o", ".", "-q", cwd=folder)
     assert outcome.code == 0, outcome.err
     return folder
@@ -76,7 +76,7 @@ def test_records_that_cannot_be_verified_are_bad_input(made: Path, tmp_path: Pat
     on_host = {**run, "simulator": {**run["simulator"], "name": "host"}}
     on_host["provenance"] = {**run["provenance"], "inputs": [run["provenance"]["inputs"][0]]}
     damaged = {key: value for key, value in run.items() if key != "model"}
-    examples = Path(schema.__file__).parents[2] / "schemas" / "examples" / "valid"
+    examples = ROOT / "schemas" / "examples" / "valid"
     shutil.copyfile(examples / "error.json", tmp_path / "error.json")
     for name, record in (("run", run), ("host", on_host), ("damaged", damaged)):
         records.write_json(tmp_path / f"{name}.json", record)

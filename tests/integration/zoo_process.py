@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk import npz
-
-_ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
 
 
 def ask(task: str, *arguments: str | Path, **environment: str) -> Any:
     """What the task of zoo_child.py prints (JSON), or None when it prints nothing."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.integration.zoo_child", task, *map(str, arguments)],
-        cwd=_ROOT,
+        cwd=ROOT,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         text=True,

@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from ethosu_sdk import pte, records
-from tests.interpreter_runner import FIRMWARE, REPOSITORY
+from tests.interpreter_runner import FIRMWARE
 from tests.kernel_cases import bounds
 from tests.kernel_cases.programs import earlier_groups, groups, lowered_group
+from tests.places import ROOT
 
-PATH = REPOSITORY / "docs" / "kernels.md"
+PATH = ROOT / "docs" / "kernels.md"
 HEAD = """# CPU kernels
 
 What a delegate leaves is computed on the Cortex-M by these kernels (`firmware/kernels/`); a build takes exactly those

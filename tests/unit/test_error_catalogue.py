@@ -8,8 +8,8 @@ import pytest
 
 from ethosu_sdk import error_catalogue
 from ethosu_sdk.errors import UsageError
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 _ENUMERATOR = re.compile(r"^  (\w+) = (0x[0-9a-fA-F]+),", re.MULTILINE)
 
 

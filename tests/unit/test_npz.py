@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from ethosu_sdk import npz
 from ethosu_sdk.errors import BuildError, InputError
-from tests.unit.npz_files import FLAG, IMAGE, Type, equal, flag, image
+from tests.npz_files import FLAG, IMAGE, Type, equal, flag, image
 
 
 @pytest.fixture

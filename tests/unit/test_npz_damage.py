@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ethosu_sdk import npz
 from ethosu_sdk.errors import InputError
-from tests.unit.npz_files import FLAG, IMAGE, PLAIN, archive, equal, flag, image, npy
+from tests.npz_files import FLAG, IMAGE, PLAIN, archive, equal, flag, image, npy
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ import pytest
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.targets import Target
-from tests.unit.pte_files import FOLDER, NAMES, changed, golden, locate
+from tests.places import GOLDEN_PTE
+from tests.pte_files import NAMES, changed, golden, locate
 
 PLAN = "execution_plan[0]"
 
@@ -23,7 +24,7 @@ def test_the_goldens_are_there() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_identity_and_source(name: str) -> None:
-    program = pte.read(FOLDER / f"{name}.pte")
+    program = pte.read(GOLDEN_PTE / f"{name}.pte")
     assert program.size == len(golden(name))
     assert program.sha256 == hashlib.sha256(golden(name)).hexdigest()
     assert program == pte.parse(golden(name))

@@ -18,7 +18,7 @@ from ethosu_sdk.commands.pte_description import describe
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import flatbuffer
 from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table
-from tests.unit.pte_files import NAMES, golden, locate
+from tests.pte_files import NAMES, golden, locate
 
 SEED = 20
 LIMIT_S = 2.0  # of one damaged file of a few kilobytes; typical is a millisecond

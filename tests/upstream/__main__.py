@@ -12,11 +12,11 @@ from pathlib import Path
 from ethosu_sdk import proc, records
 from ethosu_sdk.errors import SdkError, UsageError
 from ethosu_sdk.targets import suggestion
+from tests.places import ROOT
 from tests.upstream import environment, report
 from tests.upstream.report import Result
 
-_ROOT = Path(__file__).resolve().parents[2]
-_WORK = _ROOT / "build" / "upstream-tests"
+_WORK = ROOT / "build" / "upstream-tests"
 _SAMPLE = Path(__file__).with_name("sample.txt")
 _SELECTION = "u55 or u85"  # the pipelines that call an FVP; the others need other programs, or none
 # Torch's memory grows from test to test, and an interrupted run loses at most a session.

@@ -13,8 +13,8 @@ from ethosu_sdk.aot.vela_capture import spaceless_directory
 from ethosu_sdk.commands import fvp_launchers
 from ethosu_sdk.commands.reporter import Reporter
 from ethosu_sdk.firmware_build import resident
+from tests.places import ROOT
 
-_ROOT = Path(__file__).resolve().parents[2]
 # executorch/backends/arm/test/runner_utils.py, _elf_path_candidates. The launcher for SSE-320 puts an Ethos-U85 into
 # a Corstone-300, so one firmware serves all three.
 _BOARDS = ("corstone-300", "corstone-300-u65", "corstone-320")
@@ -44,7 +44,7 @@ def make(folder: Path) -> Mapping[str, str]:
 def for_session(found: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """The environment of one pytest session; the files that the tests leave behind go with the block."""
     with tempfile.TemporaryDirectory(prefix="upstream-", dir=spaceless_directory()) as temporary:
-        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         # The tests' models are small, and there is a process for each core.
         own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         yield {**own, **found, "TMPDIR": temporary, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}

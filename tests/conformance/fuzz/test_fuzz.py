@@ -15,10 +15,10 @@ from tests.conformance.conftest import Corpus
 from tests.conformance.fuzz import campaign
 from tests.conformance.fuzz.mutations import Sample, sample
 from tests.conformance.selection import Pair
+from tests.places import ROOT
 
 pytestmark = pytest.mark.torch
 
-ROOT = Path(__file__).resolve().parents[3]
 COUNT = 250
 PAIRS = [
     Pair("networks", "encoder_layer", "ethos-u55-64"),

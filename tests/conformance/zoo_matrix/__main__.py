@@ -15,10 +15,10 @@ from tests.conformance.zoo_matrix import page
 from tests.conformance.zoo_matrix.cells import DELEGATES, KINDS, MEMORY, Cell, cells
 from tests.conformance.zoo_matrix.checks import EXACT, REFUSED, Outcome
 from tests.conformance.zoo_matrix.worker import outcome_file
+from tests.places import ROOT
 
-_ROOT = Path(__file__).parents[3]
-_WORK = _ROOT / "build" / "zoo-matrix"
-_PAGE = _ROOT / "docs" / "zoo-matrix.md"
+_WORK = ROOT / "build" / "zoo-matrix"
+_PAGE = ROOT / "docs" / "zoo-matrix.md"
 
 
 def arguments() -> argparse.Namespace:
@@ -72,7 +72,7 @@ def run_workers(folder: Path, wanted: Sequence[Cell], jobs: int) -> None:
     argv = [sys.executable, "-m", "tests.conformance.zoo_matrix.worker", str(folder), *map(str, wanted)]
     with contextlib.ExitStack() as stack:
         running = [
-            stack.enter_context(proc.spawn(argv, cwd=_ROOT, env=environment, stdout=None, stderr=None))
+            stack.enter_context(proc.spawn(argv, cwd=ROOT, env=environment, stdout=None, stderr=None))
             for _ in range(jobs)
         ]
         for process in running:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli import sdk
+from tests.places import GOLDEN_PTE
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
-ADD = Path(__file__).parents[2] / "golden" / "pte" / "add_u55.pte"
+ADD = GOLDEN_PTE / "add_u55.pte"
 DOUBLE = Path(__file__).with_name("gdb_double.py")
 
 

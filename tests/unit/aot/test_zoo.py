@@ -11,8 +11,9 @@ import pytest
 from ethosu_sdk.aot import parse_model_spec, zoo
 from ethosu_sdk.aot.zoo import crepe, packages, photograph
 from ethosu_sdk.errors import ToolError, UsageError
+from tests.places import ROOT
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "zoo.md"
+DOCUMENT = ROOT / "docs" / "zoo.md"
 PRETRAINED = ("mtcnn_pnet", "mtcnn_rnet", "mtcnn_onet", "crepe_tiny")
 
 

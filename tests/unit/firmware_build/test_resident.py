@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import BuildError
 from ethosu_sdk.firmware_build import boards, resident
+from tests.places import GOLDEN_PTE
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "pte"
 SCRATCH = 64  # of add_u55.pte, in Shared_Sram
 BOARD = boards.board("corstone-300")
 
@@ -25,7 +24,7 @@ def check(
     named = {row.name: row for row in memories}
     other = replace(BOARD, memories=memories, fast=named[BOARD.fast.name], bulk=named[BOARD.bulk.name])
     monkeypatch.setattr(boards, "board", lambda _name: other)
-    program = pte.read(GOLDEN / "add_u55.pte")
+    program = pte.read(GOLDEN_PTE / "add_u55.pte")
     return resident.check_fit(program, "forward", BOARD.name, allow_spill=allow_spill)
 
 
@@ -37,12 +36,12 @@ def test_the_largest_memory_is_shared_out_and_not_more() -> None:
 
 @pytest.mark.parametrize("name", ["add_u55", "conv_u65_int8", "softmax"])
 def test_small_programs_fit(name: str) -> None:
-    program = pte.read(GOLDEN / f"{name}.pte")
+    program = pte.read(GOLDEN_PTE / f"{name}.pte")
     assert resident.check_fit(program, "forward", BOARD.name, allow_spill=False) == ()
 
 
 def test_a_model_that_its_mode_has_in_sram_is_noted() -> None:
-    program = pte.read(GOLDEN / "add_u85_segment.pte")
+    program = pte.read(GOLDEN_PTE / "add_u85_segment.pte")
     (note,) = resident.check_fit(program, "forward", BOARD.name, allow_spill=False)
     assert "Sram_Only has the model in SRAM" in note
 
@@ -57,7 +56,7 @@ def test_scratch_leaves_the_fast_memory_only_with_leave(monkeypatch: pytest.Monk
 
 
 def test_a_program_larger_than_its_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = (GOLDEN / "add_u55.pte").stat().st_size
+    size = (GOLDEN_PTE / "add_u55.pte").stat().st_size
     monkeypatch.setattr(resident, "_SHARES", dict.fromkeys(resident._SHARES, 1))
     room = -(-size // 16) * 16
     monkeypatch.setattr(resident, "_PARTS", BOARD.bulk.size_bytes // room)

@@ -1,17 +1,14 @@
 """Published logs of ExecuTorch's executor_runner, old and new. The figures are those that stand in them."""
 
-from pathlib import Path
-
 import pytest
 
 from ethosu_sdk.report import upstream_log
 from ethosu_sdk.report.upstream_log import LogCounter, UpstreamLog
-
-LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
+from tests.places import GOLDEN_LOGS
 
 
 def parsed(name: str) -> UpstreamLog:
-    return upstream_log.parse((LOGS / name).read_text(encoding="utf-8").splitlines())
+    return upstream_log.parse((GOLDEN_LOGS / name).read_text(encoding="utf-8").splitlines())
 
 
 def test_a_whole_report_of_2024() -> None:

@@ -8,8 +8,8 @@ from ethosu_sdk.errors import ToolError, UsageError
 from ethosu_sdk.report.protocol import RECORD_PREFIX
 from ethosu_sdk.simulators.fvp import discovery, models, output
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
+from tests.places import GOLDEN_LOGS
 
-LOGS = Path(__file__).resolve().parents[2] / "golden" / "logs"
 ELF = Path("/firmware.elf")
 U55, U65, U85 = (
     "FVP_Corstone_SSE-300_Ethos-U55",
@@ -86,7 +86,7 @@ def test_a_command_line_that_the_fvp_would_cut_is_refused() -> None:
 
 
 def test_the_fvps_own_lines_are_parted_from_the_firmwares() -> None:
-    parted = output.part((LOGS / "add_zephyr_fvp_2025.log").read_bytes())
+    parted = output.part((GOLDEN_LOGS / "add_zephyr_fvp_2025.log").read_bytes())
     uart = parted.uart.decode()
     assert "Setup Method allocator pool. Size: 512 bytes." in uart
     assert not any(word in uart for word in ("telnet", "Ethos-U rev", "COPYRIGHT", "xterm", "Simulation"))

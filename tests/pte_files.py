@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
-from pathlib import Path
 
 from flatbuffers.table import Table
 
 from ethosu_sdk.pte import schema
+from tests.places import GOLDEN_PTE
 
-FOLDER = Path(__file__).resolve().parent.parent / "golden" / "pte"
-NAMES = tuple(sorted(path.stem for path in FOLDER.glob("*.pte")))
+NAMES = tuple(sorted(path.stem for path in GOLDEN_PTE.glob("*.pte")))
 
 _CODES = {"bool": "B", "byte": "b", "ubyte": "B", "int": "i", "uint": "I", "uint32": "I"}
 _CODES |= {"long": "q", "int64": "q", "uint64": "Q", "double": "d"}
@@ -19,7 +18,7 @@ _CODES |= {"long": "q", "int64": "q", "uint64": "Q", "double": "d"}
 
 def golden(name: str) -> bytes:
     """The content of tests/golden/pte/`name`.pte."""
-    return (FOLDER / f"{name}.pte").read_bytes()
+    return (GOLDEN_PTE / f"{name}.pte").read_bytes()
 
 
 def _slot(kind: str, field: str) -> tuple[int, str]:

@@ -1,0 +1,7 @@
+"""Where things are in this repository."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN_PTE = ROOT / "tests" / "golden" / "pte"
+GOLDEN_LOGS = ROOT / "tests" / "golden" / "logs"
