@@ -17,9 +17,9 @@ from rich.table import Table
 
 from ethosu_sdk import interrupts, npz, records
 from ethosu_sdk.aot import zoo
-from ethosu_sdk.commands import run
-from ethosu_sdk.commands.compile import CompileOptions
-from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.run import command as run
+from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.records import Record
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import schema
-from ethosu_sdk.commands import parse_log
+from ethosu_sdk.commands.logs import command as parse_log
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.report import evidence, uart
 from tests.attack import damage

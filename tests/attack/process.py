@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import supervisor
+from ethosu_sdk.proc import supervisor
 from tests.integration import kills
 
 _LOOK_S = 0.05

@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot import lowering
-from ethosu_sdk.aot.vela_capture import spaceless_directory
+from ethosu_sdk.aot.lowering import steps as lowering
+from ethosu_sdk.aot.vela.capture import spaceless_directory
 from tests import torch_operators
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
 from tests.conformance.selection import FULL, PROFILES, TARGETS, cases

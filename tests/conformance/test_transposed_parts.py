@@ -1,7 +1,7 @@
 """Layers whose result is transposed into a part of a larger tensor, for Ethos-U85.
 
 With the activation behind the TRANSPOSE, Vela encodes the weights for another number of channels, and the debug
-database says so. With the activation before it, as `aot/kept_weights.py` has it, all is well.
+database says so. With the activation before it, as `aot/repairs/kept_weights.py` has it, all is well.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot import debug_database, lowering
-from ethosu_sdk.aot.vela_capture import spaceless_directory
+from ethosu_sdk.aot.lowering import steps as lowering
+from ethosu_sdk.aot.vela import debug_database
+from ethosu_sdk.aot.vela.capture import spaceless_directory
 from ethosu_sdk.npu.errors import WeightOrderError
 from tests.conformance.comparison import differing_elements
 from tests.conformance.targets import executorch_target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ethosu_sdk.npu.system_config import Memory, SystemConfig, memory_map
+from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, memory_map
 
 ARENA_CACHE_BYTES = 393216  # of Arm's evaluation kit for Dedicated_Sram; Vela's published totals confirm it
 _MODES = {"Shared": "Shared_Sram", "Dedicated": "Dedicated_Sram", "Sram_Only": "Sram_Only"}

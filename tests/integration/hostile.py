@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.integration.cli import COMMAND
+from tests.pte_files import changed, golden
 from tests.unit.npu.streams import (
     DMA_START,
     ELEMENTWISE,
@@ -20,7 +21,6 @@ from tests.unit.npu.streams import (
     feature_map,
     ofm,
 )
-from tests.pte_files import changed, golden
 from tests.unit.test_vela_blocks import Payload, slots
 
 _WORDS = (0x2000_0118, 0x2000_7000)  # CONFIG and ID of the golden program's ethos-u85-256

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk import supervisor
+from ethosu_sdk.proc import supervisor
 
 MARK = "ETHOSU_SDK_KILL_TEST"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import records
-from ethosu_sdk.aot import CompileRequest, lowering, pipeline
+from ethosu_sdk.aot import CompileRequest, pipeline
+from ethosu_sdk.aot.lowering import steps as lowering
 from ethosu_sdk.errors import BuildError
 from ethosu_sdk.targets import parse_target
 

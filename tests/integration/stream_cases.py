@@ -18,7 +18,7 @@ FULL, GONE, CLOSED, NO_STDERR, ALL_CLOSED = "full", "reader gone", "closed", "st
 PRELOADED = (
     "jsonschema",
     "numpy",
-    *(f"ethosu_sdk.commands.{name}" for name in ("run", "verify", "parse_log", "inspect")),
+    *(f"ethosu_sdk.commands.{name}" for name in ("run.command", "verify", "logs.command", "inspect.command")),
 )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot import acceleration, lazy_code, replay
+from ethosu_sdk.aot.lowering import acceleration, lazy_code, replay
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # what executorch warns of
 

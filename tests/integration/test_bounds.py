@@ -16,8 +16,8 @@ import pytest
 from tests.integration.cli import COMMAND
 from tests.integration.hostile import MOST_BYTES, Watched, added, delegating, rows, shared_bytes, watched
 from tests.places import GOLDEN_PTE
-from tests.unit.npu.streams import DMA_START, STOP, one, stream
 from tests.pte_files import changed, golden
+from tests.unit.npu.streams import DMA_START, STOP, one, stream
 
 HOST = ("--simulator", "host")
 MIB = 1 << 20

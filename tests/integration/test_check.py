@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import npz, schema
-from ethosu_sdk.aot import rounding
+from ethosu_sdk.aot.check import rounding
 from tests.integration.cli import Outcome, sdk
 
 pytestmark = pytest.mark.torch

@@ -17,7 +17,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk import pte
-from ethosu_sdk.aot import STAGES, CompileOutput, CompileRequest, acceleration, compile_model, zoo
+from ethosu_sdk.aot import STAGES, CompileOutput, CompileRequest, compile_model, zoo
+from ethosu_sdk.aot.lowering import acceleration
 from ethosu_sdk.errors import BuildError, InputError, UsageError
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import pte, schema
-from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine, pipeline, tosa_operators
-from ethosu_sdk.commands import check_record, compile_record
-from ethosu_sdk.commands import compile as command
-from ethosu_sdk.commands.compile import CompileOptions
-from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine, pipeline
+from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.commands.compile import check_record, command
+from ethosu_sdk.commands.compile import record as compile_record
+from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.targets import Target, parse_target
 from tests.conftest import ZooPte
@@ -215,7 +216,7 @@ def test_a_flag_for_vela(run: Run) -> None:
 def test_a_program_that_was_quantised_before_is_taken_as_it_is(run: Run, tmp_path: Path) -> None:
     import torch
 
-    from ethosu_sdk.aot import lowering
+    from ethosu_sdk.aot.lowering import steps as lowering
 
     inputs = (torch.linspace(-1, 1, 12).view(1, 3, 2, 2),)
     program = torch.export.export(torch.nn.Conv2d(3, 4, 1).eval(), inputs)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.aot import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES, zoo
-from ethosu_sdk.commands.fvp_installer import SANDBOX_CHOICES
-from ethosu_sdk.commands.run_options import SIMULATORS
+from ethosu_sdk.commands.fvp.installer import SANDBOX_CHOICES
+from ethosu_sdk.commands.run.options import SIMULATORS
 from ethosu_sdk.firmware_build import BOARDS
 from ethosu_sdk.simulators import events
 from ethosu_sdk.targets import families, target_names

@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import records, schema, tools
-from ethosu_sdk.commands import doctor_bundle, doctor_exercises, doctor_rows
-from ethosu_sdk.commands.doctor_redaction import Redactor
+from ethosu_sdk.commands.doctor import bundle as doctor_bundle
+from ethosu_sdk.commands.doctor import exercises
+from ethosu_sdk.commands.doctor import rows as doctor_rows
+from ethosu_sdk.commands.doctor.anonymising import Redactor
 from ethosu_sdk.errors import UsageError
 from tests.integration.cli import Outcome, sdk
 from tests.places import ROOT
@@ -155,12 +157,12 @@ def test_missing_tools_are_named_with_the_fix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "exercise", "script", "reason"),
     [
-        ("arm-none-eabi-g++", doctor_exercises.compile_firmware, "exit 0", "made no file"),
-        ("qemu-system-arm", doctor_exercises.boot_firmware, "exit 0", "did not end well"),
-        ("qemu-system-arm", doctor_exercises.boot_firmware, "exit 42", "did not end well"),
-        ("qemu-system-arm", doctor_exercises.boot_firmware, "kill -9 $$", "exit status -9"),
-        ("ninja", doctor_exercises.build, "exit 0", "built nothing"),
-        ("flatc", doctor_exercises.compile_schema, "exit 0", "made no header"),
+        ("arm-none-eabi-g++", exercises.compile_firmware, "exit 0", "made no file"),
+        ("qemu-system-arm", exercises.boot_firmware, "exit 0", "did not end well"),
+        ("qemu-system-arm", exercises.boot_firmware, "exit 42", "did not end well"),
+        ("qemu-system-arm", exercises.boot_firmware, "kill -9 $$", "exit status -9"),
+        ("ninja", exercises.build, "exit 0", "built nothing"),
+        ("flatc", exercises.compile_schema, "exit 0", "made no header"),
     ],
 )
 def test_a_tool_that_only_pretends_is_broken(
@@ -204,10 +206,10 @@ def test_the_environments_flatc_is_not_the_builds(tmp_path: Path, monkeypatch: p
 def test_a_wrong_npu_model_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One bit of the expected output changed: the comparison really compares."""
     data = records.make_directory(tmp_path / "data")
-    text = (doctor_exercises.DATA / "sample.toml").read_text()
+    text = (exercises.DATA / "sample.toml").read_text()
     key, value = text.rsplit('output = "', 1)
     (data / "sample.toml").write_text(f'{key}output = "{"A" if value[0] != "A" else "B"}{value[1:]}')
-    monkeypatch.setattr(doctor_exercises, "DATA", data)
+    monkeypatch.setattr(exercises, "DATA", data)
     row = doctor_rows._npu_model()
     assert (row["status"], "TOSA" in row["detail"]) == ("broken", True)
 

@@ -18,9 +18,9 @@ from sklearn import metrics
 
 from ethosu_sdk import npz, pte, records, schema, vela_blocks
 from ethosu_sdk.aot import CompileRequest, EvaluatedOutput, EvaluationFacts, EvaluationRequest, zoo
-from ethosu_sdk.aot.evaluation_facts import Quantisation
-from ethosu_sdk.commands import evaluate
-from ethosu_sdk.commands.evaluate_thresholds import PairResult
+from ethosu_sdk.aot.evaluation.facts import Quantisation
+from ethosu_sdk.commands.evaluate import command as evaluate
+from ethosu_sdk.commands.evaluate.thresholds import PairResult
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
 from tests.integration.cli import Outcome, sdk
@@ -239,7 +239,8 @@ def test_int8_inputs_and_several_outputs(tmp_path: Path) -> None:
 def test_a_program_that_came_quantised_has_no_float_model(host_runner: Path, tmp_path: Path) -> None:
     import torch
 
-    from ethosu_sdk.aot import lowering, pipeline
+    from ethosu_sdk.aot import pipeline
+    from ethosu_sdk.aot.lowering import steps as lowering
 
     target = parse_target("ethos-u55-128")
     inputs = (torch.linspace(-1, 1, 12).view(1, 3, 2, 2),)

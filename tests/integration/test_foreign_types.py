@@ -8,8 +8,8 @@ import pytest
 
 from ethosu_sdk import pte
 from ethosu_sdk.pte import schema
-from tests.integration.cli import sdk
 from tests import pte_files
+from tests.integration.cli import sdk
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.commands import fvp_launchers
-from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.fvp import launchers as fvp_launchers
+from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import UsageError
 from tests.integration.cli import sdk
 from tests.integration.qemu_firmware import traces

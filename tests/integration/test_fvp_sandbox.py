@@ -20,7 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import redaction, sandbox
+from ethosu_sdk import redaction
+from ethosu_sdk.proc import sandbox
 from tests.integration.cli import Outcome, sdk
 from tests.integration.fvp_archives import BOARD, INSTALLER, VERSION, command, good
 from tests.integration.test_cli import assert_clear

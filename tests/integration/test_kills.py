@@ -78,7 +78,13 @@ def test_a_signal_during_the_imports_leaves_no_traceback(number: signal.Signals,
         f"            os.kill(os.getpid(), {number})\n"
         "sys.meta_path.insert(0, Finder())\n"
     )
-    for module in ("ethosu_sdk.cli", "typer", "rich.console", "ethosu_sdk.commands.inspect", "jsonschema"):
+    for module in (
+        "ethosu_sdk.cli",
+        "typer",
+        "rich.console",
+        "ethosu_sdk.commands.inspect.command",
+        "jsonschema",
+    ):
         env = {"PYTHONPATH": str(tmp_path), "AT": module}
         words = ("inspect", GOLDEN_PTE / "add_u55.pte", "--json")
         done = sdk(*words, cwd=tmp_path, env=env)

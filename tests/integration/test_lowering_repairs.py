@@ -17,7 +17,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk import npu, npz, records
-from ethosu_sdk.aot import CompileOutput, tosa_operators
+from ethosu_sdk.aot import CompileOutput
+from ethosu_sdk.aot.check import tosa_operators
 from ethosu_sdk.simulators import host
 from tests.conftest import ExpectedOutputs
 from tests.integration import repairs_child

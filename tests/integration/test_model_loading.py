@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import model_loading, parse_model_spec
-from ethosu_sdk.aot.lowering import run_eager
-from ethosu_sdk.aot.model_loading import LoadedModel
+from ethosu_sdk.aot import parse_model_spec
+from ethosu_sdk.aot.lowering.steps import run_eager
+from ethosu_sdk.aot.model import loading as model_loading
+from ethosu_sdk.aot.model.loading import LoadedModel
 from ethosu_sdk.errors import InputError
 
 pytestmark = pytest.mark.torch

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import schema
-from ethosu_sdk.commands import parse_log
-from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.logs import command as parse_log
+from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import InputError, VerdictError
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_LOGS

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import CompileRequest, pipeline, unrolling
+from ethosu_sdk.aot import CompileRequest, pipeline
+from ethosu_sdk.aot.model import unrolling
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.targets import parse_target
 from tests.integration.cli import sdk
@@ -280,7 +281,7 @@ def test_a_branch_through_the_command(tmp_path: Path) -> None:
 def test_a_mask_of_infinities_is_no_fault() -> None:
     import torch
 
-    from ethosu_sdk.aot import model_checks
+    from ethosu_sdk.aot.model import checks as model_checks
 
     class Masked(torch.nn.Module):
         def __init__(self) -> None:
@@ -298,7 +299,7 @@ def test_torchs_own_files_are_recognised_for_what_they_are(tmp_path: Path) -> No
     """The files that torch itself writes, next to the made-up ones of the unit tests."""
     import torch
 
-    from ethosu_sdk import file_kinds
+    from ethosu_sdk.files import kinds as file_kinds
 
     net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)).eval()
     inputs = (torch.ones(1, 2),)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import pte, schema, simulators
-from ethosu_sdk.commands import run as run_command
-from ethosu_sdk.commands.compile import CompileOptions
-from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.commands.run_options import RunOptions
+from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.run import command as run_command
+from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
@@ -159,7 +159,7 @@ def test_more_events_than_counters_are_read_in_groups(name: str, counters: int, 
 
 
 def test_groups_that_do_not_agree_are_marked() -> None:
-    from ethosu_sdk.commands.run_repeats import grouped
+    from ethosu_sdk.commands.run.repeats import grouped
 
     metric = {"value": 10, "unit": "cycles", "source": "measured"}
     npu = {"counters": [{"id": 1}, {"id": 2}], "cycles": metric}

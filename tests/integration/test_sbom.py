@@ -13,8 +13,10 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from ethosu_sdk.commands import installed_packages, sbom, summary
-from ethosu_sdk.commands.installed_packages import DebianPackage, PythonDistribution
+from ethosu_sdk.commands.sbom import command as sbom
+from ethosu_sdk.commands.sbom import installed as installed_packages
+from ethosu_sdk.commands.sbom.installed import DebianPackage, PythonDistribution
+from ethosu_sdk.commands.summary import command as summary
 from tests.integration.cli import sdk
 from tests.integration.test_cli import assert_clear
 from tests.places import ROOT

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ethosu_sdk import pte
-from ethosu_sdk.commands.pte_description import describe
+from ethosu_sdk.commands.inspect.description import describe
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import flatbuffer
 from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ethosu_sdk import records
-from ethosu_sdk.aot.vela_capture import spaceless_directory
-from ethosu_sdk.commands import fvp_launchers
-from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.aot.vela.capture import spaceless_directory
+from ethosu_sdk.commands.fvp import launchers as fvp_launchers
+from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.firmware_build import resident
 from tests.places import ROOT
 

@@ -19,12 +19,12 @@ from ethosu_sdk.aot.api import (
     OperatorCount,
     TensorFacts,
 )
-from ethosu_sdk.aot.check_facts import CheckedOutput, CheckFacts, StartFacts, delegate_array
+from ethosu_sdk.aot.check.facts import CheckedOutput, CheckFacts, StartFacts, delegate_array
 from ethosu_sdk.aot.compiler import compile_model
-from ethosu_sdk.aot.evaluation_facts import EvaluatedOutput, EvaluationFacts, EvaluationRequest
-from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.source_line import SourceLine
-from ethosu_sdk.aot.vela_config import resolve_target
+from ethosu_sdk.aot.evaluation.facts import EvaluatedOutput, EvaluationFacts, EvaluationRequest
+from ethosu_sdk.aot.model.source_line import SourceLine
+from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.vela.config import resolve_target
 
 __all__ = [
     "IO_CHOICES",

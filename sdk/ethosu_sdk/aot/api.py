@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot.check_facts import CheckFacts, StartFacts
-from ethosu_sdk.aot.evaluation_facts import EvaluationFacts, EvaluationRequest
-from ethosu_sdk.aot.source_line import SourceLine
+from ethosu_sdk.aot.check.facts import CheckFacts, StartFacts
+from ethosu_sdk.aot.evaluation.facts import EvaluationFacts, EvaluationRequest
+from ethosu_sdk.aot.model.source_line import SourceLine
 from ethosu_sdk.targets import Target
 
 QUANTIZE_CHOICES = ("int8", "int16", "none")
@@ -24,7 +24,7 @@ DEFAULT_TIMEOUT_S = 3600.0
 class CompileRequest:
     """One compilation.
 
-    `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.aot.model_spec`).
+    `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.aot.model.spec`).
     `quantize` is one of QUANTIZE_CHOICES; None takes the model's own choice (the zoo's; ``none`` for a program
     that is quantised already), else ``int8``. `quantize_per` is one of QUANTIZE_PER_CHOICES: whether weights get
     a scale for each output channel or one for the whole tensor.
@@ -33,8 +33,8 @@ class CompileRequest:
     ``input0``… with samples stacked on a leading axis. `vela_config` is a Vela configuration file to take in
     place of Vela's own; `vela_flags` are added to Vela's command line. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
-    delegates were given (:mod:`ethosu_sdk.aot.fault`), and the first wrong operation is looked for. With `trust` a
-    ``.pt2`` is loaded although that could run code (:mod:`ethosu_sdk.aot.saved_program`).
+    delegates were given (:mod:`ethosu_sdk.aot.check.fault`), and the first wrong operation is looked for. With
+    `trust` a ``.pt2`` is loaded although that could run code (:mod:`ethosu_sdk.aot.saved_program`).
     """
 
     model: str

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.aot import debug_database, delegate_outputs, delegate_weights, program_facts, tosa_operators
+from ethosu_sdk.aot import program_facts
 from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
-from ethosu_sdk.aot.source_lines import SourceFinder
-from ethosu_sdk.aot.vela_capture import VelaCapture
+from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.vela import debug_database, delegate_outputs, delegate_weights
+from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import BuildError
 
 LOG_NAME = "compile.log"

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import proc, records
-from ethosu_sdk.aot import vela_flags
 from ethosu_sdk.aot.api import (
     IO_CHOICES,
     QUANTIZE_CHOICES,
@@ -24,8 +23,9 @@ from ethosu_sdk.aot.api import (
     CompileOutput,
     CompileRequest,
 )
-from ethosu_sdk.aot.model_spec import check_file, parse_model_spec
-from ethosu_sdk.aot.vela_config import resolve_target
+from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
+from ethosu_sdk.aot.vela import flags as vela_flags
+from ethosu_sdk.aot.vela.config import resolve_target
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.targets import suggestion
 

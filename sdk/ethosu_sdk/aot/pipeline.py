@@ -11,38 +11,28 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import cache, npz, records
-from ethosu_sdk.aot import (
-    acceleration,
-    arrays,
-    artefacts,
-    constant_likes,
-    cpu_operators,
-    evaluation,
-    fault,
-    lowering,
-    model_checks,
-    model_loading,
-    plain_addmm,
-    prequantized_passes,
-    program_facts,
-    rounding,
-    substeps,
-    tensors,
-    training_mode,
-    unrolling,
-    vela_capture,
-    vela_config,
-)
+from ethosu_sdk.aot import arrays, artefacts, program_facts, tensors
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest
-from ethosu_sdk.aot.check_facts import CheckFacts, StartFacts
-from ethosu_sdk.aot.evaluation_facts import EvaluationFacts
-from ethosu_sdk.aot.initial_state import InitialState
-from ethosu_sdk.aot.model_loading import LoadedModel
-from ethosu_sdk.aot.model_spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.own_quantizer import OwnQuantizer
-from ethosu_sdk.aot.source_lines import SourceFinder, recorded
-from ethosu_sdk.aot.vela_capture import VelaCapture
-from ethosu_sdk.aot.vela_config import VelaConfig
+from ethosu_sdk.aot.check import fault, rounding
+from ethosu_sdk.aot.check.facts import CheckFacts, StartFacts
+from ethosu_sdk.aot.evaluation import eager as evaluation
+from ethosu_sdk.aot.evaluation.facts import EvaluationFacts
+from ethosu_sdk.aot.lowering import acceleration, cpu_operators, substeps
+from ethosu_sdk.aot.lowering import steps as lowering
+from ethosu_sdk.aot.model import checks as model_checks
+from ethosu_sdk.aot.model import loading as model_loading
+from ethosu_sdk.aot.model import unrolling
+from ethosu_sdk.aot.model.initial_state import InitialState
+from ethosu_sdk.aot.model.loading import LoadedModel
+from ethosu_sdk.aot.model.source_lines import SourceFinder, recorded
+from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.quantization import prequantized_passes, training_mode
+from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer
+from ethosu_sdk.aot.repairs import constant_likes, plain_addmm
+from ethosu_sdk.aot.vela import capture as vela_capture
+from ethosu_sdk.aot.vela import config as vela_config
+from ethosu_sdk.aot.vela.capture import VelaCapture
+from ethosu_sdk.aot.vela.config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
 
 Progress = Callable[[str], None]

@@ -17,7 +17,7 @@ from typing import Any
 from ethosu_sdk import errors
 from ethosu_sdk.aot import pipeline
 from ethosu_sdk.aot.api import CompileRequest
-from ethosu_sdk.aot.model_loading import first_line
+from ethosu_sdk.aot.model.loading import first_line
 from ethosu_sdk.errors import DISK_FULL, BuildError, SdkError, ToolError
 
 

@@ -61,9 +61,9 @@ def compile_command(
     debug: Debug = False,
 ) -> None:
     """Compile a PyTorch model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
-    from ethosu_sdk.commands import compile as command
-    from ethosu_sdk.commands.evaluate import read_options
-    from ethosu_sdk.commands.reporter import Reporter
+    from ethosu_sdk.commands.compile import command
+    from ethosu_sdk.commands.evaluate.command import read_options
+    from ethosu_sdk.commands.shared.reporter import Reporter
 
     thresholds = {
         "--min-top1": min_top1,

@@ -30,8 +30,8 @@ def install_launchers_command(
 
     They take the FVPs' own parameters, so that scripts for them work without Arm's licence. They are not Arm's FVP.
     """
-    from ethosu_sdk.commands import fvp_launchers as command
-    from ethosu_sdk.commands.reporter import Reporter
+    from ethosu_sdk.commands.fvp import launchers as command
+    from ethosu_sdk.commands.shared.reporter import Reporter
 
     command.install(folder, Reporter(as_json=json, quiet=quiet), force=force)
 
@@ -74,8 +74,8 @@ def install_command(
     debug: Debug = False,
 ) -> None:
     """Install Arm's FVP from an archive that you have: checked by digest, and only once you accept Arm's licence."""
-    from ethosu_sdk.commands import fvp_install as command
-    from ethosu_sdk.commands.reporter import Reporter
+    from ethosu_sdk.commands.fvp import install as command
+    from ethosu_sdk.commands.shared.reporter import Reporter
 
     options = command.InstallOptions(name, accept_eula, archive, mirror, prefix, sandbox=sandbox)
     command.install(options, Reporter(as_json=json, quiet=quiet))

@@ -21,7 +21,7 @@ def inspect_command(
     debug: Debug = False,
 ) -> None:
     """Show what a MODEL.pte holds: operators, tensors, memory plan, delegates."""
-    from ethosu_sdk.commands import inspect as command
-    from ethosu_sdk.commands import terminal
+    from ethosu_sdk.commands.inspect import command
+    from ethosu_sdk.commands.shared import terminal
 
     command.inspect(model, as_json=json, commands=commands, console=terminal.make(quiet=quiet))

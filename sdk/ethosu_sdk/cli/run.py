@@ -113,9 +113,9 @@ def run_command(
     The options from --target to --no-delegate are those of `compile`; a ready MODEL.pte has its own target. A model
     FILE.py is executed.
     """
-    from ethosu_sdk.commands import run as command
-    from ethosu_sdk.commands.compile import CompileOptions
-    from ethosu_sdk.commands.reporter import Reporter
+    from ethosu_sdk.commands.compile.command import CompileOptions
+    from ethosu_sdk.commands.run import command
+    from ethosu_sdk.commands.shared.reporter import Reporter
 
     compile_options = CompileOptions(
         target=target,

@@ -29,7 +29,7 @@ def summary_command(
     debug: Debug = False,
 ) -> None:
     """Write what records say as Markdown, such as for the summary of a CI job."""
-    from ethosu_sdk.commands import summary as command
-    from ethosu_sdk.commands.reporter import Reporter
+    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.commands.summary import command
 
     command.summary(record, form, Reporter(as_json=json, quiet=quiet))

@@ -20,6 +20,6 @@ def validate_command(
 ) -> None:
     """Check a record against its schema and the rules that a schema cannot state."""
     from ethosu_sdk.commands import validate as command
-    from ethosu_sdk.commands.reporter import Reporter
+    from ethosu_sdk.commands.shared.reporter import Reporter
 
     command.validate(record, Reporter(as_json=json, quiet=quiet))

@@ -26,6 +26,6 @@ def verify_command(
 ) -> None:
     """Build the firmware of a record again, from nothing, and compare digests and versions."""
     from ethosu_sdk.commands import verify as command
-    from ethosu_sdk.commands.reporter import Reporter
+    from ethosu_sdk.commands.shared.reporter import Reporter
 
     command.verify(record, model, Reporter(as_json=json, quiet=quiet))

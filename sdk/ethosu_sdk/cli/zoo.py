@@ -10,6 +10,6 @@ from ethosu_sdk.cli.options import Debug, Json, Quiet
 def zoo_command(json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
     """List the models that can be given as zoo:NAME."""
     from ethosu_sdk.commands import zoo as command
-    from ethosu_sdk.commands.reporter import Reporter
+    from ethosu_sdk.commands.shared.reporter import Reporter
 
     command.zoo(Reporter(as_json=json, quiet=quiet))

@@ -87,7 +87,7 @@ def _files(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[str]:
 
 def events(target: str, incomplete: str) -> list[str]:
     """PMU events of `target`; of every NPU when it is empty. `incomplete` may hold several, with commas between."""
-    table = _module("npu/event_table.py")
+    table = _module("npu/tables/events.py")
     kinds = [table.EVENTS_U55, table.EVENTS_U85]
     if target:
         kinds = [table.EVENTS_U85 if target.startswith(_U85) else table.EVENTS_U55]

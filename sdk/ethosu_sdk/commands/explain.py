@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from ethosu_sdk import error_catalogue, provenance, records, schema
-from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.commands.terminal import escape
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.error_catalogue import KnownError
 from ethosu_sdk.records import Record
 

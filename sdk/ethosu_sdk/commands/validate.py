@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ethosu_sdk import records, schema
-from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.commands.terminal import escape
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.terminal import escape
 
 
 def validate(path: Path, reporter: Reporter) -> None:

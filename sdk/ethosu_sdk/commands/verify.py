@@ -11,9 +11,10 @@ from pathlib import Path
 from rich.table import Table
 
 from ethosu_sdk import cache, provenance, pte, records, schema, tools
-from ethosu_sdk.commands import build, host_facts, locations
-from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.commands.terminal import escape
+from ethosu_sdk.commands import build
+from ethosu_sdk.commands.shared import host_facts, locations
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild, resident
 from ethosu_sdk.firmware_build.resident import ResidentBuild

@@ -7,8 +7,8 @@ from rich.table import Table
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.aot import zoo as models
 from ethosu_sdk.aot.zoo import ZooEntry, packages
-from ethosu_sdk.commands.reporter import Reporter
-from ethosu_sdk.commands.terminal import escape
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.records import Record
 
 _SCHEMA = "zoo-list/1"

@@ -17,8 +17,8 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.machine import Counters, Machine
 from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.program import OperationTrace
-from ethosu_sdk.npu.system_config import SystemConfig
-from ethosu_sdk.npu.weight_cache import WeightCache
+from ethosu_sdk.npu.timing.system_config import SystemConfig
+from ethosu_sdk.npu.weights.cache import WeightCache
 
 Array = npt.NDArray[Any]
 MOST_SCRATCH_BYTES = 1 << 29  # twice the DDR of the boards
@@ -65,7 +65,7 @@ def load(blob: bytes | memoryview, system: SystemConfig | None = None) -> Progra
     """A delegate's payload, as ExecuTorch stores it, made ready to run.
 
     `system` is what cycles and AXI ports are modelled for, by default ExecuTorch's default for the family; see
-    :func:`ethosu_sdk.npu.system_config.memory_map`.
+    :func:`ethosu_sdk.npu.timing.system_config.memory_map`.
 
     Raises InputError for a damaged payload, UsageError for an NPU that the model does not cover.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.npu.operation import Shape
-from ethosu_sdk.npu.tables import Generation
+from ethosu_sdk.npu.tables.rows import Generation
 
 PRODUCTS = {0: "ethos-u55", 1: "ethos-u65", 2: "ethos-u85"}
 

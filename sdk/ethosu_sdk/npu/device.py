@@ -20,10 +20,10 @@ from ethosu_sdk.npu.machine import Counters, Machine, Ports
 from ethosu_sdk.npu.memory import Bytes
 from ethosu_sdk.npu.pmu import Pmu, pmu_of
 from ethosu_sdk.npu.program import OperationTrace
-from ethosu_sdk.npu.register_table import IDENTIFICATION
-from ethosu_sdk.npu.system_config import SystemConfig
-from ethosu_sdk.npu.tables import Register, registers
-from ethosu_sdk.npu.weight_cache import WeightCache
+from ethosu_sdk.npu.tables.registers import IDENTIFICATION
+from ethosu_sdk.npu.tables.rows import Register, registers
+from ethosu_sdk.npu.timing.system_config import SystemConfig
+from ethosu_sdk.npu.weights.cache import WeightCache
 
 __all__ = ["BusError", "Device", "GuestMemory", "Job", "NpuConfig"]
 

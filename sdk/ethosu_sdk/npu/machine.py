@@ -11,8 +11,8 @@ from ethosu_sdk.npu.errors import BranchError, UnsupportedCommand
 from ethosu_sdk.npu.execute import Executor
 from ethosu_sdk.npu.memory import Memory, Regions, Traffic
 from ethosu_sdk.npu.program import Branch, OperationTrace, Segment, segment
-from ethosu_sdk.npu.system_config import SystemConfig, default_for
-from ethosu_sdk.npu.weight_cache import WeightCache
+from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
+from ethosu_sdk.npu.weights.cache import WeightCache
 
 _MOST_STEPS = 16384  # operations and branches of a job that branches: a loop that never ends must
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ethosu_sdk.errors import SimulationError, UsageError
-from ethosu_sdk.npu.event_table import EVENTS_U55, EVENTS_U85
 from ethosu_sdk.npu.machine import Counters
+from ethosu_sdk.npu.tables.events import EVENTS_U55, EVENTS_U85
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.decode import Command, commands
-from ethosu_sdk.npu.descriptor import describe
 from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
 from ethosu_sdk.npu.operation import Operation
-from ethosu_sdk.npu.state import Registers, Values
-from ethosu_sdk.npu.system_config import SystemConfig
+from ethosu_sdk.npu.stream.decode import Command, commands
+from ethosu_sdk.npu.stream.descriptor import describe
+from ethosu_sdk.npu.stream.register_file import Registers, Values
 from ethosu_sdk.npu.timing import Transfer, Wait
+from ethosu_sdk.npu.timing.system_config import SystemConfig
 
 # Operations are carried out one after the other, so waits matter to the estimate of cycles alone. PMU_MASK hides
 # operations from counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.

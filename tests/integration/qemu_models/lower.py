@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot import lowering, vela_capture
+from ethosu_sdk.aot.lowering import steps as lowering
+from ethosu_sdk.aot.vela import capture as vela_capture
 from tests.conformance import lower as conformance
 from tests.conformance.models.case import Integers
 from tests.integration.qemu_models.pairs import Pair, of_profile

@@ -18,7 +18,7 @@ from ethosu_sdk.aot import (
     compile_model,
     compiler,
 )
-from ethosu_sdk.aot.vela_capture import parse_summary
+from ethosu_sdk.aot.vela.capture import parse_summary
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.targets import parse_target
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ethosu_sdk.aot import debug_database
-from ethosu_sdk.aot.debug_database import ScheduledOperation
+from ethosu_sdk.aot.vela import debug_database
+from ethosu_sdk.aot.vela.debug_database import ScheduledOperation
 from ethosu_sdk.errors import BuildError
 
 TABLES = {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import delegate_outputs
-from ethosu_sdk.aot.source_lines import SourceFinder
-from ethosu_sdk.aot.vela_capture import VelaCapture
+from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.vela import delegate_outputs
+from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import BuildError
 from tests.conformance.tosa_graph import Graph
 from tests.unit.test_vela_blocks import Payload, slots

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ethosu_sdk.aot import delegate_weights
 from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
-from ethosu_sdk.aot.source_line import SourceLine
+from ethosu_sdk.aot.model.source_line import SourceLine
+from ethosu_sdk.aot.vela import delegate_weights
 from ethosu_sdk.errors import BuildError
 from tests.unit.aot.test_debug_database import layer
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot import lowering
+from ethosu_sdk.aot.lowering import steps as lowering
 from ethosu_sdk.errors import BuildError, UsageError
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]

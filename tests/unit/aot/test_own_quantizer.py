@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from ethosu_sdk.aot.api import CompileRequest
-from ethosu_sdk.aot.own_quantizer import OwnQuantizer, find
+from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer, find
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.targets import parse_target
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ethosu_sdk import simulators
-from ethosu_sdk.commands import board
+from ethosu_sdk.commands.shared import board
 from ethosu_sdk.errors import UsageError
 
 

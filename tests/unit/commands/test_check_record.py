@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import aot
-from ethosu_sdk.commands import check_record
-from ethosu_sdk.commands.check_record import Checked
+from ethosu_sdk.commands.compile import check_record
+from ethosu_sdk.commands.compile.check_record import Checked
 from ethosu_sdk.errors import InputError, SimulationError, VerdictError
 from ethosu_sdk.report.rounding import distance
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk.commands import evaluate
-from ethosu_sdk.commands.evaluate_thresholds import PairResult, judge, parse
+from ethosu_sdk.commands.evaluate import command as evaluate
+from ethosu_sdk.commands.evaluate.thresholds import PairResult, judge, parse
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.report.accuracy import Comparison, Top1
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ethosu_sdk.commands import reporter
-from ethosu_sdk.commands.reporter import Reporter
+from ethosu_sdk.commands.shared import reporter
+from ethosu_sdk.commands.shared.reporter import Reporter
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.npu.system_config import Memory, default_for, known, memory_map
+from ethosu_sdk.npu.timing.system_config import Memory, default_for, known, memory_map
 from ethosu_sdk.targets import Family, families
 
 FLASH = Memory("OffChipFlash", 1, 1, 8 * 0.125, 64, 0, 128, 2, 1)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ethosu_sdk.errors import SdkError
-from ethosu_sdk.npu.decode import CommandType, command_types
 from ethosu_sdk.npu.device import Device, NpuConfig
+from ethosu_sdk.npu.stream.decode import CommandType, command_types
 from tests.unit.npu.streams import (
     ADDRESSES,
     CONV,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.hazards import Conflict, Hazard, HazardKind, check
+from ethosu_sdk.npu.hazards.checker import Conflict, Hazard, HazardKind, check
 from tests.unit.npu.machine import U55_128, U65_256, U85_256
 from tests.unit.npu.streams import (
     CHAINED,

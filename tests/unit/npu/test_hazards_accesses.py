@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.hazards_accesses import Access, accesses, first_reads, last_writes
-from ethosu_sdk.npu.hazards_blocks import Part, inputs, last_ofm_blocks, ofm_blocks, stored
-from ethosu_sdk.npu.hazards_ranges import Box, Runs, runs, whole
+from ethosu_sdk.npu.hazards.accesses import Access, accesses, first_reads, last_writes
+from ethosu_sdk.npu.hazards.blocks import Part, inputs, last_ofm_blocks, ofm_blocks, stored
+from ethosu_sdk.npu.hazards.ranges import Box, Runs, runs, whole
 from ethosu_sdk.npu.operation import (
     BlockOp,
     DmaIndex,

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ethosu_sdk.npu.hazards_ranges import Box, Runs, bytes_of, overlap, runs
+from ethosu_sdk.npu.hazards.ranges import Box, Runs, bytes_of, overlap, runs
 from ethosu_sdk.npu.operation import FeatureMap
 
 BASES = (0x1000, 0x2000, 0x3000, 0x4000)

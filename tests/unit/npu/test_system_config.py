@@ -6,7 +6,7 @@ import pytest
 
 from ethosu_sdk import targets
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.npu import system_config
+from ethosu_sdk.npu.timing import system_config
 
 
 @pytest.mark.parametrize("npu", ["ethos-u55", "ethos-u65", "ethos-u85"])

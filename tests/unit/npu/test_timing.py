@@ -28,7 +28,7 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
-from ethosu_sdk.npu.system_config import SystemConfig, memory_map
+from ethosu_sdk.npu.timing.system_config import SystemConfig, memory_map
 from tests.fidelity.systems import system_of
 
 U85 = NpuConfig.for_target("ethos-u85", 256)

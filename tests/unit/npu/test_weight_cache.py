@@ -11,7 +11,7 @@ import pytest
 from ethosu import mlw_codec
 from numpy.typing import NDArray
 
-from ethosu_sdk.npu import NpuConfig, weight_cache, weight_stream
+from ethosu_sdk.npu import NpuConfig
 from ethosu_sdk.npu.errors import BusError, WeightOrderError, WeightStreamError
 from ethosu_sdk.npu.memory import FixedRegions, Memory
 from ethosu_sdk.npu.operation import (
@@ -27,8 +27,10 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
-from ethosu_sdk.npu.weight_cache import WeightCache
-from ethosu_sdk.npu.weights import order_key, stream_sizes
+from ethosu_sdk.npu.weights import cache as weight_cache
+from ethosu_sdk.npu.weights import decoding as weight_stream
+from ethosu_sdk.npu.weights.arrangement import order_key, stream_sizes
+from ethosu_sdk.npu.weights.cache import WeightCache
 
 U55 = NpuConfig.for_target("ethos-u55", 128)
 U65 = NpuConfig.for_target("ethos-u65", 512)

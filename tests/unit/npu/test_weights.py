@@ -9,7 +9,7 @@ import pytest
 from ethosu import mlw_codec
 
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.npu.weights import OrderKey, arrange, stream_sizes
+from ethosu_sdk.npu.weights.arrangement import OrderKey, arrange, stream_sizes
 from tests.unit.npu.weight_walks import numbered, streams_of
 
 U55 = OrderKey(

@@ -133,9 +133,9 @@ def test_an_fvp_is_found_below_its_folder_before_path(
 
 
 def test_a_launcher_is_no_fvp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ethosu_sdk.commands import fvp_launchers
+    from ethosu_sdk.commands.fvp import launchers
 
-    executable(tmp_path / U55, fvp_launchers.script(U55))
+    executable(tmp_path / U55, launchers.script(U55))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv(discovery.FVP_VARIABLE, raising=False)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Operation
-from ethosu_sdk.npu.system_config import SystemConfig, default_for
 from ethosu_sdk.npu.timing import units
 from ethosu_sdk.npu.timing.constants import BANDS, COMMAND_TRIPS
 from ethosu_sdk.npu.timing.pipeline import Stages, chained, copied
 from ethosu_sdk.npu.timing.schedule import Schedule
+from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
 from ethosu_sdk.npu.timing.traffic import Transfer, beat_bytes, transfers
 
 __all__ = ["Priced", "Transfer", "Wait", "band", "beat_bytes", "price", "started"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.system_config import Memory
 from ethosu_sdk.npu.timing.constants import READ_EFFICIENCY, READ_PIPELINE_CYCLES
+from ethosu_sdk.npu.timing.system_config import Memory
 from ethosu_sdk.npu.timing.tables import READ_BUFFERS
 
 _BUFFER_BYTES = 16

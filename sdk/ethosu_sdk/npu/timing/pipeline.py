@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
-from ethosu_sdk.npu.system_config import Memory, SystemConfig
 from ethosu_sdk.npu.timing import blocks, units
 from ethosu_sdk.npu.timing.constants import (
     BLOCK_CYCLES,
@@ -23,6 +22,7 @@ from ethosu_sdk.npu.timing.constants import (
     READ_PIPELINE_CYCLES,
 )
 from ethosu_sdk.npu.timing.memories import Stream, read_rate
+from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.npu.timing.traffic import Transfer, beat_bytes, times_read
 
 

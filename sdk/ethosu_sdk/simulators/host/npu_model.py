@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ethosu_sdk import npu
 from ethosu_sdk.npu import pmu
-from ethosu_sdk.npu.system_config import SystemConfig
+from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.simulators.host.runtime import DelegateCall
 from ethosu_sdk.simulators.host.wire import Array
 

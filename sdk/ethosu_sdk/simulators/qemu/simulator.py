@@ -11,8 +11,9 @@ from typing import IO
 
 from ethosu_sdk import tools
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.npu import deadline, system_config
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import Device, NpuConfig
+from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu import firmware_image
 from ethosu_sdk.simulators.qemu.bank_access import open_bank_access

@@ -1,0 +1,1 @@
+"""Whether a program computes what its model does, and where it starts not to."""

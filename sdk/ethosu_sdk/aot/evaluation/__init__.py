@@ -1,0 +1,1 @@
+"""The model on labelled samples, before and after quantisation."""

@@ -1,0 +1,75 @@
+"""What stays on the CPU: every operator that a finished program calls there, how often, why, and from where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from ethosu_sdk.aot import program_facts
+from ethosu_sdk.aot.api import CallSite, OperatorCount
+from ethosu_sdk.aot.lowering.trace import REASON_KEY
+from ethosu_sdk.aot.model.source_line import SourceLine
+from ethosu_sdk.aot.model.source_lines import SourceFinder
+
+_CONVERSIONS = (
+    "quantized_decomposed::quantize_per_tensor",
+    "quantized_decomposed::dequantize_per_tensor",
+    "quantized_decomposed::quantize_per_channel",
+    "quantized_decomposed::dequantize_per_channel",
+)
+_CONVERTS = "conversion between float and quantised values"
+_SWITCHED_OFF = "delegation was switched off"
+_UNTOLD = "ExecuTorch's partitioner left it out and gives no reason"
+
+
+def find(manager: Any, finder: SourceFinder, *, delegated: bool) -> tuple[OperatorCount, ...]:
+    """The operators that ``forward`` calls on the CPU, in order of first call.
+
+    Calls are joined with the nodes of the program's graph, which come in the same order; a call without a node
+    (those inside of a control-flow branch) has no source line.
+    """
+    nodes, position = _operator_nodes(manager), 0
+    sites: dict[str, Counter[tuple[str, SourceLine | None]]] = {}
+    for name, overload in program_facts.kernel_calls(manager):
+        found_at = _next(nodes, position, (name, overload))
+        meta: Mapping[str, Any] = {} if found_at is None else nodes[found_at][1]
+        position = position if found_at is None else found_at + 1
+        reason = _reason(name, meta, delegated)
+        full = f"{name}.{overload}" if overload else name
+        sites.setdefault(full, Counter())[reason, finder.find(meta)] += 1
+    return tuple(
+        OperatorCount(
+            name=name,
+            calls=found.total(),
+            boundary=name.rpartition(".")[0] in _CONVERSIONS,
+            sites=tuple(CallSite(calls, reason, source) for (reason, source), calls in found.items()),
+        )
+        for name, found in sites.items()
+    )
+
+
+def _reason(name: str, meta: Mapping[str, Any], delegated: bool) -> str:
+    if not delegated:
+        return _SWITCHED_OFF
+    if name in _CONVERSIONS:
+        return _CONVERTS
+    return str(meta.get(REASON_KEY, _UNTOLD)).strip().rstrip(".")
+
+
+def _operator_nodes(manager: Any) -> list[tuple[tuple[str, str], Mapping[str, Any]]]:
+    """((name, overload), meta) of each node of ``forward`` that calls an operator."""
+    graph = manager.exported_program(program_facts.METHOD).graph
+    schemas = ((node, getattr(node.target, "_schema", None)) for node in graph.nodes)
+    return [
+        ((schema.name, schema.overload_name), node.meta)
+        for node, schema in schemas
+        if node.op == "call_function" and schema is not None
+    ]
+
+
+def _next(
+    nodes: list[tuple[tuple[str, str], Mapping[str, Any]]], start: int, wanted: tuple[str, str]
+) -> int | None:
+    """The index of the first node from `start` on that calls `wanted`; those passed over became no call."""
+    return next((index for index in range(start, len(nodes)) if nodes[index][0] == wanted), None)

@@ -1,0 +1,1 @@
+"""Quantisation that the user brings: quantisers, and programs that are quantised already."""

@@ -1,0 +1,57 @@
+"""Operators that a program holds because it was exported while it trained: they drop values at random, or change the
+model as it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.errors import InputError
+
+# The names that torch's schemas give to these arguments.
+_SWITCHES = ("train", "training")
+_PROBABILITIES = ("p", "dropout", "dropout_p")
+_RUNNING_MEAN = "running_mean"
+_HINT = (
+    "model.eval() before torch.export.export, and training=self.training in calls of torch.nn.functional; after "
+    "quantisation-aware training, move_exported_model_to_eval(model) before convert_pt2e(model)"
+)
+
+
+def refuse(program: Any, finder: SourceFinder) -> None:
+    """InputError when an operator of an ``ExportedProgram`` is in training mode."""
+    for node in program.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is not None and _trains(_arguments(node, schema)):
+            raise InputError(
+                f"the model is in training mode: {schema.name}{_place(finder, node.meta)} drops values at random "
+                "or changes with each run",
+                _HINT,
+            )
+
+
+def _arguments(node: Any, schema: Any) -> dict[str, Any]:
+    """The arguments of a call by name, those that were left out with their defaults."""
+    names = [argument.name for argument in schema.arguments]
+    defaults = {argument.name: argument.default_value for argument in schema.arguments}
+    return {**defaults, **dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+def _trains(arguments: Mapping[str, Any]) -> bool:
+    probability = next((arguments[name] for name in _PROBABILITIES if name in arguments), None)
+    switch = next((arguments[name] for name in _SWITCHES if name in arguments), None)
+    if "dropout_p" in arguments:  # attention has no switch
+        return bool(probability)
+    if not switch or probability == 0:
+        return False
+    # Without running statistics, a normalisation takes those of the batch in either mode.
+    return probability is not None or arguments.get(_RUNNING_MEAN) is not None
+
+
+def _place(finder: SourceFinder, meta: Mapping[str, Any]) -> str:
+    line = finder.find(meta)
+    if line is None:
+        return ""
+    place = f" at {line.file}:{line.line}" if line.file is not None else ""
+    return f"{place} (module '{line.module}')" if line.module else place

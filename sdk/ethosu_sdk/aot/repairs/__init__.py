@@ -1,0 +1,1 @@
+"""Faults of the pinned tools, undone while a program is lowered."""

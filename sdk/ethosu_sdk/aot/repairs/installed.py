@@ -1,0 +1,55 @@
+"""Faults of ExecuTorch 1.5.1 and Vela 5.1.0 that give wrong values without a word, or crash, undone while a program
+is lowered.
+
+Each repair is a pass that runs before one of the Arm backend's own, and changes a graph only where it would come
+out wrong. ExecuTorch keeps such additions in a table of the process; it is left as it was found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ethosu_sdk.aot.repairs import (
+    flat_slices,
+    kept_activations,
+    kept_batches,
+    kept_outputs,
+    kept_shapes,
+    kept_weights,
+)
+
+
+@contextlib.contextmanager
+def repaired() -> Iterator[None]:
+    """While the block runs, programs that are lowered for Ethos-U in this process keep every activation that counts,
+    every output, all weights, batches and the shapes of all parts, and Vela does not crash at slices of many axes."""
+    from executorch.backends.arm._passes import (
+        EnsureUniqueOutputNodesPass,
+        FuseQuantizedActivationPass,
+        RewriteSlicePass,
+    )
+    from executorch.backends.arm._passes import arm_pass_manager as manager
+
+    registered = manager._registered_pass_insertions
+    before = {
+        kind: replace(added, before_passes=list(added.before_passes), after_passes=list(added.after_passes))
+        for kind, added in registered.items()
+    }
+    manager.register_pass_insertions_before(FuseQuantizedActivationPass, [kept_activations.separating_pass()])
+    manager.register_pass_insertions_before(RewriteSlicePass, [flat_slices.flattening_pass()])
+    manager.register_pass_insertions_before(
+        EnsureUniqueOutputNodesPass,
+        [
+            kept_outputs.rerooting_pass(),
+            kept_weights.hoisting_pass(),
+            kept_shapes.separating_pass(),
+            kept_batches.joining_pass(),
+        ],
+    )
+    try:
+        yield
+    finally:
+        registered.clear()
+        registered.update(before)

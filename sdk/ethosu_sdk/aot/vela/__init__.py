@@ -1,0 +1,1 @@
+"""What Vela is told, and what it tells."""

@@ -1,0 +1,68 @@
+"""Whether Vela gave a delegate all outputs that its TOSA graph has.
+
+Vela 5.1.0 can lose one without a word (:mod:`ethosu_sdk.aot.repairs.kept_outputs` avoids the known way), and
+ExecuTorch packs what it is given: the program would read memory that the NPU never writes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+
+from ethosu_sdk import vela_blocks
+from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.aot.model.source_line import SourceLine
+from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.vela.capture import VelaCapture
+from ethosu_sdk.errors import BuildError
+
+_HINT = (
+    "let the model return the tensor in another form, such as multiplied by 1.0, or keep the operator on the CPU; "
+    "--no-delegate leaves all on the CPU"
+)
+
+
+def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder) -> None:
+    """BuildError that names the lost tensors' places in the model when `payload` lacks outputs of its graph."""
+    wanted = tosa_operators.outputs(capture.tosa)
+    sizes = [slot.nbytes // slot.element_bytes for slot in vela_blocks.parse(payload).outputs]
+    if [prod(tensor.shape) for tensor in wanted] == sizes:
+        return
+    lost = Counter(prod(tensor.shape) for tensor in wanted) - Counter(sizes)
+    suspects = [tensor for tensor in wanted if prod(tensor.shape) in lost] or wanted
+    places = "; ".join(
+        f"{list(tensor.shape)} {place(finder.find(capture.nodes.get(tensor.name, {})))}"
+        for tensor in suspects
+    )
+    raise BuildError(
+        f"Vela compiled delegate {index} with {len(sizes)} of its {len(wanted)} outputs, or others: a tensor is lost "
+        f"that the delegate both returns and uses itself. It is {'one of ' * (len(suspects) > 1)}{places}",
+        _HINT,
+    )
+
+
+def check_call(
+    index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder, arguments: int | None
+) -> None:
+    """BuildError when the program calls the delegate with another number of tensors than its commands know: one that
+    it is given was found to be of no use (:mod:`ethosu_sdk.aot.repairs.constant_likes` avoids the known way)."""
+    blocks = vela_blocks.parse(payload)
+    known = len(blocks.inputs) + len(blocks.outputs)
+    if arguments in (None, known):
+        return
+    made = tosa_operators.outputs(capture.tosa)
+    places = "; ".join(place(finder.find(capture.nodes.get(tensor.name, {}))) for tensor in made)
+    raise BuildError(
+        f"the program gives delegate {index} {arguments} tensors, its commands know {known}: ExecuTorch found inside "
+        f"that an input is of no use, and passes it all the same. The delegate's result is {places}",
+        "compute constants with numbers in place of tensors' shapes (torch.full in place of torch.ones_like); "
+        "--no-delegate leaves all on the CPU",
+    )
+
+
+def place(source: SourceLine | None) -> str:
+    """Words for where a tensor is made."""
+    if source is None:
+        return "made at an unknown place"
+    module = f" in {source.module_type} '{source.module}'" if source.module else ""
+    return (f"made at {source.file}:{source.line}" if source.file is not None else "made") + module

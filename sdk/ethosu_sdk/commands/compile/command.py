@@ -1,0 +1,213 @@
+"""`ethosu-sdk compile`: a PyTorch model → `.pte`, example inputs and outputs, and compile.json."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ethosu_sdk import __version__, aot, provenance, records, resources, schema
+from ethosu_sdk.aot.model.spec import ModelSpec, check_file, parse_model_spec
+from ethosu_sdk.commands.compile import (
+    check,
+    check_record,
+)
+from ethosu_sdk.commands.compile import (
+    record as compile_record,
+)
+from ethosu_sdk.commands.compile import (
+    tables as compile_tables,
+)
+from ethosu_sdk.commands.compile.record import target_part
+from ethosu_sdk.commands.evaluate import command as evaluate
+from ethosu_sdk.commands.evaluate import record as evaluate_record
+from ethosu_sdk.commands.evaluate.command import EvaluateOptions
+from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.terminal import escape
+from ethosu_sdk.errors import SdkError, VerdictError
+from ethosu_sdk.records import Record
+from ethosu_sdk.targets import Target
+
+__all__ = ["CompileOptions", "compile_model", "target_part"]
+
+_PACKAGES = ("torch", "executorch", "ethos-u-vela")
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """The options of `compile` as given on the command line, not yet checked."""
+
+    target: str
+    system_config: str | None = None
+    memory_mode: str | None = None
+    quantize: str | None = None
+    io: str = "float"
+    delegate: bool = True
+    calibration: tuple[Path, ...] = ()
+    inputs: Path | None = None
+    quantize_per: str = "channel"
+    vela_config: Path | None = None
+    vela_flags: tuple[str, ...] = ()
+    require_full_delegation: bool = False
+    evaluate: EvaluateOptions | None = None
+    check: bool = True
+    trust: bool = False
+
+    def checked_target(self) -> Target:
+        """The target with its configurations; UsageError for a pairing that does not exist."""
+        return aot.resolve_target(self.target, self.system_config, self.memory_mode, self.vela_config)
+
+
+def compile_model(
+    model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter, *, reuse: bool = False
+) -> Path:
+    """Compile `model` and write its record; the path of the `.pte`.
+
+    With `reuse`, the program is for a command that goes on with it: a result that is there and up to date is left
+    alone, and what stays on the CPU is told in lines instead of a table. A Python file is always compiled anew,
+    because what it imports is not part of the key.
+
+    Raises VerdictError, after everything was written, when full delegation is required and not reached, the program
+    does not compute what the model does, or a threshold of the evaluation is missed; SimulationError when it does not
+    run.
+    """
+    target = options.checked_target()
+    spec = parse_model_spec(model)
+    check_file(spec, trust=options.trust)  # before a folder is made for it
+    folder = locations.for_model(spec.name, target, out_dir)
+    with records.locked(folder):
+        key = _compile_key(model, spec, options, target)
+        pte = folder / f"{spec.name}.pte"
+        if reuse and spec.kind != "python" and _is_current(pte, key, options):
+            reporter.note(f"{escape(pte.name)} is up to date")
+            record = records.read_json(locations.compile_record(pte))
+        else:
+            record = _compile(model, options, target, folder, key, reporter)
+            if reuse:
+                for line in compile_tables.cpu_lines(record):
+                    reporter.note(escape(line))
+                reporter.note(f"check: {escape(check_record.line(record))}")
+            else:
+                reporter.show(*compile_tables.tables(record, folder))
+            reporter.emit(record)
+    if options.require_full_delegation:
+        _check_delegation(record, recorded=reporter.as_json)
+    check_record.raise_if_failed(record, recorded=reporter.as_json)
+    evaluate_record.check(record, recorded=reporter.as_json)
+    return pte
+
+
+def _check_delegation(record: Record, *, recorded: bool) -> None:
+    """VerdictError when an operator stays on the CPU; `recorded` says that the record is on stdout."""
+    rows = record["cpu_operators"]
+    if not rows:
+        return
+    hint = "compile.json tells where each comes from, under cpu_operators"
+    if all(row["boundary"] for row in rows) and record["options"]["io"] == "float":
+        hint = "only the conversions from and to float are left: --io int8 removes those of an int8 model"
+    lines = [f"  {line}" for line in compile_tables.cpu_lines(record)]
+    raise VerdictError(
+        "not everything runs on the NPU, as --require-full-delegation demands:\n" + "\n".join(lines),
+        hint,
+        recorded=recorded,
+    )
+
+
+def _compile(
+    model: str, options: CompileOptions, target: Target, folder: Path, key: str, reporter: Reporter
+) -> Record:
+    start = time.monotonic()
+    with (
+        evaluate.prepared(options.evaluate, folder, reporter) as evaluation,
+        check.prepared(options.check, folder, reporter) as checking,
+    ):
+        request = _request(model, options, target, folder, None if evaluation is None else evaluation.request)
+        request = replace(request, check_folder=None if checking is None else checking.folder)
+        with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
+            output = aot.compile_model(request, step)
+        record = compile_record.make(request, output, key, time.monotonic() - start)
+        record = (
+            check_record.left_out(record) if checking is None else checking.extend(record, request, output)
+        )
+        record["wall_time_s"] = round(time.monotonic() - start, 3)
+        path = locations.compile_record(output.pte)
+        _write(path, record)
+        if evaluation is not None:
+            record = evaluation.extend(record, output)
+            record["wall_time_s"] = round(time.monotonic() - start, 3)
+            _write(path, record)
+    for warning in record["warnings"]:
+        reporter.warn(escape(warning))
+    return record
+
+
+def _write(path: Path, record: Record) -> None:
+    schema.check(record, "the compile result")
+    records.write_json(path, record)
+
+
+def _request(
+    model: str,
+    options: CompileOptions,
+    target: Target,
+    folder: Path,
+    evaluation: aot.EvaluationRequest | None,
+) -> aot.CompileRequest:
+    return aot.CompileRequest(
+        model=model,
+        target=target,
+        out_dir=folder,
+        quantize=options.quantize,
+        io=options.io,
+        delegate=options.delegate,
+        inputs=options.inputs,
+        calibration=options.calibration,
+        quantize_per=options.quantize_per,
+        vela_config=options.vela_config,
+        vela_flags=options.vela_flags,
+        evaluation=evaluation,
+        trust=options.trust,
+    )
+
+
+def _compile_key(model: str, spec: ModelSpec, options: CompileOptions, target: Target) -> str:
+    """SHA-256 over all that shapes a compilation and can be seen beforehand."""
+    files = [
+        path
+        for path in (spec.path, options.inputs, options.vela_config, *options.calibration)
+        if path is not None
+    ]
+    basis = {
+        "sdk": __version__,
+        "packages": {name: provenance.package_version(name) for name in _PACKAGES},
+        "aot": [records.sha256_file(path) for path in sorted((resources.PACKAGE_ROOT / "aot").rglob("*.py"))],
+        "model": model if spec.path is None else spec.entry,
+        "files": [records.sha256_file(path) for path in files],
+        "target": [target.name, target.system_config, target.memory_mode],
+        "options": [
+            options.quantize,
+            options.quantize_per,
+            options.io,
+            options.delegate,
+            options.vela_config is not None,
+            options.vela_flags,
+        ],
+    }
+    return records.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
+
+
+def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
+    """Whether `pte` and its record are there, whole, made from what `key` stands for, and checked if it must be."""
+    try:
+        record = records.read_json(locations.compile_record(pte))
+        schema.check(record, "the compile result")
+        return (
+            record["compile_key"] == key
+            and not (options.check and record["check"]["status"] == check_record.LEFT_OUT)
+            and record["model"]["sha256"] == records.sha256_file(pte)
+            and locations.example_io(pte).is_file()
+        )
+    except SdkError:
+        return False

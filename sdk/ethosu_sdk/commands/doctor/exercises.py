@@ -1,0 +1,180 @@
+"""What `doctor` makes each tool do: small, but the tool's own work. Raises SdkError when it goes wrong."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from ethosu_sdk import proc, tools
+from ethosu_sdk.errors import SdkError, ToolError
+from ethosu_sdk.firmware_build import cmake
+
+DATA = Path(__file__).parent / "data"
+
+
+class NotTriedError(SdkError):
+    """An exercise needs what another should have left."""
+
+
+_TIMEOUT_S = 10.0
+_IMPORT_TIMEOUT_S = 40.0  # torch from a cold disk
+_ELF = "probe.elf"
+_COMPILER_FLAGS = (
+    *("-std=c++17", "-Os", "-mthumb", "-mcpu=cortex-m55", "-mfloat-abi=hard"),
+    *("-fno-exceptions", "-fno-rtti", "-nostartfiles", "--specs=nano.specs", "--specs=nosys.specs"),
+)
+# The board as `run` starts it, without the NPU; see simulators/qemu/machine.py.
+_QEMU_FLAGS = (
+    *("-M", "mps3-an547", "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"),
+    *("-nic", "user,restrict=on", "-semihosting-config", "enable=on,target=native"),
+)
+_RIGHT_SUM, _RIGHT_STATUS = "doctor: the sum is 15", 42  # probe.cpp
+_HEADER_VERSION = re.compile(r"#define FLATBUFFERS_VERSION_(?:MAJOR|MINOR|REVISION) (\d+)")
+_WEIGHTS = (1, -2, 3, 0, 0, 0, 7, -128, 127) * 20
+
+
+def _run(name: str, *arguments: str | Path, cwd: Path) -> str:
+    path = str(tools.require(name).path)
+    return proc.run(
+        [path, *map(str, arguments)], timeout_s=_TIMEOUT_S, cwd=cwd, error=ToolError
+    ).output.strip()
+
+
+def compile_firmware(folder: Path) -> str:
+    """Compile and link C++ for the Cortex-M55, hard-float."""
+    words = (*_COMPILER_FLAGS, "-T", DATA / "probe.ld", DATA / "probe.cpp", "-o", _ELF)
+    _run("arm-none-eabi-g++", *words, cwd=folder)
+    if not (folder / _ELF).is_file():
+        raise ToolError("the compiler ended well, but made no file", "install it again")
+    return "compiled and linked C++ for cortex-m55, hard-float"
+
+
+def boot_firmware(folder: Path) -> str:
+    """Boot what :func:`compile_firmware` left in `folder`; it ends itself by semihosting."""
+    if not (folder / _ELF).is_file():
+        raise NotTriedError("not tried: the compiler made no firmware to boot")
+    argv = [str(tools.require("qemu-system-arm").path), *_QEMU_FLAGS, "-kernel", str(folder / _ELF)]
+    done = proc.run(argv, timeout_s=_TIMEOUT_S, cwd=folder, error=ToolError, check=False)
+    if (done.returncode, _RIGHT_SUM in done.output) != (_RIGHT_STATUS, True):
+        said = proc.tail(done.output, 3) or "nothing"
+        raise ToolError(
+            f"the booted firmware did not end well: exit status {done.returncode}, it printed {said}"
+        )
+    return "booted that firmware on mps3-an547: FPU right, ended by semihosting"
+
+
+def configure(folder: Path) -> str:
+    """Configure a project for Ninja with CMake."""
+    shutil.copyfile(DATA / "CMakeLists.txt", folder / "CMakeLists.txt")
+    _run("cmake", "-S", ".", "-B", "made", "-G", "Ninja", cwd=folder)
+    return "configured a project for Ninja"
+
+
+def build(folder: Path) -> str:
+    """Build what :func:`configure` left in `folder`."""
+    if not (folder / "made" / "build.ninja").is_file():
+        raise NotTriedError("not tried: CMake made no project to build")
+    _run("ninja", "-C", "made", "probe", cwd=folder)
+    if not (folder / "made" / "copy.txt").is_file():
+        raise ToolError("it ended well, but built nothing", "install it again")
+    return "built that project"
+
+
+def compile_schema(folder: Path) -> str:
+    """Compile ExecuTorch's `.pte` schema to C++; the FlatBuffers headers must be of the compiler's version."""
+    schema = cmake.find_schema() / "program.fbs"
+    _run("flatc", "--cpp", "-o", folder, schema, cwd=folder)
+    if not (folder / "program_generated.h").is_file():
+        raise ToolError("it ended well, but made no header", "install it again")
+    header = _flatbuffers_header()
+    version = ".".join(_HEADER_VERSION.findall(header.read_text(encoding="utf-8", errors="replace")))
+    if version != tools.require("flatc").version:
+        raise ToolError(f"its headers ({header}) are version {version}", "install both from the same source")
+    return "compiled the .pte schema; its headers are of its version"
+
+
+def _flatbuffers_header() -> Path:
+    for root in cmake.INCLUDE_ROOTS:
+        path = Path(root) / "flatbuffers" / "base.h"
+        if path.is_file():
+            return path
+    raise ToolError("the FlatBuffers headers are missing", "apt-get install libflatbuffers-dev")
+
+
+def decode_weights(folder: Path) -> str:
+    """Ask Vela its version and have its weight coder code and decode."""
+    code = (
+        f"from ethosu import mlw_codec; weights = list({_WEIGHTS!r}); "
+        "print(mlw_codec.decode(mlw_codec.encode(weights))[:len(weights)] == weights)"
+    )
+    if proc.run(_python(code), timeout_s=_TIMEOUT_S, cwd=folder, error=ToolError).output.strip() != "True":
+        raise ToolError(
+            "its weight coder does not give back what it was given", tools.table()["ethos-u-vela"].fix
+        )
+    vela = shutil.which("vela", path=str(Path(sys.executable).parent)) or "vela"
+    said = proc.run([vela, "--version"], timeout_s=_TIMEOUT_S, cwd=folder, error=ToolError).output.strip()
+    if said != tools.require("ethos-u-vela").version:
+        raise ToolError(f"`vela --version` says {said!r}", tools.table()["ethos-u-vela"].fix)
+    return "started it; coded and decoded weights"
+
+
+def find_schema(_folder: Path) -> str:
+    """The schema of `.pte` files in ExecuTorch's package."""
+    cmake.find_schema()
+    return "the .pte schema is in it"
+
+
+def add_tensors(folder: Path) -> str:
+    """Import torch in a process of its own, and add."""
+    code = "import torch; print(int((torch.arange(5) + torch.arange(5)).sum()))"
+    if proc.run(_python(code), timeout_s=_IMPORT_TIMEOUT_S, cwd=folder, error=ToolError).output.split()[
+        -1:
+    ] != ["20"]:
+        raise ToolError("it adds wrongly", tools.table()["torch"].fix)
+    return "imported it and added tensors"
+
+
+def import_reference_model(folder: Path) -> str:
+    """Import the TOSA reference model in a process of its own: it prints what it likes."""
+    code = "import tosa_reference_model; tosa_reference_model.run"
+    proc.run(_python(code), timeout_s=_IMPORT_TIMEOUT_S, cwd=folder, error=ToolError)
+    return "imported it"
+
+
+def _python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+# Tools that take part in one piece of work follow each other; the groups are independent.
+GROUPS: tuple[dict[str, Callable[[Path], str]], ...] = (
+    {"torch": add_tensors},
+    {"arm-none-eabi-g++": compile_firmware, "qemu-system-arm": boot_firmware},
+    {"cmake": configure, "ninja": build},
+    {"ethos-u-vela": decode_weights},
+    {"flatc": compile_schema, "executorch": find_schema},
+    {"tosa-tools": import_reference_model},
+)
+
+
+def run_command_stream() -> str:
+    """Run a convolution that Vela compiled through the NPU model, and compare with the TOSA reference model's output.
+
+    Not in a thread: the model forks children for the weights.
+    """
+    import numpy as np
+
+    from ethosu_sdk import npu
+
+    sample = tomllib.loads((DATA / "sample.toml").read_text(encoding="utf-8"))
+    values = np.frombuffer(base64.b64decode(sample["input"]), np.int8)
+    result = npu.run(base64.b64decode(sample["payload"]), [values])
+    if result.outputs[0].tobytes() != base64.b64decode(sample["output"]):
+        raise ToolError(
+            "the NPU model's output is not the TOSA reference model's", "install ethosu-sdk again"
+        )
+    return f"ran a convolution for {sample['target']}: output equals the TOSA reference model's"

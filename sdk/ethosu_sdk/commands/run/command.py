@@ -1,0 +1,135 @@
+"""`ethosu-sdk run`: the whole way, from a model or a `.pte` to a validated run.json."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from ethosu_sdk import npz, pte, records, schema
+from ethosu_sdk.commands import build
+from ethosu_sdk.commands.compile import command as compile_command
+from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.run import (
+    firmware as run_firmware,
+)
+from ethosu_sdk.commands.run import (
+    host as run_host,
+)
+from ethosu_sdk.commands.run import (
+    inputs as run_inputs,
+)
+from ethosu_sdk.commands.run import (
+    memory as run_memory,
+)
+from ethosu_sdk.commands.run import (
+    record as run_record,
+)
+from ethosu_sdk.commands.run import (
+    reference as run_reference,
+)
+from ethosu_sdk.commands.run import (
+    repeats as run_repeats,
+)
+from ethosu_sdk.commands.run.options import HOST, SIMULATORS, RunOptions
+from ethosu_sdk.commands.shared import locations, memory_advice
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.terminal import escape
+from ethosu_sdk.errors import UsageError, VerdictError
+from ethosu_sdk.records import Record
+from ethosu_sdk.report import verdict
+from ethosu_sdk.targets import suggestion
+
+__all__ = ["RunOptions", "run"]
+
+RECORD_NAME = "run.json"
+OUTPUTS_NAME = "outputs.npz"
+
+
+def run(
+    model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
+) -> Record:
+    """Run `model`, compiling and building what is missing or stale; the record that was written.
+
+    Raises VerdictError, after everything was written, when an expectation is not met.
+    """
+    if options.simulator not in SIMULATORS:
+        raise UsageError(
+            f"unknown simulator '{options.simulator}'", suggestion(options.simulator, SIMULATORS)
+        )
+    path = _ready_pte(model, compile_options, out_dir, reporter)
+    program = pte.read(path)
+    folder = locations.for_pte(path, program.target(), out_dir)
+    with records.locked(folder):
+        # A result of an earlier run must not be taken for this one's, should this one fail.
+        for name in (RECORD_NAME, OUTPUTS_NAME, run_firmware.UART_NAME):
+            (folder / name).unlink(missing_ok=True)
+        with memory_advice.given(path, compiled_here=not model.endswith(".pte")):
+            record = _run_in(folder, path, program, options, reporter)
+    reporter.show(run_record.summary(record, folder))
+    reporter.emit(record)
+    if record["status"] != "pass":
+        failed = [row for row in record["verdict"]["checks"] if row["status"] == "fail"]
+        raise VerdictError(
+            "the outputs are not as expected:\n" + "\n".join(f"  {r['name']}: {r['detail']}" for r in failed),
+            f"the outputs are in {folder / OUTPUTS_NAME}",
+            recorded=True,
+        )
+    return record
+
+
+def _ready_pte(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
+    if model.endswith(".pte"):
+        return locations.require_pte(Path(model))
+    return compile_command.compile_model(model, options, out_dir, reporter.for_step(), reuse=True)
+
+
+def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, reporter: Reporter) -> Record:
+    start = time.monotonic()
+    plan = program.plan(build.ENTRY)
+    run_memory.check_program(plan)
+    samples = run_inputs.load(options.inputs, path, plan)
+    run_memory.check_outputs(plan, samples)
+    if samples.source.startswith("random"):
+        reporter.warn(f"no inputs were given: {escape(samples.source)} are used")
+    expected = None if options.expect is None else run_inputs.load_expected(options.expect, plan, samples)
+    if options.simulator == HOST:
+        execution = run_host.execute(path, program, samples, options, reporter)
+    else:
+        execution = run_firmware.execute(path, program, samples, options, folder, reporter)
+    outputs = execution.outputs
+    npz.write_npz(folder / OUTPUTS_NAME, {f"output{i}": array for i, array in enumerate(outputs)})
+    reference = run_reference.Reference()
+    if options.expect is None:
+        reference = run_reference.compare(path, program, samples, outputs)
+    checks = [
+        execution.done,
+        *run_repeats.checks(execution.repeated),
+        *_comparison(outputs, expected, options),
+        *reference.checks,
+    ]
+    facts = run_record.RunFacts(
+        path=path,
+        program=program,
+        samples=samples,
+        outputs_file=OUTPUTS_NAME,
+        checks=checks,
+        execution=execution,
+        reference=reference,
+        wall_time_s=time.monotonic() - start,
+    )
+    record = run_record.make(facts)
+    schema.check(record, "the run result")
+    records.write_json(folder / RECORD_NAME, record)
+    return record
+
+
+def _comparison(
+    outputs: Sequence[npt.NDArray[Any]], expected: list[npt.NDArray[Any]] | None, options: RunOptions
+) -> list[verdict.Check]:
+    if expected is None:
+        return []
+    return verdict.compare_outputs(outputs, expected, verdict.Tolerance(options.atol, options.rtol))

@@ -1,0 +1,129 @@
+"""What one execution of a program gave, whatever executed it: the parts of run.json that depend on that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from ethosu_sdk import simulators
+from ethosu_sdk.commands.run.repeats import Repeated
+from ethosu_sdk.records import Record
+from ethosu_sdk.report.verdict import Check
+
+MODELLED = "modelled"
+MEASURED = "measured"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the NPU's counters of a simulator are worth.
+
+    `source` is that of every metric. `absent` is empty, or the reason why no counter means anything. A simulator that
+    has `every_event` counts those too which the NPU model cannot know. `no_cpu_cycles` is why there are none.
+    """
+
+    source: str
+    every_event: bool
+    no_cpu_cycles: str
+    absent: str = ""
+
+
+MODEL_FIGURES = Figures(
+    MODELLED, False, "the simulator is functional: it does not model the time that the CPU takes"
+)
+FVP_FIGURES = Figures(
+    MEASURED, True, "the FVP is not cycle-accurate: it counts instructions, not the time that the CPU takes"
+)
+FVP_FAST_FIGURES = Figures(
+    MEASURED,
+    True,
+    FVP_FIGURES.no_cpu_cycles,
+    absent="the FVP ran with --fast: its NPU counters are not representative of hardware",
+)
+
+
+def figures_of(simulator: str, *, fast: bool) -> Figures:
+    """What the counters of the simulator called `simulator` are worth; `fast` is the FVP's mode."""
+    if simulator != "fvp":
+        return MODEL_FIGURES
+    return FVP_FAST_FIGURES if fast else FVP_FIGURES
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A complete execution. Records are those of run.json; `done` is the check that nothing is missing.
+
+    `outputs` have logical shapes, with a leading axis when there were several inferences in the user's arrays.
+    """
+
+    outputs: Sequence[npt.NDArray[Any]]
+    done: Check
+    board: str
+    board_reason: str
+    simulator: Record
+    provenance_inputs: Sequence[Record]
+    tools: Sequence[Record]
+    npu: Record | None
+    memory: Record
+    operators: Sequence[Record]
+    unavailable: Sequence[Record]
+    repeated: Repeated
+    notes: Sequence[str] = ()  # where the firmware does not do what the memory mode says, and the like
+
+
+@dataclass(frozen=True)
+class NpuFacts:
+    """What the NPU's counters gave in the first inference, summed over its delegate calls.
+
+    `totals` is event number → (value, whether a counter overflowed). `identity` are ID and CONFIG.
+    """
+
+    npu: str
+    identity: Mapping[str, int]
+    delegate_calls: int  # of all inferences
+    cycles: int | None
+    totals: Mapping[int, tuple[int, bool]]
+
+
+def metric(value: int, unit: str, source: str = MODELLED) -> Record:
+    """A figure of the NPU model, or of another `source`."""
+    return {"value": value, "unit": unit, "source": source}
+
+
+def npu_part(
+    facts: NpuFacts, events: Sequence[int], figures: Figures = MODEL_FIGURES
+) -> tuple[Record, list[Record]]:
+    """The record's `npu` object, and what of it is unavailable."""
+    npu: Record = {**facts.identity, "delegate_calls": facts.delegate_calls, "counters": []}
+    unavailable: list[Record] = []
+    if facts.cycles is not None and not figures.absent:
+        npu["cycles"] = metric(facts.cycles, "cycles", figures.source)
+    elif facts.cycles is not None:
+        unavailable.append({"path": "/npu/cycles", "reason": figures.absent})
+    table = simulators.events(facts.npu)
+    for event in events:
+        row = table[event]
+        value, overflowed = facts.totals.get(event, (None, False))
+        if figures.absent:
+            reason = figures.absent
+        elif not row.modelled and not figures.every_event:
+            reason = "the NPU model cannot know it"
+        elif value is None:
+            reason = "the counter was not reported"
+        elif overflowed:
+            reason = "the counter overflowed"
+        else:
+            entry = {
+                "event": row.name,
+                "id": event,
+                "value": value,
+                "unit": row.unit,
+                "source": figures.source,
+            }
+            npu["counters"].append(entry | ({"bytes": value * row.beat_bytes} if row.beat_bytes else {}))
+            continue
+        unavailable.append({"path": f"/npu/counters/{row.name}", "reason": reason})
+    return npu, unavailable

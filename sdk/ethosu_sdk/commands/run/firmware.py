@@ -1,0 +1,220 @@
+"""`run` on a simulated board: build the firmware, run it, take its evidence."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from ethosu_sdk import provenance, pte, simulators
+from ethosu_sdk.commands import build
+from ethosu_sdk.commands.build import Built
+from ethosu_sdk.commands.run import inputs as run_inputs
+from ethosu_sdk.commands.run import repeats as run_repeats
+from ethosu_sdk.commands.run import resident as run_resident
+from ethosu_sdk.commands.run.execution import (
+    MODELLED,
+    Execution,
+    Figures,
+    NpuFacts,
+    figures_of,
+    metric,
+    npu_part,
+)
+from ethosu_sdk.commands.run.inputs import Samples
+from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.commands.run.repeats import Repeated
+from ethosu_sdk.commands.run.resident import Loaded
+from ethosu_sdk.commands.shared import board
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.firmware_build import BuildOptions
+from ethosu_sdk.records import Record
+from ethosu_sdk.report import evidence, input_image, uart, witness
+from ethosu_sdk.report.evidence import Evidence, PmuSample
+from ethosu_sdk.report.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
+from ethosu_sdk.report.repeats import Plan
+from ethosu_sdk.report.verdict import Check
+from ethosu_sdk.simulators import SimulationRequest, Simulator
+
+UART_NAME = "uart.log"
+_IDLE_LIMIT_S = 30.0
+RawInputs = tuple[tuple[bytes, ...], ...]  # of each set, as the program keeps them in memory
+Ready = Built | Loaded
+Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """What ran the firmware, and what its figures are worth."""
+
+    simulator: Simulator
+    version: str
+    figures: Figures
+    plan: Plan
+    board_reason: str
+
+
+def execute(
+    path: Path, program: pte.Pte, samples: Samples, options: RunOptions, folder: Path, reporter: Reporter
+) -> Execution:
+    """Run `samples` in one boot of the firmware for the `.pte` at `path`; results go to `folder`."""
+    target = program.target()
+    events = simulators.choose_events(target.npu if target else None, options.events)
+    choice = board.for_run(target.npu if target else None, options.board, options.simulator)
+    simulator = simulators.create(
+        choice.simulator,
+        target.npu if target else "",
+        fast=options.fast,
+        simulated_limit_s=options.simulated_limit_s,
+    )
+    version = simulator.version()  # a simulator that lacks is named before anything is built
+    built: Ready
+    if options.resident:
+        built = run_resident.load(path, program, choice.board, reporter, allow_spill=options.allow_spill)
+    else:
+        wishes = BuildOptions(
+            choice.board, simulator.name, inferences=samples.count, allow_spill=options.allow_spill
+        )
+        built = build.build_in(path, program, folder, wishes, reporter, choice.reason)
+    groups = simulators.event_groups(target.npu if target else None, events)
+    expected = _expected(built, samples, options, groups)
+    with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
+        result = simulator.run(_request(built, expected, options, groups, folder))
+    found = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
+    if result.npu_jobs is not None:
+        witness.check_jobs(found, [job.cycles for job in result.npu_jobs])
+    figures = figures_of(simulator.name, fast=options.fast)
+    ran = _Ran(simulator, version, figures, expected.plan, choice.reason)
+    return _execution(built, samples, found, ran, groups)
+
+
+def _request(
+    built: Ready, expected: evidence.Expected, options: RunOptions, groups: Groups, folder: Path
+) -> SimulationRequest:
+    image = input_image.encode(expected.sets, groups, expected.repeats, expected.nonce)
+    symbol = built.firmware.symbols[INPUT_IMAGE_SYMBOL]
+    if len(image) > symbol.bytes:
+        raise UsageError(
+            f"{len(expected.sets)} sets of inputs need {len(image):,} bytes, there are {symbol.bytes:,}",
+            "run them in several parts",
+        )
+    target = built.program.target()
+    return SimulationRequest(
+        elf=built.firmware.elf,
+        images=((symbol.address, image), *(built.images if isinstance(built, Loaded) else ())),
+        npu=target.npu if target else "",
+        macs=target.macs if target else 0,
+        timeout_s=options.timeout_s,
+        idle_timeout_s=min(_IDLE_LIMIT_S, options.timeout_s),
+        uart_log=folder / UART_NAME,
+        with_npu=target is not None,
+        system_config=target.system_config if target else "",
+        memory_mode=target.memory_mode if target else "",
+    )
+
+
+def _raw_inputs(built: Ready, samples: Samples) -> RawInputs:
+    tensors = built.program.plan(build.ENTRY).input_tensors()
+    return tuple(
+        tuple(run_inputs.physical_bytes(array, tensor) for array, tensor in zip(row, tensors, strict=True))
+        for row in samples.inferences
+    )
+
+
+def _expected(built: Ready, samples: Samples, options: RunOptions, groups: Groups) -> evidence.Expected:
+    return evidence.Expected(
+        model_sha256=built.program.sha256,
+        model_bytes=built.program.size,
+        board=built.firmware.board,
+        sets=_raw_inputs(built, samples),
+        outputs=len(built.program.plan(build.ENTRY).outputs),
+        repeats=max(options.repeat, len(groups)),  # every group of events needs an inference
+        event_groups=max(1, len(groups)),
+        nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
+    )
+
+
+def _execution(built: Ready, samples: Samples, found: Evidence, ran: _Ran, groups: Groups) -> Execution:
+    target, firmware, simulator = built.program.target(), built.firmware, ran.simulator
+    npu, unavailable = _npu(built, found, groups, ran.figures)
+    done = f"{ran.plan.inferences} inference(s) reported done, every record complete, CRCs, seal, model SHA-256 match"
+    modelled = ran.figures.source == MODELLED
+    repeated = Repeated(ran.plan, found.changed_outputs, found.changed_counters, counters_must_agree=modelled)
+    return Execution(
+        outputs=_logical_outputs(built, found, samples),
+        done=Check("the firmware's evidence is complete", True, done),
+        board=firmware.board,
+        board_reason=ran.board_reason,
+        simulator={
+            "name": simulator.name,
+            "version": ran.version,
+            "fidelity": simulator.fidelity(target.npu if target is not None else ""),
+        },
+        provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
+        tools=[*build.tool_rows(), provenance.tool_entry(simulator.name, ran.version)],
+        npu=npu,
+        memory={
+            "regions": built.record["memory"]["regions"],
+            "pools": [build.use(row["name"], row["used_bytes"], row["size_bytes"]) for row in found.memory],
+        },
+        operators=_operators(found, ran.figures),
+        unavailable=[{"path": "/cpu/cycles", "reason": ran.figures.no_cpu_cycles}, *unavailable],
+        repeated=repeated,
+        notes=built.record.get("notes", ()),
+    )
+
+
+def _logical_outputs(built: Ready, found: Evidence, samples: Samples) -> list[npt.NDArray[Any]]:
+    tensors = built.program.plan(build.ENTRY).output_tensors()
+    arrays = tuple(
+        tuple(run_inputs.logical(array, tensor) for array, tensor in zip(row, tensors, strict=True))
+        for row in found.outputs
+    )
+    return run_inputs.stack(arrays, samples.stacked)
+
+
+def _operators(found: Evidence, figures: Figures) -> list[Record]:
+    first = () if figures.absent else found.pmu
+    cycles = {row.instruction: row.cycles for row in first if row.inference == 0}
+    rows: list[Record] = []
+    for row in found.operators:
+        entry: Record = {"instruction": row.instruction, "kind": row.kind, "name": row.name}
+        if row.instruction in cycles:
+            entry["npu_cycles"] = metric(cycles[row.instruction], "cycles", figures.source)
+        rows.append(entry)
+    return rows
+
+
+def _npu(
+    built: Ready, found: Evidence, groups: Groups, figures: Figures
+) -> tuple[Record | None, list[Record]]:
+    """The record's `npu` object from the inferences of the first set that counted one group each."""
+    target = built.program.target()
+    if found.npu is None or target is None:
+        return None, [{"path": "/npu", "reason": build.NO_TARGET}]
+    by_group = [[row for row in found.pmu if row.inference == number] for number in range(len(groups))]
+    cycles = [sum(row.cycles for row in rows) if rows else None for rows in by_group]
+    facts = NpuFacts(
+        npu=target.npu,
+        identity={name: found.npu[name] for name in ("id", "config")},
+        delegate_calls=found.delegate_calls,
+        cycles=cycles[0],
+        totals=_totals([row for rows in by_group for row in rows]),
+    )
+    npu, unavailable = npu_part(facts, [event for events in groups for event in events], figures)
+    return run_repeats.grouped(npu, groups, cycles), unavailable
+
+
+def _totals(samples: Sequence[PmuSample]) -> dict[int, tuple[int, bool]]:
+    """Event number → (sum over the delegate calls of one inference, whether any counter overflowed)."""
+    found: dict[int, tuple[int, bool]] = {}
+    for sample in samples:
+        for index, (event, value) in enumerate(sample.counters):
+            total, overflowed = found.get(event, (0, False))
+            found[event] = (total + value, overflowed or bool(sample.overflow >> index & 1))
+    return found

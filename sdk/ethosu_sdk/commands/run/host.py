@@ -1,0 +1,156 @@
+"""`run --simulator host`: ExecuTorch's own runtime on this machine, Ethos-U delegates on the NPU model."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from ethosu_sdk import cache, provenance, pte, records, simulators
+from ethosu_sdk.commands import build
+from ethosu_sdk.commands.run import inputs as run_inputs
+from ethosu_sdk.commands.run.execution import Execution, NpuFacts, metric, npu_part
+from ethosu_sdk.commands.run.inputs import Samples
+from ethosu_sdk.commands.run.options import HOST, RunOptions
+from ethosu_sdk.commands.run.repeats import Repeated
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.records import Record
+from ethosu_sdk.report.protocol import INSTRUCTION_KINDS
+from ethosu_sdk.report.repeats import Plan, changes
+from ethosu_sdk.report.verdict import Check
+
+_FIDELITY = (
+    "functional: ExecuTorch's own runtime and kernels on this machine, NPU arithmetic is exact, NPU cycles modelled; "
+    "no board, no firmware"
+)
+_NO_BOARD = "nothing runs on a board"
+_PACKAGE = "executorch"
+_KINDS = {call: kind for kind, call in INSTRUCTION_KINDS.items()}
+
+
+def execute(
+    path: Path, program: pte.Pte, samples: Samples, options: RunOptions, reporter: Reporter
+) -> Execution:
+    """Run `samples` on the host runtime. Raises ToolError without a compiler or the executorch package."""
+    # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
+    from ethosu_sdk.npu import deadline
+    from ethosu_sdk.simulators import host
+    from ethosu_sdk.simulators.host.npu_model import NpuModel
+
+    if options.board is not None:
+        raise UsageError("the host simulator has no board", "leave --board out")
+    if options.resident:
+        raise UsageError("the host simulator has no firmware", "leave --resident out")
+    if options.fast or options.simulated_limit_s is not None:
+        raise UsageError("--fast and --simulated-limit are for the FVP", "leave them out")
+    target = program.target()
+    events = simulators.choose_events(target.npu if target else None, options.events)
+    with reporter.stage("building the host runner (the first time only)"):
+        runner = host.build_runner(cache.directory("host-runner"))
+    model = NpuModel(_system(program))
+    plan = Plan(samples.count, options.repeat)
+    with (
+        reporter.stage(f"running {plan.inferences} inference(s) on the host"),
+        deadline.until(time.monotonic() + options.timeout_s),
+        host.open_pte(runner, path, model, method=build.ENTRY, timeout_s=options.timeout_s) as runtime,
+    ):
+        ran = _run_all(runtime, model, samples, plan)
+    npu, unavailable = _npu(program, model, ran.calls[0], events)
+    version = provenance.package_version(_PACKAGE) or "unknown"
+    return Execution(
+        outputs=run_inputs.stack(tuple(ran.outputs), samples.stacked),
+        done=Check("every inference ended", True, f"{plan.inferences} inference(s) ended without an error"),
+        board=HOST,
+        board_reason=_NO_BOARD,
+        simulator={"name": HOST, "version": version, "fidelity": _fidelity(program)},
+        provenance_inputs=[provenance.file_entry("host-runner", runner)],
+        tools=[provenance.tool_entry(_PACKAGE, version)],
+        npu=npu,
+        memory={"regions": [], "pools": []},
+        operators=_operators(program, npu),
+        unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
+        repeated=_repeated(plan, ran, model),
+    )
+
+
+@dataclass
+class _Ran:
+    """What all inferences gave: outputs of the first repeat of each set, digests and NPU calls of every one."""
+
+    outputs: list[tuple[npt.NDArray[Any], ...]]
+    digests: list[dict[int, object]]
+    calls: list[int]  # up to the end of each inference
+
+
+def _run_all(runtime: Any, model: Any, samples: Samples, plan: Plan) -> _Ran:
+    ran = _Ran([], [], [])
+    for inference in range(plan.inferences):
+        outputs = tuple(runtime.run(samples.inferences[inference // plan.repeats]))
+        if plan.first(inference) == inference:
+            ran.outputs.append(outputs)
+        ran.digests.append({i: (a.shape, records.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)})
+        ran.calls.append(len(model.calls))
+    return ran
+
+
+def _repeated(plan: Plan, ran: _Ran, model: Any) -> Repeated:
+    """Counters are compared by the call of a delegate within its inference."""
+    starts = [0, *ran.calls[:-1]]
+    counted = [dict(enumerate(model.calls[start:end])) for start, end in zip(starts, ran.calls, strict=True)]
+    return Repeated(plan, changes(plan, ran.digests), changes(plan, counted))
+
+
+def _system(program: pte.Pte) -> Any:
+    from ethosu_sdk.npu.timing import system_config
+
+    target = program.target()
+    return target and system_config.known(target.npu, target.system_config, target.memory_mode)
+
+
+def _fidelity(program: pte.Pte) -> str:
+    from ethosu_sdk.npu import timing
+
+    target = program.target()
+    return _FIDELITY + (f"; cycles: {timing.band(target.npu)}" if target else "")
+
+
+def _npu(
+    program: pte.Pte, model: Any, first_calls: int, events: tuple[int, ...]
+) -> tuple[Record | None, list[Record]]:
+    from ethosu_sdk.npu import NpuConfig
+    from ethosu_sdk.simulators.host.npu_model import event_totals
+
+    target = program.target()
+    if target is None:
+        return None, [{"path": "/npu", "reason": build.NO_TARGET}]
+    config = NpuConfig.for_target(target.npu, target.macs)
+    first = model.calls[:first_calls]
+    facts = NpuFacts(
+        npu=target.npu,
+        identity={"id": config.id_word, "config": config.config_word},
+        delegate_calls=len(model.calls),
+        cycles=sum(counters.total_cycles for counters in first),
+        totals={event: (value, False) for event, value in event_totals(target.npu, events, first).items()},
+    )
+    return npu_part(facts, events)
+
+
+def _operators(program: pte.Pte, npu: Record | None) -> list[Record]:
+    """The program's instructions, in the order of the file; which of them a jump leaves out is not recorded."""
+    plan = program.plan(build.ENTRY)
+    rows: list[Record] = []
+    for number, instruction in enumerate(plan.instructions):
+        name = instruction.kind
+        if isinstance(instruction, pte.KernelCall):
+            name = plan.operators[instruction.op_index].full_name
+        elif isinstance(instruction, pte.DelegateCall):
+            name = plan.delegates[instruction.delegate_index].id
+        rows.append({"instruction": number, "kind": _KINDS[instruction.kind], "name": name})
+    delegates = [row for row in rows if row["kind"] == "delegate"]
+    if npu is not None and len(delegates) == 1:
+        delegates[0]["npu_cycles"] = metric(npu["cycles"]["value"], "cycles")
+    return rows

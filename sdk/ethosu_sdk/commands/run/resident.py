@@ -1,0 +1,63 @@
+"""`run --resident`: the program goes into a firmware that is there already, in place of one built for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ethosu_sdk import cache, pte, records, resources
+from ethosu_sdk.commands import build
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.terminal import escape
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.firmware_build import boards, resident
+from ethosu_sdk.firmware_build.resident import ResidentBuild
+from ethosu_sdk.records import Record
+from ethosu_sdk.report import input_image
+from ethosu_sdk.report.protocol import PROGRAM_HEADER_SYMBOL, PROGRAM_MEMORY_SYMBOL
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A `.pte` that was read, the resident firmware, and what must lie in memory for it to run the one."""
+
+    program: pte.Pte
+    firmware: ResidentBuild
+    record: Record
+    images: tuple[tuple[int, bytes], ...] = field(repr=False)
+
+
+def load(
+    path: Path, program: pte.Pte, board: str | None, reporter: Reporter, *, allow_spill: bool = False
+) -> Loaded:
+    """The resident firmware of `board`, built if it is missing or stale, and the images of `program`.
+
+    Raises BuildError when the program does not fit; `allow_spill` as in `build`.
+    """
+    with reporter.stage("preparing the resident firmware (built the first time only)"):
+        firmware = resident.build(_folder(board), board)
+    notes = resident.check_fit(program, build.ENTRY, firmware.board, allow_spill=allow_spill)
+    for note in notes:
+        reporter.warn(escape(note))
+    images = (
+        (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, _read(path, program)),
+        (firmware.symbols[PROGRAM_HEADER_SYMBOL].address, input_image.encode_program_header(program.size)),
+    )
+    regions = [build.use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions]
+    return Loaded(program, firmware, {"memory": {"regions": regions}, "notes": notes}, images)
+
+
+def _folder(board: str | None) -> Path:
+    """In the cache, one for each firmware tree."""
+    tree = records.sha256_bytes(str(resources.directory("firmware")).encode())
+    return cache.directory(f"resident/{board or boards.BOARDS[0]}-{tree[:16]}")
+
+
+def _read(path: Path, program: pte.Pte) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    if records.sha256_bytes(data) != program.sha256:
+        raise InputError(f"{path} has changed while it was read")
+    return data

@@ -1,0 +1,1 @@
+"""`ethosu-sdk sbom`."""

@@ -1,0 +1,49 @@
+"""Where results go: `build/<model>-<target>/` below the working folder, unless -o says otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ethosu_sdk import records
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import kinds as file_kinds
+from ethosu_sdk.targets import Target
+
+BUILD_FOLDER = "build"
+_MAKE_ONE = "give a .pte file; `ethosu-sdk compile` makes one from a model"
+NO_NPU = "cpu"  # the folder's suffix for a program that delegates nothing
+
+
+def for_model(name: str, target: Target | None, chosen: Path | None) -> Path:
+    """The output folder for the model `name`, created."""
+    suffix = target.name if target is not None else NO_NPU
+    return records.make_directory(chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}")
+
+
+def for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path:
+    """The output folder for a ready `.pte`: the folder that `compile` made for it, else a new one."""
+    if chosen is None and compile_record(pte).is_file():
+        return pte.parent
+    return for_model(pte.stem, target, chosen)
+
+
+def compile_record(pte: Path) -> Path:
+    """The record that `compile` writes beside its `.pte`."""
+    return pte.with_name(f"{pte.stem}.compile.json")
+
+
+def example_io(pte: Path) -> Path:
+    """The example inputs and outputs that `compile` writes beside its `.pte`."""
+    return pte.with_name(f"{pte.stem}.io.npz")
+
+
+def require_pte(path: Path) -> Path:
+    """`path`, if it is a file whose name ends in .pte. InputError otherwise."""
+    if not path.exists():
+        raise InputError(f"there is no file {path}", _MAKE_ONE)
+    if path.suffix != ".pte":
+        kind = file_kinds.recognise(path)
+        if kind is not None and kind.id == "pte":
+            raise InputError(f"{path} does not end in .pte", "it is a compiled program: give it that name")
+        raise file_kinds.not_a(path, "a .pte file", _MAKE_ONE)
+    return path

@@ -1,0 +1,84 @@
+"""What to type when a program does not fit its memory mode: whole command lines, not names of options alone."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from ethosu_sdk import records
+from ethosu_sdk.aot.model.spec import parse_model_spec
+from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.errors import BuildError, SdkError
+from ethosu_sdk.firmware_build import MemoryFitError
+from ethosu_sdk.records import Record
+from ethosu_sdk.targets import families
+
+_SPILL = ("--allow-spill",)
+
+
+@contextlib.contextmanager
+def given(path: Path, *, compiled_here: bool) -> Iterator[None]:
+    """Add commands to the hint of a MemoryFitError from the block, which is about the program at `path`.
+
+    With `compiled_here` the command at hand compiles the program itself, and takes the options of `compile`.
+    """
+    try:
+        yield
+    except MemoryFitError as error:
+        remedies = [("--memory-mode", error.mode)] if error.mode and compiled_here else []
+        again = "" if compiled_here or not error.mode else _compile_command(path, error.mode)
+        raise BuildError(
+            error.message,
+            f"{error.hint}\ntry: {again}, then the same again" if again else error.hint,
+            remedies=(*remedies, *([_SPILL] if error.spill else [])),
+        ) from error
+
+
+def _compile_command(path: Path, mode: str) -> str:
+    """How the program at `path` is compiled for another memory mode, by the record that `compile` left beside it.
+
+    Empty where the record does not tell all that is needed, or there is none.
+    """
+    try:
+        record = records.read_json(locations.compile_record(path))
+        if record["model"]["sha256"] != records.sha256_file(path) or not _is_complete(record):
+            return ""
+        return shlex.join(["ethosu-sdk", "compile", *_arguments(record, mode), *_folder(path, record)])
+    except (SdkError, KeyError):
+        return ""
+
+
+def _is_complete(record: Record) -> bool:
+    """Whether the record names everything: of files that were given it knows the names, not the places."""
+    spec = parse_model_spec(record["source"])
+    roles = {row["role"] for row in record["provenance"]["inputs"]}
+    target = record["target"]
+    return (
+        (spec.path is None or spec.path.is_file())
+        and not roles & {"calibration", "example inputs", "vela configuration"}
+        and target["system_config"] in families()[target["npu"]].system_configs
+    )
+
+
+def _arguments(record: Record, mode: str) -> Iterator[str]:
+    target, options = record["target"], record["options"]
+    yield record["source"]
+    yield from ("--target", f"{target['npu']}-{target['macs']}")
+    yield from ("--system-config", target["system_config"], "--memory-mode", mode)
+    if not record["prequantized"] and "quantize" in options:
+        yield from ("--quantize", options["quantize"])
+    if "quantize_per" in options:
+        yield from ("--quantize-per", options["quantize_per"])
+    yield from ("--io", options["io"])
+    yield from (() if options["delegate"] else ("--no-delegate",))
+    for flag in options["vela_flags"]:
+        yield f"--extra-vela-flag={flag}"
+
+
+def _folder(path: Path, record: Record) -> list[str]:
+    """-o, unless the program lies where `compile` puts it by itself."""
+    target = record["target"]
+    usual = Path(locations.BUILD_FOLDER) / f"{path.stem}-{target['npu']}-{target['macs']}"
+    return [] if path.parent.resolve() == usual.resolve() else ["-o", str(path.parent)]

@@ -1,0 +1,1 @@
+"""From the command stream's words to one descriptor per operation."""

@@ -1,0 +1,114 @@
+"""The command stream's registers: they keep their values from operation to operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
+from ethosu_sdk.npu.stream.decode import Command
+
+_ADDRESS_BITS = 40
+_FEATURE_MAPS = ("IFM", "IFM2", "OFM")
+
+# Registers that Vela 5.1.0 leaves unset where they do not matter; they read as 0. Any other register that an
+# operation needs must have been set.
+MAY_BE_UNSET = frozenset(
+    {
+        "ACTIVATION",
+        "IFM_UPSCALE",
+        "IFM_REGION",
+        "IFM2_REGION",
+        "OFM_REGION",
+        "IFM_DEPTH_M1",
+        "IFM_ZERO_POINT",
+        "IFM2_ZERO_POINT",
+        "OFM_ZERO_POINT",
+        "IFM_PAD_TOP",
+        "IFM_PAD_LEFT",
+        "IFM_PAD_RIGHT",
+        "IFM_PAD_BOTTOM",
+        "KERNEL_STRIDE",
+        "KERNEL_WIDTH_M1",
+        "KERNEL_HEIGHT_M1",
+        "OPA_SCALE",
+        "OPB_SCALE",
+        "WEIGHT_REGION",
+        "WEIGHT_FORMAT",
+        *(f"WEIGHT{core}_{part}" for core in (1, 2, 3) for part in ("BASE", "LENGTH")),
+        "SCALE_REGION",
+        "SCALE1_BASE",
+        "SCALE1_LENGTH",
+        "BLOCKDEP",
+        "DMA0_SRC_REGION",
+        "DMA0_DST_REGION",
+        "DMA0_IDX_REGION",
+        *(f"{name}_BASE{tile}" for name in _FEATURE_MAPS for tile in range(4)),
+        *(f"{name}_STRIDE_{axis}" for name in _FEATURE_MAPS for axis in "YXC"),
+        *(f"{name}_{size}_M1" for name in _FEATURE_MAPS for size in ("HEIGHT0", "HEIGHT1", "WIDTH0")),
+    }
+)
+
+Values = tuple[tuple[str, Command], ...]
+T = TypeVar("T")
+
+
+def signed(value: int, bits: int) -> int:
+    """`value` of `bits` bits, read as two's complement."""
+    return value - (1 << bits) if value >> (bits - 1) & 1 else value
+
+
+class Registers:
+    """The register file of the command stream. Setting and reading; nothing else changes it."""
+
+    def __init__(self, config: NpuConfig, values: Values = (), *, executable: bool = True) -> None:
+        """`executable` False also takes what this model can price but not execute."""
+        self.config = config
+        self.executable = executable
+        self._commands: dict[str, Command] = dict(values)
+
+    def set(self, command: Command) -> None:
+        """Carry out a SET command."""
+        self._commands[command.type.register] = command
+
+    @property
+    def values(self) -> Values:
+        """Everything that is set: what a new register file can start from."""
+        return tuple(self._commands.items())
+
+    def _get(self, register: str, at: int) -> Command | None:
+        command = self._commands.get(register)
+        if command is None and register not in MAY_BE_UNSET:
+            raise CommandError(f"the operation needs {register}, which was never set,", at)
+        return command
+
+    def field(self, register: str, name: str, at: int) -> int:
+        """A field, unsigned, for the operation at byte `at`. CommandError when it was never set and must be."""
+        command = self._get(register, at)
+        return 0 if command is None else command.field(name)
+
+    def size(self, register: str, at: int) -> int:
+        """The value of a register that holds its size minus one (``…_M1``)."""
+        command = self._get(register, at)
+        return 1 if command is None else command.type.fields[0].of(command.bits) + 1
+
+    def address(self, register: str, at: int) -> int:
+        """A 40-bit address or stride, signed: reversed feature maps have negative strides."""
+        command = self._get(register, at)
+        if command is None:
+            return 0
+        return signed(command.field("addr_hi") << 32 | command.field("addr_lo"), _ADDRESS_BITS)
+
+    def choose(self, register: str, name: str, choices: Mapping[int, T], at: int, reason: str) -> T:
+        """What a field's value stands for. UnsupportedCommand, with `reason`, for a value not in `choices`."""
+        value = self.field(register, name, at)
+        if value not in choices:
+            raise self.unsupported(register, at, reason)
+        return choices[value]
+
+    def unsupported(self, register: str, at: int, reason: str = "") -> UnsupportedCommand:
+        """The error for a register whose value the model does not execute."""
+        command = self._commands.get(register)
+        value = 0 if command is None else command.bits >> (32 if command.type.words == 2 else 16)
+        return UnsupportedCommand(f"SET_{register}", at, value, reason)

@@ -1,0 +1,164 @@
+"""Ethos-U55 and Ethos-U65: what their registers say about an operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ethosu_sdk.npu.operation import (
+    UNARY,
+    UNSCALED,
+    ElementwiseMode,
+    FeatureMap,
+    Kind,
+    Lut,
+    Mode,
+    Operand,
+    Output,
+    PoolMode,
+    ResizeAxis,
+    Rounding,
+    ScaleFormat,
+    Scaling,
+    Shape,
+    Stream,
+    WeightStreams,
+)
+from ethosu_sdk.npu.stream.family import Accumulator, clip_limits, feature_map, streams_of
+from ethosu_sdk.npu.stream.register_file import Registers, signed
+
+_ROUNDING = {0: Rounding.DOUBLE, 2: Rounding.NATURAL}
+_ACCUMULATOR_BITS = {0: 32, 1: 40}
+_LUT_FUNCTIONS = range(16, 24)
+_LUT_SLOT_BYTES = 256
+_LUT_INDICES = {1: None, 2: np.dtype("<i2"), 4: np.dtype("<i1")}  # OFM element size → index; None: as the OFM
+_SCALES_OPERANDS = (ElementwiseMode.ADD, ElementwiseMode.SUB)
+# When one operand of ADD or SUB has the wide scale, the hardware shifts the other left by this much, per element
+# size in bytes. It is in no register: ethos-u-vela 5.1.0 chooses its scales for it.
+_PARTNER_SHIFT = {1: 19, 2: 14}
+
+modes: dict[Kind, frozenset[Mode]] = {
+    Kind.POOL: frozenset({PoolMode.MAX, PoolMode.AVERAGE, PoolMode.REDUCE_SUM}),
+    Kind.ELEMENTWISE: frozenset(mode for mode in ElementwiseMode if mode.value <= ElementwiseMode.SHL.value),
+}
+
+
+def chain(registers: Registers, prefix: str, at: int) -> int | None:
+    """None: there are no chaining buffers."""
+    return None
+
+
+def _rounding(registers: Registers, prefix: str, at: int) -> Rounding:
+    return registers.choose(f"{prefix}_PRECISION", "round_mode", _ROUNDING, at, "rounding mode TRUNCATE")
+
+
+def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any], at: int) -> Output:
+    """The output stage."""
+    is_global = bool(registers.field("OFM_PRECISION", "scale_mode", at))
+    # 32-bit results are not clamped unless a range is named.
+    clips = dtype.itemsize <= 2 or registers.field("ACTIVATION", "activation_clip_range", at)
+    return Output(
+        scaled=mode not in UNSCALED and (is_global or kind is not Kind.ELEMENTWISE),
+        scale=registers.field("OFM_SCALE", "scale", at) if is_global else None,
+        shift=registers.field("OFM_SCALE", "shift", at) if is_global else 0,
+        # SHR rounds half up whatever the rounding mode.
+        rounding=Rounding.NATURAL if mode is ElementwiseMode.SHR else _rounding(registers, "OFM", at),
+        clamp=clip_limits(registers, dtype, at) if clips else None,
+        lut=_lut(registers, dtype, at),
+    )
+
+
+def _lut(registers: Registers, dtype: np.dtype[Any], at: int) -> Lut | None:
+    function = registers.field("ACTIVATION", "activation_function", at)
+    if not function:
+        return None
+    if function not in _LUT_FUNCTIONS or dtype.itemsize not in _LUT_INDICES:
+        raise registers.unsupported("ACTIVATION", at, "hardware tanh or sigmoid")
+    slot = function - _LUT_FUNCTIONS.start
+    address = registers.config.lut_address + slot * _LUT_SLOT_BYTES
+    return Lut(address, _LUT_INDICES[dtype.itemsize] or dtype, dtype)
+
+
+def operands(registers: Registers, mode: Mode, at: int) -> tuple[Operand, ...]:
+    """Operands A and B: IFM and IFM2, unless they are exchanged."""
+    first = feature_map(registers, "IFM", at, None)
+    if mode in UNARY:
+        return (Operand(first),)
+    scale_a, scale_b = _scalings(registers, first.dtype, at) if mode in _SCALES_OPERANDS else (None, None)
+    second = feature_map(registers, "IFM2", at, None)
+
+    def bit(name: str) -> bool:
+        return bool(registers.field("IFM2_BROADCAST", name, at))
+
+    broadcast = (bit("broadcast_h"), bit("broadcast_w"), bit("broadcast_c"))
+    scalar = _scalar(registers, second, at) if bit("broadcast_constant") else None
+    if bit("operand_order"):
+        return Operand(second, broadcast, scalar, scale_a), Operand(first, scaling=scale_b)
+    return Operand(first, scaling=scale_a), Operand(second, broadcast, scalar, scale_b)
+
+
+def _scalar(registers: Registers, second: FeatureMap, at: int) -> int:
+    value = registers.field("IFM2_SCALAR", "scalar", at)
+    return signed(value, 16) if second.dtype.kind == "i" else value
+
+
+def _scalings(registers: Registers, dtype: np.dtype[Any], at: int) -> tuple[Scaling | None, Scaling | None]:
+    """How ADD and SUB scale operands of `dtype`; None for 32 bits, which are taken as they are."""
+    if dtype.itemsize not in _PARTNER_SHIFT:
+        return None, None
+    scale = registers.field("OPA_SCALE", "scale", at)
+    mode = registers.choose(
+        "IFM_PRECISION", "scale_mode", {0: "both", 1: "a", 2: "b"}, at, "operand scale mode"
+    )
+    if mode == "both":
+        return (
+            Scaling(scale & 0xFFFF, 0, Rounding.NATURAL),
+            Scaling(registers.field("OPB_SCALE", "scale", at), 0, Rounding.NATURAL),
+        )
+    partner = 1 << _PARTNER_SHIFT[dtype.itemsize]
+    # Vela writes the low bits of the other operand's scale, which the hardware does not read in these modes. Any
+    # scale but the implied one gives a result that is neither Vela's intention nor known.
+    if registers.field("OPB_SCALE", "scale", at) != partner & 0xFFFF:
+        raise registers.unsupported("OPB_SCALE", at, "scale of the operand that the hardware only shifts")
+    wide = Scaling(scale, registers.field("OPA_SCALE", "shift", at), _rounding(registers, "IFM", at))
+    shifted = Scaling(partner, 0, Rounding.NATURAL)
+    return (wide, shifted) if mode == "a" else (shifted, wide)
+
+
+def weights(registers: Registers, at: int) -> WeightStreams:
+    """One stream per core."""
+    return WeightStreams(streams_of(registers, ("WEIGHT", "WEIGHT1")[: registers.config.cores], "WEIGHT", at))
+
+
+def scale_streams(registers: Registers, at: int) -> tuple[Stream, ...]:
+    """One stream per core."""
+    return streams_of(registers, ("SCALE", "SCALE1")[: registers.config.cores], "SCALE", at)
+
+
+def scale_format(accumulator_bits: int) -> ScaleFormat:
+    """The same for all accumulators."""
+    return ScaleFormat.BIAS_40
+
+
+def accumulator(registers: Registers, kind: Kind, at: int) -> Accumulator:
+    """Elementwise operations have no accumulators to choose; all start from 0."""
+    if kind is Kind.ELEMENTWISE:
+        return Accumulator(_ACCUMULATOR_BITS[0])
+    bits = registers.choose("ACC_FORMAT", "acc_format", _ACCUMULATOR_BITS, at, "accumulator format")
+    return Accumulator(bits)
+
+
+def micro_block(registers: Registers, kind: Kind, at: int) -> Shape:
+    """Fixed by the configuration."""
+    return registers.config.micro_block
+
+
+def resize(registers: Registers, at: int) -> tuple[ResizeAxis, ResizeAxis] | None:
+    """None: there is no RESIZE."""
+    return None
+
+
+def divides(registers: Registers, at: int) -> bool:
+    """With padding, the divisor depends on the place; else it is in OFM_SCALE."""
+    return any(registers.field(f"IFM_PAD_{side}", "pad", at) for side in ("TOP", "LEFT", "BOTTOM", "RIGHT"))

@@ -1,0 +1,216 @@
+"""Ethos-U85: what its registers say about an operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ethosu_sdk.npu.operation import (
+    UNARY,
+    UNSCALED,
+    ElementwiseMode,
+    Kind,
+    Lut,
+    Mode,
+    Operand,
+    Output,
+    PoolMode,
+    ResizeAxis,
+    ResizeMode,
+    Rounding,
+    ScaleFormat,
+    Scaling,
+    Shape,
+    Stream,
+    WeightStreams,
+)
+from ethosu_sdk.npu.stream.family import Accumulator, clip_limits, feature_map, streams_of
+from ethosu_sdk.npu.stream.register_file import Registers, signed
+
+_MEMORY, _CHAINED, _NONE = 0, 2, 3  # activation_storage; 1, a tile of 3x1, is never emitted
+_OFM_ROUNDING = {0: Rounding.DOUBLE, 1: Rounding.NATURAL, 5: Rounding.DOWN}
+_IFM_ROUNDING = {0: Rounding.DOUBLE, 1: Rounding.NATURAL}
+_ACCUMULATOR_BITS = {0: 32, 1: 48}
+_UNACCUMULATED = frozenset({Kind.ELEMENTWISE, Kind.RESIZE})
+_STARTS = {0: "zero", 1: "kept", 2: "ifm2"}  # acc_input
+_MICRO_BLOCKS = {0: (1, 1), 1: (1, 2), 2: (1, 4), 3: (2, 2), 4: (2, 4), 5: (4, 4)}  # height, width
+_REVERSED = {0: None, 1: 0, 2: 1, 3: 2}  # axis of (height, width, depth)
+# The axes of the stored feature map, by number: HWC, WHC, HCW, WCH, CHW, CWH.
+_TRANSPOSED = {0: None, 1: (1, 0, 2), 2: (0, 2, 1), 3: (1, 2, 0), 6: (2, 0, 1), 7: (2, 1, 0)}
+_BROADCAST_SCALAR = 8
+# activation_function → types of a table's indices and results.
+_LUTS = {
+    1: ("<u1", "<u1"),
+    4: ("<i1", "<i1"),
+    5: ("<i1", "<i2"),
+    7: ("<i1", "<i4"),
+    8: ("<i2", "<i2"),
+    9: ("<i2", "<i4"),
+}
+_TABLE_ENTRIES = 256
+# RESIZE brings its sums to the output stage shifted by this much; OFM_SCALE makes up for it.
+_RESIZE_SHIFT = 16
+_LONGEST_SINGLE_SHIFT = 31
+_TAKES_OPERANDS_AS_THEY_ARE = frozenset({ElementwiseMode.MUL, ElementwiseMode.DIV})
+_WEIGHTS = ("WEIGHT", "WEIGHT1", "WEIGHT2", "WEIGHT3")
+
+modes: dict[Kind, frozenset[Mode]] = {
+    Kind.POOL: frozenset(PoolMode),
+    Kind.ELEMENTWISE: frozenset(ElementwiseMode),
+    Kind.RESIZE: frozenset({ResizeMode.BILINEAR, ResizeMode.NEAREST}),
+}
+
+
+def chain(registers: Registers, prefix: str, at: int) -> int | None:
+    """The buffer's number, which stands in place of the region."""
+    register = f"{prefix}_PRECISION"
+    places = {_MEMORY: False, _NONE: False, _CHAINED: True}
+    if registers.choose(register, "activation_storage", places, at, "feature map tiles of 3x1"):
+        return registers.field(f"{prefix}_REGION", "region", at)
+    return None
+
+
+def _scaling(registers: Registers, register: str, rounding: dict[int, Rounding], at: int) -> Scaling:
+    mode = registers.choose(register, "round_mode", rounding, at, "rounding mode")
+    if mode is Rounding.DOUBLE and registers.field(register, "dbl_rnd", at) and registers.executable:
+        raise registers.unsupported(register, at, "double rounding at another bit")
+    scale = registers.field(register, "scale", at)
+    return Scaling(scale, registers.field(register, "shift", at), mode)
+
+
+def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any], at: int) -> Output:
+    """The output stage."""
+    is_global = bool(registers.field("OFM_PRECISION", "scale_mode", at))
+    scaling = _scaling(registers, "OFM_SCALE", _OFM_ROUNDING, at)
+    if kind is Kind.RESIZE:
+        scaling = _resize_scaling(registers, scaling, at)
+    lut = _lut(registers, at)
+    index = lut.index if lut is not None else dtype
+    no_clip = registers.field("ACTIVATION", "activation_clip_range", at)
+    return Output(
+        scaled=mode not in UNSCALED and (is_global or kind is not Kind.ELEMENTWISE),
+        scale=scaling.scale if is_global else None,
+        shift=scaling.shift if is_global else 0,
+        rounding=scaling.rounding,
+        clamp=None if no_clip else clip_limits(registers, index, at),
+        lut=lut,
+        reverse=_REVERSED[registers.field("OFM_PRECISION", "activation_reverse", at)],
+        transpose=registers.choose(
+            "OFM_PRECISION", "activation_transpose", _TRANSPOSED, at, "order of the OFM's axes"
+        ),
+    )
+
+
+def _resize_scaling(registers: Registers, scaling: Scaling, at: int) -> Scaling:
+    """The scaling with the accumulators' shift taken out of it: the same result in fewer bits."""
+    too_long = scaling.rounding is Rounding.DOUBLE and scaling.shift > _LONGEST_SINGLE_SHIFT
+    if scaling.shift < _RESIZE_SHIFT or too_long:
+        raise registers.unsupported("OFM_SCALE", at, "scale of a RESIZE")
+    return Scaling(scaling.scale, scaling.shift - _RESIZE_SHIFT, scaling.rounding)
+
+
+def _lut(registers: Registers, at: int) -> Lut | None:
+    function = registers.field("ACTIVATION", "activation_function", at)
+    if not function:
+        return None
+    index, result = (
+        np.dtype(name)
+        for name in registers.choose(
+            "ACTIVATION", "activation_function", _LUTS, at, "hardware tanh or sigmoid"
+        )
+    )
+    entries = _TABLE_ENTRIES if index.itemsize == 1 else 2 * _TABLE_ENTRIES
+    entry_bytes = result.itemsize if index.itemsize == 1 else 4
+    table = registers.field("ACTIVATION", "table", at)
+    return Lut(table * entries * entry_bytes, index, result)
+
+
+def operands(registers: Registers, mode: Mode, at: int) -> tuple[Operand, ...]:
+    """IFM and IFM2; either may be broadcast or be the scalar."""
+    first = _operand(registers, "IFM", mode, at)
+    return (first,) if mode in UNARY else (first, _operand(registers, "IFM2", mode, at))
+
+
+def _operand(registers: Registers, prefix: str, mode: Mode, at: int) -> Operand:
+    values = feature_map(registers, prefix, at, chain(registers, prefix, at))
+    repeated = registers.field(f"{prefix}_BROADCAST", "broadcast_mode", at)
+    is_scalar = (
+        repeated & _BROADCAST_SCALAR
+        or registers.field(f"{prefix}_PRECISION", "activation_storage", at) == _NONE
+    )
+    scaling: Scaling | None = _scaling(registers, f"{prefix}_SCALE", _IFM_ROUNDING, at)
+    if scaling is not None and (scaling.scale, scaling.shift) == (1, 0):
+        scaling = None
+    if scaling is not None and mode in _TAKES_OPERANDS_AS_THEY_ARE:
+        raise registers.unsupported(f"{prefix}_SCALE", at, "scale of an operand that has none")
+    return Operand(
+        values,
+        (bool(repeated & 1), bool(repeated & 2), bool(repeated & 4)),
+        _scalar(registers, values.dtype, at) if is_scalar else None,
+        scaling,
+    )
+
+
+def _scalar(registers: Registers, dtype: np.dtype[Any], at: int) -> int:
+    """OP_SCALAR as a feature map's element: its low bits."""
+    bits = min(8 * dtype.itemsize, 32)
+    value = registers.field("OP_SCALAR", "scalar", at) & (1 << bits) - 1
+    return signed(value, bits) if dtype.kind == "i" else value
+
+
+def weights(registers: Registers, at: int) -> WeightStreams:
+    """One stream per core, or for the fast format a single one."""
+    fast = bool(registers.field("WEIGHT_FORMAT", "weight_format", at))
+    sparse = bool(registers.field("WEIGHT_FORMAT", "weight_sparsity", at))
+    count = 1 if fast else registers.config.cores
+    return WeightStreams(streams_of(registers, _WEIGHTS[:count], "WEIGHT", at), fast, sparse)
+
+
+def scale_streams(registers: Registers, at: int) -> tuple[Stream, ...]:
+    """One stream for all cores."""
+    return streams_of(registers, ("SCALE",), "SCALE", at)
+
+
+def scale_format(accumulator_bits: int) -> ScaleFormat:
+    """Wider accumulators have a wider bias and a narrower scale."""
+    return ScaleFormat.BIAS_32 if accumulator_bits == _ACCUMULATOR_BITS[0] else ScaleFormat.BIAS_48
+
+
+def accumulator(registers: Registers, kind: Kind, at: int) -> Accumulator:
+    """Elementwise operations and RESIZE have no accumulators to choose."""
+    goes_nowhere = registers.field("OFM_PRECISION", "activation_storage", at) == _NONE
+    is_partial = kind not in _UNACCUMULATED and bool(registers.field("ACC_FORMAT", "acc_output", at))
+    if is_partial != goes_nowhere:
+        raise registers.unsupported(
+            "OFM_PRECISION", at, "sums that are written and not stored, or the reverse"
+        )
+    if kind in _UNACCUMULATED:
+        return Accumulator(_ACCUMULATOR_BITS[0])
+    bits = registers.choose("ACC_FORMAT", "acc_format", _ACCUMULATOR_BITS, at, "accumulator format")
+    start = registers.choose("ACC_FORMAT", "acc_input", _STARTS, at, "start of the accumulators")
+    return Accumulator(bits, start == "ifm2", start == "kept", is_partial)
+
+
+def micro_block(registers: Registers, kind: Kind, at: int) -> Shape:
+    """Height and width are chosen by the operation; what the MACs leave is the depth."""
+    height, width = registers.choose("ACC_FORMAT", "microblock", _MICRO_BLOCKS, at, "micro-block")
+    return height, width, max(1, registers.config.macs // 8 // (height * width))
+
+
+def resize(registers: Registers, at: int) -> tuple[ResizeAxis, ResizeAxis] | None:
+    """The sampling along height and width."""
+    return _resize_axis(registers, "Y", at), _resize_axis(registers, "X", at)
+
+
+def _resize_axis(registers: Registers, axis: str, at: int) -> ResizeAxis:
+    denominator = registers.field(f"RESIZE_{axis}_SCALE_N_M1", f"resize_{axis.lower()}_scale_n_m1", at) + 1
+    whole = registers.field(f"RESIZE_{axis}", "one_step_int", at)
+    rest = registers.field(f"RESIZE_{axis}", "one_step_mod", at)
+    offset = signed(registers.field(f"RESIZE_{axis}_OFFSET", f"resize_{axis.lower()}_offset", at), 12)
+    return ResizeAxis(whole * denominator + rest, offset, denominator)
+
+
+def divides(registers: Registers, at: int) -> bool:
+    """Always."""
+    return True

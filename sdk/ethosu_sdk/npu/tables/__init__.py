@@ -1,0 +1,1 @@
+"""The registers, commands and events of Ethos-U, as data."""
