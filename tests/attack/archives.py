@@ -15,7 +15,7 @@ from ethosu_sdk.files import kinds as file_kinds
 from tests.attack import arrays, damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended
-from tests.integration import fvp_archives
+from tests.integration.fvp import archives as fvp_archives
 
 _NAMES = (
     "a",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.attack.case import Case, Context, Kind
 from tests.attack.process import Ended, Limits
-from tests.integration import fvp_archives
+from tests.integration.fvp import archives as fvp_archives
 from tests.pte_files import golden
 
 _NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")

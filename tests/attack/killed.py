@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.attack import oracle
 from tests.attack.case import Context
 from tests.attack.process import Ended
-from tests.integration import kills
+from tests.integration.children import kills
 from tests.pte_files import golden
 
 _SPANS_S = {"compile": 20.0, "cold build": 10.0, "run": 8.0, "fvp install": 5.0, "host run": 8.0}

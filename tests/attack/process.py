@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.proc import supervisor
-from tests.integration import kills
+from tests.integration.children import kills
 
 _LOOK_S = 0.05
 _MAX_SAID = 4 << 20  # bytes of each stream that are read back

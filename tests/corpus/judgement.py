@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.corpus.cells import CAUGHT, DIFFERS, FAILED, RAN, REFUSED, Done, Outcome
 from tests.corpus.packages import ROOT
-from tests.kernel_cases.bounds import Bound
+from tests.kernels.cases.bounds import Bound
 
 # exit codes of the SDK's own errors, but for its command line
 _ENDS = {3: REFUSED, 4: REFUSED, 5: REFUSED, 6: REFUSED, 7: CAUGHT}

@@ -1,0 +1,122 @@
+"""Activations, outputs and weights that the tools lose are there: in TOSA graphs, and in what programs compute.
+
+Expected values come from the independent chain (TOSA reference model and ExecuTorch's C++ runtime) and from the
+quantised PyTorch model; the faults themselves are shown with the repairs left out.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ethosu_sdk import npu, npz, records
+from ethosu_sdk.aot import CompileOutput
+from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.simulators import host
+from tests.conftest import ExpectedOutputs
+from tests.integration.cli import sdk
+from tests.integration.compile import repairs_child
+from tests.integration.compile.repairs_child import CRASHING, REPAIRED, UNTOUCHED, Compilation
+
+pytestmark = pytest.mark.torch
+
+Array = NDArray[Any]
+ACTIVATIONS_OF_SHARING = 4
+# A ReLU that is gone costs nearly all of it; rounding in float and in integers costs less than one of 256 steps.
+NEAR_DB, FAR_DB = 40.0, 15.0
+
+
+@pytest.fixture(scope="module")
+def folder(shared_folder: Path) -> Path:
+    """Everything of repairs_child.py, compiled once per session."""
+    place = records.make_directory(shared_folder / "repairs")
+    with records.locked(place):
+        if not (place / "done").is_file():
+            argv = [sys.executable, "-m", repairs_child.__name__, str(place)]
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=3000, check=False)
+            assert done.returncode == 0, done.stderr[-3000:]
+            (place / "done").touch()
+    return place
+
+
+def facts(folder: Path, case: Compilation) -> Any:
+    return json.loads((folder / case.name / "facts.json").read_text(encoding="utf-8"))
+
+
+def stored(output: CompileOutput, kind: str) -> list[Array]:
+    arrays = npz.read_npz(output.io)
+    return [arrays[f"{kind}{index}"] for index in range(sum(name.startswith(kind) for name in arrays))]
+
+
+def distance_db(reference: Array, candidate: Array) -> float:
+    error = np.linalg.norm(candidate.astype(np.float64) - reference)
+    return float("inf") if error == 0 else float(20 * np.log10(np.linalg.norm(reference) / error))
+
+
+@pytest.mark.parametrize("case", [*REPAIRED, CRASHING], ids=lambda case: case.name)
+def test_values(
+    folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
+) -> None:
+    output = CompileOutput.from_json(facts(folder, case))
+    inputs = stored(output, "input")
+    expected = expected_outputs(output, inputs)
+    with host.open_pte(
+        host_runner, output.pte, lambda call: npu.run(call.payload, call.inputs).outputs
+    ) as runtime:
+        results = runtime.run(inputs)
+    quantised = stored(output, "output")
+    assert len(results) == len(expected) == len(quantised)
+    for index, (result, oracle, eager) in enumerate(zip(results, expected, quantised, strict=True)):
+        np.testing.assert_array_equal(result, oracle, strict=True)
+        assert distance_db(eager, result) > NEAR_DB, f"output {index}"
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in REPAIRED if case.model == "sharing"], ids=lambda case: case.name
+)
+def test_each_activation_is_in_the_graph(
+    folder: Path, case: Compilation, expected_outputs: ExpectedOutputs
+) -> None:
+    output = CompileOutput.from_json(facts(folder, case))
+    assert sum(clamps(output)) == ACTIVATIONS_OF_SHARING
+    results = expected_outputs(output, stored(output, "input"))
+    for result, eager in zip(results, stored(output, "output"), strict=True):
+        assert distance_db(eager, result) > NEAR_DB
+
+
+def test_without_the_repair_activations_are_gone(folder: Path, expected_outputs: ExpectedOutputs) -> None:
+    output = CompileOutput.from_json(facts(folder, UNTOUCHED[0]))
+    assert sum(clamps(output)) == 0
+    results = expected_outputs(output, stored(output, "input"))
+    for result, eager in zip(results, stored(output, "output"), strict=True):
+        assert distance_db(eager, result) < FAR_DB
+        assert (result < 0).sum() > (eager < 0).sum()
+
+
+def test_without_the_repair_a_returned_input_is_refused(folder: Path) -> None:
+    assert "Vela refused" in facts(folder, UNTOUCHED[1])["message"]
+
+
+@pytest.mark.qemu
+def test_firmware_gives_every_tap(folder: Path, tmp_path: Path, expected_outputs: ExpectedOutputs) -> None:
+    output = CompileOutput.from_json(facts(folder, REPAIRED[-2]))
+    done = sdk("run", output.pte, "-o", tmp_path / "run", cwd=tmp_path)
+    assert done.code == 0, done.err
+    results = npz.read_npz(tmp_path / "run" / "outputs.npz")
+    for index, oracle in enumerate(expected_outputs(output, stored(output, "input"))):
+        np.testing.assert_array_equal(results[f"output{index}"], oracle, strict=True)
+
+
+def clamps(output: CompileOutput) -> list[int]:
+    """How many CLAMP operators each delegate's TOSA graph has."""
+    graphs = [
+        tosa_operators.read((output.pte.parent / row.tosa_file).read_bytes()) for row in output.delegates
+    ]
+    return [sum(operator.name == "CLAMP" for operator in graph) for graph in graphs]

@@ -1,0 +1,318 @@
+"""`fvp install`: consent, digests, hostile archives, Arm's installer (a double), and nothing left when it fails.
+
+Arm's archives cannot be here. Those of these tests hold a double of the installer: a script that demands the
+arguments of Arm's and makes programs of the FVPs' names, which are doubles, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import schema, toolchain_lock
+from ethosu_sdk.commands.fvp import archive as fvp_install_archive
+from ethosu_sdk.commands.fvp import install as fvp_install
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.errors import InputError, ToolError, UsageError
+from ethosu_sdk.simulators.fvp import discovery, models
+from ethosu_sdk.toolchain_lock import FvpArchive
+from tests.integration.cli import sdk
+from tests.integration.fvp.archives import BOARD, INSTALLER, VERSION, archive, command, good, member, options
+from tests.integration.terminal.test_cli import assert_clear
+
+
+def install(path: Path, prefix: Path, **changes: object) -> None:
+    fvp_install.install(options(path, prefix, **changes), Reporter(quiet=True))
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_an_installation_is_found_and_its_record_says_who_accepted_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = good(tmp_path / "a.tgz")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("LOGNAME", "mustermann")
+    fvp_install.install(options(path, None), Reporter(quiet=True))
+    folder = tmp_path / "data" / "ethosu-sdk" / "fvp" / BOARD / VERSION
+    record = json.loads((folder / "install.json").read_text())
+    assert schema.problems(record) == []
+    assert record["eula"]["accepted_by"] == "mustermann"
+    assert record["archive"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    texts = {row["file"]: row["sha256"] for row in record["eula"]["texts"]}
+    assert texts["eula/license.txt"] == hashlib.sha256(b"terms").hexdigest()
+    assert "license_terms/eula.txt" in texts
+    assert [entry.name for entry in folder.parent.iterdir()] == [VERSION]  # no temporary folder beside it
+    found = discovery.installed(models.models()["FVP_Corstone_SSE-300_Ethos-U65"])
+    assert (found.version, folder in found.program.parents) == ("11.27.42", True)
+
+
+def test_the_same_archive_again_changes_nothing_and_another_is_refused(tmp_path: Path) -> None:
+    prefix = tmp_path / "fvp"
+    path = good(tmp_path / "a.tgz")
+    install(path, prefix)
+    record = prefix / BOARD / VERSION / "install.json"
+    before = (everything(prefix), record.read_bytes())
+    install(path, prefix)
+    assert (everything(prefix), record.read_bytes()) == before
+    other = good(tmp_path / "b.tgz", INSTALLER + "# another\n")
+    with pytest.raises(UsageError, match="there already"):
+        install(other, prefix)
+    (prefix / BOARD / VERSION / "models" / "Linux64_GCC-9.3" / "FVP_Corstone_SSE-300_Ethos-U55").write_text(
+        "changed"
+    )
+    with pytest.raises(UsageError, match="there already"):
+        install(path, prefix)
+
+
+def test_without_consent_nothing_is_unpacked(tmp_path: Path) -> None:
+    path = good(tmp_path / "a.tgz")
+    with pytest.raises(UsageError, match="End User Licence Agreement") as raised:
+        install(path, tmp_path / "fvp", accept_eula=False)
+    assert f"fvp install {BOARD} --accept-eula --archive {path}" in raised.value.hint
+    assert everything(tmp_path) == ["a.tgz"]
+
+
+def test_a_mirror_is_searched_for_the_archives_of_this_machine(tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    path = good(mirror / "FVP.tgz")
+    chosen = options(path, tmp_path / "fvp", archive=None, mirror=mirror)
+    fvp_install.install(chosen, Reporter(quiet=True))
+    assert (tmp_path / "fvp" / BOARD / VERSION / "install.json").is_file()
+    path.unlink()
+    with pytest.raises(InputError, match=r"has none of FVP\.tgz") as raised:
+        fvp_install.install(chosen, Reporter(quiet=True))
+    assert "https://developer.arm.com/" in raised.value.hint
+
+
+def hostile(path: Path, *bad: tuple[tarfile.TarInfo, bytes]) -> Path:
+    return archive(path, [member("FVP_Corstone_SSE-300.sh", INSTALLER.encode()), *bad])
+
+
+def set_user_id(made: tuple[tarfile.TarInfo, bytes]) -> tuple[tarfile.TarInfo, bytes]:
+    made[0].mode = 0o4755
+    return made
+
+
+def truncated(path: Path) -> Path:
+    whole = good(path, INSTALLER + "# " + os.urandom(5000).hex()).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    return path
+
+
+def bomb(path: Path) -> Path:
+    """64 MiB of zeros in 64 KiB."""
+    info = tarfile.TarInfo("zeros")
+    info.size = 64 << 20
+    with gzip.open(path, "wb") as stream:
+        stream.write(info.tobuf())
+        stream.write(b"\0" * info.size + b"\0" * 1024)
+    return path
+
+
+def header_bomb(path: Path) -> Path:
+    """An extended header, which tarfile takes into memory in one piece, of 64 MiB."""
+    info = tarfile.TarInfo("././@PaxHeader")
+    info.type, info.size = tarfile.XHDTYPE, 64 << 20
+    with gzip.open(path, "wb") as stream:
+        stream.write(info.tobuf(tarfile.USTAR_FORMAT))
+        stream.write(b"\0" * info.size)
+    return path
+
+
+def changed_byte(path: Path) -> Path:
+    data = bytearray(good(path, INSTALLER + "# " + os.urandom(5000).hex()).read_bytes())
+    data[-5] ^= 1  # of gzip's sum over everything
+    path.write_bytes(data)
+    return path
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "absolute path": (lambda path: hostile(path, member("/tmp/evil", b"x")), "leads out"),
+    "climbing path": (lambda path: hostile(path, member("../evil", b"x")), "leads out"),
+    "climbing path in the middle": (lambda path: hostile(path, member("a/../../evil", b"x")), "leads out"),
+    "link out": (
+        lambda path: hostile(path, member("l", kind=tarfile.SYMTYPE, link="../../evil")),
+        "link out",
+    ),
+    "absolute link": (
+        lambda path: hostile(path, member("l", kind=tarfile.SYMTYPE, link="/etc/passwd")),
+        "link out",
+    ),
+    "path through a link": (
+        lambda path: hostile(path, member("d", kind=tarfile.SYMTYPE, link="."), member("d/evil", b"x")),
+        "through a link",
+    ),
+    "link that climbs through a link": (
+        lambda path: hostile(
+            path,
+            member("d", kind=tarfile.SYMTYPE, link="."),
+            member("e", kind=tarfile.SYMTYPE, link="d/../evil"),
+        ),
+        "link out",
+    ),
+    "hard link out": (
+        lambda path: hostile(path, member("h", kind=tarfile.LNKTYPE, link="../evil")),
+        "link out",
+    ),
+    "hard link to nothing": (
+        lambda path: hostile(path, member("h", kind=tarfile.LNKTYPE, link="no")),
+        "link out",
+    ),
+    "character device": (lambda path: hostile(path, member("dev", kind=tarfile.CHRTYPE)), "device"),
+    "block device": (lambda path: hostile(path, member("dev", kind=tarfile.BLKTYPE)), "device"),
+    "set-user-ID bit": (lambda path: hostile(path, set_user_id(member("su", b"x"))), "another user"),
+    "pipe": (lambda path: hostile(path, member("fifo", kind=tarfile.FIFOTYPE)), "pipe"),
+    "one name twice": (lambda path: hostile(path, member("a", b"x"), member("./a", b"y")), "twice"),
+    "link, then a folder of its name": (
+        lambda path: hostile(
+            path, member("d", kind=tarfile.SYMTYPE, link="."), member("d", kind=tarfile.DIRTYPE)
+        ),
+        "twice",
+    ),
+    "too many members": (lambda path: hostile(path, *(member(f"{i}", b"") for i in range(40))), "members"),
+    "bomb": (bomb, "bytes in one"),
+    "header bomb": (header_bomb, "unreasonable"),
+    "truncated": (truncated, "damaged or cut"),
+    "changed byte": (changed_byte, "damaged or cut"),
+    "not gzip": (lambda path: (path.write_bytes(b"no archive" * 99), path)[1], "damaged or cut"),
+    "no installer": (lambda path: archive(path, [member("readme", b"x")]), "no installer"),
+}
+SMALL = fvp_install_archive.Limits(
+    members=20, member_bytes=1 << 20, total_bytes=2 << 20, header_bytes=1 << 18
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_archive_is_refused_and_leaves_nothing(name: str, tmp_path: Path) -> None:
+    make, reason = HOSTILE[name]
+    outside = tmp_path / "evil"
+    folder = tmp_path / "in"
+    folder.mkdir()
+    path = make(folder / "a.tgz")
+    with pytest.raises(InputError, match=reason):
+        install(path, folder / "prefix" / "deep", limits=SMALL)
+    assert everything(folder) == ["a.tgz"]
+    assert not outside.exists()
+    assert not Path("/tmp/evil").exists()
+
+
+def test_the_good_archive_is_within_the_small_limits(tmp_path: Path) -> None:
+    """The control for the hostile ones: it is not the limits that refuse them all."""
+    links = [
+        member("docs/a", b"a"),
+        member("docs/l", kind=tarfile.SYMTYPE, link="../docs/a"),
+        member("h", kind=tarfile.LNKTYPE, link="docs/a"),
+    ]
+    path = hostile(tmp_path / "a.tgz", *links)
+    install(path, tmp_path / "fvp", limits=SMALL)
+    assert (tmp_path / "fvp" / BOARD / VERSION / "install.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("installer", "error", "reason"),
+    [
+        ("#!/bin/sh\necho 'disk full'; exit 3\n", ToolError, "disk full"),
+        ("#!/bin/sh\nexit 0\n", ToolError, "is not there"),
+        ("no program\0\n", ToolError, "could not start"),
+    ],
+)
+def test_an_installer_that_fails_leaves_nothing(
+    installer: str, error: type[Exception], reason: str, tmp_path: Path
+) -> None:
+    path = good(tmp_path / "a.tgz", installer)
+    with pytest.raises(error, match=reason):
+        install(path, tmp_path / "fvp")
+    assert everything(tmp_path) == ["a.tgz"]
+
+
+def test_another_digest_or_machine_is_refused(tmp_path: Path) -> None:
+    path = good(tmp_path / "a.tgz")
+    (row,) = options(path, tmp_path).archives
+    known = hashlib.sha256(path.read_bytes()).hexdigest()
+    other = FvpArchive(**{**vars(row), "machine": "mips"})
+    for archives, reason in (
+        ([FvpArchive(**{**vars(row), "md5": "0" * 32})], "not an archive that the lock lists"),
+        ([FvpArchive(**{**vars(row), "sha256": "0" * 64})], "not an archive that the lock lists"),
+        ([FvpArchive(**{**vars(row), "md5": "0" * 32}), other], "for mips"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            install(path, tmp_path / "fvp", archives=archives)
+    assert everything(tmp_path) == ["a.tgz"]
+    install(path, tmp_path / "fvp", archives=[FvpArchive(**{**vars(row), "md5": "", "sha256": known})])
+    record = json.loads((tmp_path / "fvp" / BOARD / VERSION / "install.json").read_text())
+    assert record["archive"]["sha256_locked"] is True
+
+
+def running(words: str) -> bool:
+    """Whether a process of that command line lives: the installer's environment has no mark to find it by."""
+    wanted = words.replace(" ", "\0").encode() + b"\0"
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes() == wanted:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_installation_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    """The command itself, in a process of its own, with a lock that lists the test's archive."""
+    path = good(tmp_path / "a.tgz", "#!/bin/sh\nsleep 61.25\n")
+    with subprocess.Popen(command(path), cwd=tmp_path, stderr=subprocess.PIPE) as child:
+        deadline = time.monotonic() + 120
+        while not running("sleep 61.25"):
+            assert time.monotonic() < deadline
+            assert child.poll() is None, child.communicate()
+            time.sleep(0.02)
+        child.send_signal(number)
+        _, said = child.communicate(timeout=30)
+    assert (child.returncode, b"Traceback" in said) == (130, False), said
+    assert everything(tmp_path) == ["a.tgz"]
+    deadline = time.monotonic() + 10  # a killed process is there until its new parent has noticed
+    while running("sleep 61.25"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_the_command_line_says_what_to_do(tmp_path: Path) -> None:
+    path = good(tmp_path / "a.tgz")
+    for arguments, code, words in (
+        ((BOARD,), 2, ("End User Licence Agreement", "--accept-eula --archive")),
+        (("corstone-301", "--accept-eula"), 2, ("corstone-300",)),
+        ((BOARD, "--accept-eula"), 2, ("--archive FILE", "https://developer.arm.com/")),
+        ((BOARD, "--accept-eula", "--archive", "a.tgz", "--mirror", "."), 2, ("--mirror",)),
+        ((BOARD, "--accept-eula", "--archive", "missing.tgz"), 3, ("missing.tgz",)),
+        ((BOARD, "--accept-eula", "--archive", path.name), 3, ("not an archive that the lock lists",)),
+    ):
+        assert_clear(sdk("fvp", "install", *arguments, "--prefix", "fvp", cwd=tmp_path), code, *words)
+        assert everything(tmp_path) == ["a.tgz"]
+
+
+def test_the_lock_lists_archives_for_both_boards() -> None:
+    rows = toolchain_lock.fvp_archives()
+    assert {row.name for row in rows} == {"corstone-300", "corstone-320"}
+    for row in rows:
+        assert row.url.endswith(row.file)
+        assert (len(row.md5) in (0, 32), len(row.sha256) in (0, 64), bool(row.md5 or row.sha256)) == (
+            True,
+        ) * 3
+    locked = {(row.name, row.version, row.machine) for row in rows if row.sha256}
+    assert {(name, version) for name, version, _ in locked} == {
+        ("corstone-300", "11.24_13"),
+        ("corstone-320", "11.27_25"),
+    }
+    assert {machine for _, _, machine in locked} == {"x86_64", "aarch64"}

@@ -1,0 +1,152 @@
+"""What a firmware sees of the NPU and of its inputs, with a device double at the NPU's place."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.npu.device import BusError
+from ethosu_sdk.simulators.base import SimulationRequest
+from ethosu_sdk.simulators.qemu import bank_access
+from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from tests.integration.qemu.firmware import traces
+from tests.integration.qemu.firmware.build import Scenario, parameters
+from tests.integration.qemu.firmware.doubles import MemoryLikeDevice
+from tests.integration.qemu.scenarios.conftest import IDLE_S, TIMEOUT_S, Run
+
+pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
+
+
+def test_every_access_form_acts_on_the_npu_as_on_memory(forms: Path, tmp_path: Path) -> None:
+    request = SimulationRequest(
+        forms, (), "ethos-u55", 128, TIMEOUT_S, IDLE_S, uart_log=tmp_path / "uart.log"
+    )
+    result = QemuSimulator(lambda *_: MemoryLikeDevice()).run(request)
+    assert result.uart.decode() == "forms 00000011\n"
+    assert result.exit_code == 0
+    assert result.npu_accesses > 2 * 17 * (32 + 32)
+
+
+@pytest.mark.parametrize("code", [0, 1, 42, 255])
+def test_the_exit_code_is_the_firmwares(request_for: Run, simulator: QemuSimulator, code: int) -> None:
+    assert simulator.run(request_for(Scenario.EXIT, code)).exit_code == code
+
+
+def test_an_interrupt_wakes_the_processor(request_for: Run, simulator: QemuSimulator) -> None:
+    result = simulator.run(request_for(Scenario.WAIT_FOR_IRQ, 20))
+    assert result.exit_code == 0
+    assert result.npu_jobs == (4,) * 20
+
+
+def test_a_polling_driver_needs_no_interrupt(request_for: Run, simulator: QemuSimulator) -> None:
+    assert simulator.run(request_for(Scenario.POLL)).exit_code == 0
+
+
+@pytest.mark.parametrize("through_gdb", [False, True])
+def test_jobs_reach_every_memory_by_both_aliases(
+    request_for: Run, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch, through_gdb: bool
+) -> None:
+    found = []
+    places = bank_access.ProcessBankAccess.places
+
+    def spy(access: bank_access.ProcessBankAccess, bank: object) -> object:
+        found.append(None if through_gdb else places(access, bank))
+        return found[-1]
+
+    monkeypatch.setattr(bank_access.ProcessBankAccess, "places", spy)
+    result = simulator.run(request_for(Scenario.MEMORIES))
+    assert result.exit_code == 0
+    assert len(result.npu_jobs) == 6
+    assert found
+    assert all((place is None) == through_gdb for place in found)
+
+
+def test_the_processors_private_memory_is_hidden_from_the_npu(
+    request_for: Run, simulator: QemuSimulator
+) -> None:
+    with pytest.raises(BusError, match="private to the processor") as caught:
+        simulator.run(request_for(Scenario.PRIVATE_MEMORY))
+    assert "at pc 0x1000" in caught.value.message
+
+
+def test_images_and_the_elfs_own_data_stand_in_ddr(request_for: Run, simulator: QemuSimulator) -> None:
+    payload = bytes(range(256)) * 200
+    expected = 0
+    for byte in payload:
+        expected = (expected * 31 + byte) & 0xFFFF_FFFF
+    far = 0xDFFF_FFFC  # the last word of DDR
+    request = request_for(Scenario.SUM_PAYLOAD, len(payload), far, payload)
+    images = (*request.images, (far, bytes.fromhex("efbeadde")))
+    result = simulator.run(dataclasses.replace(request, images=images))
+    assert result.uart.decode() == f"{expected:08x}deadbeef"
+    assert result.exit_code == 0
+
+
+@pytest.mark.parametrize(("npu", "offset", "value"), [("ethos-u65", 0x0FC, 77), ("ethos-u85", 0x1180, 78)])
+def test_the_register_window_has_the_npus_size(request_for: Run, npu: str, offset: int, value: int) -> None:
+    device = MemoryLikeDevice(words={offset: value})
+    request = dataclasses.replace(request_for(Scenario.READ_REGISTER, offset), npu=npu)
+    result = QemuSimulator(lambda *_: device).run(request)
+    assert result.uart.decode() == f"{value:08x}" * 2
+    assert result.npu_accesses == 2
+
+
+def test_without_an_npu_its_registers_read_as_zero(request_for: Run, simulator: QemuSimulator) -> None:
+    request = dataclasses.replace(request_for(Scenario.READ_REGISTER, 0), with_npu=False, npu="", macs=0)
+    result = simulator.run(request)
+    assert result.uart == b"0" * 16
+    assert result.npu_accesses == 0
+
+
+def test_much_output_arrives_whole_and_is_logged(
+    request_for: Run, simulator: QemuSimulator, tmp_path: Path
+) -> None:
+    size = 500_000
+    result = simulator.run(request_for(Scenario.PRINT_MANY, size))
+    expected = (b"abcdefghijklmnopqrstuvwxyz" * (size // 26 + 1))[:size]
+    assert result.uart == expected
+    assert (tmp_path / "uart.log").read_bytes() == expected
+
+
+def test_the_log_is_written_while_the_firmware_runs(
+    request_for: Run, simulator: QemuSimulator, tmp_path: Path, scenarios: Path
+) -> None:
+    def stop_once_logged() -> None:
+        traces.wait_for_text(tmp_path / "uart.log", b"still here")
+        os.kill(traces.wait_for_qemu(scenarios), signal.SIGKILL)
+
+    thread = threading.Thread(target=stop_once_logged)
+    thread.start()
+    with pytest.raises(SimulationError, match="SIGKILL"):
+        simulator.run(request_for(Scenario.CHATTER))
+    thread.join()
+
+
+def test_runs_side_by_side_do_not_meet(request_for: Run, simulator: QemuSimulator, tmp_path: Path) -> None:
+    base = request_for(Scenario.EXIT)
+
+    def one(number: int) -> tuple[int, int]:
+        payload = bytes([number]) * 1000
+        image = parameters(Scenario.SUM_PAYLOAD, 1000, 0xD000_0000, payload)
+        images = (image, (0xD000_0000, number.to_bytes(4, "little")))
+        result = simulator.run(dataclasses.replace(base, images=images, uart_log=Path(os.devnull)))
+        jobs = simulator.run(
+            dataclasses.replace(
+                base, images=(parameters(Scenario.WAIT_FOR_IRQ, number + 1),), uart_log=Path(os.devnull)
+            )
+        )
+        return int(result.uart[8:], 16), len(jobs.npu_jobs)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(one, range(4))) == [(number, number + 1) for number in range(4)]
+    assert not (tmp_path / "uart.log").exists()
+
+
+# --- how runs end that do not end well

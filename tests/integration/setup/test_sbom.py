@@ -1,0 +1,187 @@
+"""`sbom` against CycloneDX's own schema and this machine's packages; `scripts/licences`; `summary`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from ethosu_sdk.commands.sbom import command as sbom
+from ethosu_sdk.commands.sbom import installed as installed_packages
+from ethosu_sdk.commands.sbom.installed import DebianPackage, PythonDistribution
+from ethosu_sdk.commands.summary import command as summary
+from tests.integration.cli import sdk
+from tests.integration.terminal.test_cli import assert_clear
+from tests.places import ROOT
+
+EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+PYTHON = PythonDistribution(
+    "some-lib", "1.2+cpu", "It does.", "", ("MIT License",), ("ethosu-sdk", "absent>=2")
+)
+DEBIAN = DebianPackage("libc6", "2.36-9", "amd64", "glibc", "2.36-9", ("GPL-2+", "LGPL-2.1+"))
+
+
+def dpkg(*arguments: str) -> str:
+    return subprocess.run(["dpkg-query", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("sbom")
+    outcome = sdk("sbom", "-o", "sbom.json", cwd=folder)
+    assert outcome.code == 0, outcome.err
+    value = json.loads((folder / "sbom.json").read_text())
+    assert isinstance(value, dict)
+    return value
+
+
+def test_it_is_cyclonedx(document: dict[str, Any]) -> None:
+    assert document["specVersion"] == "1.6"
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document)) is None
+    document = {**document, "components": [{"name": "no type"}]}
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document)) is not None
+
+
+def test_it_lists_what_pip_and_dpkg_list(document: dict[str, Any]) -> None:
+    found = {(row["purl"].split("/")[0], row["name"], row["version"]) for row in document["components"]}
+    versions = {
+        name: importlib.metadata.version(name) for name in ("torch", "numpy", "ethos-u-vela", "flatbuffers")
+    }
+    assert found >= {("pkg:pypi", name, version) for name, version in versions.items()}
+    lines = dpkg("-W", "-f", "${db:Status-Status} ${Package} ${Version}\n").splitlines()
+    installed = {("pkg:deb", *line.split()[1:]) for line in lines if line.startswith("installed ")}
+    assert {row for row in found if row[0] == "pkg:deb"} == installed
+    by_name = {row["name"]: row for row in document["components"]}
+    assert by_name["gcc-arm-none-eabi"]["licenses"]
+
+
+def test_every_component_has_a_licence_or_says_why_not(document: dict[str, Any]) -> None:
+    for row in document["components"]:
+        names = [entry["name"] for entry in row.get("properties", ())]
+        assert ("licenses" in row) != ("ethosu-sdk:licence:unknown" in names), row["name"]
+
+
+def test_dependencies_are_components(document: dict[str, Any]) -> None:
+    refs = {row["bom-ref"] for row in document["components"]} | {document["metadata"]["component"]["bom-ref"]}
+    assert {row["ref"] for row in document["dependencies"]} == refs
+    graph = {
+        row["ref"].split("@")[0]: {ref.split("@")[0] for ref in row["dependsOn"]}
+        for row in document["dependencies"]
+    }
+    assert graph["pkg:pypi/jsonschema"] >= {"pkg:pypi/attrs", "pkg:pypi/referencing"}
+
+
+def test_the_same_packages_give_the_same_bytes() -> None:
+    first = sbom.make([PYTHON], [DEBIAN])
+    assert json.dumps(sbom.make([PYTHON], [DEBIAN])) == json.dumps(first)
+    assert "timestamp" not in first["metadata"]
+    assert first["serialNumber"] != sbom.make([PYTHON], [])["serialNumber"]
+    assert sbom.make([PYTHON], [DEBIAN], "2026-01-01T00:00:00+00:00")["metadata"]["timestamp"].startswith(
+        "2026"
+    )
+    library = next(row for row in first["components"] if row["name"] == "some-lib")
+    assert (library["purl"], library["licenses"]) == (
+        "pkg:pypi/some-lib@1.2%2Bcpu",
+        [{"license": {"id": "MIT"}}],
+    )
+
+
+def test_time_comes_from_source_date_epoch_alone(tmp_path: Path) -> None:
+    outcome = sdk("sbom", cwd=tmp_path, env={"SOURCE_DATE_EPOCH": "1700000000"})
+    assert json.loads(outcome.out)["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
+    assert_clear(sdk("sbom", cwd=tmp_path, env={"SOURCE_DATE_EPOCH": "soon"}), 2, "SOURCE_DATE_EPOCH")
+
+
+def test_licences_of_a_copyright_file(tmp_path: Path) -> None:
+    path = tmp_path / "copyright"
+    path.write_text(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
+        "Files: *\nLicense: GPL-2+\n text\n\nFiles: x\nLicense: Expat\n"
+    )
+    assert installed_packages.debian_licences(path) == ("Expat", "GPL-2+")
+    path.write_text("This is free software.\nLicense: who knows\n")
+    assert installed_packages.debian_licences(path) == ()
+    assert installed_packages.debian_licences(tmp_path / "missing") == ()
+
+
+def test_licence_texts_are_collected(tmp_path: Path) -> None:
+    target = tmp_path / "licences"
+    argv = [sys.executable, ROOT / "scripts" / "licences", target]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (target / "debian" / "qemu-system-arm").read_bytes() == Path(
+        "/usr/share/doc/qemu-system-arm/copyright"
+    ).read_bytes()
+    assert any("numpy" in path.parent.name for path in (target / "python").rglob("*LICENSE*"))
+    assert (target / "common-licenses" / "GPL-3").is_file()
+    assert not [
+        line for line in (target / "missing.txt").read_text().splitlines() if line.startswith("debian: ")
+    ]
+    again = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (again.returncode, "exists" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("run-ds_cnn", "| cycles | 283,627 | cycles | modelled |"),
+        ("run-ds_cnn", "| why there | the board of ethos-u55 (qemu is installed here) |"),
+        ("build-ds_cnn", "| DDR |"),
+        ("compile-ds_cnn", "| delegate 0: total cycles | 107,121 | cycles | estimated |"),
+        (
+            "compile-ds_cnn",
+            r"| aten::avg\_pool2d.out | 1 | `Avgpool2d with padding needs kernel dims < 8, got",
+        ),
+        ("compile-digits_cnn-evaluated", "| quantised → executed | 100.00% agree | equal | 1.000000 | 0 |"),
+        ("compile-digits_cnn-evaluated", "| pass | 0.985, at least 0.9 (--min-top1) |"),
+        ("compile-add", "| on the CPU | nothing |"),
+        ("verify", "| elf | differs | 0123456789abcdef | ffffffffffffffff |"),
+        ("doctor", "| cmake | found | 3.25.1 | build |"),
+        ("error", "| exit code |"),
+    ],
+)
+def test_summaries_of_records(name: str, words: str) -> None:
+    text = summary.markdown(json.loads((EXAMPLES / f"{name}.json").read_text()))
+    assert text.startswith("### ")
+    assert words in text
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert tables
+    assert all(line.endswith("|") for line in tables)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a|b_*[l](x).pte", r"a\|b\_\*\[l\](x).pte"),
+        ("a|b`<img src=x>`\n[l](x)_*.pte", "``a|b`<img src=x>` [l](x)_*.pte``"),
+        ("`@team`", "`` `@team` ``"),
+        ("see https://example.org/x", "`see https://example.org/x`"),
+        ("\x1b[2J\u202egnp.pte", r"\\x1b\[2J\\u202egnp.pte"),
+    ],
+)
+def test_a_models_name_is_no_markup(name: str, shown: str) -> None:
+    record = json.loads((EXAMPLES / "run-ds_cnn.json").read_text())
+    record["model"]["file"] = name
+    assert summary.markdown(record).splitlines()[0] == f"### ✅ run: {shown}"
+
+
+def test_a_bar_in_code_parts_no_cells() -> None:
+    record = json.loads((EXAMPLES / "error.json").read_text())
+    record["error"]["message"] = "@a | b"
+    assert r"| message | `@a \| b` |" in summary.markdown(record)
+
+
+def test_summary_refuses_what_it_has_no_words_for(tmp_path: Path) -> None:
+    refused = sdk("summary", EXAMPLES / "zoo.json", cwd=tmp_path)
+    assert_clear(
+        refused, 3, "zoo-list/1: there is no summary of such a record", "compile-result/1, run-result/1"
+    )
+    assert_clear(sdk("summary", EXAMPLES / "error.json", "--format", "markdwon", cwd=tmp_path), 2, "markdown")
+    assert_clear(sdk("summary", "missing.json", cwd=tmp_path), 3, "missing.json")

@@ -1,0 +1,96 @@
+"""docs/kernels.md: every operator that the firmware computes, the dtypes and cases that test it, and its bound.
+
+``python -m tests.kernels.cases.document`` writes it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from ethosu_sdk import pte, records
+from tests.kernels.cases import bounds
+from tests.kernels.cases.programs import earlier_groups, groups, lowered_group
+from tests.kernels.interpreter.runner import FIRMWARE
+from tests.places import ROOT
+
+PATH = ROOT / "docs" / "kernels.md"
+HEAD = """# CPU kernels
+
+What a delegate leaves is computed on the Cortex-M by these kernels (`firmware/kernels/`); a build takes exactly those
+that its program calls. Each is compared with ExecuTorch 1.5.1's own runtime, on the host and on QEMU's Cortex-M55:
+`tests/kernels/test_kernels.py`, `test_kernel_cases.py`. The table is written by
+`python -m tests.kernels.cases.document`, and a test compares it with the manifest and the tested programs.
+
+*Dtypes* are those of the tested calls' tensor inputs, *calls* how many calls the compared programs make; operators
+without calls there have tests of their own. *Bound*: `exact` is bit for bit; otherwise units in the last place, or
+absolute + relative.
+
+Where the kernels differ from ExecuTorch's on purpose:
+
+- `ceil`, `floor`, `round` and `trunc` leave integers as they are; ExecuTorch's take 32-bit ones through float.
+- `sum` adds int64 exactly, as PyTorch does; ExecuTorch's goes through float32.
+- `fmod` and `div` with a rounding mode keep integers above 2^53; ExecuTorch's take them through float64.
+- `div` divides; ExecuTorch's optimised kernel multiplies by a lone divisor's reciprocal (1 ulp).
+- `mm`, `bmm` and `linear` sum in index order; ExecuTorch's optimised ones in the order of their blocks.
+- Integers to a power that does not fit wrap; ExecuTorch's go through float64, and C++ leaves the result undefined.
+- `constant_pad_nd` pads channels_last tensors by their dimensions, also by negative margins, and batch normalisation
+  takes channels_last; ExecuTorch's do not.
+- Functions of one number, powers, normalisation and resampling compute float32 and integers, not float64.
+- An index out of range, a division of integers by zero, sizes that do not fit: a named error, and no output.
+
+| Operator | Dtypes | Calls | Bound |
+|---|---|---|---|
+"""
+
+
+def text(operators: Iterable[str], plans: Sequence[pte.ExecutionPlan]) -> str:
+    """The document's text for a manifest's operators and the tested programs."""
+    calls: dict[str, int] = defaultdict(int)
+    dtypes: dict[str, set[str]] = defaultdict(set)
+    for plan in plans:
+        for call in plan.instructions:
+            if isinstance(call, pte.KernelCall):
+                name = plan.operators[call.op_index].full_name
+                calls[name] += 1
+                dtypes[name] |= _input_dtypes(plan, call.args)
+    table = bounds.bounds()
+    rows = []
+    for operator in sorted(operators):
+        bound = next((table[name] for name in _names(operator) if name in table), bounds.EXACT)
+        rows.append(
+            f"| `{operator}` | {', '.join(sorted(dtypes[operator]))} | {calls[operator] or ''} | {bound} |\n"
+        )
+    reasons = {
+        bound.why: sorted(n for n, b in table.items() if b.why == bound.why) for bound in table.values()
+    }
+    why = "".join(
+        f"- {', '.join(f'`{name}`' for name in names)}: {reason}\n" for reason, names in reasons.items()
+    )
+    return f"{HEAD}{''.join(rows)}\nWhy these are not exact:\n\n{why}"
+
+
+def _input_dtypes(plan: pte.ExecutionPlan, arguments: Sequence[int]) -> set[str]:
+    # The outputs come last: once among the parameters, and once as what the operator returns.
+    tensors = [
+        value for value in (plan.values[index] for index in arguments[:-2]) if isinstance(value, pte.Tensor)
+    ]
+    return {tensor.dtype for tensor in tensors}
+
+
+def _names(operator: str) -> tuple[str, ...]:
+    """What bounds.toml may call an operator."""
+    name = operator.partition("::")[2].partition(".")[0]
+    return (name, name.removesuffix("_copy"), name.removeprefix("_"), name.removeprefix("native_"))
+
+
+def main() -> None:
+    """Write the document."""
+    manifest = tomllib.loads((FIRMWARE / "kernels" / "kernels.toml").read_text(encoding="utf-8"))["kernel"]
+    plans = [pte.parse(lowered_group(name).program).plan() for name in (*groups(), *earlier_groups())]
+    records.write_bytes(PATH, text([row["operator"] for row in manifest], plans).encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,358 @@
+"""The cases of the kernels' tests: every operator of kernels.toml over shapes, dtypes and special values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from tests.kernels.interpreter.models import Array, Case
+
+INTEGERS = ("uint8", "int8", "int16", "int32")
+# Zeros, denormals, what float cannot count, ties of rounding, and the edges of int8 and int64.
+SPECIAL = numpy.array(
+    [
+        *(0.0, -0.0, 1e-40, -1e-40, numpy.inf, -numpy.inf, numpy.nan, 3e38, -3e38, 1e30),
+        *(0.5, 1.5, 2.5, 3.5, -0.5, -1.5, -2.5, -3.5, 126.5, 127.5, 128.5, -127.5, -128.5, -129.5),
+        *(16777216.0, 2147483520.0, 9.3e18, -9.3e18),
+    ],
+    numpy.float32,
+)
+
+
+def floats(*shape: int, seed: int = 0, scale: float = 1.0) -> Array:
+    """Normally distributed float32 numbers."""
+    return (numpy.random.default_rng([seed, *shape]).standard_normal(shape) * scale).astype(numpy.float32)
+
+
+def integers(dtype: str, *shape: int, seed: int = 0) -> Array:
+    """Numbers from the whole range of `dtype`."""
+    limits = numpy.iinfo(dtype)
+    random = numpy.random.default_rng([seed, *shape])
+    return random.integers(limits.min, limits.max, shape, endpoint=True, dtype=numpy.dtype(dtype))
+
+
+def nonzero(array: Array) -> Array:
+    """The same with 1 for 0."""
+    return numpy.where(array == 0, numpy.ones_like(array), array)
+
+
+def special_floats(count: int, scale: float = 1.0, seed: int = 0) -> Array:
+    """SPECIAL, plain and scaled, then random numbers up to `count`."""
+    head = numpy.concatenate([SPECIAL, SPECIAL * numpy.float32(scale)])
+    with numpy.errstate(over="ignore"):
+        return numpy.concatenate([head, floats(count - head.size, seed=seed, scale=100 * scale)])
+
+
+def softmax_cases() -> dict[str, Case]:
+    """aten::_softmax along every dimension, with NaN and infinities in each place."""
+    shapes = [
+        ((4, 10), -1),
+        ((7, 3, 5), 0),
+        ((2, 3, 4, 5), 1),
+        ((1, 1), 1),
+        ((3, 1000), 1),
+        ((17, 33), -1),
+        ((5,), 0),
+    ]
+    cases = {
+        f"softmax_{'x'.join(map(str, shape))}_{dim % len(shape)}": Case(
+            _softmax(dim), (floats(*shape, scale=5),)
+        )
+        for shape, dim in shapes
+    }
+    nan, inf = numpy.nan, numpy.inf
+    rows = [[1, nan, 2], [nan, 1, 2], [1, 2, nan], [inf, 1, 2], [-inf, -inf, -inf], [-inf, 0, 100]]
+    cases["softmax_special"] = Case(_softmax(-1), (numpy.array(rows, numpy.float32),))
+    cases["softmax_float64"] = Case(_softmax(1), (floats(3, 17).astype(numpy.float64) * 1.1,))
+    return cases
+
+
+def _softmax(dim: int) -> Callable[..., Any]:
+    return lambda torch, x: torch.softmax(x, dim)
+
+
+QUANTIZATIONS = ((1.0, 0), (0.05, 3), (0.0123, 7), (1 / 3, 0), (2.0**-16, 100))
+
+
+def quantize_cases() -> dict[str, Case]:
+    """quantized_decomposed::{quantize,dequantize}_per_tensor of four dtypes; ties, NaN and far values among them."""
+    cases = {}
+    for dtype in INTEGERS:
+        for number, (scale, zero_point) in enumerate(QUANTIZATIONS):
+            cases[f"quantize_{dtype}_{number}"] = Case(
+                _quantize("quantize_per_tensor", scale, zero_point, dtype), (special_floats(600, scale),)
+            )
+            cases[f"dequantize_{dtype}_{number}"] = Case(
+                _quantize("dequantize_per_tensor", scale, zero_point, dtype), (integers(dtype, 500),)
+            )
+    return cases
+
+
+def _quantize(name: str, scale: float, zero_point: int, dtype: str) -> Callable[..., Any]:
+    limits = numpy.iinfo(dtype)
+
+    def function(torch: Any, x: Any) -> Any:
+        operator = getattr(torch.ops.quantized_decomposed, name)
+        return operator(x, scale, zero_point, int(limits.min), int(limits.max), getattr(torch, dtype))
+
+    return function
+
+
+def pooling_cases() -> dict[str, Case]:
+    """aten::avg_pool2d and max_pool2d_with_indices over all of their parameters."""
+    average: Sequence[tuple[Any, ...]] = (
+        ((3, 2), (2, 1), (1, 1)), (3,), (2, 2, 0, True), (3, 2, 1, True, False),
+        ((5, 3), (1, 2), (2, 1), False, True, 7), ((24, 5),), (3, 2, 1, False, True, -2),
+    )  # fmt: skip
+    maximum: Sequence[tuple[Any, ...]] = (
+        ((3, 2), (2, 1), (1, 1)), (3,), (2, 2, 0, 1, True), (3, 2, 1, 2, True), ((5, 3), (1, 2), (2, 1), 1),
+        (2, 1, 1, 3),
+    )  # fmt: skip
+    image = floats(2, 3, 25, 10, scale=3)
+    with_special = image.copy()
+    with_special[0, 0, 3, 3] = numpy.nan
+    with_special[1, 1, 20:] = -numpy.inf
+    cases = {
+        f"avg_pool2d_{n}": Case(_pool("avg_pool2d", options), (image,)) for n, options in enumerate(average)
+    }
+    cases["avg_pool2d_special"] = Case(_pool("avg_pool2d", (3, 2, 1)), (with_special,))
+    cases["avg_pool2d_negative_zero"] = Case(
+        _pool("avg_pool2d", (2,)), (numpy.full((1, 1, 4, 4), -0.0, numpy.float32),)
+    )
+    cases["avg_pool2d_rank_3"] = Case(_pool("avg_pool2d", (3, 2, 1)), (floats(3, 9, 8),))
+    cases["avg_pool2d_int64"] = Case(
+        _pool("avg_pool2d", (3, 2, 1)), (integers("int16", 1, 2, 9, 8).astype(numpy.int64),)
+    )
+    for n, options in enumerate(maximum):
+        cases[f"max_pool2d_{n}"] = Case(
+            _pool("max_pool2d", options, return_indices=True), (with_special,), outputs=2
+        )
+    for dtype in INTEGERS:
+        cases[f"max_pool2d_{dtype}"] = Case(
+            _pool("max_pool2d", (3, 2, 1), return_indices=True), (integers(dtype, 1, 2, 9, 8),), outputs=2
+        )
+    cases["max_pool2d_channels_last"] = Case(
+        _pool("max_pool2d", (3, 2, 1)), (floats(1, 3, 9, 8),), channels_last=True
+    )
+    return cases
+
+
+def _pool(name: str, options: tuple[Any, ...], **more: Any) -> Callable[..., Any]:
+    return lambda torch, x: getattr(torch.nn.functional, name)(x, *options, **more)
+
+
+def arithmetic_cases() -> dict[str, Case]:
+    """aten::add, sub, mul and div: dtypes and mixtures, broadcasting, numbers, alpha, channels_last."""
+    cases = {}
+    left, right = special_floats(64).reshape(8, 8), special_floats(64, seed=1)[::-1].reshape(8, 8).copy()
+    for name in ("add", "sub", "mul", "div"):
+        function = _binary(name)
+        cases[f"{name}_float32"] = Case(function, (left, right))
+        cases[f"{name}_broadcast"] = Case(function, (floats(2, 1, 3, 4), floats(5, 1, 4, seed=1)))
+        cases[f"{name}_broadcast_left"] = Case(function, (floats(4), floats(3, 4, seed=1)))
+        cases[f"{name}_float64"] = Case(
+            function, (floats(5, 6).astype(numpy.float64) / 3, floats(5, 6, seed=1))
+        )
+        cases[f"{name}_channels_last"] = Case(
+            function, (floats(1, 3, 4, 5), floats(1, 3, 4, 5, seed=1)), True
+        )
+        for dtype in (*INTEGERS, "int64"):
+            operands = (integers(dtype, 5, 6), nonzero(integers(dtype, 5, 6, seed=1)))
+            cases[f"{name}_{dtype}"] = Case(function, operands)
+        cases[f"{name}_int8_float32"] = Case(function, (integers("int8", 5, 6), floats(5, 6)))
+        cases[f"{name}_int8_uint8"] = Case(
+            function, (integers("int8", 5, 6), nonzero(integers("uint8", 5, 6)))
+        )
+    for name in ("add", "sub", "mul"):
+        cases[f"{name}_number"] = Case(_with_number(name, 2.7), (left,))
+        cases[f"{name}_int32_number"] = Case(_with_number(name, 3), (integers("int32", 5, 5),))
+        cases[f"{name}_int32_real_number"] = Case(_with_number(name, 2.5), (integers("int32", 5, 5),))
+        cases[f"{name}_scalar_tensor"] = Case(_binary(name), (floats(3, 4), numpy.array(1.7, numpy.float32)))
+    for name in ("add", "sub"):
+        cases[f"{name}_alpha"] = Case(_binary(name, alpha=0.3), (left, right))
+        cases[f"{name}_int8_alpha"] = Case(
+            _binary(name, alpha=3), (integers("int8", 4, 5), integers("int8", 4, 5, seed=1))
+        )
+    return cases
+
+
+def _binary(name: str, **options: Any) -> Callable[..., Any]:
+    return lambda torch, a, b: getattr(torch, name)(a, b, **options)
+
+
+def _with_number(name: str, number: float) -> Callable[..., Any]:
+    return lambda torch, a: getattr(torch, name)(a, number)
+
+
+def activation_cases() -> dict[str, Case]:
+    """aten::relu, hardtanh and clamp with one bound or two."""
+    x, small = special_floats(64), integers("int8", 40)
+    return {
+        "relu": Case(lambda torch, a: torch.relu(a), (x,)),
+        "relu_int8": Case(lambda torch, a: torch.relu(a), (small,)),
+        "relu6": Case(lambda torch, a: torch.nn.functional.relu6(a), (x,)),
+        "hardtanh": Case(lambda torch, a: torch.nn.functional.hardtanh(a, -0.3, 0.7), (x,)),
+        "clamp": Case(lambda torch, a: torch.clamp(a, -0.5, 1.5), (x,)),
+        "clamp_minimum": Case(lambda torch, a: torch.clamp(a, min=-0.5), (x,)),
+        "clamp_maximum_int8": Case(lambda torch, a: torch.clamp(a, max=3), (small,)),
+        "clamp_int8_real": Case(lambda torch, a: torch.clamp(a, -2.5, 3.5), (small,)),
+        "clamp_crossed": Case(lambda torch, a: torch.clamp(a, 2.0, -2.0), (x,)),
+    }
+
+
+def conversion_cases() -> dict[str, Case]:
+    """dim_order_ops::_to_dim_order_copy between all dtypes, NaN and values out of range among them."""
+    sources = {
+        "float32": special_floats(96),
+        "float64": special_floats(96).astype(numpy.float64) * 1.1,
+        "int32": integers("int32", 60),
+        "int8": integers("int8", 60),
+        "bool": integers("int8", 60) > 0,
+    }
+    targets = (*INTEGERS, "int64", "float32", "float64", "bool")
+    return {
+        f"to_{target}_from_{source}": Case(_to(target), (array,))
+        for source, array in sources.items()
+        for target in targets
+        if source != target
+    }
+
+
+def _to(dtype: str) -> Callable[..., Any]:
+    return lambda torch, a: a.to(getattr(torch, dtype))
+
+
+def movement_cases() -> dict[str, Case]:
+    """Operators that move elements, for elements of 1, 2, 4 and 8 bytes."""
+    cases = {
+        "channels_last": Case(
+            lambda torch, a: a.to(memory_format=torch.channels_last), (floats(2, 3, 4, 5),)
+        ),
+        "view": Case(lambda torch, a: (a + 0).view(-1, 6) * 2, (floats(4, 9),)),
+        "unsqueeze": Case(lambda torch, a: a.unsqueeze(1) + 1, (floats(3, 4),)),
+        "squeeze": Case(lambda torch, a: a.squeeze((1, 3)) + 1, (floats(3, 1, 4, 1),)),
+        "clone": Case(lambda torch, a: a.clone(), (floats(3, 1, 4),)),
+        "cat_first": Case(
+            lambda torch, a, b: torch.cat([a, b], -3), (integers("int8", 2, 3, 4), integers("int8", 1, 3, 4))
+        ),
+        "copy": Case(lambda torch, a, b: torch.ops.aten.copy(a, b), (floats(3, 4), floats(1, 4, seed=1))),
+        "copy_converted": Case(
+            lambda torch, a, b: torch.ops.aten.copy(a, b), (integers("int16", 3, 4), floats(4, scale=300))
+        ),
+        "select": Case(lambda torch, a: a[:, -2], (floats(4, 9, 2),)),
+        "empty_slice": Case(lambda torch, a: torch.cat([a[:, 3:3], a], 1), (floats(2, 5),)),
+    }
+    for dtype in ("int8", "int16", "int32", "int64"):
+        array = integers(dtype, 3, 7, 2, 2)
+        cases[f"permute_{dtype}"] = Case(lambda torch, a: a.permute(3, 1, 0, 2), (array,))
+        cases[f"expand_{dtype}"] = Case(lambda torch, a: a.expand(2, 3, 4).clone(), (integers(dtype, 3, 1),))
+        cases[f"slice_{dtype}"] = Case(lambda torch, a: a[:, 1:-1:2], (array,))
+        cases[f"cat_{dtype}"] = Case(
+            lambda torch, a, b: torch.cat([a, b, a], 1), (array, integers(dtype, 3, 2, 2, 2))
+        )
+    return cases
+
+
+def mean_cases() -> dict[str, Case]:
+    """aten::mean over any dimensions: the order of summation shows in the last bits."""
+    rows: Sequence[tuple[tuple[int, ...], tuple[int, ...], bool]] = (
+        ((2, 3, 4, 5), (2, 3), True), ((2, 3, 4, 5), (2, 3), False), ((4, 50), (1,), False), ((50, 4), (0,), True),
+        ((3, 40, 50), (0, 2), False), ((1, 8, 17, 19), (-1, -2), True), ((3, 4, 5), (2, 0), False),
+    )  # fmt: skip
+    cases = {
+        f"mean_{n}": Case(_mean(dims, keep), (floats(*shape, scale=3),))
+        for n, (shape, dims, keep) in enumerate(rows)
+    }
+    cases["mean_all"] = Case(lambda torch, a: a.mean(), (floats(3, 4, 5),))
+    cases["mean_float64"] = Case(_mean((1,), False), (floats(3, 77).astype(numpy.float64) / 3,))
+    return cases
+
+
+def _mean(dims: tuple[int, ...], keep: bool) -> Callable[..., Any]:
+    return lambda torch, a: a.mean(dim=dims, keepdim=keep)
+
+
+def convolution_cases() -> dict[str, Case]:
+    """aten::convolution in one and two dimensions: stride, padding, dilation, groups, bias."""
+    rows: Sequence[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = (
+        ((1, 3, 9, 8), (4, 3, 3, 3), {"padding": 1}),
+        ((2, 4, 9, 8), (6, 2, 3, 2), {"stride": 2, "padding": (1, 0), "groups": 2}),
+        ((1, 3, 9, 8), (5, 3, 3, 3), {"dilation": 2}),
+        ((1, 6, 7, 7), (6, 1, 3, 3), {"groups": 6, "padding": 1}),
+        ((1, 16, 5, 5), (8, 16, 1, 1), {}),
+        ((1, 16, 12, 12), (8, 16, 3, 3), {"padding": (2, 1), "stride": (1, 2)}),
+        ((1, 3, 11), (4, 3, 3), {"stride": 2, "padding": 1}),
+    )
+    cases = {}
+    for n, (shape, weights, options) in enumerate(rows):
+        inputs = (floats(*shape), floats(*weights, seed=1))
+        cases[f"convolution_{n}"] = Case(_convolution(len(shape), options), inputs)
+        cases[f"convolution_{n}_bias"] = Case(
+            _convolution(len(shape), options), (*inputs, floats(weights[0], seed=2))
+        )
+    cases["convolution_channels_last"] = Case(
+        _convolution(4, {"padding": 1}),
+        (floats(1, 3, 7, 6), floats(4, 3, 3, 3), floats(4)),
+        channels_last=True,
+    )
+    return cases
+
+
+def _convolution(rank: int, options: dict[str, Any]) -> Callable[..., Any]:
+    name = "conv2d" if rank == 4 else "conv1d"
+    return lambda torch, *inputs: getattr(torch.nn.functional, name)(*inputs, **options)
+
+
+def linear_cases() -> dict[str, Case]:
+    """aten::addmm: what torch.nn.Linear with a bias becomes, and addmm with its factors."""
+    cases = {
+        f"linear_{rows}x{depth}x{columns}": Case(
+            lambda torch, x, w, b: torch.nn.functional.linear(x, w, b),
+            (floats(rows, depth), floats(columns, depth, seed=1), floats(columns, seed=2)),
+        )
+        for rows, depth, columns in ((1, 8, 4), (4, 100, 37), (3, 577, 10), (1, 1, 1))
+    }
+    cases["linear_rank_3"] = Case(
+        lambda torch, x, w, b: torch.nn.functional.linear(x, w, b),
+        (floats(2, 3, 8), floats(4, 8, seed=1), floats(4)),
+    )
+    cases["addmm_factors"] = Case(
+        lambda torch, a, b, c: torch.addmm(a, b, c, beta=0.5, alpha=2.5),
+        (floats(5, 9), floats(5, 7, seed=1), floats(7, 9, seed=2)),
+    )
+    return cases
+
+
+def exact_cases() -> dict[str, Case]:
+    """All cases whose results equal those of ExecuTorch's host runtime bit for bit."""
+    return {
+        **softmax_cases(),
+        **quantize_cases(),
+        **pooling_cases(),
+        **arithmetic_cases(),
+        **activation_cases(),
+        **conversion_cases(),
+        **movement_cases(),
+        **mean_cases(),
+        **convolution_cases(),
+        **linear_cases(),
+    }
+
+
+def number_cases() -> dict[str, Case]:
+    """The operators that ExecuTorch calls when it keeps numbers and clones as they are (`dim_order=False`)."""
+    x, whole = special_floats(64), integers("int32", 40)
+    cases = {"clone": Case(lambda torch, a: a.clone(), (x,))}
+    for name in ("add", "sub", "mul"):
+        cases[f"{name}_real"] = Case(_overload(name, 2.7), (x,))
+        cases[f"{name}_integer"] = Case(_overload(name, 3), (whole,))
+        cases[f"{name}_int8"] = Case(_overload(name, 100), (integers("int8", 40),))
+    for name in ("sub", "mul"):  # the host runtime's optimised add refuses this pair
+        cases[f"{name}_promoted"] = Case(_overload(name, 2.5), (whole,))
+    return cases
+
+
+def _overload(name: str, number: float) -> Callable[..., Any]:
+    return lambda torch, a: getattr(torch.ops.aten, name).Scalar(a, number)

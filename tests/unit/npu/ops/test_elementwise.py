@@ -1,0 +1,253 @@
+"""Elementwise operations, from registers to bytes, against sums written with Python's integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.errors import UnsupportedCommand
+from ethosu_sdk.npu.operation import Rounding
+from ethosu_sdk.npu.ops.elementwise import count_leading_zeros, shift_left, shift_right
+from tests.unit.npu.machine import U55_128, place, run, taken
+from tests.unit.npu.ops.test_rounding import apply_scale_32
+from tests.unit.npu.streams import (
+    ELEMENTWISE,
+    GLOBAL_SCALE,
+    NATURAL,
+    Setting,
+    feature_map,
+    ofm,
+    stream,
+)
+
+MUL, ADD, SUB, MIN, MAX, LRELU, ABS, CLZ, SHR, SHL = range(10)
+A_BASE, B_BASE, OFM_BASE = 0x1000, 0x2000, 0x3000
+SCALE_A, SCALE_B = 1 << 8, 2 << 8  # IFM_PRECISION.scale_mode: which operand has the 32-bit scale
+
+
+def registers(
+    size: int, bits: int = 8, ofm_bits: int | None = None, ifm: int = 0, out: int = 0
+) -> dict[str, Setting]:
+    """IFM, IFM2 and OFM of one row of `size` channels; no scaling, no broadcast."""
+    shape = (1, 1, size)
+    return {
+        **feature_map("IFM", A_BASE, shape, bits, ifm),
+        **feature_map("IFM2", B_BASE, shape, bits),
+        **ofm(OFM_BASE, shape, ofm_bits or bits, out),
+        "IFM2_BROADCAST": 0,
+        "ACTIVATION": 0,
+    }
+
+
+def result(
+    mode: int,
+    a: list[int],
+    b: list[int],
+    bits: int,
+    settings: dict[str, Setting],
+    ofm_bits: int | None = None,
+    config: NpuConfig = U55_128,
+) -> list[int]:
+    scratch = place((A_BASE, np.array(a, f"<i{bits // 8}")), (B_BASE, np.array(b, f"<i{bits // 8}")))
+    run(stream((settings, ELEMENTWISE, mode)), scratch, config=config)
+    return taken(scratch, OFM_BASE, len(a), f"<i{(ofm_bits or bits) // 8}")
+
+
+PAIRS_8 = ([-128, -1, 0, 1, 127, 5, -5, 64], [127, -1, 3, -128, 127, -5, 5, 63])
+PAIRS_32 = ([-(2**31), -1, 0, 1, 2**31 - 1, 70000, -70000, 12345], [5, -1, 3, -(2**31), 0, -2, 7, 54321])
+
+
+@pytest.mark.parametrize(
+    ("mode", "compute"),
+    [
+        (ADD, lambda a, b: a + b),
+        (SUB, lambda a, b: a - b),
+        (MUL, lambda a, b: a * b),
+        (MIN, min),
+        (MAX, max),
+    ],
+)
+def test_32_bit_operands_are_taken_as_they_are(mode: int, compute: Callable[[int, int], int]) -> None:
+    expected = [(compute(a, b) + 2**31) % 2**32 - 2**31 for a, b in zip(*PAIRS_32, strict=True)]
+    assert result(mode, *PAIRS_32, 32, registers(8, 32)) == expected
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize(("mode", "compute"), [(MIN, min), (MAX, max)])
+def test_minimum_and_maximum(mode: int, compute: Callable[[int, int], int], bits: int) -> None:
+    expected = [compute(a, b) for a, b in zip(*PAIRS_8, strict=True)]
+    assert result(mode, *PAIRS_8, bits, registers(8, bits)) == expected
+
+
+def clipped(value: int) -> int:
+    return max(-128, min(127, value))
+
+
+@pytest.mark.parametrize("natural", [False, True], ids=["double", "natural"])
+@pytest.mark.parametrize(
+    ("scale", "shift"), [(1 << 30, 31), (1 << 30, 36), (3 << 28, 35), (1 << 30, 40), (1, 3)]
+)
+def test_products_are_scaled_once(scale: int, shift: int, natural: bool) -> None:
+    out = GLOBAL_SCALE | (NATURAL if natural else 0)
+    settings = {
+        **registers(8, out=out),
+        "OFM_SCALE": (scale, shift),
+        "IFM_ZERO_POINT": 3,
+        "OFM_ZERO_POINT": -4,
+    }
+    expected = [
+        clipped(apply_scale_32((a - 3) * b, scale, shift, not natural) - 4)
+        for a, b in zip(*PAIRS_8, strict=True)
+    ]
+    assert result(MUL, *PAIRS_8, 8, settings) == expected
+
+
+@pytest.mark.parametrize("mode", [ADD, SUB])
+@pytest.mark.parametrize("natural", [False, True], ids=["double", "natural"])
+@pytest.mark.parametrize(
+    ("scale", "shift"),
+    [(1 << 30, 12), (1 << 30, 31), (1 << 30, 32), (1 << 30, 34), (0x5A82_799A, 13)],
+)
+@pytest.mark.parametrize("wide", ["a", "b"])
+@pytest.mark.parametrize(("bits", "implied"), [(8, 19), (16, 14)])
+def test_one_operand_is_scaled_and_the_other_shifted(
+    mode: int, natural: bool, scale: int, shift: int, wide: str, bits: int, implied: int
+) -> None:
+    """The operand without the wide scale is shifted left by 19 (8 bits) or 14 (16 bits)."""
+    rounding = NATURAL if natural else 0
+    settings = {
+        **registers(
+            8, bits, ofm_bits=32, ifm=rounding | (SCALE_A if wide == "a" else SCALE_B), out=GLOBAL_SCALE
+        ),
+        "OPA_SCALE": (scale, shift),
+        "OPB_SCALE": ((1 << implied) & 0xFFFF, 0),
+        "OFM_SCALE": (1, 0),
+        "IFM_ZERO_POINT": -1,
+        "IFM2_ZERO_POINT": 2,
+    }
+    expected = []
+    for a, b in zip(*PAIRS_8, strict=True):
+        left, right = a + 1, b - 2
+        if wide == "a":
+            left, right = apply_scale_32(left, scale, shift, not natural), right << implied
+        else:
+            left, right = left << implied, apply_scale_32(right, scale, shift, not natural)
+        total = left + right if mode == ADD else left - right
+        expected.append((total + 2**31) % 2**32 - 2**31)
+    assert result(mode, *PAIRS_8, bits, settings, 32) == expected
+
+
+@pytest.mark.parametrize("mode", [ADD, SUB])
+def test_both_operands_have_16_bit_scales(mode: int) -> None:
+    settings = {
+        **registers(8, out=GLOBAL_SCALE | NATURAL),
+        "OPA_SCALE": (3 | 0xFFFF << 16, 0),  # the upper half is not read
+        "OPB_SCALE": (5, 0),
+        "OFM_SCALE": (1 << 30, 33),
+    }
+    sign = 1 if mode == ADD else -1
+    expected = [
+        clipped(apply_scale_32(3 * a + sign * 5 * b, 1 << 30, 33, False))
+        for a, b in zip(*PAIRS_8, strict=True)
+    ]
+    assert result(mode, *PAIRS_8, 8, settings) == expected
+
+
+def identity_sum() -> dict[str, Setting]:
+    return {
+        **registers(8, out=GLOBAL_SCALE | NATURAL),
+        "OPA_SCALE": (1, 0),
+        "OPB_SCALE": (1, 0),
+        "OFM_SCALE": (1, 0),
+    }
+
+
+def test_the_operand_order_can_be_reversed() -> None:
+    settings = {**identity_sum(), "IFM2_BROADCAST": 1 << 6}
+    assert result(SUB, [1, 2, 3, 4, 5, 6, 7, 8], [10] * 8, 8, settings) == [9, 8, 7, 6, 5, 4, 3, 2]
+
+
+def test_a_scalar_takes_the_place_of_the_second_operand() -> None:
+    settings = {**identity_sum(), "IFM2_BROADCAST": 1 << 7, "IFM2_SCALAR": -7, "IFM2_ZERO_POINT": 1}
+    assert result(ADD, [1, 2, 3, 4, 5, 6, 7, 8], [99] * 8, 8, settings) == [-7, -6, -5, -4, -3, -2, -1, 0]
+
+
+@pytest.mark.parametrize(
+    ("bits", "shape"),
+    [(0, (2, 3, 4)), (1, (1, 3, 4)), (2, (2, 1, 4)), (4, (2, 3, 1)), (5, (1, 3, 1)), (7, (1, 1, 1))],
+)
+def test_broadcasting(bits: int, shape: tuple[int, int, int]) -> None:
+    full = (2, 3, 4)
+    a = np.arange(24, dtype=np.int8).reshape(full)
+    b = (10 * np.arange(np.prod(shape)) - 90).astype(np.int8).reshape(shape)
+    settings = {
+        **identity_sum(),
+        **feature_map("IFM", A_BASE, full, 8),
+        **feature_map("IFM2", B_BASE, shape, 8),
+        **ofm(OFM_BASE, full, 8, GLOBAL_SCALE | NATURAL),
+        "IFM2_BROADCAST": bits,
+    }
+    scratch = place((A_BASE, a), (B_BASE, b))
+    run(stream((settings, ELEMENTWISE, ADD)), scratch)
+    expected = np.clip(a.astype(int) + b, -128, 127).reshape(-1).tolist()
+    assert taken(scratch, OFM_BASE, 24, "<i1") == expected
+
+
+def test_in_place() -> None:
+    settings = {**identity_sum(), "OFM_BASE0": A_BASE}
+    scratch = place((A_BASE, np.arange(8, dtype=np.int8)), (B_BASE, np.full(8, 3, np.int8)))
+    run(stream((settings, ELEMENTWISE, ADD)), scratch)
+    assert taken(scratch, A_BASE, 8, "<i1") == [3, 4, 5, 6, 7, 8, 9, 10]
+
+
+def test_absolute_values() -> None:
+    settings = {**registers(8, out=GLOBAL_SCALE | NATURAL), "OFM_SCALE": (1, 0), "IFM_ZERO_POINT": 2}
+    assert result(ABS, PAIRS_8[0], [0] * 8, 8, settings) == [127, 3, 2, 1, 125, 3, 7, 62]
+
+
+@pytest.mark.parametrize(
+    ("value", "zeros"),
+    [(0, 32), (-1, 0), (-(2**31), 0), (1, 31), (2, 30), (3, 30), (2**24 + 1, 7), (2**30, 1), (2**31 - 1, 1)],
+)
+def test_leading_zeros(value: int, zeros: int) -> None:
+    assert count_leading_zeros(np.array([value])).tolist() == [zeros]
+    assert result(CLZ, [value], [0], 32, registers(1, 32)) == [zeros]
+
+
+@pytest.mark.parametrize(
+    ("value", "amount", "right"),
+    [
+        (5, 1, 3),  # 2.5: half up
+        (-5, 1, -2),
+        (-6, 2, -1),
+        (7, 0, 7),
+        (-7, 0, -7),
+        (2**31 - 1, 31, 1),
+        (-(2**31), 31, -1),
+        (-(2**30), 31, 0),
+        (2**30, 31, 1),
+        (2**30 - 1, 31, 0),
+    ],
+)
+def test_right_shifts_round_half_up(value: int, amount: int, right: int) -> None:
+    assert shift_right(np.array([value]), np.array([amount]), Rounding.NATURAL).tolist() == [right]
+    # Whatever the rounding mode in OFM_PRECISION: 0 is DOUBLE.
+    for rounding in (0, NATURAL):
+        assert result(SHR, [value], [amount], 32, registers(1, 32, out=rounding)) == [right]
+
+
+@pytest.mark.parametrize(
+    ("value", "amount", "left"),
+    [(1, 0, 1), (1, 30, 2**30), (-3, 4, -48), (5, 31, -(2**31)), (3, 31, -(2**31))],
+)
+def test_left_shifts_keep_the_low_bits(value: int, amount: int, left: int) -> None:
+    assert shift_left(np.array([value]), np.array([amount])).tolist() == [value << amount]
+    assert result(SHL, [value], [amount], 32, registers(1, 32)) == [left]
+
+
+def test_leaky_relu_is_named_as_unsupported() -> None:
+    with pytest.raises(UnsupportedCommand, match="LRELU"):
+        result(LRELU, [1], [1], 8, {**registers(1, out=GLOBAL_SCALE), "OFM_SCALE": (1, 0)})
