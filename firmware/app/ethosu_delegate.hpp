@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "app/text.hpp"
+#include "base/text.hpp"
 #include "npu/driver.hpp"
 #include "npu/payload.hpp"
 #include "runtime/delegate.hpp"

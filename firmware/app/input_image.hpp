@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "app/bytes.hpp"
 #include "app/protocol.hpp"
+#include "base/span.hpp"
 
 namespace ethosu_sdk::app {
 

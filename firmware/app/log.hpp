@@ -1,7 +1,7 @@
 // Log lines for people, in the form of ExecuTorch's runner: `I [executorch:FILE:LINE FUNC()] message`.
 #pragma once
 
-#include "app/text.hpp"
+#include "app/console.hpp"
 
 namespace ethosu_sdk::app {
 

@@ -1,7 +1,7 @@
 // The memory of one model: the embedded program and the pools around it, at the places of placement.ld.
 #pragma once
 
-#include "kernels/kernel_api.hpp"
+#include "kernels/support/kernel_api.hpp"
 #include "runtime/method.hpp"
 
 namespace ethosu_sdk::app {

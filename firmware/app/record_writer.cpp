@@ -22,11 +22,11 @@ void write_json_string(Sink& sink, const char* text) {
 
 void write_base64(Sink& sink, Bytes bytes) {
   constexpr char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (std::size_t i = 0; i < bytes.size; i += 3) {
-    const std::size_t left = bytes.size - i;
-    const std::uint32_t group = std::uint32_t{bytes.data[i]} << 16 |
-                                (left > 1 ? std::uint32_t{bytes.data[i + 1]} << 8 : 0) |
-                                (left > 2 ? std::uint32_t{bytes.data[i + 2]} : 0);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t left = bytes.size() - i;
+    const std::uint32_t group = std::uint32_t{bytes[i]} << 16 |
+                                (left > 1 ? std::uint32_t{bytes[i + 1]} << 8 : 0) |
+                                (left > 2 ? std::uint32_t{bytes[i + 2]} : 0);
     sink.put(alphabet[group >> 18]);
     sink.put(alphabet[group >> 12 & 0x3F]);
     sink.put(left > 1 ? alphabet[group >> 6 & 0x3F] : '=');
@@ -67,7 +67,7 @@ void RecordWriter::seal(Bytes nonce, char (&hex)[sha256_hex_size]) const {
   std::uint8_t digest[sha256_bytes];
   covered_.sha256.digest(digest);
   Sha256 sealed;
-  sealed.add(nonce.data, nonce.size);
+  sealed.add(nonce.data(), nonce.size());
   sealed.add(digest, sizeof digest);
   sealed.digest(digest);
   sha256_digits(digest, hex);
@@ -87,7 +87,7 @@ void RecordWriter::key(const protocol::Field& field, protocol::Kind kind) {
 
 void RecordWriter::number(const protocol::Field& field, std::uint64_t value) {
   key(field, protocol::Kind::number);
-  app::write(covered_, value);
+  ethosu_sdk::write(covered_, value);
 }
 
 void RecordWriter::member(const protocol::Field& field, const char* value) {
@@ -109,20 +109,20 @@ void RecordWriter::member(const protocol::Field& field, const Base64& value) {
   covered_.put('"');
 }
 
-void RecordWriter::member(const protocol::Field& field, const PairList& value) {
+void RecordWriter::member(const protocol::Field& field, Span<const NumberPair> value) {
   key(field, protocol::Kind::list);
   covered_.put('[');
-  for (std::size_t i = 0; i < value.size; ++i) {
-    write_all(covered_, i == 0 ? "[" : ",[", value.data[i].first, ",", value.data[i].second, "]");
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    write_all(covered_, i == 0 ? "[" : ",[", value[i].first, ",", value[i].second, "]");
   }
   covered_.put(']');
 }
 
-void RecordWriter::member(const protocol::Field& field, const SizeList& value) {
+void RecordWriter::member(const protocol::Field& field, Span<const std::int32_t> value) {
   key(field, protocol::Kind::list);
   covered_.put('[');
-  for (std::size_t i = 0; i < value.size; ++i) {
-    write_all(covered_, i == 0 ? "" : ",", value.data[i]);
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    write_all(covered_, i == 0 ? "" : ",", value[i]);
   }
   covered_.put(']');
 }

@@ -7,27 +7,17 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "app/bytes.hpp"
 #include "app/crc32.hpp"
 #include "app/protocol.hpp"
 #include "app/sha256.hpp"
-#include "app/text.hpp"
+#include "base/span.hpp"
+#include "base/text.hpp"
 
 namespace ethosu_sdk::app {
 
 struct NumberPair {
   std::uint32_t first;
   std::uint32_t second;
-};
-
-struct PairList {
-  const NumberPair* data;
-  std::size_t size;
-};
-
-struct SizeList {
-  const std::int32_t* data;
-  std::size_t size;
 };
 
 struct Crc32Digits {
@@ -69,8 +59,8 @@ class RecordWriter {
   void member(const protocol::Field& field, const char* value);
   void member(const protocol::Field& field, Crc32Digits value);
   void member(const protocol::Field& field, const Base64& value);
-  void member(const protocol::Field& field, const PairList& value);
-  void member(const protocol::Field& field, const SizeList& value);
+  void member(const protocol::Field& field, Span<const NumberPair> value);
+  void member(const protocol::Field& field, Span<const std::int32_t> value);
 
   // A character under the CRC; one of the payload, whose length is counted too.
   class Covered final : public Sink {

@@ -159,18 +159,19 @@ bool Runner::set_input(std::uint32_t set, std::uint32_t index) {
   const Bytes bytes = image_.input(set, index);
   Tensor* const tensor = method_.input(index);
   const bool is_scalar =
-      tensor == nullptr && bytes.size == 0;  // it keeps the value that the program gives it
+      tensor == nullptr && bytes.size() == 0;  // it keeps the value that the program gives it
   if (!is_scalar && (tensor == nullptr || tensor->constant)) {
     return fail("inputs", "not_a_tensor", "input ", index, " is not a tensor that can be written");
   }
-  if (!is_scalar && tensor->byte_count() != bytes.size) {
-    return fail("inputs", "wrong_size", "input ", index, " of inference ", inference_, " has ", bytes.size,
+  if (!is_scalar && tensor->byte_count() != bytes.size()) {
+    return fail("inputs", "wrong_size", "input ", index, " of inference ", inference_, " has ", bytes.size(),
                 " bytes, the method takes ", tensor->byte_count());
   }
   if (!is_scalar && !bind_input(*tensor, bytes)) {
     return false;
   }
-  records_.write(protocol::input, inference_, index, bytes.size, Crc32Digits{crc32(bytes.data, bytes.size)});
+  records_.write(protocol::input, inference_, index, bytes.size(),
+                 Crc32Digits{crc32(bytes.data(), bytes.size())});
   return true;
 }
 
@@ -178,12 +179,12 @@ bool Runner::set_input(std::uint32_t set, std::uint32_t index) {
 bool Runner::bind_input(Tensor& tensor, Bytes bytes) {
   if (tensor.data == nullptr) {
     const Status status = method_.bind(
-        tensor, {setup_.input_pool.data() + (bytes.data - setup_.input_pool.data()), bytes.size});
+        tensor, {setup_.input_pool.data() + (bytes.data() - setup_.input_pool.data()), bytes.size()});
     if (status != Status::ok) {
       return fail_method("inputs", status);
     }
   }
-  std::memmove(tensor.data, bytes.data, bytes.size);
+  std::memmove(tensor.data, bytes.data(), bytes.size());
   return true;
 }
 
@@ -198,9 +199,9 @@ bool Runner::report_output(std::uint32_t index, bool first) {
     return fail("outputs", "not_a_tensor", "output ", index, " is not a tensor with planned memory");
   }
   const Bytes bytes{static_cast<const std::uint8_t*>(tensor->data), tensor->byte_count()};
-  const std::uint32_t crc = crc32(bytes.data, bytes.size);
+  const std::uint32_t crc = crc32(bytes.data(), bytes.size());
   records_.write(protocol::output, inference_, index, scalar_type_name(tensor->dtype),
-                 SizeList{tensor->sizes, tensor->rank}, bytes.size, Crc32Digits{crc});
+                 Span<const std::int32_t>{tensor->sizes, tensor->rank}, bytes.size(), Crc32Digits{crc});
   if (index < remembered_outputs) {
     if (!first && sent_crcs_[index] == crc) {
       return true;
@@ -215,10 +216,10 @@ bool Runner::send_output(std::uint32_t index, Bytes bytes) {
     Failure failure;
     return setup_.files->take_output(index, bytes, failure) || fail(failure);
   }
-  for (std::size_t offset = 0; offset < bytes.size; offset += protocol::data_chunk_bytes) {
-    const std::size_t left = bytes.size - offset;
+  for (std::size_t offset = 0; offset < bytes.size(); offset += protocol::data_chunk_bytes) {
+    const std::size_t left = bytes.size() - offset;
     const std::size_t chunk = left < protocol::data_chunk_bytes ? left : protocol::data_chunk_bytes;
-    records_.write(protocol::data, inference_, index, offset, Base64{{bytes.data + offset, chunk}});
+    records_.write(protocol::data, inference_, index, offset, Base64{{bytes.data() + offset, chunk}});
   }
   return true;
 }
@@ -247,7 +248,7 @@ void Runner::on_job(std::uint32_t instruction, const npu::Counters& counters) {
     pairs[i] = {counters.events[i].event, counters.events[i].value};
   }
   records_.write(protocol::pmu, inference_, instruction, counters.cycles, counters.overflow,
-                 PairList{pairs, counters.count});
+                 Span<const NumberPair>{pairs, counters.count});
   ++delegate_calls_;
 }
 

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include "app/bytes.hpp"
+#include "app/console.hpp"
 #include "app/ethosu_delegate.hpp"
 #include "app/input_image.hpp"
 #include "app/record_writer.hpp"
-#include "app/text.hpp"
+#include "base/span.hpp"
 #include "npu/driver.hpp"
 #include "runtime/method.hpp"
 

@@ -1,7 +1,7 @@
 // The kernels of one model; defined by a generated file.
 #pragma once
 
-#include "kernels/kernel_api.hpp"
+#include "kernels/support/kernel_api.hpp"
 #include "runtime/method.hpp"
 
 namespace ethosu_sdk::app {

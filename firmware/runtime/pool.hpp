@@ -6,7 +6,7 @@
 #include <new>
 #include <type_traits>
 
-#include "kernels/span.hpp"
+#include "base/span.hpp"
 
 namespace ethosu_sdk::runtime {
 

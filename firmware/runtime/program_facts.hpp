@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kernel_api.hpp"
+#include "kernels/support/kernel_api.hpp"
 
 namespace ethosu_sdk::runtime {
 

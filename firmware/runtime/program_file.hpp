@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kernel_api.hpp"
+#include "kernels/support/kernel_api.hpp"
 #include "program_generated.h"
 
 namespace ethosu_sdk::runtime {

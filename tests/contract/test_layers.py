@@ -146,12 +146,13 @@ def test_every_unit_has_a_layer() -> None:
 
 # Folder of the firmware → the folders whose headers it may include.
 FIRMWARE_ALLOWED = {
-    "app": {"app", "runtime", "npu", "kernels", "hal"},
-    "runtime": {"runtime", "npu", "kernels", "hal"},
-    "kernels": {"kernels", "hal"},
+    "app": {"app", "base", "runtime", "npu", "kernels", "hal"},
+    "runtime": {"runtime", "npu", "kernels", "hal", "base"},
+    "kernels": {"kernels", "hal", "base"},
     "npu": {"npu", "hal"},
     "board": {"board", "hal"},
     "hal": {"hal"},
+    "base": {"base"},
 }
 _INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 

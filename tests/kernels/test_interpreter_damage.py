@@ -18,7 +18,7 @@ from tests.kernels.interpreter.runner import FIRMWARE, Interpreter, Run, build_r
 pytestmark = pytest.mark.torch
 
 # Every error's name; a damaged file must end in one of them.
-_KERNEL_API = (FIRMWARE / "kernels" / "kernel_api.hpp").read_text(encoding="utf-8")
+_KERNEL_API = (FIRMWARE / "kernels" / "support" / "kernel_api.hpp").read_text(encoding="utf-8")
 STATUS_NAMES = frozenset(
     re.findall(r"^  (\w+),", _KERNEL_API.partition("enum class Status")[2], re.MULTILINE)
 )

@@ -7,7 +7,6 @@ docs/kernels.md says what is tested.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,13 @@ import numpy
 import pytest
 
 from ethosu_sdk import proc, pte
+from ethosu_sdk.firmware_build.kernels import manifest
 from tests.integration.cli import sdk
 from tests.kernels.cases import bounds, document
 from tests.kernels.cases.programs import earlier_groups, groups, lowered_group
 from tests.kernels.interpreter.lowered import Pairs, by_case
 from tests.kernels.interpreter.models import Array, HostRuntime, lower_dynamic
-from tests.kernels.interpreter.runner import FIRMWARE, Interpreter, build_runner, same_bits
+from tests.kernels.interpreter.runner import FIRMWARE, MANIFEST, Interpreter, build_runner, same_bits
 from tests.places import ROOT
 
 pytestmark = pytest.mark.torch
@@ -111,16 +111,11 @@ def test_no_argument_is_undefined_behaviour(runner: Path, group: str, tmp_path: 
 def test_every_operator_has_a_case() -> None:
     names = [*GROUPS, *earlier_groups()]
     called = set().union(*(lowered_group(name).called for name in names))
-    functions = {row["operator"]: row["function"] for row in _manifest()}
+    functions = {name: kernel.function for name, kernel in manifest(MANIFEST).items()}
     tested = {functions[operator] for operator in called}
     assert set(functions.values()) - tested - ELSEWHERE == _primitives()
     assert len(called) >= LEAST_OPERATORS
     assert len(CASES) >= LEAST_CASES
-
-
-def _manifest() -> list[dict[str, str]]:
-    path = FIRMWARE / "kernels" / "kernels.toml"
-    return list(tomllib.loads(path.read_text(encoding="utf-8"))["kernel"])
 
 
 def _primitives() -> set[str]:
@@ -169,7 +164,7 @@ def _computed_sizes(torch: Any) -> Any:
 def test_the_document_is_up_to_date() -> None:
     """docs/kernels.md, which `python -m tests.kernels.cases.document` writes."""
     plans = [pte.parse(lowered_group(name).program).plan() for name in (*GROUPS, *earlier_groups())]
-    text = document.text([row["operator"] for row in _manifest()], plans)
+    text = document.text(manifest(MANIFEST), plans)
     assert (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8") == text
 
 

@@ -172,10 +172,10 @@ bool HostFiles::take_output(std::uint32_t index, Bytes bytes, Failure& failure) 
     return failure.say("outputs", "name_too_long", "'", line_.output, "'");
   }
   File file(name.c_str(), hal::FileMode::write);
-  if (!file.is_open() || !hal::file_write(file.handle(), bytes.data, bytes.size) || !file.close()) {
+  if (!file.is_open() || !hal::file_write(file.handle(), bytes.data(), bytes.size()) || !file.close()) {
     return failure.say("outputs", "not_written", "the host does not take '", name.c_str(), "'");
   }
-  ETHOSU_LOG_INFO("Output ", index, " is ", name.c_str(), ", ", bytes.size, " bytes.");
+  ETHOSU_LOG_INFO("Output ", index, " is ", name.c_str(), ", ", bytes.size(), " bytes.");
   return true;
 }
 

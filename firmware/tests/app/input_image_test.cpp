@@ -56,11 +56,11 @@ void test_good() {
   CHECK(reader.sets() == 2 && reader.repeats() == 3 && reader.bytes() == 1264);
   CHECK(reader.event_groups() == 2 && reader.event_count(0) == 2 && reader.event_count(1) == 1);
   CHECK(reader.event(0, 1) == 391 && reader.event(1, 0) == 32);
-  CHECK(reader.nonce().size == 16 && std::memcmp(reader.nonce().data, "Nonc\0\0", 6) == 0);
-  CHECK(app::InputImage().nonce().size == 0);
-  const app::Bytes first = reader.input(0, 0);
-  CHECK(first.size == 4 && first.data[0] == 0x11 && first.data == image.data() + 1232);
-  CHECK(reader.input(1, 0).size == 16);
+  CHECK(reader.nonce().size() == 16 && std::memcmp(reader.nonce().data(), "Nonc\0\0", 6) == 0);
+  CHECK(app::InputImage().nonce().size() == 0);
+  const Bytes first = reader.input(0, 0);
+  CHECK(first.size() == 4 && first[0] == 0x11 && first.data() == image.data() + 1232);
+  CHECK(reader.input(1, 0).size() == 16);
 }
 
 void test_damage() {

@@ -1,6 +1,7 @@
 // Prints one record of every type on standard output, with values that need care.
 #include <cstdio>
 
+#include "app/console.hpp"
 #include "app/record_writer.hpp"
 #include "board/host/doubles.hpp"
 
@@ -17,9 +18,11 @@ int main() {
   writer.write(protocol::memory, "stack", 100U, 32768U);
   writer.write(protocol::input, 0U, 0U, 4U, Crc32Digits{0xAB});
   writer.write(protocol::instruction, 0U, 1U, "kernel", "aten::_softmax.out");
-  writer.write(protocol::pmu, 0U, 1U, std::uint64_t{1} << 47, 0x80000000U, PairList{pairs, 2});
+  writer.write(protocol::pmu, 0U, 1U, std::uint64_t{1} << 47, 0x80000000U,
+               ethosu_sdk::Span<const NumberPair>{pairs, 2});
   writer.write(protocol::inference, 0U, 1U);
-  writer.write(protocol::output, 0U, 0U, "int8", SizeList{sizes, 2}, 4U, Crc32Digits{0xCBF43926});
+  writer.write(protocol::output, 0U, 0U, "int8", ethosu_sdk::Span<const std::int32_t>{sizes, 2}, 4U,
+               Crc32Digits{0xCBF43926});
   writer.write(protocol::data, 0U, 0U, 0U, Base64{{bytes, sizeof bytes}});
   writer.write(protocol::error, "inputs", "no_image", "");
   writer.write(protocol::fault, "HardFault", 1U, 2U, 3U, 4U, 5U, 6U, 7U);

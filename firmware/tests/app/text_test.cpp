@@ -1,5 +1,5 @@
 // Numbers as text, CRC-32 and SHA-256 against published values.
-#include "app/text.hpp"
+#include "base/text.hpp"
 
 #include <cstdint>
 #include <string>
@@ -16,8 +16,8 @@ using namespace ethosu_sdk;
 
 template <typename... Pieces>
 std::string written(const Pieces&... pieces) {
-  app::Text<128> text;
-  app::write_all(text, pieces...);
+  Text<128> text;
+  write_all(text, pieces...);
   return text.c_str();
 }
 
@@ -30,9 +30,9 @@ std::string sha256(const std::string& data) {
 void test_numbers() {
   CHECK(written(0, " ", 10U, " ", UINT64_MAX) == "0 10 18446744073709551615");
   CHECK(written(INT32_MIN, " ", INT64_MIN) == "-2147483648 -9223372036854775808");
-  CHECK(written(app::Hex{0xDEADBEEF}, app::Hex{1}) == "0xdeadbeef0x00000001");
-  app::Text<4> small;
-  app::write_all(small, "abcdef");
+  CHECK(written(Hex{0xDEADBEEF}, Hex{1}) == "0xdeadbeef0x00000001");
+  Text<4> small;
+  write_all(small, "abcdef");
   CHECK(std::string(small.c_str()) == "abc");
 }
 

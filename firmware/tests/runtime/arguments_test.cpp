@@ -1,6 +1,6 @@
 // Kernels called with arguments that no program should have: each must be refused, and no byte beside the
 // output touched (which the sanitizers watch).
-#include "kernels/arguments.hpp"
+#include "kernels/support/arguments.hpp"
 
 #include <cstring>
 #include <vector>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/kernel_api.hpp"
+#include "kernels/support/kernel_api.hpp"
 
 namespace ethosu_sdk {
 

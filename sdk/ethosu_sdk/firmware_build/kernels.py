@@ -11,16 +11,17 @@ from pathlib import Path
 from ethosu_sdk.errors import BuildError
 
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+\.?[A-Za-z0-9_]*")
-_FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SIGNATURE = re.compile(r"([a-z_][a-z0-9_]*)\(([A-Za-z_][A-Za-z0-9_]*(?:, [A-Za-z_][A-Za-z0-9_]*)*)\)")
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One row of the manifest: the operator and the C++ function that computes it."""
+    """One row of the manifest: the operator, the C++ function that computes it, and where that is."""
 
     operator: str  # such as aten::_softmax.out
     function: str
-    source: str
+    parameters: tuple[str, ...]  # the operator's, outputs last
+    source: str  # of firmware/kernels/operators, without its suffix
 
     @property
     def name(self) -> str:
@@ -37,13 +38,17 @@ def manifest(path: Path) -> dict[str, Kernel]:
     """All kernels of kernels.toml by operator. BuildError when the file is not a valid manifest."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-        rows = [Kernel(row["operator"], row["function"], row["source"]) for row in table["kernel"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        rows = [(source, *item) for source, group in table.items() for item in group.items()]
+    except (OSError, ValueError, AttributeError) as error:
         raise BuildError(f"{path} is not a kernel manifest: {error}", "install the SDK again") from error
-    for row in rows:
-        if not (_OPERATOR.fullmatch(row.operator) and _FUNCTION.fullmatch(row.function)):
-            raise BuildError(f"{path}: '{row.operator}' = '{row.function}' is not a valid row")
-    return {row.operator: row for row in rows}
+    return {operator: _kernel(path, source, operator, signature) for source, operator, signature in rows}
+
+
+def _kernel(path: Path, source: str, operator: str, signature: object) -> Kernel:
+    match = _SIGNATURE.fullmatch(signature) if isinstance(signature, str) else None
+    if match is None or not _OPERATOR.fullmatch(operator):
+        raise BuildError(f"{path}: '{operator}' = '{signature}' is not a valid row", "install the SDK again")
+    return Kernel(operator, match[1], tuple(match[2].split(", ")), source)
 
 
 def select(operators: Iterable[str], known: Mapping[str, Kernel]) -> tuple[Kernel, ...]:

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from ethosu_sdk import pte, records
+from ethosu_sdk.firmware_build.kernels import manifest
 from tests.kernels.cases import bounds
 from tests.kernels.cases.programs import earlier_groups, groups, lowered_group
-from tests.kernels.interpreter.runner import FIRMWARE
+from tests.kernels.interpreter.runner import MANIFEST
 from tests.places import ROOT
 
 PATH = ROOT / "docs" / "kernels.md"
@@ -87,9 +87,8 @@ def _names(operator: str) -> tuple[str, ...]:
 
 def main() -> None:
     """Write the document."""
-    manifest = tomllib.loads((FIRMWARE / "kernels" / "kernels.toml").read_text(encoding="utf-8"))["kernel"]
     plans = [pte.parse(lowered_group(name).program).plan() for name in (*groups(), *earlier_groups())]
-    records.write_bytes(PATH, text([row["operator"] for row in manifest], plans).encode())
+    records.write_bytes(PATH, text(manifest(MANIFEST), plans).encode())
 
 
 if __name__ == "__main__":

@@ -17,10 +17,12 @@ from tests.places import ROOT
 Array = NDArray[Any]
 
 FIRMWARE = ROOT / "firmware"
+MANIFEST = FIRMWARE / "kernels" / "kernels.toml"
 CPP_TESTS = (
     "runtime_program_test",
     "runtime_refusal_test",
     "kernels_arguments_test",
+    "kernels_counts_test",
     "kernels_primitives_test",
 )
 RUNNERS = ("pte_host_runner", "kernels_hostile_runner", "kernels_altered_runner", "runtime_damage_test")

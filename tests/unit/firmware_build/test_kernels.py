@@ -11,15 +11,11 @@ from ethosu_sdk.firmware_build import kernels
 from ethosu_sdk.firmware_build.kernels import Kernel
 
 ROWS = """
-[[kernel]]
-operator = "aten::_softmax.out"
-function = "softmax_out"
-source = "softmax.cpp"
+[softmax]
+"aten::_softmax.out" = "softmax_out(self, dim, half_to_float, out)"
 
-[[kernel]]
-operator = "aten::add.out"
-function = "add_out"
-source = "add.cpp"
+[add]
+"aten::add.out" = "add_out(self, other, alpha, out)"
 """
 
 
@@ -33,6 +29,8 @@ def known(tmp_path: Path) -> dict[str, Kernel]:
 def test_an_operator_is_split_into_name_and_overload(known: dict[str, Kernel]) -> None:
     row = known["aten::_softmax.out"]
     assert (row.name, row.overload, row.function) == ("aten::_softmax", "out", "softmax_out")
+    assert row.parameters == ("self", "dim", "half_to_float", "out")
+    assert row.source == "softmax"
 
 
 def test_each_kernel_is_chosen_once_and_no_other(known: dict[str, Kernel]) -> None:
@@ -51,10 +49,12 @@ def test_every_missing_operator_is_named(known: dict[str, Kernel]) -> None:
     "text",
     [
         "kernel = 1",
-        "[[kernel]]\noperator = 'aten::add.out'\n",
+        "[[add]]\n'aten::add.out' = 'f(out)'\n",
         "not toml",
-        "[[kernel]]\noperator = 'aten::a\"b'\nfunction = 'f'\nsource = 's'\n",
-        "[[kernel]]\noperator = 'aten::add.out'\nfunction = 'f()'\nsource = 's'\n",
+        "[add]\n'aten::add.out' = 1\n",
+        "[add]\n'aten::a\"b' = 'f(out)'\n",
+        "[add]\n'aten::add.out' = 'f()'\n",
+        "[add]\n'aten::add.out' = 'f'\n",
     ],
 )
 def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str) -> None:

@@ -1,0 +1,251 @@
+// Operators along one dimension: aten::argmax, argmin, max.dim, min.dim, topk and cumsum.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/kernels.hpp"
+#include "kernels/support/dispatch.hpp"
+#include "kernels/support/elementwise.hpp"
+#include "kernels/support/reduction.hpp"
+
+namespace ethosu_sdk::kernels {
+namespace {
+
+// Whether `value` comes before `found` in the order that is looked for. A NaN comes before every number,
+// equal ones in the order in which they lie.
+template <typename Compute>
+bool precedes(Compute value, Compute found, bool greatest) {
+  if (found != found) {
+    return false;
+  }
+  return value != value || (greatest ? value > found : value < found);
+}
+
+// Position and offset of the extreme of one lane.
+struct Found {
+  std::int64_t position;
+  std::size_t offset;
+};
+
+template <typename Compute>
+Found find_extreme(Load<Compute> load, const Tensor& input, const Reduction& reduction, std::size_t first,
+                   bool greatest) {
+  Found found = {0, first};
+  Compute value = load(input.data, first);
+  std::int64_t position = 0;
+  for_each_reduced(reduction, first, [&](std::size_t at) {
+    const Compute next = load(input.data, at);
+    if (precedes(next, value, greatest)) {
+      value = next;
+      found = {position, at};
+    }
+    ++position;
+  });
+  return found;
+}
+
+using Finder = Found (*)(const Tensor&, const Reduction&, std::size_t, bool);
+
+template <typename Compute>
+Found find_in(const Tensor& input, const Reduction& reduction, std::size_t first, bool greatest) {
+  return find_extreme(load_of<Compute>(input.dtype), input, reduction, first, greatest);
+}
+
+Finder finder_for(ScalarType dtype) {
+  if (dtype == ScalarType::float32) {
+    return find_in<float>;
+  }
+  if (dtype == ScalarType::float64) {
+    return find_in<double>;
+  }
+  return load_of<std::int64_t>(dtype) == nullptr ? nullptr : find_in<std::int64_t>;
+}
+
+void expect_elements(Arguments& arguments, const Reduction& reduction) {
+  if (arguments.ok() && reduction.count == 0) {
+    arguments.fail(Status::invalid_argument, "no element to choose from");
+  }
+}
+
+Status argument_extreme(KernelContext& context, Span<Value* const> values, bool greatest) {
+  Arguments arguments(context, values, 4);  // self, dim, keepdim, out
+  const Tensor& input = arguments.tensor(0);
+  const Reduction reduction = read_reduction(arguments, input, 1);
+  const bool keep_dims = arguments.boolean(2);
+  Tensor& output = arguments.output(3);
+  arguments.expect_dtype(output, ScalarType::int64, "the output");
+  expect_elements(arguments, reduction);
+  const Finder find = finder_for(input.dtype);
+  if (arguments.ok() && find == nullptr) {
+    arguments.unsupported_dtype(input);
+  }
+  const Strides to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : Strides{};
+  if (arguments.ok()) {
+    for_each_result(reduction, to, [&](std::size_t first, std::size_t result) {
+      output.as<std::int64_t>()[result] = find(input, reduction, first, greatest).position;
+    });
+  }
+  return arguments.status();
+}
+
+Status extreme_along(KernelContext& context, Span<Value* const> values, bool greatest) {
+  Arguments arguments(context, values, 5);  // self, dim, keepdim, the values, the indices
+  const Tensor& input = arguments.tensor(0);
+  const std::int64_t dim = arguments.integer(1);
+  const Reduction reduction = reduction_over(arguments, input, &dim, 1);
+  const bool keep_dims = arguments.boolean(2);
+  Tensor& output = arguments.output(3);
+  Tensor& indices = arguments.output(4);
+  arguments.expect_dtype(output, input.dtype, "the output");
+  arguments.expect_dtype(indices, ScalarType::int64, "the indices");
+  expect_elements(arguments, reduction);
+  const Finder find = finder_for(input.dtype);
+  if (arguments.ok() && find == nullptr) {
+    arguments.unsupported_dtype(input);
+  }
+  const Strides to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : Strides{};
+  const Strides indices_to =
+      arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, indices) : Strides{};
+  if (!arguments.ok()) {
+    return arguments.status();
+  }
+  const std::size_t bytes = element_bytes(input.dtype);
+  const Strides strides[] = {reduction.from, to, indices_to};
+  walk(reduction.kept_sizes, reduction.rank, strides, [&](const std::size_t(&at)[3]) {
+    const Found found = find(input, reduction, at[0], greatest);
+    std::memmove(output.as<std::uint8_t>() + at[1] * bytes,
+                 input.as<const std::uint8_t>() + found.offset * bytes, bytes);
+    indices.as<std::int64_t>()[at[2]] = found.position;
+  });
+  return arguments.status();
+}
+
+// The elements of one lane that topk takes: each time the first in order that comes after the one before.
+template <typename Compute>
+void choose_first(const Tensor& input, Tensor& output, Tensor& indices, std::size_t dim, bool greatest) {
+  const auto load = load_of<Compute>(input.dtype);
+  const auto store = store_of<Compute>(output.dtype);
+  const Strides strides[] = {strides_of(input), strides_of(output), strides_of(indices)};
+  std::int32_t lanes[max_rank] = {};
+  for (std::size_t i = 0; i < input.rank; ++i) {
+    lanes[i] = i == dim ? 1 : input.sizes[i];
+  }
+  const std::int32_t length = input.rank == 0 ? 1 : input.sizes[dim];
+  const std::int32_t wanted = output.rank == 0 ? 1 : output.sizes[dim];
+  walk(lanes, input.rank, strides, [&](const std::size_t(&at)[3]) {
+    const auto element = [&](std::int32_t i) {
+      return load(input.data, at[0] + static_cast<std::size_t>(i) * strides[0].of[dim]);
+    };
+    std::int32_t last = -1;
+    for (std::int32_t n = 0; n < wanted; ++n) {
+      std::int32_t best = -1;
+      for (std::int32_t i = 0; i < length; ++i) {
+        const bool is_left = last < 0 || precedes(element(last), element(i), greatest) ||
+                             (i > last && !precedes(element(i), element(last), greatest));
+        if (is_left && (best < 0 || precedes(element(i), element(best), greatest))) {
+          best = i;
+        }
+      }
+      best = best < 0 ? 0 : best;  // nothing is left only when the output overwrites the input
+      const auto place = static_cast<std::size_t>(n);
+      store(output.data, at[1] + place * strides[1].of[dim], element(best));
+      indices.as<std::int64_t>()[at[2] + place * strides[2].of[dim]] = best;
+      last = best;
+    }
+  });
+}
+
+template <typename Compute>
+void sum_along(const Tensor& input, Tensor& output, std::size_t dim, Load<Compute> load) {
+  const auto store = store_of<Compute>(output.dtype);
+  const Strides strides[] = {strides_of(input), strides_of(output)};
+  std::int32_t lanes[max_rank] = {};
+  for (std::size_t i = 0; i < input.rank; ++i) {
+    lanes[i] = i == dim ? 1 : input.sizes[i];
+  }
+  const std::size_t length = input.rank == 0 ? 1 : static_cast<std::size_t>(input.sizes[dim]);
+  walk(lanes, input.rank, strides, [&](const std::size_t(&at)[2]) {
+    Compute sum = 0;
+    for (std::size_t i = 0; i < length; ++i) {
+      const Compute next = load(input.data, at[0] + i * strides[0].of[dim]);
+      if constexpr (std::is_integral_v<Compute>) {
+        sum = static_cast<Compute>(static_cast<std::uint64_t>(sum) + static_cast<std::uint64_t>(next));
+      } else {
+        sum = i == 0 ? next : sum + next;
+      }
+      store(output.data, at[1] + i * strides[1].of[dim], sum);
+    }
+  });
+}
+
+}  // namespace
+
+Status argmax_out(KernelContext& context, Span<Value* const> values) {
+  return argument_extreme(context, values, true);
+}
+
+Status argmin_out(KernelContext& context, Span<Value* const> values) {
+  return argument_extreme(context, values, false);
+}
+
+Status max_dim_out(KernelContext& context, Span<Value* const> values) {
+  return extreme_along(context, values, true);
+}
+
+Status min_dim_out(KernelContext& context, Span<Value* const> values) {
+  return extreme_along(context, values, false);
+}
+
+Status topk_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 7);  // self, k, dim, largest, sorted, the values, the indices
+  const Tensor& input = arguments.tensor(0);
+  const std::int64_t wanted = arguments.integer(1);
+  const std::size_t dim = arguments.dim(2, input.rank);
+  const bool greatest = arguments.boolean(3);
+  Tensor& output = arguments.output(5);
+  Tensor& indices = arguments.output(6);
+  arguments.expect_dtype(output, input.dtype, "the output");
+  arguments.expect_dtype(indices, ScalarType::int64, "the indices");
+  if (!arguments.ok() || wanted < 0 || wanted > (input.rank == 0 ? 1 : input.sizes[dim])) {
+    return arguments.fail(Status::invalid_argument, "the first ", wanted, " of a dimension");
+  }
+  std::int32_t sizes[max_rank] = {};
+  for (std::size_t i = 0; i < input.rank; ++i) {
+    sizes[i] = i == dim ? static_cast<std::int32_t>(wanted) : input.sizes[i];
+  }
+  arguments.resize(output, sizes, input.rank);
+  if (arguments.resize(indices, sizes, input.rank) != Status::ok || finder_for(input.dtype) == nullptr) {
+    return arguments.ok() ? arguments.unsupported_dtype(input) : arguments.status();
+  }
+  if (input.dtype == ScalarType::float32) {
+    choose_first<float>(input, output, indices, dim, greatest);
+  } else if (input.dtype == ScalarType::float64) {
+    choose_first<double>(input, output, indices, dim, greatest);
+  } else {
+    choose_first<std::int64_t>(input, output, indices, dim, greatest);
+  }
+  return arguments.status();
+}
+
+Status cumsum_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 4);  // self, dim, dtype, out
+  const Tensor& input = arguments.tensor(0);
+  const std::size_t dim = arguments.dim(1, input.rank);
+  Tensor& output = arguments.output(3);
+  arguments.expect_dtype(output, arguments.scalar_type_or(2, output.dtype), "the output");
+  if (arguments.resize_like(output, input) != Status::ok) {
+    return arguments.status();
+  }
+  return with_compute_type(output.dtype, [&](auto compute) {
+    using Compute = decltype(compute);
+    const auto load = load_of<Compute>(input.dtype);
+    if (load == nullptr || store_of<Compute>(output.dtype) == nullptr) {
+      return arguments.unsupported_dtype(input);
+    }
+    sum_along<Compute>(input, output, dim, load);
+    return arguments.status();
+  });
+}
+
+}  // namespace ethosu_sdk::kernels

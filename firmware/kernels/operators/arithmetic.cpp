@@ -1,0 +1,175 @@
+// aten::add, sub, mul and div, of two tensors and of a tensor and a number; aten::rsub.
+#include <cstdint>
+
+#include "kernels/kernels.hpp"
+#include "kernels/support/elementwise.hpp"
+
+namespace ethosu_sdk::kernels {
+namespace {
+
+// Integers wrap.
+std::int64_t multiply(std::int64_t left, std::int64_t right) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) * static_cast<std::uint64_t>(right));
+}
+std::int64_t sum(std::int64_t left, std::int64_t right) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
+}
+std::int64_t difference(std::int64_t left, std::int64_t right) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) - static_cast<std::uint64_t>(right));
+}
+template <typename Float>
+Float multiply(Float left, Float right) {
+  return left * right;
+}
+template <typename Float>
+Float sum(Float left, Float right) {
+  return left + right;
+}
+template <typename Float>
+Float difference(Float left, Float right) {
+  return left - right;
+}
+
+struct Add {
+  template <typename Compute>
+  static Compute apply(Compute left, Compute right, Compute alpha) {
+    return sum(left, multiply(alpha, right));
+  }
+};
+struct Subtract {
+  template <typename Compute>
+  static Compute apply(Compute left, Compute right, Compute alpha) {
+    return difference(left, multiply(alpha, right));
+  }
+};
+struct SubtractFrom {
+  template <typename Compute>
+  static Compute apply(Compute left, Compute right, Compute alpha) {
+    return difference(right, multiply(alpha, left));
+  }
+};
+struct Multiply {
+  template <typename Compute>
+  static Compute apply(Compute left, Compute right, Compute /*alpha*/) {
+    return multiply(left, right);
+  }
+};
+// ExecuTorch's portable kernel divides; its optimised one for the host multiplies by a lone divisor's
+// reciprocal, which can differ in the last bit.
+struct Divide {
+  template <typename Compute>
+  static Compute apply(Compute left, Compute right, Compute /*alpha*/) {
+    return left / right;
+  }
+};
+
+constexpr Scalar one = {ScalarType::int64, 1, 1.0};
+
+Status check_alpha(Arguments& arguments, const Scalar& alpha, ScalarType common) {
+  return alpha.is_real() && is_integral(common)
+             ? arguments.fail(Status::invalid_argument, "a real alpha for integers")
+             : arguments.status();
+}
+
+// Division computes integers in float32.
+template <typename Operation, typename Function>
+Status with_operation_type(ScalarType common, Function&& function) {
+  if constexpr (std::is_same_v<Operation, Divide>) {
+    return common == ScalarType::float64 ? function(double{}) : function(float{});
+  } else {
+    return with_compute_type(common, function);
+  }
+}
+
+template <typename Operation>
+ScalarType result_type(ScalarType common) {
+  return std::is_same_v<Operation, Divide> && is_integral(common) ? ScalarType::float32 : common;
+}
+
+template <typename Operation>
+Status tensor_and_tensor(Arguments& arguments, const Scalar& alpha, std::size_t output_index) {
+  const Tensor& left = arguments.tensor(0);
+  const Tensor& right = arguments.tensor(1);
+  Tensor& output = arguments.output(output_index);
+  const ScalarType common = result_type<Operation>(promote(left.dtype, right.dtype));
+  check_alpha(arguments, alpha, common);
+  check_result_dtype(arguments, common, output);
+  if (!arguments.ok() || resize_to_broadcast(arguments, left, right, output) != Status::ok) {
+    return arguments.status();
+  }
+  return with_operation_type<Operation>(common, [&](auto compute) {
+    using Compute = decltype(compute);
+    const auto factor = scalar_as<Compute>(alpha);
+    return map_binary<Compute>(arguments, left, right, output,
+                               [factor](Compute a, Compute b) { return Operation::apply(a, b, factor); });
+  });
+}
+
+template <typename Operation>
+Status tensor_and_scalar(Arguments& arguments, const Scalar& alpha, std::size_t output_index) {
+  const Tensor& left = arguments.tensor(0);
+  const Scalar right = arguments.scalar(1);
+  Tensor& output = arguments.output(output_index);
+  const ScalarType common = result_type<Operation>(promote_with_scalar(left.dtype, right));
+  check_alpha(arguments, alpha, common);
+  check_result_dtype(arguments, common, output);
+  if (arguments.resize_like(output, left) != Status::ok) {
+    return arguments.status();
+  }
+  return with_operation_type<Operation>(common, [&](auto compute) {
+    using Compute = decltype(compute);
+    const auto factor = scalar_as<Compute>(alpha);
+    const auto number = scalar_as<Compute>(right);
+    return map_unary<Compute>(arguments, left, output,
+                              [factor, number](Compute a) { return Operation::apply(a, number, factor); });
+  });
+}
+
+}  // namespace
+
+Status add_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 4);
+  return tensor_and_tensor<Add>(arguments, arguments.scalar(2), 3);
+}
+
+Status add_scalar_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 4);
+  return tensor_and_scalar<Add>(arguments, arguments.scalar(2), 3);
+}
+
+Status sub_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 4);
+  return tensor_and_tensor<Subtract>(arguments, arguments.scalar(2), 3);
+}
+
+Status sub_scalar_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 4);
+  return tensor_and_scalar<Subtract>(arguments, arguments.scalar(2), 3);
+}
+
+Status rsub_scalar_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 4);
+  return tensor_and_scalar<SubtractFrom>(arguments, arguments.scalar(2), 3);
+}
+
+Status mul_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 3);
+  return tensor_and_tensor<Multiply>(arguments, one, 2);
+}
+
+Status mul_scalar_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 3);
+  return tensor_and_scalar<Multiply>(arguments, one, 2);
+}
+
+Status div_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 3);
+  return tensor_and_tensor<Divide>(arguments, one, 2);
+}
+
+Status div_scalar_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 3);
+  return tensor_and_scalar<Divide>(arguments, one, 2);
+}
+
+}  // namespace ethosu_sdk::kernels

@@ -1,0 +1,302 @@
+// quantized_decomposed::{quantize,dequantize} per tensor, per channel and per token; cortex_m's twins of the
+// same arithmetic.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kernels.hpp"
+#include "kernels/support/arguments.hpp"
+#include "kernels/support/convert.hpp"
+#include "kernels/support/dispatch.hpp"
+#include "kernels/support/elements.hpp"
+#include "kernels/support/layout.hpp"
+
+namespace ethosu_sdk::kernels {
+namespace {
+
+struct Quantization {
+  double scale;
+  std::int64_t zero_point;
+  std::int64_t minimum;
+  std::int64_t maximum;
+};
+
+// `count` elements from `start` on.
+struct Run {
+  std::size_t start;
+  std::size_t count;
+};
+
+template <typename Integer>
+void quantize_run(const Tensor& input, Tensor& output, const Run& run, const Quantization& quantization) {
+  const float inverse_scale = 1.0f / static_cast<float>(quantization.scale);
+  const auto zero_point = static_cast<std::int32_t>(quantization.zero_point);
+  const auto* const from = input.as<const float>() + run.start;
+  auto* const to = output.as<Integer>() + run.start;
+  for (std::size_t i = 0; i < run.count; ++i) {
+    // The sum is a float too: the order of operations of ExecuTorch 1.5.1.
+    auto quantized =
+        truncate<std::int64_t>(static_cast<float>(zero_point) + std::nearbyint(inverse_scale * from[i]));
+    quantized = quantized < quantization.minimum ? quantization.minimum : quantized;
+    quantized = quantized > quantization.maximum ? quantization.maximum : quantized;
+    to[i] = static_cast<Integer>(quantized);
+  }
+}
+
+template <typename Integer>
+void dequantize_run(const Tensor& input, Tensor& output, const Run& run, const Quantization& quantization) {
+  const auto scale = static_cast<float>(quantization.scale);
+  const auto zero_point = static_cast<std::uint32_t>(quantization.zero_point);
+  const auto* const from = input.as<const Integer>() + run.start;
+  auto* const to = output.as<float>() + run.start;
+  for (std::size_t i = 0; i < run.count; ++i) {
+    const auto centred = static_cast<std::int32_t>(static_cast<std::uint32_t>(from[i]) - zero_point);
+    to[i] = static_cast<float>(centred) * scale;
+  }
+}
+
+template <typename Integer>
+bool range_fits(const Quantization& quantization) {
+  return quantization.minimum <= quantization.maximum && fits<Integer>(quantization.minimum) &&
+         fits<Integer>(quantization.maximum);
+}
+
+Status unsupported_pair(Arguments& arguments, const Tensor& input, const Tensor& output) {
+  return arguments.fail(Status::unsupported_argument, "from ", scalar_type_name(input.dtype), " to ",
+                        scalar_type_name(output.dtype));
+}
+
+using Convert = void (*)(const Tensor&, Tensor&, const Run&, const Quantization&);
+
+// What quantizes to the output's dtype; checks that the range fits it. Fails and returns nullptr.
+Convert quantizer(Arguments& arguments, const Tensor& input, const Tensor& output,
+                  const Quantization& quantization) {
+  if (!arguments.ok()) {
+    return nullptr;
+  }
+  Convert convert = nullptr;
+  bool valid_range = true;
+  const bool supported = input.dtype == ScalarType::float32 && for_small_integer(output.dtype, [&](auto to) {
+                           convert = quantize_run<type_of<decltype(to)>>;
+                           valid_range = range_fits<type_of<decltype(to)>>(quantization);
+                         });
+  if (!supported) {
+    unsupported_pair(arguments, input, output);
+  } else if (!valid_range) {
+    arguments.fail(Status::invalid_argument, "range ", quantization.minimum, " to ", quantization.maximum,
+                   " for ", scalar_type_name(output.dtype));
+  }
+  return arguments.ok() ? convert : nullptr;
+}
+
+Convert dequantizer(Arguments& arguments, const Tensor& input, const Tensor& output) {
+  if (!arguments.ok()) {
+    return nullptr;
+  }
+  Convert convert = nullptr;
+  const bool supported =
+      output.dtype == ScalarType::float32 &&
+      for_small_integer(input.dtype, [&](auto from) { convert = dequantize_run<type_of<decltype(from)>>; });
+  if (!supported) {
+    unsupported_pair(arguments, input, output);
+  }
+  return convert;
+}
+
+void check_zero_point(Arguments& arguments, const Quantization& quantization) {
+  if (arguments.ok() && !fits<std::int32_t>(quantization.zero_point)) {
+    arguments.fail(Status::invalid_argument, "zero point ", quantization.zero_point);
+  }
+}
+
+// quant_min, quant_max and the dtype of the integers: three parameters from `index` on.
+Quantization read_range(Arguments& arguments, std::size_t index, const Tensor& integers) {
+  const Quantization quantization = {1.0, 0, arguments.integer(index), arguments.integer(index + 1)};
+  const ScalarType dtype = arguments.scalar_type_or(index + 2, integers.dtype);
+  arguments.expect_dtype(integers, dtype, "the integer tensor");
+  return quantization;
+}
+
+// Parameters 1 to 5: scale, zero_point, quant_min, quant_max, dtype of the integers.
+Quantization read_quantization(Arguments& arguments, const Tensor& integers) {
+  Quantization quantization = read_range(arguments, 3, integers);
+  quantization.scale = arguments.real(1);
+  quantization.zero_point = arguments.integer(2);
+  check_zero_point(arguments, quantization);
+  return quantization;
+}
+
+// The shape and layout that input and output share.
+Status match(Arguments& arguments, const Tensor& input, Tensor& output) {
+  arguments.expect_same_dim_order(input, output);
+  return arguments.resize_like(output, input);
+}
+
+Status convert_all(Arguments& arguments, const Tensor& input, Tensor& output, Convert convert,
+                   const Quantization& quantization) {
+  if (convert != nullptr && match(arguments, input, output) == Status::ok) {
+    convert(input, output, {0, input.element_count()}, quantization);
+  }
+  return arguments.status();
+}
+
+Status dequantize(Arguments& arguments, Tensor& output) {
+  const Tensor& input = arguments.tensor(0);
+  const Quantization quantization = read_quantization(arguments, input);
+  return convert_all(arguments, input, output, dequantizer(arguments, input, output), quantization);
+}
+
+// Scales and zero points in tensors: arguments 1 and 2. Zero points may be none: 0.
+class Parameters {
+ public:
+  Parameters(Arguments& arguments, std::size_t count)
+      : scales_(arguments.tensor(1)), zero_points_(arguments.optional_tensor(2)) {
+    if (!arguments.ok()) {
+      return;
+    }
+    load_scale_ = is_integral(scales_.dtype) ? nullptr : load_of<double>(scales_.dtype);
+    load_zero_point_ = zero_points_ == nullptr ? nullptr : load_of<std::int64_t>(zero_points_->dtype);
+    if (load_scale_ == nullptr || (zero_points_ != nullptr && load_zero_point_ == nullptr)) {
+      arguments.unsupported_dtype(load_scale_ == nullptr ? scales_ : *zero_points_);
+    } else if (scales_.element_count() < count ||
+               (zero_points_ != nullptr && zero_points_->element_count() < count)) {
+      arguments.fail(Status::shape_mismatch, "fewer than ", count, " scales or zero points");
+    }
+  }
+
+  Quantization at(Arguments& arguments, Quantization range, std::size_t index) const {
+    range.scale = load_scale_(scales_.data, index);
+    range.zero_point = zero_points_ == nullptr ? 0 : load_zero_point_(zero_points_->data, index);
+    check_zero_point(arguments, range);
+    return range;
+  }
+
+ private:
+  const Tensor& scales_;
+  const Tensor* zero_points_;
+  Load<double> load_scale_ = nullptr;
+  Load<std::int64_t> load_zero_point_ = nullptr;
+};
+
+// One scale for each of `lanes.count` runs, again and again.
+Status convert_runs(Arguments& arguments, const Tensor& input, Tensor& output, const Lanes& lanes,
+                    Convert convert, const Quantization& range) {
+  if (convert == nullptr || match(arguments, input, output) != Status::ok || input.element_count() == 0) {
+    return arguments.status();
+  }
+  const Parameters parameters(arguments, lanes.count);
+  for (std::size_t i = 0; i < lanes.outer * lanes.count && arguments.ok(); ++i) {
+    const Quantization quantization = parameters.at(arguments, range, i % lanes.count);
+    if (arguments.ok()) {
+      convert(input, output, {i * lanes.stride, lanes.stride}, quantization);
+    }
+  }
+  return arguments.status();
+}
+
+// All elements in one run.
+Lanes whole(const Tensor& tensor) {
+  return {1, 1, tensor.element_count()};
+}
+
+// A run for each row of the last dimension.
+Lanes tokens_of(Arguments& arguments, const Tensor& tensor) {
+  if (!arguments.ok() || tensor.rank == 0) {
+    arguments.fail(Status::invalid_argument, "a tensor without rows");
+    return {};
+  }
+  arguments.expect_contiguous(tensor, "the input");
+  Lanes lanes;
+  for (std::size_t i = 0; i + 1 < tensor.rank; ++i) {
+    lanes.count *= static_cast<std::size_t>(tensor.sizes[i]);
+  }
+  lanes.stride = static_cast<std::size_t>(tensor.sizes[tensor.rank - 1]);
+  return lanes;
+}
+
+// Argument 3: the axis that the scales belong to.
+Lanes channels_of(Arguments& arguments, const Tensor& tensor) {
+  const std::size_t axis = arguments.dim(3, tensor.rank);
+  return arguments.ok() ? lanes_along(tensor, axis) : Lanes{};
+}
+
+}  // namespace
+
+Status quantize_per_tensor_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 7);
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(6);
+  const Quantization quantization = read_quantization(arguments, output);
+  return convert_all(arguments, input, output, quantizer(arguments, input, output, quantization),
+                     quantization);
+}
+
+Status dequantize_per_tensor_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 8);
+  Tensor& output = arguments.output(7);
+  arguments.expect_dtype(output, arguments.scalar_type_or(6, output.dtype), "the output");
+  return dequantize(arguments, output);
+}
+
+Status cortex_m_dequantize_per_tensor_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 7);
+  return dequantize(arguments, arguments.output(6));
+}
+
+Status quantize_per_tensor_tensor_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 7);  // input, scale, zero_point, quant_min, quant_max, dtype, out
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(6);
+  const Quantization range = read_range(arguments, 3, output);
+  return convert_runs(arguments, input, output, whole(input), quantizer(arguments, input, output, range),
+                      range);
+}
+
+Status dequantize_per_tensor_tensor_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 8);  // as above, out_dtype, out
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(7);
+  arguments.expect_dtype(output, arguments.scalar_type_or(6, output.dtype), "the output");
+  const Quantization range = read_range(arguments, 3, input);
+  return convert_runs(arguments, input, output, whole(input), dequantizer(arguments, input, output), range);
+}
+
+Status quantize_per_channel_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 8);  // input, scales, zero_points, axis, range, dtype, out
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(7);
+  const Lanes lanes = channels_of(arguments, input);
+  const Quantization range = read_range(arguments, 4, output);
+  return convert_runs(arguments, input, output, lanes, quantizer(arguments, input, output, range), range);
+}
+
+Status dequantize_per_channel_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 9);  // input, scales, zero_points, axis, range, dtypes, out
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(8);
+  arguments.expect_dtype(output, arguments.scalar_type_or(7, output.dtype), "the output");
+  const Lanes lanes = channels_of(arguments, input);
+  const Quantization range = read_range(arguments, 4, input);
+  return convert_runs(arguments, input, output, lanes, dequantizer(arguments, input, output), range);
+}
+
+Status quantize_per_token_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 7);  // input, scales, zero_points, range, dtype, out
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(6);
+  const Lanes lanes = tokens_of(arguments, input);
+  const Quantization range = read_range(arguments, 3, output);
+  return convert_runs(arguments, input, output, lanes, quantizer(arguments, input, output, range), range);
+}
+
+Status dequantize_per_token_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 8);  // input, scales, zero_points, range, dtypes, out
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(7);
+  arguments.expect_dtype(output, arguments.scalar_type_or(6, output.dtype), "the output");
+  const Lanes lanes = tokens_of(arguments, input);
+  const Quantization range = read_range(arguments, 3, input);
+  return convert_runs(arguments, input, output, lanes, dequantizer(arguments, input, output), range);
+}
+
+}  // namespace ethosu_sdk::kernels

@@ -1,0 +1,66 @@
+// Operators that compute each output element from one element of each input.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/support/arguments.hpp"
+#include "kernels/support/elements.hpp"
+#include "kernels/support/walk.hpp"
+
+namespace ethosu_sdk::kernels {
+
+// Strides that let `tensor` follow a result of `rank` dimensions: 0 where it is repeated.
+Strides broadcast_strides(const Tensor& tensor, std::size_t rank);
+
+// Gives `output` the shape of all inputs broadcast against each other.
+Status resize_to_broadcast(Arguments& arguments, Span<const Tensor* const> inputs, Tensor& output);
+Status resize_to_broadcast(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output);
+
+// `common` is what the operator computes in; its result must be storable in the output's dtype without a
+// change of category.
+Status check_result_dtype(Arguments& arguments, ScalarType common, const Tensor& output);
+
+template <typename Compute, typename Operation>
+Status map_binary(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output,
+                  Operation&& operation) {
+  const auto load_left = load_of<Compute>(left.dtype);
+  const auto load_right = load_of<Compute>(right.dtype);
+  const auto store = store_of<Compute>(output.dtype);
+  if (load_left == nullptr || load_right == nullptr || store == nullptr) {
+    return arguments.fail(Status::unsupported_argument, "this kernel does not compute ",
+                          scalar_type_name(left.dtype), " and ", scalar_type_name(right.dtype), " to ",
+                          scalar_type_name(output.dtype));
+  }
+  const Strides strides[] = {broadcast_strides(left, output.rank), broadcast_strides(right, output.rank),
+                             strides_of(output)};
+  walk(output.sizes, output.rank, strides, [&](const std::size_t(&at)[3]) {
+    store(output.data, at[2], operation(load_left(left.data, at[0]), load_right(right.data, at[1])));
+  });
+  return arguments.status();
+}
+
+// The input is broadcast to the output's shape, which it must fit.
+template <typename Compute, typename Operation>
+Status map_unary(Arguments& arguments, const Tensor& input, Tensor& output, Operation&& operation) {
+  const auto load = load_of<Compute>(input.dtype);
+  const auto store = store_of<Compute>(output.dtype);
+  if (load == nullptr || store == nullptr) {
+    return arguments.unsupported_dtype(input);
+  }
+  const Strides strides[] = {broadcast_strides(input, output.rank), strides_of(output)};
+  walk(output.sizes, output.rank, strides,
+       [&](const std::size_t(&at)[2]) { store(output.data, at[1], operation(load(input.data, at[0]))); });
+  return arguments.status();
+}
+
+// Calls `function(Compute{})` with the type that computes `common`.
+template <typename Function>
+Status with_compute_type(ScalarType common, Function&& function) {
+  if (common == ScalarType::float64) {
+    return function(double{});
+  }
+  return common == ScalarType::float32 ? function(float{}) : function(std::int64_t{});
+}
+
+}  // namespace ethosu_sdk::kernels
