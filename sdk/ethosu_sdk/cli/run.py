@@ -134,20 +134,18 @@ def run_command(
         trust=trust,
     )
     options = command.RunOptions(
-        *(
-            inputs,
-            expect,
-            atol,
-            rtol,
-            simulator,
-            timeout,
-            events,
-            board,
-            fast,
-            simulated_limit,
-            resident,
-            repeat,
-        ),
+        inputs=inputs,
+        expect=expect,
+        atol=atol,
+        rtol=rtol,
+        simulator=simulator,
+        timeout_s=timeout,
+        events=events,
+        board=board,
+        fast=fast,
+        simulated_limit_s=simulated_limit,
+        resident=resident,
+        repeat=repeat,
         allow_spill=allow_spill,
     )
     command.run(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))

@@ -103,11 +103,19 @@ def padding() -> Cases:
     return cases
 
 
+ROWS = numpy.array([2, 0, 1, 2])
+COLUMNS = numpy.array([3, 1, 0, 2])
+WHOLE = numpy.array([[0, 2, 1, 3], [3, 3, 0, 1]])
+
+
 def indices() -> Cases:
     """index_select, embedding, gather, scatter, several indices at once, masks."""
+    return {**_indices_of_every_size(), **_single_indices(), **_several_indices()}
+
+
+def _indices_of_every_size() -> Cases:
     cases = {}
-    rows = numpy.array([2, 0, 1, 2])
-    columns = numpy.array([3, 1, 0, 2])
+    rows, columns = ROWS, COLUMNS
     for dtype in SIZES:
         x = integers(dtype, 3, 4, 2)
         cases[f"index_select/{dtype}"] = Case(lambda torch, a, i: torch.index_select(a, 0, i), (x, rows))
@@ -121,8 +129,13 @@ def indices() -> Cases:
         cases[f"scatter/{dtype}"] = Case(
             lambda torch, a, i, s: torch.scatter(a, 0, i, s), (x, near, integers(dtype, 3, 4, 2, seed=2))
         )
+    return cases
+
+
+def _single_indices() -> Cases:
+    cases = {}
+    rows, whole = ROWS, WHOLE
     x, table = floats(3, 4, 5), floats(7, 6)
-    whole = numpy.array([[0, 2, 1, 3], [3, 3, 0, 1]])
     cases["index_select/int32"] = Case(
         lambda torch, a, i: torch.index_select(a, -1, i), (x, rows.astype(numpy.int32))
     )
@@ -146,6 +159,12 @@ def indices() -> Cases:
         lambda torch, a, i, s: torch.scatter_add(a, 1, i, s),
         (integers("int8", 4, 5), whole, integers("int8", 2, 4, seed=1)),
     )
+    return cases
+
+
+def _several_indices() -> Cases:
+    cases = {}
+    rows, columns, whole, x = ROWS, COLUMNS, WHOLE, floats(3, 4, 5)
     cases["index/two"] = Case(lambda torch, a, i, j: a[i, j], (x, rows, columns))
     cases["index/negative"] = Case(lambda torch, a, i: a[i], (x, rows - 3))
     cases["index/apart"] = Case(lambda torch, a, i, j: a[i, :, j], (x, rows, columns))

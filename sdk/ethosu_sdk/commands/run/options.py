@@ -10,7 +10,7 @@ FVP = "fvp"
 SIMULATORS = ("auto", "qemu", FVP, HOST)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """The options of `run` as given on the command line."""
 
