@@ -126,6 +126,34 @@ def test_slow_modules_are_imported_where_they_are_used(path: Path) -> None:
     assert not at_start & SLOW
 
 
+# What computes outputs knows nothing of cycles, traffic or hazards.
+OUTPUTS = (
+    "execute",
+    "memory",
+    "ops",
+    "output",
+    "dma",
+    "weights",
+    "stream",
+    "program",
+    "operation",
+    "geometry",
+)
+
+
+def test_what_the_npu_computes_does_not_depend_on_what_it_costs() -> None:
+    npu = PACKAGE / "npu"
+    found = {
+        f"{path.relative_to(npu)}: {module}"
+        for path in npu.rglob("*.py")
+        if path.relative_to(npu).parts[0].removesuffix(".py") in OUTPUTS
+        for module, _ in imports(path)
+        if module.startswith(("ethosu_sdk.npu.timing", "ethosu_sdk.npu.hazards"))
+    }
+    assert found == set()
+    assert all((npu / name).is_dir() or (npu / f"{name}.py").is_file() for name in OUTPUTS)
+
+
 def test_one_door_to_the_terminal() -> None:
     """Rich's own console and escape let the codes through that commands/shared/terminal.py stops."""
     door = PACKAGE / "commands" / "shared" / "terminal.py"

@@ -67,7 +67,8 @@ def figures(path: Path) -> Iterator[Figure]:
 def priced(compiled: Compiled, system: System) -> tuple[int, dict[tuple[int, bool], int]]:
     """The model's cycles of a stream, and its beats by (port, is write)."""
     memories = system.priced
-    _, found = program.price(compiled.stream, compiled.config, memories)
+    stream = program.described(compiled.stream, compiled.config)
+    found = timing.price(stream.operations, compiled.config, memories, stream.waits)
     beats: defaultdict[tuple[int, bool], int] = defaultdict(int)
     commands = -(-len(compiled.stream) // timing.beat_bytes(compiled.config))
     beats[memories.command_stream.interface, False] = commands

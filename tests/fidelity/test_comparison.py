@@ -46,5 +46,6 @@ def test_a_rebuilt_network_is_priced_near_its_published_run(
     cycles, beats = priced(compiled, system)
     assert cycles == pytest.approx(404092, rel=0.10)
     assert beats[0, False] == pytest.approx(127826, rel=0.15)
-    _, found = program.price(compiled.stream, compiled.config, system.priced)
+    stream = program.described(compiled.stream, compiled.config)
+    found = timing.price(stream.operations, compiled.config, system.priced, stream.waits)
     assert timing.started(system.priced) + found[-1].elapsed == cycles

@@ -17,7 +17,7 @@ from ethosu_sdk.npu.errors import (
     WeightStreamError,
 )
 from ethosu_sdk.npu.machine import Counters
-from ethosu_sdk.npu.program import OperationTrace
+from ethosu_sdk.npu.timing import OperationTrace
 
 __all__ = [
     "BusError",

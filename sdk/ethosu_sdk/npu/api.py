@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ethosu_sdk import vela_blocks
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.npu import extent
+from ethosu_sdk.npu.arrays import Array
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.machine import Counters, Machine
 from ethosu_sdk.npu.memory import FixedRegions
-from ethosu_sdk.npu.program import OperationTrace
+from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.npu.weights.cache import WeightCache
 
-Array = npt.NDArray[Any]
 MOST_SCRATCH_BYTES = 1 << 29  # twice the DDR of the boards
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4")}
 # The size of region 2 is not in the payload. Vela's memory modes with a number in their name give it at most 512 KiB;

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ethosu_sdk.npu.arrays import Int64
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import BlockOp, FeatureMap, Kind
-
-Int64 = npt.NDArray[np.int64]
 
 _INT64_LARGEST = (1 << 63) - 1
 _DOUBLE_ROUND_EXTRA = 1 << 30

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.npu.arrays import Bytes
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BranchError, BusError, CommandError, WeightStreamError
 from ethosu_sdk.npu.machine import Counters, Machine, Ports
-from ethosu_sdk.npu.memory import Bytes
 from ethosu_sdk.npu.pmu import Pmu, pmu_of
-from ethosu_sdk.npu.program import OperationTrace
 from ethosu_sdk.npu.tables.registers import IDENTIFICATION
 from ethosu_sdk.npu.tables.rows import Register, registers
+from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.npu.weights.cache import WeightCache
 

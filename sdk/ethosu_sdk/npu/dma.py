@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ethosu_sdk.npu import deadline
+from ethosu_sdk.npu.arrays import Int32, Int64
 from ethosu_sdk.npu.errors import BusError, Channel
 from ethosu_sdk.npu.memory import Memory
 from ethosu_sdk.npu.operation import DmaIndex, DmaOp
-
-Bytes = npt.NDArray[np.uint8]
-Offsets = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.int32]
 
 _PART_BYTES = 1 << 20  # that are moved at a time: each takes the eight bytes of an address
 
@@ -27,9 +23,9 @@ class _Side:
     region: int | None
     address: int
     strides: tuple[int, int]
-    numbers: Numbers | None
+    numbers: Int32 | None
 
-    def starts(self, plane: int, rows: slice) -> Offsets:
+    def starts(self, plane: int, rows: slice) -> Int64:
         """The addresses of some rows of a plane."""
         if self.numbers is None:
             chosen = np.arange(rows.start, rows.stop, dtype=np.int64)
@@ -69,7 +65,7 @@ def copy(op: DmaOp, memory: Memory) -> None:
         store[_places(starts, part)] = data[place, part]
 
 
-def _parts(op: DmaOp, side: _Side) -> Iterator[tuple[slice, Offsets, slice]]:
+def _parts(op: DmaOp, side: _Side) -> Iterator[tuple[slice, Int64, slice]]:
     """What is moved at a time: which of all rows, their addresses, and which bytes of each."""
     planes, rows = op.counts
     high = max(1, _PART_BYTES // op.length)
@@ -83,7 +79,7 @@ def _parts(op: DmaOp, side: _Side) -> Iterator[tuple[slice, Offsets, slice]]:
                 yield slice(plane * rows + start, plane * rows + stop), starts, slice(first, last)
 
 
-def _places(starts: Offsets, part: slice) -> slice | Offsets:
+def _places(starts: Int64, part: slice) -> slice | Int64:
     """Bytes `part` of the rows at `starts`, to index memory with."""
     if len(starts) == 1:
         start = int(starts[0])
@@ -91,7 +87,7 @@ def _places(starts: Offsets, part: slice) -> slice | Offsets:
     return np.asarray(starts[:, None] + np.arange(part.start, part.stop))
 
 
-def _indices(index: DmaIndex, counts: tuple[int, int], memory: Memory) -> Numbers:
+def _indices(index: DmaIndex, counts: tuple[int, int], memory: Memory) -> Int32:
     planes, rows = counts
     memory.check_size(index.region, 4 * planes * rows, Channel.COPY_READ)
     numbers = np.empty((planes, rows), np.int32)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ethosu_sdk.npu import bounds, deadline, dma
+from ethosu_sdk.npu.arrays import Array, Int64
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import Channel, UnsupportedCommand
+from ethosu_sdk.npu.geometry import ceil_div
 from ethosu_sdk.npu.memory import Memory
 from ethosu_sdk.npu.operation import (
     BlockOp,
@@ -34,9 +35,6 @@ from ethosu_sdk.npu.output import arranged, finish, rescale
 from ethosu_sdk.npu.stripes import Rows, stripes, widened, window
 from ethosu_sdk.npu.weights.cache import WeightCache
 from ethosu_sdk.npu.weights.scales import Scales, scale_bytes, unpack_scales
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 Accumulate = Callable[
     [Rows], Int64
@@ -218,7 +216,7 @@ class Executor:
         if op.upscale > 2:
             raise UnsupportedCommand("SET_IFM_UPSCALE", op.offset, op.upscale)
         factor = 2 if op.upscale else 1
-        return self._load(op, op.ifm, (-(-height // factor), -(-width // factor), depth))
+        return self._load(op, op.ifm, (ceil_div(height, factor), ceil_div(width, factor), depth))
 
     def _whole_input(self, op: BlockOp) -> Array:
         """The IFM, upscaled, zero point subtracted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.memory import BRICK
+from ethosu_sdk.npu.geometry import BRICK
 from ethosu_sdk.npu.operation import DmaOp, FeatureMap, Operation, Shape
 from ethosu_sdk.npu.program import steps
 

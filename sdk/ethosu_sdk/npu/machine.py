@@ -9,8 +9,10 @@ from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BranchError, UnsupportedCommand
 from ethosu_sdk.npu.execute import Executor
+from ethosu_sdk.npu.geometry import ceil_div
 from ethosu_sdk.npu.memory import Memory, Regions, Traffic
-from ethosu_sdk.npu.program import Branch, OperationTrace, Segment, segment
+from ethosu_sdk.npu.program import Branch, Segment, segment
+from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
 from ethosu_sdk.npu.weights.cache import WeightCache
 
@@ -85,7 +87,7 @@ class Machine:
         is the offset of the operation that failed, and `trace` and `counters` hold those before it.
         """
         executor = Executor(self._config, self._memory, self._cache)
-        entry = part = segment(stream, self._config, system=self._system)
+        entry = part = segment(stream, self._config)
         # What follows a segment depends on the branch alone: loops need not look it up by all their registers.
         known = {id(entry): entry}  # keeps them, and so their ids, alive
         followers: dict[tuple[int, bool], Segment] = {}
@@ -101,12 +103,13 @@ class Machine:
             taken = self._takes(part.branch, executor)
             if (id(part), taken) not in followers:
                 start = _target(part.branch, len(stream)) if taken else part.end
-                follower = segment(stream, self._config, start, part.registers, self._system)
+                follower = segment(stream, self._config, start, part.registers)
                 followers[id(part), taken] = known.setdefault(id(follower), follower)
             part = followers[id(part), taken]
 
     def _run_segment(self, part: Segment, executor: Executor) -> None:
         self._cache.prepare(part.operations, self._memory.unobserved(), self._config)
+        costs = timing.costs(part, self._config, self._system)
         start, done = self.position, 0
         try:
             for op in part.operations:
@@ -117,8 +120,8 @@ class Machine:
             self.irq_mask |= part.irq_mask
         finally:
             self.result_flag = executor.result_flag
-            self.counters.total_cycles += part.elapsed[done - 1] if done else 0
-            self._add_up(part.traces[:done], max(0, self.position - start))
+            self.counters.total_cycles += costs.elapsed[done - 1] if done else 0
+            self._add_up(costs.traces[:done], max(0, self.position - start))
 
     def _takes(self, branch: Branch, executor: Executor) -> bool:
         if not branch.conditional:
@@ -130,7 +133,9 @@ class Machine:
     def _add_up(self, traces: tuple[OperationTrace, ...], command_bytes: int) -> None:
         self.trace.extend(traces)
         self.counters.move(self._ports.commands, False, command_bytes)
-        self.counters.beat(self._ports.commands, False, -(-command_bytes // timing.beat_bytes(self._config)))
+        self.counters.beat(
+            self._ports.commands, False, ceil_div(command_bytes, timing.beat_bytes(self._config))
+        )
         for row in traces:
             self.counters.mac_cycles += row.mac_cycles
             self.counters.macs += row.macs

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from ethosu_sdk.npu.arrays import Array, Bytes
 from ethosu_sdk.npu.errors import BusError, Channel
+from ethosu_sdk.npu.geometry import BRICK, bricks, tiles
 from ethosu_sdk.npu.operation import FeatureMap, Shape
 
-Bytes = npt.NDArray[np.uint8]
-Array = npt.NDArray[Any]
-BRICK = 16  # channels of one NHCWB16 brick
 _WRITING = frozenset({Channel.OFM, Channel.COPY_WRITE})
 _POISON = 0xA5  # what was never written shows
 _MOST_MOVED_BYTES = 1 << 28  # in one transfer: all the memory of a board
@@ -128,8 +126,8 @@ class Memory:
         The view of whole bricks has four axes: row, column, brick, channel in the brick.
         """
         height, width, depth = shape
-        for rows, columns, base in _tiles(feature_map, height, width):
-            for channels, step, offset in _bricks(feature_map, depth):
+        for rows, columns, base in tiles(feature_map, height, width):
+            for channels, step, offset in bricks(feature_map, depth):
                 part = (rows, columns, channels)
                 yield part, self._view(feature_map, base + offset, part, step, channel)
 
@@ -160,32 +158,6 @@ class Memory:
 
 def _name(region: int | None) -> str:
     return "the NPU's own memory" if region is None else f"region {region}"
-
-
-def _tiles(feature_map: FeatureMap, height: int, width: int) -> Iterator[tuple[slice, slice, int]]:
-    """(rows, columns, address of their first element) of up to four tiles."""
-    for column, (start, stop) in enumerate(_cut(feature_map.width0, width)):
-        first = feature_map.height1 if column else feature_map.height0
-        for row, (top, bottom) in enumerate(_cut(first, height)):
-            yield slice(top, bottom), slice(start, stop), feature_map.bases[2 * row + column]
-
-
-def _cut(first: int, total: int) -> Iterator[tuple[int, int]]:
-    yield 0, min(first, total)
-    if first < total:
-        yield first, total
-
-
-def _bricks(feature_map: FeatureMap, depth: int) -> Iterator[tuple[slice, int, int]]:
-    """(channels, channels per brick, byte offset): whole bricks first, then what is left of the last one."""
-    if not feature_map.bricks:
-        yield slice(0, depth), depth, 0
-        return
-    whole = depth // BRICK * BRICK
-    if whole:
-        yield slice(0, whole), BRICK, 0
-    if whole < depth:
-        yield slice(whole, depth), depth - whole, whole // BRICK * feature_map.stride_c
 
 
 class FixedRegions:

@@ -343,3 +343,12 @@ class DmaOp:
 
 
 Operation = BlockOp | DmaOp
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A wait in front of the operation with number `before`, until at most so many are at work."""
+
+    before: int
+    name: str
+    at_most: int

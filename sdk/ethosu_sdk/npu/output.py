@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ethosu_sdk.npu.arrays import Int64
 from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.operation import Lut, Output, Rounding
 
-Int64 = npt.NDArray[np.int64]
 Factor = Int64 | int
 
 _ONE = np.int64(1)

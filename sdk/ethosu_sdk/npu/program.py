@@ -4,45 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ethosu_sdk.npu import timing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
-from ethosu_sdk.npu.operation import Operation
+from ethosu_sdk.npu.operation import Operation, Wait
 from ethosu_sdk.npu.stream.decode import Command, commands
 from ethosu_sdk.npu.stream.descriptor import describe
 from ethosu_sdk.npu.stream.register_file import Registers, Values
-from ethosu_sdk.npu.timing import Transfer, Wait
-from ethosu_sdk.npu.timing.system_config import SystemConfig
 
 # Operations are carried out one after the other, so waits matter to the estimate of cycles alone. PMU_MASK hides
 # operations from counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.
 _WAITS = {"OP_DMA_WAIT": "k", "OP_KERNEL_WAIT": "n"}  # with the field that says for how many
 _MOST_OPERATIONS = 1 << 16  # of a segment: each takes some kilobytes
 _MOST_KEPT = 1 << 16  # operations of all segments that are kept
-_Key = tuple[bytes, NpuConfig, int, Values, SystemConfig | None]
+_Key = tuple[bytes, NpuConfig, int, Values]
 _WITHOUT_EFFECT = frozenset({*_WAITS, "OP_PMU_MASK"})
-
-
-@dataclass(frozen=True)
-class OperationTrace:
-    """One operation as it is carried out: place in the stream, name, estimated cycles, multiply-accumulates.
-
-    The cycles of the MAC unit, output unit, weight decoder and busiest memory are each for itself: they overlap.
-    `transfers` is what it moves through the AXI ports.
-    """
-
-    offset: int
-    name: str
-    total_cycles: int
-    mac_cycles: int
-    macs: int
-    output_cycles: int = 0
-    weight_decode_cycles: int = 0
-    transfer_cycles: int = 0
-    transfers: tuple[Transfer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,18 +32,16 @@ class Branch:
     conditional: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Segment:
-    """The operations from one place of a stream to its NPU_OP_STOP or next branch, and the trace of each.
+    """The operations from one place of a stream to its NPU_OP_STOP or next branch, and the waits between them.
 
-    `elapsed` has for each operation the cycles from the segment's begin until it and all before it have ended.
     `end` is the byte offset behind the last command, `irq_mask` the union of the masks of NPU_OP_IRQ and
     NPU_OP_STOP, `registers` what the registers hold at the end. `branch` None means the end of the stream's run.
     """
 
     operations: tuple[Operation, ...]
-    traces: tuple[OperationTrace, ...]
-    elapsed: tuple[int, ...]
+    waits: tuple[Wait, ...]
     end: int
     irq_mask: int
     branch: Branch | None
@@ -112,31 +88,28 @@ def segment(
     config: NpuConfig,
     start: int = 0,
     values: Values = (),
-    system: SystemConfig | None = None,
 ) -> Segment:
     """The operations of `stream` from byte `start` on, where the registers hold `values`.
 
-    Cycles are those of `system`, by default the family's default. The same segment is the same object for as long as
-    it is kept.
+    The same segment is the same object for as long as it is kept.
 
     Raises CommandError for a stream that hardware would refuse, UnsupportedCommand for what this model does
     not execute.
     """
-    key = (stream, config, start, values, system)
+    key = (stream, config, start, values)
     return _KEPT.get(key) or _KEPT.add(key, _segment(*key))
 
 
-def _segment(
-    stream: bytes, config: NpuConfig, start: int, values: Values, system: SystemConfig | None
-) -> Segment:
-    read = _read(stream, Registers(config, values), config, start)
+def _segment(stream: bytes, config: NpuConfig, start: int, values: Values) -> Segment:
+    return _whole(stream, _read(stream, Registers(config, values), config, start))
+
+
+def _whole(stream: bytes, read: _Commands) -> Segment:
     if read.last is None:
         raise CommandError("the stream has no NPU_OP_STOP and ends", len(stream))
-    priced = timing.price(read.operations, config, system, read.waits)
     return Segment(
         operations=tuple(read.operations),
-        traces=_traces(read.operations, priced),
-        elapsed=tuple(row.elapsed for row in priced),
+        waits=tuple(read.waits),
         end=read.last.offset + 4 * read.last.type.words,
         irq_mask=read.irq_mask,
         branch=_branch(read.last),
@@ -175,9 +148,14 @@ def _read(stream: bytes, registers: Registers, config: NpuConfig, start: int = 0
     return found
 
 
-def operations(stream: bytes, config: NpuConfig, system: SystemConfig | None = None) -> Segment:
+def operations(stream: bytes, config: NpuConfig) -> Segment:
     """The operations of `stream` up to its NPU_OP_STOP or its first branch."""
-    return segment(stream, config, system=system)
+    return segment(stream, config)
+
+
+def described(stream: bytes, config: NpuConfig) -> Segment:
+    """The operations of `stream` up to its NPU_OP_STOP or its first branch; none of them has to be executable."""
+    return _whole(stream, _read(stream, Registers(config, executable=False), config))
 
 
 def steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation | None]]:
@@ -208,32 +186,7 @@ def _check_count(count: int, command: Command) -> None:
         )
 
 
-def price(
-    stream: bytes, config: NpuConfig, system: SystemConfig
-) -> tuple[tuple[Operation, ...], tuple[timing.Priced, ...]]:
-    """The operations of `stream` up to its first branch, and their prices; none of them has to be executable."""
-    read = _read(stream, Registers(config, executable=False), config)
-    return tuple(read.operations), timing.price(read.operations, config, system, read.waits)
-
-
 def _branch(command: Command) -> Branch | None:
     if command.type.name != "OP_BRANCH":
         return None
     return Branch(command.offset, command.field("branch_target"), bool(command.field("branch_cond")))
-
-
-def _traces(found: Sequence[Operation], priced: Sequence[timing.Priced]) -> tuple[OperationTrace, ...]:
-    return tuple(
-        OperationTrace(
-            op.offset,
-            op.name,
-            row.stages.total,
-            row.stages.mac,
-            row.macs,
-            row.stages.output,
-            row.stages.decoder,
-            row.stages.transfer,
-            row.transfers,
-        )
-        for op, row in zip(found, priced, strict=True)
-    )

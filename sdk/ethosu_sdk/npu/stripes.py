@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ethosu_sdk.npu.arrays import Array
 from ethosu_sdk.npu.errors import UnsupportedCommand
+from ethosu_sdk.npu.geometry import ceil_div
 from ethosu_sdk.npu.operation import BlockOp, Kind, Padding
 from ethosu_sdk.npu.ops.window import upscaled
-
-Array = npt.NDArray[Any]
 
 _STRIPE_ELEMENTS = 1 << 21  # some tens of milliseconds
 _MOST_ROW_ELEMENTS = 1 << 24  # of one OFM row, or of the IFM rows under the kernel: 128 MiB for each copy
@@ -70,7 +68,7 @@ def window(op: BlockOp, stored: Array, rows: Rows) -> tuple[Array, Padding]:
     padding = Padding(above, op.padding.left, bottom - top - above - (last - first), op.padding.right)
     factor = 2 if op.upscale else 1
     start = first // factor
-    wide = widened(op, stored[start : -(-last // factor)])
+    wide = widened(op, stored[start : ceil_div(last, factor)])
     wide = upscaled(wide, op.upscale, factor * wide.shape[0], width)
     skipped = first - start * factor
     return wide[skipped : skipped + last - first], padding

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.geometry import most_ifm_block_channels
 from ethosu_sdk.npu.hazards.ranges import Box, Span
 from ethosu_sdk.npu.operation import BlockOp, FeatureMap, Kind, PoolMode, ResizeAxis
 
@@ -51,23 +52,10 @@ def ifm_blocks(op: BlockOp, config: NpuConfig) -> Iterator[tuple[Part, ...]]:
 
     An OFM block that depends on more channels than an IFM block has takes several of them.
     """
-    step = _ifm_block_depth(op, config) if op.takes_all_channels else op.ifm_depth
+    step = most_ifm_block_channels(op, config) if op.takes_all_channels else op.ifm_depth
     for box in ofm_blocks(op):
         for channels in _steps(op.ifm_depth, step):
             yield tuple(inputs(op, box, channels))
-
-
-def _ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:
-    """Channels of an IFM block: no register tells; ethos-u-vela 5.1.0 chooses them by these rules."""
-    if op.kernel.part_kernel_first and op.kind is Kind.CONV:
-        return 16
-    bits = 8 * op.ifm.dtype.itemsize
-    if config.generation == "u55":
-        return 16 if bits == 16 else 32
-    sparse = op.weights is not None and op.weights.sparse
-    if bits == 32 or (config.macs in (128, 256) and op.micro_block[2] == 16 and not sparse):
-        return 32
-    return 128 if sparse and bits == 8 else 64
 
 
 def inputs(op: BlockOp, box: Box, channels: Span) -> Iterator[Part]:

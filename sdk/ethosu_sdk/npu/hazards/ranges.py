@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from ethosu_sdk.npu.memory import BRICK
+from ethosu_sdk.npu.arrays import Int64
+from ethosu_sdk.npu.geometry import BRICK, round_up
 from ethosu_sdk.npu.operation import FeatureMap, Shape
 
 Span = tuple[int, int]  # from, up to and without
 Box = tuple[Span, Span, Span]  # rows, columns, channels of a feature map
-Starts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,9 @@ class Runs:
         return self.base + sum((count - 1) * stride for count, stride in self.axes) + self.length
 
     @functools.cached_property
-    def starts(self) -> Starts:
+    def starts(self) -> Int64:
         """The first byte of every run, ascending."""
-        found: Starts = np.array([self.base], np.int64)
+        found: Int64 = np.array([self.base], np.int64)
         for count, stride in self.axes:
             found = (found[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
         found.sort()
@@ -124,7 +123,7 @@ def _in_tile(feature_map: FeatureMap, base: int, box: Box) -> Iterator[Runs]:
 
 def _bricks(first: int, last: int) -> Iterator[tuple[int, int, Span]]:
     """(brick, how many from it on, channels within each): the whole bricks are one item."""
-    edges = sorted({first, last, -(-first // BRICK) * BRICK, last // BRICK * BRICK})
+    edges = sorted({first, last, round_up(first, BRICK), last // BRICK * BRICK})
     for low, high in itertools.pairwise(edge for edge in edges if first <= edge <= last):
         brick, offset = divmod(low, BRICK)
         count = max(1, (high - low) // BRICK)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk.npu import deadline
+from ethosu_sdk.npu.arrays import Array, Int64
 from ethosu_sdk.npu.operation import Kernel
 from ethosu_sdk.npu.ops.window import windows
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 _FLOAT32_EXACT = 1 << 24  # every integer up to here is a float32
 _INT32_SAFE = 1 << 31

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from ethosu_sdk.npu.arrays import Bool, Int64
 from ethosu_sdk.npu.operation import ElementwiseMode, Rounding
 from ethosu_sdk.npu.output import shift_round
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 def count_leading_zeros(values: Int64) -> Int64:

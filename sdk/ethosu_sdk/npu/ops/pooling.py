@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ethosu_sdk.npu.arrays import Array, Int64
 from ethosu_sdk.npu.operation import Kernel, Padding, Rounding
 from ethosu_sdk.npu.ops.window import padded, taps
 from ethosu_sdk.npu.output import shift_round
 
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 LOWEST = -(1 << 40)  # below every value: padding never is a maximum
 _INDEX_SHIFT = 16
 _VALUE_MASK = 0xFFFF

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ethosu_sdk.npu.arrays import Array, Int64
 from ethosu_sdk.npu.operation import ResizeAxis, ResizeMode
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 
 def _places(axis: ResizeAxis, count: int) -> tuple[Int64, Int64]:

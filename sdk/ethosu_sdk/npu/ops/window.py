@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ethosu_sdk.npu import deadline
+from ethosu_sdk.npu.arrays import Array
 from ethosu_sdk.npu.operation import Kernel, Padding
-
-Array = npt.NDArray[Any]
 
 UPSCALE_NONE, UPSCALE_NEAREST, UPSCALE_ZEROS = 0, 1, 2
 

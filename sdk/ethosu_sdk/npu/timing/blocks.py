@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.geometry import SUBKERNEL, ceil_div, divided, most_ifm_block_channels, round_up
 from ethosu_sdk.npu.operation import BlockOp, Kind, Shape
 from ethosu_sdk.npu.timing.tables import IFM_UNITS
 
-SUBKERNEL = 8  # rows and columns of a kernel that are walked in one go
 _UNIT_BYTES = 16  # of the depth of an IFM unit
 _MOST_EXTENTS = 4096  # along an axis that are worked out one by one: streams may be hostile
-
-
-def ceil_div(value: int, divisor: int) -> int:
-    """`value` / `divisor`, rounded up."""
-    return -(-value // divisor)
-
-
-def round_up(value: int, granule: int) -> int:
-    """The next multiple of `granule`."""
-    return ceil_div(value, granule) * granule
-
-
-def volume(shape: Shape) -> int:
-    """Elements of a shape."""
-    return shape[0] * shape[1] * shape[2]
-
-
-def divided(shape: Shape, part: Shape) -> Shape:
-    """How many of `part` cover `shape` along each axis."""
-    return ceil_div(shape[0], part[0]), ceil_div(shape[1], part[1]), ceil_div(shape[2], part[2])
 
 
 def _micro_block(op: BlockOp) -> Shape:
@@ -39,20 +19,15 @@ def _micro_block(op: BlockOp) -> Shape:
     return height, width, depth
 
 
-def _ifm_block_depth_u55(op: BlockOp) -> int:
+def _ifm_block_depth_u55(op: BlockOp, config: NpuConfig) -> int:
     if not op.takes_all_channels:
         return op.block[2]
-    if op.ifm.dtype.itemsize == 2:
-        return round_up(min(op.ifm_depth, 16), 4)
-    return round_up(min(op.ifm_depth, 16 if _is_part_kernel(op) else 32), 8)
-
-
-def _is_part_kernel(op: BlockOp) -> bool:
-    return op.kind is Kind.CONV and op.kernel.part_kernel_first
+    depth = min(op.ifm_depth, most_ifm_block_channels(op, config))
+    return round_up(depth, 4 if op.ifm.dtype.itemsize == 2 else 8)
 
 
 def _ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
-    depth = _least_ifm_block_depth_u85(op, config) or op.block[2]
+    depth = most_ifm_block_channels(op, config) if op.takes_all_channels else op.block[2]
     if op.kind in (Kind.CONV, Kind.MATMUL):
         return depth
     itemsize = op.ifm.dtype.itemsize
@@ -60,19 +35,6 @@ def _ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
     units = IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
     unit = units[(depth * itemsize > 16) + (depth * itemsize > 32)]
     return round_up(depth, unit[2] * _UNIT_BYTES // itemsize)
-
-
-def _least_ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
-    """Channels of an IFM block; 0 where they are those of the OFM block."""
-    if not op.takes_all_channels:
-        return 0
-    if _is_part_kernel(op):
-        return 16
-    is_sparse = op.weights is not None and op.weights.sparse
-    narrow = config.macs <= 256 and op.micro_block[2] == 16 and not is_sparse
-    if op.ifm.dtype.itemsize == 4 or narrow:
-        return 32
-    return 128 if is_sparse and op.ifm.dtype.itemsize == 1 else 64
 
 
 def counts(op: BlockOp) -> Shape:
@@ -118,7 +80,8 @@ def ifm_sides(op: BlockOp, axis: int) -> int:
 
 def ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:
     """Channels of an IFM block, where every OFM channel depends on all of them."""
-    return _ifm_block_depth_u55(op) if config.generation == "u55" else _ifm_block_depth_u85(op, config)
+    by_family = _ifm_block_depth_u55 if config.generation == "u55" else _ifm_block_depth_u85
+    return by_family(op, config)
 
 
 def subkernels(op: BlockOp) -> int:

@@ -61,9 +61,6 @@ KEPT_IFM_BLOCKS_PART_KERNEL, KEPT_IFM_BLOCKS = 4, 2
 in depth. Published beats of single operators: 2 OFM blocks read a 128-channel IFM 1.5 times, 8 read it 4.5 times,
 and 1x1 convolutions (2 IFM blocks) read it once."""
 
-BRICK = 16
-"""Channels of a brick of NHCWB16."""
-
 BANDS = {
     "ethos-u55": "±10 % on the published runs of this family",
     "ethos-u65": "no published run of this family was compared",

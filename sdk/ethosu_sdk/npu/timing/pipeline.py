@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.geometry import volume
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
 from ethosu_sdk.npu.timing import blocks, units
 from ethosu_sdk.npu.timing.constants import (
@@ -86,7 +87,7 @@ def chained(
     decoder = units.decoder_cycles(op, config)
     transfer = max(_busy(moved, config, system).values(), default=0.0)
     counts = blocks.counts(op)
-    count = blocks.volume(counts)
+    count = volume(counts)
     first, last = _shares(op)
     # The first block is computed before the output unit starts, the last one is put out when nothing is computed.
     body = max(mac, first * mac + (1.0 - last) * output) + BLOCK_CYCLES * count
@@ -152,7 +153,7 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
 
 def _first_weights(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
     """Cycles until as many weights are decoded as the MAC unit needs to begin."""
-    parts = blocks.volume(blocks.counts(op))
+    parts = volume(blocks.counts(op))
     fetched, latency = 0.0, 0
     for transfer in moved:
         if transfer.stream in (Stream.WEIGHTS, Stream.FAST_WEIGHTS):

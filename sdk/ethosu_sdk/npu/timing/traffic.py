@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.geometry import BRICK, ceil_div, round_up
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, FeatureMap, Kind, Operation, Shape
 from ethosu_sdk.npu.timing import blocks
-from ethosu_sdk.npu.timing.constants import BRICK, KEPT_IFM_BLOCKS, KEPT_IFM_BLOCKS_PART_KERNEL
+from ethosu_sdk.npu.timing.constants import KEPT_IFM_BLOCKS, KEPT_IFM_BLOCKS_PART_KERNEL
 from ethosu_sdk.npu.timing.memories import Stream
 
 _BEAT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
@@ -45,13 +46,13 @@ def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
 
 
 def _copied(op: DmaOp, beat: int) -> Iterator[Transfer]:
-    beats = op.counts[0] * op.counts[1] * blocks.ceil_div(op.length, beat)
+    beats = op.counts[0] * op.counts[1] * ceil_div(op.length, beat)
     if op.source_region is not None:
         yield Transfer(op.source_region, Stream.COPY, beats)
     if op.target_region is not None:
         yield Transfer(op.target_region, Stream.COPY_WRITE, beats)
     if op.index is not None:
-        yield Transfer(op.index.region, Stream.COPY, blocks.ceil_div(4 * op.counts[1], beat) * op.counts[0])
+        yield Transfer(op.index.region, Stream.COPY, ceil_div(4 * op.counts[1], beat) * op.counts[0])
 
 
 def _constants(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
@@ -61,9 +62,9 @@ def _constants(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
     down, across, _ = blocks.counts(op)
     stream = Stream.FAST_WEIGHTS if op.weights.fast else Stream.WEIGHTS
     for weights in op.weights.streams:
-        yield Transfer(weights.region, stream, down * across * blocks.ceil_div(weights.length, beat))
+        yield Transfer(weights.region, stream, down * across * ceil_div(weights.length, beat))
     for scales in op.scales.streams if op.scales is not None else ():
-        yield Transfer(scales.region, Stream.SCALES, blocks.ceil_div(scales.length, beat))
+        yield Transfer(scales.region, Stream.SCALES, ceil_div(scales.length, beat))
 
 
 def _read(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
@@ -101,8 +102,8 @@ def _ofm_beats(op: BlockOp, config: NpuConfig) -> int:
 
 def _beats(feature_map: FeatureMap, rows: int, columns: int, depth: int, config: NpuConfig) -> int:
     """Beats of so many rows, columns and channels: bricks are moved whole, rows without them to the byte."""
-    stored = blocks.round_up(depth, BRICK) if feature_map.bricks else depth
-    return blocks.ceil_div(rows * columns * stored * feature_map.dtype.itemsize, beat_bytes(config))
+    stored = round_up(depth, BRICK) if feature_map.bricks else depth
+    return ceil_div(rows * columns * stored * feature_map.dtype.itemsize, beat_bytes(config))
 
 
 def times_read(op: BlockOp, config: NpuConfig) -> float:
@@ -119,7 +120,7 @@ def refetched(op: BlockOp, config: NpuConfig) -> float:
     """
     if config.generation == "u55" or blocks.subkernels(op) > 1:
         return 1.0
-    parts = blocks.ceil_div(op.ifm_depth, blocks.ifm_block_depth(op, config))
+    parts = ceil_div(op.ifm_depth, blocks.ifm_block_depth(op, config))
     by_parts = op.kind is Kind.CONV and op.kernel.part_kernel_first
     kept = KEPT_IFM_BLOCKS_PART_KERNEL if by_parts else KEPT_IFM_BLOCKS
     return max(0, parts - kept) / parts

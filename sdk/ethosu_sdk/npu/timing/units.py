@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.geometry import ceil_div, round_up, volume
 from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Kind, PoolMode
 from ethosu_sdk.npu.timing import blocks
 from ethosu_sdk.npu.timing.constants import (
@@ -27,7 +28,7 @@ def macs(op: BlockOp) -> int:
     if op.kind in (Kind.POOL, Kind.ELEMENTWISE, Kind.RESIZE):
         return 0
     depth = op.ifm_depth if op.takes_all_channels else 1
-    count = op.kernel.height * op.kernel.width * blocks.volume(op.shape) * depth
+    count = op.kernel.height * op.kernel.width * volume(op.shape) * depth
     return count // 2 if op.weights is not None and op.weights.sparse else count
 
 
@@ -38,9 +39,9 @@ def mac_cycles(op: BlockOp, config: NpuConfig) -> int:
     steps = _elements(op, config) * op.ifm.dtype.itemsize
     if op.takes_all_channels:
         by_parts = op.kind is Kind.CONV and op.kernel.part_kernel_first
-        steps *= blocks.round_up(op.ifm_depth, MAC_DEPTH if by_parts else DEPTH_FIRST) // MAC_DEPTH
+        steps *= round_up(op.ifm_depth, MAC_DEPTH if by_parts else DEPTH_FIRST) // MAC_DEPTH
     cores = 1 if config.generation == "u85" else config.cores
-    cycles = blocks.ceil_div(blocks.micro_blocks(op, config) * steps, cores)
+    cycles = ceil_div(blocks.micro_blocks(op, config) * steps, cores)
     return cycles // 2 if op.weights is not None and op.weights.sparse else cycles
 
 
@@ -53,7 +54,7 @@ def _elements(op: BlockOp, config: NpuConfig) -> int:
         return POOL_CYCLES * elements
     walked_first = op.kind is Kind.DEPTHWISE or (op.kind is Kind.CONV and op.kernel.part_kernel_first)
     if walked_first and config.generation == "u55":
-        return blocks.round_up(elements, STEP_ELEMENTS_U55)
+        return round_up(elements, STEP_ELEMENTS_U55)
     return elements
 
 
@@ -62,7 +63,7 @@ def output_cycles(op: BlockOp, config: NpuConfig) -> float:
     if op.is_partial:
         return 0.0
     rate = _rate_u85(op, config) if config.generation == "u85" else _rate_u55(op, config)
-    return rate * blocks.volume(op.shape)
+    return rate * volume(op.shape)
 
 
 def _rate_u55(op: BlockOp, config: NpuConfig) -> float:

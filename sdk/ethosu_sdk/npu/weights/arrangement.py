@@ -9,17 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ethosu_sdk.npu.arrays import Places, Weights
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import WeightOrderError
+from ethosu_sdk.npu.geometry import SUBKERNEL
 from ethosu_sdk.npu.operation import BlockOp, Kind
 from ethosu_sdk.npu.weights.fill import Filler
-from ethosu_sdk.npu.weights.order import SUBKERNEL, OrderKey, Walk, path_u55, share, subkernels, walk_u55
+from ethosu_sdk.npu.weights.order import OrderKey, Walk, path_u55, share, subkernels, walk_u55
 from ethosu_sdk.npu.weights.order_u85 import path_u85, walk_u85
-
-Weights = npt.NDArray[np.int16]
-Places = npt.NDArray[np.intp]
 
 __all__ = ["OrderKey", "arrange", "order_key", "stream_sizes"]
 

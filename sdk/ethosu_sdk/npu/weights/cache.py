@@ -9,9 +9,9 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ethosu_sdk.npu import deadline
+from ethosu_sdk.npu.arrays import Weights
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BusError, Channel, WeightOrderError, WeightStreamError
 from ethosu_sdk.npu.memory import Memory
@@ -21,7 +21,6 @@ from ethosu_sdk.npu.weights import decoding as weight_stream
 from ethosu_sdk.npu.weights.arrangement import OrderKey, arrange, order_key, stream_sizes
 from ethosu_sdk.npu.weights.decoding import Coded, Decoded
 
-Weights = npt.NDArray[np.int16]
 Key = tuple[bytes, OrderKey]
 
 _KEPT = 1 << 26  # weights; each takes up to four bytes

@@ -23,11 +23,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from ethosu_sdk.npu import deadline
-
-Weights = npt.NDArray[np.int16]
+from ethosu_sdk.npu.arrays import Weights
 
 _TIME_LIMIT_S = 5
 _WEIGHTS_PER_S = 1 << 20  # that the time limit allows for; an idle machine decodes forty times as many

@@ -12,13 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ethosu_sdk.npu import deadline
+from ethosu_sdk.npu.arrays import Places, Weights
+from ethosu_sdk.npu.geometry import ceil_div
 from ethosu_sdk.npu.weights.order import Walk
-
-Weights = npt.NDArray[np.int16]
-Places = npt.NDArray[np.intp]
 
 # Axes of a piece as it lies in the stream.
 _STREAM, _OFM_BLOCK, _IFM_BLOCK, _IFM_MICRO, _OFM_MICRO, _BATCH, _CORE, _STEP, _GROUP, _LANES, _OFM, _IFM = (
@@ -109,7 +107,7 @@ class Filler:
         count = position = 0
         for places in self.places:
             deadline.check()
-            batches = -(-places.size // walk.batch)
+            batches = ceil_div(places.size, walk.batch)
             outer = (walk.ifm_steps(run.depth), walk.ofm_steps(depth), batches, walk.cores // len(data))
             length = math.prod(outer) * math.prod(inner)
             piece = data[..., position : position + length].reshape(*data.shape[:3], *outer, *inner)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ethosu_sdk.npu.geometry import SUBKERNEL, ceil_div
 from ethosu_sdk.npu.tables.rows import Generation
 
-SUBKERNEL = 8  # the kernel is walked in parts of at most 8x8, dilation included
+# The kernel is walked in parts of at most SUBKERNEL x SUBKERNEL, dilation included.
 _IFM_MICRO_DEPTH = 8
 
 
@@ -80,15 +81,15 @@ class Walk:
 
     def steps(self, elements: int) -> int:
         """Steps of a sub-kernel of so many elements, padding included."""
-        return -(-elements // self.batch) * (self.batch + self.gap)
+        return ceil_div(elements, self.batch) * (self.batch + self.gap)
 
     def ofm_steps(self, depth: int) -> int:
         """OFM micro-blocks of a block of `depth` channels."""
-        return -(-depth // self.ofm_micro)
+        return ceil_div(depth, self.ofm_micro)
 
     def ifm_steps(self, depth: int) -> int:
         """IFM micro-blocks of a block of `depth` channels."""
-        return -(-depth // self.ifm_micro)
+        return ceil_div(depth, self.ifm_micro)
 
 
 def walk_u55(key: OrderKey, core: int) -> Walk:

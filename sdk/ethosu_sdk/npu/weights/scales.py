@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ethosu_sdk.npu.arrays import Bytes, Int64
+from ethosu_sdk.npu.geometry import ceil_div
 from ethosu_sdk.npu.operation import ScaleFormat
 from ethosu_sdk.npu.weights.order import share
-
-Bytes = npt.NDArray[np.uint8]
-Int64 = npt.NDArray[np.int64]
 
 SCALE_BYTES = 10
 _SHIFT_BITS = 6
@@ -48,7 +46,7 @@ def unpack_scales(data: Sequence[Bytes], form: ScaleFormat, depth: int) -> Scale
     for stream, count in enumerate(channel_counts(depth, len(data))):
         rows[stream :: len(data)] = data[stream][: SCALE_BYTES * count].reshape(count, SCALE_BYTES)
     bias_bits, scale_bits = form.value
-    bias_bytes, scale_bytes_ = bias_bits // 8, -(-scale_bits // 8)
+    bias_bytes, scale_bytes_ = bias_bits // 8, ceil_div(scale_bits, 8)
     bias = _number(rows[:, :bias_bytes])
     scale = _number(rows[:, bias_bytes : bias_bytes + scale_bytes_])
     return Scales(

@@ -26,6 +26,7 @@ from ethosu_sdk.npu.operation import (
     ScaleStreams,
     Shape,
     Stream,
+    Wait,
     WeightStreams,
 )
 from ethosu_sdk.npu.timing.system_config import SystemConfig, memory_map
@@ -127,7 +128,7 @@ def test_latency_costs() -> None:
     assert slow > quick
 
 
-def elapsed(*operations: BlockOp | DmaOp, waits: tuple[timing.Wait, ...] = ()) -> int:
+def elapsed(*operations: BlockOp | DmaOp, waits: tuple[Wait, ...] = ()) -> int:
     return timing.price(operations, U85, DRAM, waits)[-1].elapsed
 
 
@@ -137,7 +138,7 @@ COPY = DmaOp(0, CONSTANTS, 0, CACHE, 0, 16384)
 def test_a_copy_runs_beside_computation_unless_the_stream_waits() -> None:
     beside = elapsed(COPY, SQUARE)
     assert beside == max(elapsed(COPY), elapsed(SQUARE))
-    assert elapsed(COPY, SQUARE, waits=(timing.Wait(1, "OP_DMA_WAIT", 0),)) > beside
+    assert elapsed(COPY, SQUARE, waits=(Wait(1, "OP_DMA_WAIT", 0),)) > beside
 
 
 def test_an_operation_that_may_overlap_begins_earlier() -> None:
