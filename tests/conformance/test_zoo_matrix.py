@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ethosu_sdk import npu
 from ethosu_sdk.aot import zoo
-from tests.conformance.zoo_matrix import __main__ as program
-from tests.conformance.zoo_matrix import page
+from tests.conformance.zoo_matrix import __main__ as program, page
 from tests.conformance.zoo_matrix.cells import (
     DELEGATES,
     KINDS,

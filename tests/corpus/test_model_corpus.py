@@ -12,8 +12,7 @@ import torch
 from torch import nn
 
 from tests.conformance.zoo_matrix.page import rows_of
-from tests.corpus import __main__ as program
-from tests.corpus import page, recipe, reviews
+from tests.corpus import __main__ as program, page, recipe, reviews
 from tests.corpus.catalogue import ARCHITECTURES
 from tests.corpus.cells import CAUGHT, DIFFERS, FAILED, RAN, REFUSED, TARGETS, Cell, Done, Outcome
 from tests.corpus.judgement import compared, ended

@@ -13,14 +13,7 @@ from pathlib import Path
 
 from tests.integration.cli import COMMAND
 from tests.pte_files import changed, golden
-from tests.unit.npu.streams import (
-    DMA_START,
-    ELEMENTWISE,
-    GLOBAL_SCALE,
-    Setting,
-    feature_map,
-    ofm,
-)
+from tests.unit.npu.streams import DMA_START, ELEMENTWISE, GLOBAL_SCALE, Setting, feature_map, ofm
 from tests.unit.test_vela_blocks import Payload, slots
 
 _WORDS = (0x2000_0118, 0x2000_7000)  # CONFIG and ID of the golden program's ethos-u85-256

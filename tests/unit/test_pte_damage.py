@@ -10,8 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ethosu_sdk import pte
 from ethosu_sdk.commands.inspect.description import describe

@@ -17,11 +17,8 @@ from ethosu_sdk.aot.check import fault, rounding
 from ethosu_sdk.aot.check.facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation import eager as evaluation
 from ethosu_sdk.aot.evaluation.facts import EvaluationFacts
-from ethosu_sdk.aot.lowering import acceleration, cpu_operators, substeps
-from ethosu_sdk.aot.lowering import steps as lowering
-from ethosu_sdk.aot.model import checks as model_checks
-from ethosu_sdk.aot.model import loading as model_loading
-from ethosu_sdk.aot.model import unrolling
+from ethosu_sdk.aot.lowering import acceleration, cpu_operators, steps as lowering, substeps
+from ethosu_sdk.aot.model import checks as model_checks, loading as model_loading, unrolling
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.model.loading import LoadedModel
 from ethosu_sdk.aot.model.source_lines import SourceFinder, recorded
@@ -29,8 +26,7 @@ from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.quantization import prequantized_passes, training_mode
 from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer
 from ethosu_sdk.aot.repairs import constant_likes, plain_addmm
-from ethosu_sdk.aot.vela import capture as vela_capture
-from ethosu_sdk.aot.vela import config as vela_config
+from ethosu_sdk.aot.vela import capture as vela_capture, config as vela_config
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError

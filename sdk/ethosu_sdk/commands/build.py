@@ -10,8 +10,7 @@ from rich.table import Table
 
 from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools, vela_blocks
 from ethosu_sdk.commands.compile.command import target_part
-from ethosu_sdk.commands.shared import board as run_board
-from ethosu_sdk.commands.shared import host_facts, locations, memory_advice
+from ethosu_sdk.commands.shared import board as run_board, host_facts, locations, memory_advice
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import SdkError

@@ -18,6 +18,7 @@ from ethosu_sdk.fvp_launcher.command_line import HELP, Options, parse
 from ethosu_sdk.fvp_launcher.parameters import known_parameters
 from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP
 from ethosu_sdk.simulators.fvp.models import FvpModel, command_line_limit, models
+from ethosu_sdk.targets import Target
 
 _NO_LIMIT_S = 7 * 24 * 3600.0  # an FVP without --timelimit runs for ever
 _END_OF_TRANSMISSION = b"\x04"
@@ -143,8 +144,7 @@ def _run(model: FvpModel, options: Options, elf: Path) -> int:
         request = SimulationRequest(
             elf=elf,
             images=tuple((address, _read(path)) for path, address in options.data),
-            npu=model.npu,
-            macs=_macs(model, options),
+            target=Target(model.npu, _macs(model, options), system_config="", memory_mode=""),
             timeout_s=limit,
             idle_timeout_s=limit,  # an FVP knows no other limit
             uart_log=Path(os.devnull),

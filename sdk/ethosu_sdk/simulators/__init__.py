@@ -1,14 +1,25 @@
 """Simulators: they run a firmware and hand back what it printed and how it ended."""
 
-from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult, Simulator
-from ethosu_sdk.simulators.create import FIRMWARE_SIMULATORS, create, is_installed
+from ethosu_sdk.simulators.base import (
+    MODEL_FIGURES,
+    MODELLED,
+    Figures,
+    SimulationRequest,
+    SimulationResult,
+    Simulator,
+)
+from ethosu_sdk.simulators.create import FIRMWARE_SIMULATORS, SimulatorOptions, create, is_installed
 from ethosu_sdk.simulators.pmu_events import choose_events, event_groups, events
 
 __all__ = [
     "FIRMWARE_SIMULATORS",
+    "MODELLED",
+    "MODEL_FIGURES",
+    "Figures",
     "SimulationRequest",
     "SimulationResult",
     "Simulator",
+    "SimulatorOptions",
     "choose_events",
     "create",
     "event_groups",

@@ -6,17 +6,42 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from ethosu_sdk.targets import Target
+
+MODELLED = "modelled"
+MEASURED = "measured"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the NPU's counters of a simulator are worth.
+
+    `source` is that of every metric. `absent` is empty, or the reason why no counter means anything. A simulator that
+    has `every_event` counts those too which the NPU model cannot know. `no_cpu_cycles` is why there are none.
+    """
+
+    source: str
+    every_event: bool
+    no_cpu_cycles: str
+    absent: str = ""
+
+
+MODEL_FIGURES = Figures(
+    MODELLED,
+    every_event=False,
+    no_cpu_cycles="the simulator is functional: it does not model the time that the CPU takes",
+)
+
 
 @dataclass(frozen=True)
 class SimulationRequest:
     """One run of one firmware.
 
-    `images` are (address, bytes) pairs that stand in the board's DDR before the first instruction. `npu` and
-    `macs` choose the NPU, such as ``"ethos-u55"`` and 128; without `with_npu` the firmware does not touch it.
-    `timeout_s` bounds the whole run by wall clock, `idle_timeout_s` the time in which the firmware neither
-    prints a byte nor accesses the NPU. `system_config` and `memory_mode` are names of vela.ini, for modelled cycles;
-    with others, or without, the family's defaults stand in. `uart_log` is written while the firmware runs, and
-    `uart_tee` gets the same bytes as they come.
+    `images` are (address, bytes) pairs that stand in the board's DDR before the first instruction. `target` is the
+    NPU, None for a firmware that does not touch one; its system configuration and memory mode are for modelled
+    cycles, and the family's defaults stand in for those that vela.ini does not have. `timeout_s` bounds the whole run
+    by wall clock, `idle_timeout_s` the time in which the firmware neither prints a byte nor accesses the NPU.
+    `uart_log` is written while the firmware runs, and `uart_tee` gets the same bytes as they come.
 
     The firmware may read and write files of the host only if `semihosting_cwd` is given: Arm semihosting then finds
     relative names in that folder. It is no prison: the firmware's absolute names are the host's.
@@ -26,14 +51,10 @@ class SimulationRequest:
 
     elf: Path
     images: tuple[tuple[int, bytes], ...] = field(repr=False)
-    npu: str
-    macs: int
+    target: Target | None
     timeout_s: float
     idle_timeout_s: float
     uart_log: Path
-    with_npu: bool = True
-    system_config: str = ""
-    memory_mode: str = ""
     semihosting_cwd: Path | None = None
     semihosting_arguments: tuple[str, ...] = ()
     uart_tee: IO[bytes] | None = field(default=None, repr=False)
@@ -60,8 +81,13 @@ class Simulator(Protocol):
 
     name: str
 
-    def fidelity(self, npu: str) -> str:
-        """One line, for the run's record: what of a run with `npu` (may be empty) is real, measured or modelled."""
+    @property
+    def figures(self) -> Figures:
+        """What the NPU's counters of a run are worth."""
+        ...
+
+    def fidelity(self, npu: str | None) -> str:
+        """One line, for the run's record: what of a run with `npu` is real, measured or modelled."""
         ...
 
     def version(self) -> str:

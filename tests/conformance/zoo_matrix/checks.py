@@ -16,8 +16,7 @@ from ethosu_sdk.aot import CompileOutput
 from ethosu_sdk.simulators import host
 from tests.conformance.comparison import SEEDS, random_inputs, says_something
 from tests.conformance.models.case import INT32_RANGE
-from tests.integration.cli import Outcome as CliOutcome
-from tests.integration.cli import sdk
+from tests.integration.cli import Outcome as CliOutcome, sdk
 from tests.oracles import chain
 from tests.oracles.tosa import TosaModel
 

@@ -16,8 +16,7 @@ import pytest
 from ethosu_sdk import pte, schema
 from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine, pipeline
 from ethosu_sdk.aot.check import tosa_operators
-from ethosu_sdk.commands.compile import check_record, command
-from ethosu_sdk.commands.compile import record as compile_record
+from ethosu_sdk.commands.compile import check_record, command, record as compile_record
 from ethosu_sdk.commands.compile.command import CompileOptions
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import UsageError, VerdictError

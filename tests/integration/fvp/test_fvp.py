@@ -19,6 +19,7 @@ from ethosu_sdk.aot import CompileOutput
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.simulators.base import SimulationRequest
 from ethosu_sdk.simulators.fvp.simulator import FvpSimulator
+from ethosu_sdk.targets import parse_target
 from tests.conftest import ExpectedOutputs, ZooPte
 from tests.integration.cli import Outcome, sdk
 from tests.integration.fvp import double as fvp_double
@@ -144,8 +145,7 @@ def test_an_fvp_that_falls_silent_is_ended(tmp_path: Path, monkeypatch: pytest.M
     request = SimulationRequest(
         elf=compile_program("scenarios", tmp_path),
         images=(),
-        npu="ethos-u55",
-        macs=128,
+        target=parse_target("ethos-u55-128"),
         timeout_s=50.0,
         idle_timeout_s=0.5,
         uart_log=tmp_path / "uart.log",

@@ -21,8 +21,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import schema, toolchain_lock
-from ethosu_sdk.commands.fvp import archive as fvp_install_archive
-from ethosu_sdk.commands.fvp import install as fvp_install
+from ethosu_sdk.commands.fvp import archive as fvp_install_archive, install as fvp_install
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import InputError, ToolError, UsageError
 from ethosu_sdk.simulators.fvp import discovery, models

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.errors import SdkError, UsageError
-from tests.upstream import __main__ as upstream
-from tests.upstream import environment, report
+from tests.upstream import __main__ as upstream, environment, report
 from tests.upstream.report import Result
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]

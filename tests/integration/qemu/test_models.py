@@ -184,8 +184,7 @@ def simulate(
     fields: dict[str, Any] = {
         "elf": built.elf,
         "images": ((symbol.address, input_image.encode(raw, [EVENTS[pair.target.npu]])),),
-        "npu": pair.target.npu,
-        "macs": pair.target.macs,
+        "target": pair.target,
         "timeout_s": RUN_LIMIT_S,
         "idle_timeout_s": RUN_LIMIT_S,
         "uart_log": folder / "uart.log",

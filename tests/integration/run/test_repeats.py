@@ -89,7 +89,7 @@ def output_offset() -> int:
 def run_faulty(
     monkeypatch: pytest.MonkeyPatch, folder: Path, repeat: int, first: int, jobs: int
 ) -> dict[str, Any]:
-    simulator = QemuSimulator(lambda _npu, _macs, memory: FaultyDevice(memory, first, jobs))
+    simulator = QemuSimulator(lambda _target, memory: FaultyDevice(memory, first, jobs))
     monkeypatch.setattr(simulators, "create", lambda *_args, **_options: simulator)
     options = RunOptions(repeat=repeat, resident=True)
     with pytest.raises(VerdictError):

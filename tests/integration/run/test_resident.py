@@ -78,17 +78,14 @@ class Bench:
         *,
         files: bool = True,
     ) -> SimulationResult:
-        target = program.target()
         return QemuSimulator().run(
             SimulationRequest(
                 elf=self.firmware.elf,
                 images=images,
-                npu=target.npu if target else "",
-                macs=target.macs if target else 0,
+                target=program.target(),
                 timeout_s=60,
                 idle_timeout_s=30,
                 uart_log=self.folder.parent / "uart.log",
-                with_npu=target is not None,
                 semihosting_cwd=self.folder if files else None,
                 semihosting_arguments=tuple(words),
             )

@@ -18,9 +18,7 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import records, schema, tools
-from ethosu_sdk.commands.doctor import bundle as doctor_bundle
-from ethosu_sdk.commands.doctor import exercises
-from ethosu_sdk.commands.doctor import rows as doctor_rows
+from ethosu_sdk.commands.doctor import bundle as doctor_bundle, exercises, rows as doctor_rows
 from ethosu_sdk.commands.doctor.anonymising import Redactor
 from ethosu_sdk.errors import UsageError
 from tests.integration.cli import Outcome, sdk

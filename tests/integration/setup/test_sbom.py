@@ -13,8 +13,7 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from ethosu_sdk.commands.sbom import command as sbom
-from ethosu_sdk.commands.sbom import installed as installed_packages
+from ethosu_sdk.commands.sbom import command as sbom, installed as installed_packages
 from ethosu_sdk.commands.sbom.installed import DebianPackage, PythonDistribution
 from ethosu_sdk.commands.summary import command as summary
 from tests.integration.cli import sdk

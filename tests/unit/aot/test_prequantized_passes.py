@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot.quantization import conversions
-from ethosu_sdk.aot.quantization import prequantized_passes as passes
+from ethosu_sdk.aot.quantization import conversions, prequantized_passes as passes
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 

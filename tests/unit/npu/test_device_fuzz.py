@@ -7,8 +7,7 @@ import struct
 import numpy as np
 import pytest
 from ethosu import mlw_codec
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.npu.device import Device, NpuConfig

@@ -6,8 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from numpy.typing import NDArray
 
 from ethosu_sdk.errors import SdkError

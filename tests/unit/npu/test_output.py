@@ -10,16 +10,7 @@ from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.operation import Lut, Output, Rounding
 from ethosu_sdk.npu.output import arranged, finish, look_up
 from tests.unit.npu.machine import U85_256, place, run, taken
-from tests.unit.npu.streams import (
-    BRICKS,
-    GLOBAL_SCALE,
-    NATURAL_85,
-    POOL,
-    Setting,
-    feature_map,
-    ofm,
-    stream,
-)
+from tests.unit.npu.streams import BRICKS, GLOBAL_SCALE, NATURAL_85, POOL, Setting, feature_map, ofm, stream
 
 NO_LUT = np.zeros(2048, np.uint8)
 

@@ -2,8 +2,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.report import input_image

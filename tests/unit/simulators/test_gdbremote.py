@@ -7,8 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ethosu_sdk.simulators.qemu import gdbremote
 from ethosu_sdk.simulators.qemu.gdbremote import (

@@ -61,7 +61,7 @@ def test_simulators_are_made_by_name() -> None:
 
 def test_only_an_ethos_u85_is_on_a_board_that_does_not_exist() -> None:
     qemu = simulators.create("qemu")
-    plain = qemu.fidelity("")
+    plain = qemu.fidelity(None)
     assert all(qemu.fidelity(f"ethos-u{family}").startswith(plain) for family in (55, 65, 85))
     assert "Corstone-300 with an" not in qemu.fidelity("ethos-u55") + qemu.fidelity("ethos-u65")
     assert "Corstone-300 with an Ethos-U85" in qemu.fidelity("ethos-u85")

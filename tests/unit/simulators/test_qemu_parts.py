@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ethosu_sdk.errors import InputError, SimulationError
 from ethosu_sdk.npu import deadline

@@ -29,8 +29,8 @@ def repaired() -> Iterator[None]:
         EnsureUniqueOutputNodesPass,
         FuseQuantizedActivationPass,
         RewriteSlicePass,
+        arm_pass_manager as manager,
     )
-    from executorch.backends.arm._passes import arm_pass_manager as manager
 
     registered = manager._registered_pass_insertions
     before = {

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot.zoo import digits as digits
-from ethosu_sdk.aot.zoo import packages
+from ethosu_sdk.aot.zoo import digits as digits, packages
 from ethosu_sdk.aot.zoo.model import ZooModel as ZooModel
 
 

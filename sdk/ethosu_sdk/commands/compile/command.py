@@ -12,16 +12,11 @@ from ethosu_sdk.aot.model.spec import ModelSpec, check_file, parse_model_spec
 from ethosu_sdk.commands.compile import (
     check,
     check_record,
-)
-from ethosu_sdk.commands.compile import (
     record as compile_record,
-)
-from ethosu_sdk.commands.compile import (
     tables as compile_tables,
 )
 from ethosu_sdk.commands.compile.record import target_part
-from ethosu_sdk.commands.evaluate import command as evaluate
-from ethosu_sdk.commands.evaluate import record as evaluate_record
+from ethosu_sdk.commands.evaluate import command as evaluate, record as evaluate_record
 from ethosu_sdk.commands.evaluate.command import EvaluateOptions
 from ethosu_sdk.commands.shared import locations
 from ethosu_sdk.commands.shared.reporter import Reporter

@@ -8,8 +8,7 @@ from pathlib import Path
 from rich.table import Table
 
 from ethosu_sdk import provenance, records, schema
-from ethosu_sdk.commands.doctor import bundle as doctor_bundle
-from ethosu_sdk.commands.doctor import rows as doctor_rows
+from ethosu_sdk.commands.doctor import bundle as doctor_bundle, rows as doctor_rows
 from ethosu_sdk.commands.shared import host_facts
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape, escape_lines

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ethosu_sdk import provenance, records, schema, toolchain_lock, user_data
-from ethosu_sdk.commands.fvp import archive as fvp_install_archive
-from ethosu_sdk.commands.fvp import installer
+from ethosu_sdk.commands.fvp import archive as fvp_install_archive, installer
 from ethosu_sdk.commands.fvp.archive import Limits
 from ethosu_sdk.commands.shared import host_facts
 from ethosu_sdk.commands.shared.reporter import Reporter

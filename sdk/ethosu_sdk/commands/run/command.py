@@ -15,23 +15,11 @@ from ethosu_sdk.commands.compile import command as compile_command
 from ethosu_sdk.commands.compile.command import CompileOptions
 from ethosu_sdk.commands.run import (
     firmware as run_firmware,
-)
-from ethosu_sdk.commands.run import (
     host as run_host,
-)
-from ethosu_sdk.commands.run import (
     inputs as run_inputs,
-)
-from ethosu_sdk.commands.run import (
     memory as run_memory,
-)
-from ethosu_sdk.commands.run import (
     record as run_record,
-)
-from ethosu_sdk.commands.run import (
     reference as run_reference,
-)
-from ethosu_sdk.commands.run import (
     repeats as run_repeats,
 )
 from ethosu_sdk.commands.run.options import HOST, SIMULATORS, RunOptions

@@ -12,44 +12,7 @@ from ethosu_sdk import simulators
 from ethosu_sdk.commands.run.repeats import Repeated
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.verdict import Check
-
-MODELLED = "modelled"
-MEASURED = "measured"
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What the NPU's counters of a simulator are worth.
-
-    `source` is that of every metric. `absent` is empty, or the reason why no counter means anything. A simulator that
-    has `every_event` counts those too which the NPU model cannot know. `no_cpu_cycles` is why there are none.
-    """
-
-    source: str
-    every_event: bool
-    no_cpu_cycles: str
-    absent: str = ""
-
-
-MODEL_FIGURES = Figures(
-    MODELLED, False, "the simulator is functional: it does not model the time that the CPU takes"
-)
-FVP_FIGURES = Figures(
-    MEASURED, True, "the FVP is not cycle-accurate: it counts instructions, not the time that the CPU takes"
-)
-FVP_FAST_FIGURES = Figures(
-    MEASURED,
-    True,
-    FVP_FIGURES.no_cpu_cycles,
-    absent="the FVP ran with --fast: its NPU counters are not representative of hardware",
-)
-
-
-def figures_of(simulator: str, *, fast: bool) -> Figures:
-    """What the counters of the simulator called `simulator` are worth; `fast` is the FVP's mode."""
-    if simulator != "fvp":
-        return MODEL_FIGURES
-    return FVP_FAST_FIGURES if fast else FVP_FIGURES
+from ethosu_sdk.simulators import MODEL_FIGURES, MODELLED, Figures
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,8 @@ import numpy.typing as npt
 from ethosu_sdk import provenance, pte, simulators
 from ethosu_sdk.commands import build
 from ethosu_sdk.commands.build import Built
-from ethosu_sdk.commands.run import inputs as run_inputs
-from ethosu_sdk.commands.run import repeats as run_repeats
-from ethosu_sdk.commands.run import resident as run_resident
-from ethosu_sdk.commands.run.execution import (
-    MODELLED,
-    Execution,
-    Figures,
-    NpuFacts,
-    figures_of,
-    metric,
-    npu_part,
-)
+from ethosu_sdk.commands.run import inputs as run_inputs, repeats as run_repeats, resident as run_resident
+from ethosu_sdk.commands.run.execution import Execution, NpuFacts, metric, npu_part
 from ethosu_sdk.commands.run.inputs import Samples
 from ethosu_sdk.commands.run.options import RunOptions
 from ethosu_sdk.commands.run.repeats import Repeated
@@ -39,7 +29,7 @@ from ethosu_sdk.report.evidence import Evidence, PmuSample
 from ethosu_sdk.report.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.report.repeats import Plan
 from ethosu_sdk.report.verdict import Check
-from ethosu_sdk.simulators import SimulationRequest, Simulator
+from ethosu_sdk.simulators import MODELLED, Figures, SimulationRequest, Simulator, SimulatorOptions
 
 UART_NAME = "uart.log"
 _IDLE_LIMIT_S = 30.0
@@ -64,14 +54,11 @@ def execute(
 ) -> Execution:
     """Run `samples` in one boot of the firmware for the `.pte` at `path`; results go to `folder`."""
     target = program.target()
-    events = simulators.choose_events(target.npu if target else None, options.events)
-    choice = board.for_run(target.npu if target else None, options.board, options.simulator)
-    simulator = simulators.create(
-        choice.simulator,
-        target.npu if target else "",
-        fast=options.fast,
-        simulated_limit_s=options.simulated_limit_s,
-    )
+    npu = target.npu if target else None
+    events = simulators.choose_events(npu, options.events)
+    choice = board.for_run(npu, options.board, options.simulator)
+    wanted = SimulatorOptions(fast=options.fast, simulated_limit_s=options.simulated_limit_s)
+    simulator = simulators.create(choice.simulator, npu, wanted)
     version = simulator.version()  # a simulator that lacks is named before anything is built
     built: Ready
     if options.resident:
@@ -81,15 +68,14 @@ def execute(
             choice.board, simulator.name, inferences=samples.count, allow_spill=options.allow_spill
         )
         built = build.build_in(path, program, folder, wishes, reporter, choice.reason)
-    groups = simulators.event_groups(target.npu if target else None, events)
+    groups = simulators.event_groups(npu, events)
     expected = _expected(built, samples, options, groups)
     with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
         result = simulator.run(_request(built, expected, options, groups, folder))
     found = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
     if result.npu_jobs is not None:
         witness.check_jobs(found, [job.cycles for job in result.npu_jobs])
-    figures = figures_of(simulator.name, fast=options.fast)
-    ran = _Ran(simulator, version, figures, expected.plan, choice.reason)
+    ran = _Ran(simulator, version, simulator.figures, expected.plan, choice.reason)
     return _execution(built, samples, found, ran, groups)
 
 
@@ -103,18 +89,13 @@ def _request(
             f"{len(expected.sets)} sets of inputs need {len(image):,} bytes, there are {symbol.bytes:,}",
             "run them in several parts",
         )
-    target = built.program.target()
     return SimulationRequest(
         elf=built.firmware.elf,
         images=((symbol.address, image), *(built.images if isinstance(built, Loaded) else ())),
-        npu=target.npu if target else "",
-        macs=target.macs if target else 0,
+        target=built.program.target(),
         timeout_s=options.timeout_s,
         idle_timeout_s=min(_IDLE_LIMIT_S, options.timeout_s),
         uart_log=folder / UART_NAME,
-        with_npu=target is not None,
-        system_config=target.system_config if target else "",
-        memory_mode=target.memory_mode if target else "",
     )
 
 
@@ -153,7 +134,7 @@ def _execution(built: Ready, samples: Samples, found: Evidence, ran: _Ran, group
         simulator={
             "name": simulator.name,
             "version": ran.version,
-            "fidelity": simulator.fidelity(target.npu if target is not None else ""),
+            "fidelity": simulator.fidelity(target.npu if target else None),
         },
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
         tools=[*build.tool_rows(), provenance.tool_entry(simulator.name, ran.version)],

@@ -14,8 +14,7 @@ from rich.table import Table
 from ethosu_sdk import provenance, pte, records
 from ethosu_sdk.commands import build
 from ethosu_sdk.commands.compile.command import target_part
-from ethosu_sdk.commands.run import reference as run_reference
-from ethosu_sdk.commands.run import repeats as run_repeats
+from ethosu_sdk.commands.run import reference as run_reference, repeats as run_repeats
 from ethosu_sdk.commands.run.execution import Execution
 from ethosu_sdk.commands.run.inputs import Samples, stack
 from ethosu_sdk.commands.run.reference import Reference

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ethosu_sdk.npu.tables import commands as command_table
-from ethosu_sdk.npu.tables import registers as register_table
+from ethosu_sdk.npu.tables import commands as command_table, registers as register_table
 
 Generation = Literal["u55", "u85"]  # u55 stands for Ethos-U55 and Ethos-U65: one command set
 

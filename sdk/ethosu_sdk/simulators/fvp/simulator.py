@@ -12,7 +12,7 @@ from typing import IO
 from ethosu_sdk import error_catalogue
 from ethosu_sdk.error_catalogue import KnownError
 from ethosu_sdk.errors import InputError, SimulationError, ToolError
-from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
+from ethosu_sdk.simulators.base import MEASURED, Figures, SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.fvp import discovery, models, output, process
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
 from ethosu_sdk.simulators.fvp.discovery import InstalledFvp
@@ -24,6 +24,8 @@ from ethosu_sdk.simulators.fvp.process import Finished, Watch
 _FIDELITY = (
     "Arm's model: instructions and NPU arithmetic are exact, NPU counters measured on it, CPU time is not"
 )
+_NO_CPU_CYCLES = "the FVP is not cycle-accurate: it counts instructions, not the time that the CPU takes"
+_NO_COUNTERS = "the FVP ran with --fast: its NPU counters are not representative of hardware"
 _FAST = "; --fast: NPU counters are not representative"
 _WITHOUT_NPU = "ethos-u55"  # a firmware without an NPU runs on any board that has one
 _TAIL_LINES = 12
@@ -44,7 +46,9 @@ class FvpSimulator:
 
     name = "fvp"
 
-    def __init__(self, npu: str = "", *, fast: bool = False, simulated_limit_s: float | None = None) -> None:
+    def __init__(
+        self, npu: str | None = None, *, fast: bool = False, simulated_limit_s: float | None = None
+    ) -> None:
         self._model = models.for_npu(npu or _WITHOUT_NPU)
         self._fast = fast
         self._simulated_limit_s = simulated_limit_s
@@ -57,7 +61,17 @@ class FvpSimulator:
             self._installed = discovery.installed(self._model)
         return self._installed
 
-    def fidelity(self, npu: str) -> str:
+    @property
+    def figures(self) -> Figures:
+        """Measured on Arm's model, unless it skips the NPU's timing."""
+        return Figures(
+            MEASURED,
+            every_event=True,
+            no_cpu_cycles=_NO_CPU_CYCLES,
+            absent=_NO_COUNTERS if self._fast else "",
+        )
+
+    def fidelity(self, npu: str | None) -> str:
         """What of a run is exact, what measured."""
         return f"{_FIDELITY}{_FAST if self._fast else ''}"
 
@@ -97,7 +111,7 @@ class FvpSimulator:
             data.append((path, address))
         return FvpRun(
             elf=request.elf.absolute(),
-            macs=request.macs if request.with_npu else self._model.default_macs,
+            macs=request.target.macs if request.target else self._model.default_macs,
             data=data,
             time_limit_s=request.timeout_s,
             simulated_limit_s=self._simulated_limit_s,

@@ -14,7 +14,7 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.npu.timing import system_config
-from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
+from ethosu_sdk.simulators.base import MODEL_FIGURES, Figures, SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu import firmware_image
 from ethosu_sdk.simulators.qemu.bank_access import open_bank_access
 from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
@@ -22,6 +22,7 @@ from ethosu_sdk.simulators.qemu.machine import Machine, Semihosting, start
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
 from ethosu_sdk.simulators.qemu.memory_map import DDR_BASE, NPU_WINDOW_BYTES
 from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge, NpuDevice
+from ethosu_sdk.targets import Target
 
 _PROGRAM = "qemu-system-arm"
 
@@ -29,13 +30,13 @@ _FIDELITY = "functional: instructions and NPU arithmetic are exact, NPU cycles m
 # QEMU has neither Corstone-320 nor a Cortex-M85.
 _NO_SUCH_BOARD = "; Corstone-300 with an Ethos-U85 in it, which exists in this simulator alone"
 
-DeviceFactory = Callable[[str, int, NpuMemory], NpuDevice]
+DeviceFactory = Callable[[Target, NpuMemory], NpuDevice]
 
 
-def open_npu_model(request: SimulationRequest, memory: NpuMemory) -> NpuDevice:
+def open_npu_model(target: Target, memory: NpuMemory) -> NpuDevice:
     """The SDK's NPU model as a device that sees `memory`."""
-    system = system_config.known(request.npu, request.system_config, request.memory_mode)
-    return Device(NpuConfig.for_target(request.npu, request.macs), memory, system)
+    system = system_config.known(target.npu, target.system_config, target.memory_mode)
+    return Device(NpuConfig.for_target(target.npu, target.macs), memory, system)
 
 
 class QemuSimulator:
@@ -48,11 +49,16 @@ class QemuSimulator:
 
     name = "qemu"
 
-    def __init__(self, open_device: DeviceFactory | None = None, program: Path | None = None) -> None:
+    def __init__(self, open_device: DeviceFactory = open_npu_model, program: Path | None = None) -> None:
         self._open_device = open_device
         self._program = program
 
-    def fidelity(self, npu: str) -> str:
+    @property
+    def figures(self) -> Figures:
+        """Those of the NPU model."""
+        return MODEL_FIGURES
+
+    def fidelity(self, npu: str | None) -> str:
         """What of a run is exact, what modelled, and where the board is not one that exists."""
         from ethosu_sdk.npu import timing
 
@@ -77,7 +83,7 @@ class QemuSimulator:
             open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):
             memory = NpuMemory(machine.ddr, banks)
-            bridge = self._bridge(machine, memory, request) if request.with_npu else None
+            bridge = self._bridge(machine, memory, request.target)
             limits = Limits(request.timeout_s, request.idle_timeout_s)
             loop = RunLoop(machine, bridge, limits, request.elf)
             loop.prepare()
@@ -94,17 +100,15 @@ class QemuSimulator:
                 npu_jobs=bridge.jobs if bridge is not None else (),
             )
 
-    def _bridge(self, machine: Machine, memory: NpuMemory, request: SimulationRequest) -> NpuBridge:
-        if self._open_device is None:
-            device = open_npu_model(request, memory)
-        else:
-            device = self._open_device(request.npu, request.macs, memory)
-        return NpuBridge(machine, device, memory, NPU_WINDOW_BYTES[request.npu])
+    def _bridge(self, machine: Machine, memory: NpuMemory, target: Target | None) -> NpuBridge | None:
+        if target is None:
+            return None
+        return NpuBridge(machine, self._open_device(target, memory), memory, NPU_WINDOW_BYTES[target.npu])
 
 
 def _check_request(request: SimulationRequest) -> None:
-    if request.with_npu and request.npu not in NPU_WINDOW_BYTES:
-        raise UsageError(f"unknown NPU '{request.npu}'", f"one of: {', '.join(NPU_WINDOW_BYTES)}")
+    if request.target is not None and request.target.npu not in NPU_WINDOW_BYTES:
+        raise UsageError(f"unknown NPU '{request.target.npu}'", f"one of: {', '.join(NPU_WINDOW_BYTES)}")
     folder = request.semihosting_cwd
     if folder is not None and not folder.is_dir():
         raise InputError(f"there is no folder {folder} for the firmware's files")

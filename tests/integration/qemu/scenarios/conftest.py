@@ -10,9 +10,12 @@ import pytest
 
 from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from ethosu_sdk.targets import parse_target
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import Scenario, compile_program, parameters
 from tests.integration.qemu.firmware.doubles import IncrementDevice
+
+U55_128 = parse_target("ethos-u55-128")
 
 TIMEOUT_S = 60.0
 IDLE_S = 20.0
@@ -41,8 +44,7 @@ def request_for(scenarios: Path, tmp_path: Path) -> Callable[..., SimulationRequ
         return SimulationRequest(
             elf=scenarios,
             images=(parameters(scenario, first, second, payload),),
-            npu="ethos-u55",
-            macs=128,
+            target=U55_128,
             timeout_s=TIMEOUT_S,
             idle_timeout_s=IDLE_S,
             uart_log=tmp_path / "uart.log",
@@ -53,7 +55,7 @@ def request_for(scenarios: Path, tmp_path: Path) -> Callable[..., SimulationRequ
 
 @pytest.fixture
 def simulator() -> QemuSimulator:
-    return QemuSimulator(lambda _npu, _macs, memory: IncrementDevice(memory))
+    return QemuSimulator(lambda _target, memory: IncrementDevice(memory))
 
 
 @pytest.fixture(autouse=True)

@@ -147,8 +147,8 @@ def test_qemu_does_not_outlive_the_sdk(
         "from ethosu_sdk.simulators.base import SimulationRequest\n"
         "from ethosu_sdk.simulators.qemu.simulator import QemuSimulator\n"
         f"images = (({address}, bytes.fromhex('{data.hex()}')),)\n"
-        f"QemuSimulator().run(SimulationRequest(Path({str(scenarios)!r}), images, '', 0, 60, 60,"
-        f" Path({str(log)!r}), with_npu=False))\n"
+        f"QemuSimulator().run(SimulationRequest(Path({str(scenarios)!r}), images, None, 60, 60,"
+        f" Path({str(log)!r})))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as child:
         traces.wait_for_text(log, b"going round")
@@ -181,7 +181,7 @@ def test_the_models_own_errors_keep_their_type_and_gain_the_place(request_for: R
         pass
 
     raised = NotModelledError("NPU_OP_X is not modelled", "a hint")
-    simulator = QemuSimulator(lambda _npu, _macs, memory: IncrementDevice(memory, {0x20: raised}))
+    simulator = QemuSimulator(lambda _target, memory: IncrementDevice(memory, {0x20: raised}))
     with pytest.raises(NotModelledError, match="NPU_OP_X is not modelled") as caught:
         simulator.run(request_for(Scenario.WRITE_REGISTER, 0x20, 5))
     assert caught.value is raised
@@ -192,7 +192,7 @@ def test_the_models_own_errors_keep_their_type_and_gain_the_place(request_for: R
 
 def test_a_fault_in_the_model_is_a_failed_simulation(request_for: Run) -> None:
     fault = IndexError("out of range")
-    simulator = QemuSimulator(lambda _npu, _macs, memory: IncrementDevice(memory, {0x24: fault}))
+    simulator = QemuSimulator(lambda _target, memory: IncrementDevice(memory, {0x24: fault}))
     with pytest.raises(SimulationError, match="NPU model failed at register 0x0024: IndexError") as caught:
         simulator.run(request_for(Scenario.WRITE_REGISTER, 0x24, 5))
     assert caught.value.__cause__ is fault
@@ -201,7 +201,7 @@ def test_a_fault_in_the_model_is_a_failed_simulation(request_for: Run) -> None:
 def test_an_interrupt_by_the_user_passes_through(request_for: Run) -> None:
     interrupt = KeyboardInterrupt()
     simulator = QemuSimulator(
-        lambda _npu, _macs, memory: IncrementDevice(memory, {0x24: interrupt})  # type: ignore[dict-item]
+        lambda _target, memory: IncrementDevice(memory, {0x24: interrupt})  # type: ignore[dict-item]
     )
     with pytest.raises(KeyboardInterrupt):
         simulator.run(request_for(Scenario.WRITE_REGISTER, 0x24, 5))

@@ -13,7 +13,7 @@ from ethosu_sdk.errors import InputError, ToolError, UsageError
 from ethosu_sdk.simulators.qemu import firmware_image
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from tests.integration.qemu.firmware.build import Scenario
-from tests.integration.qemu.scenarios.conftest import Run
+from tests.integration.qemu.scenarios.conftest import U55_128, Run
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -76,7 +76,7 @@ def test_an_elf_with_random_damage_is_read_or_refused(elf_folder: Path, scenario
 def test_impossible_requests_are_refused(request_for: Run, simulator: QemuSimulator, tmp_path: Path) -> None:
     request = request_for(Scenario.EXIT)
     with pytest.raises(UsageError, match="unknown NPU 'ethos-u56'"):
-        simulator.run(dataclasses.replace(request, npu="ethos-u56"))
+        simulator.run(dataclasses.replace(request, target=dataclasses.replace(U55_128, npu="ethos-u56")))
     for seconds in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(UsageError, match="time-out"):
             simulator.run(dataclasses.replace(request, timeout_s=seconds))

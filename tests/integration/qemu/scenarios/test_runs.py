@@ -19,15 +19,13 @@ from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import Scenario, parameters
 from tests.integration.qemu.firmware.doubles import MemoryLikeDevice
-from tests.integration.qemu.scenarios.conftest import IDLE_S, TIMEOUT_S, Run
+from tests.integration.qemu.scenarios.conftest import IDLE_S, TIMEOUT_S, U55_128, Run
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
 
 def test_every_access_form_acts_on_the_npu_as_on_memory(forms: Path, tmp_path: Path) -> None:
-    request = SimulationRequest(
-        forms, (), "ethos-u55", 128, TIMEOUT_S, IDLE_S, uart_log=tmp_path / "uart.log"
-    )
+    request = SimulationRequest(forms, (), U55_128, TIMEOUT_S, IDLE_S, uart_log=tmp_path / "uart.log")
     result = QemuSimulator(lambda *_: MemoryLikeDevice()).run(request)
     assert result.uart.decode() == "forms 00000011\n"
     assert result.exit_code == 0
@@ -92,14 +90,16 @@ def test_images_and_the_elfs_own_data_stand_in_ddr(request_for: Run, simulator: 
 @pytest.mark.parametrize(("npu", "offset", "value"), [("ethos-u65", 0x0FC, 77), ("ethos-u85", 0x1180, 78)])
 def test_the_register_window_has_the_npus_size(request_for: Run, npu: str, offset: int, value: int) -> None:
     device = MemoryLikeDevice(words={offset: value})
-    request = dataclasses.replace(request_for(Scenario.READ_REGISTER, offset), npu=npu)
+    request = dataclasses.replace(
+        request_for(Scenario.READ_REGISTER, offset), target=dataclasses.replace(U55_128, npu=npu)
+    )
     result = QemuSimulator(lambda *_: device).run(request)
     assert result.uart.decode() == f"{value:08x}" * 2
     assert result.npu_accesses == 2
 
 
 def test_without_an_npu_its_registers_read_as_zero(request_for: Run, simulator: QemuSimulator) -> None:
-    request = dataclasses.replace(request_for(Scenario.READ_REGISTER, 0), with_npu=False, npu="", macs=0)
+    request = dataclasses.replace(request_for(Scenario.READ_REGISTER, 0), target=None)
     result = simulator.run(request)
     assert result.uart == b"0" * 16
     assert result.npu_accesses == 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ethosu_sdk.npu.hazards.ranges import Box, Runs, bytes_of, overlap, runs
 from ethosu_sdk.npu.operation import FeatureMap

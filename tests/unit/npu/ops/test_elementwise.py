@@ -13,15 +13,7 @@ from ethosu_sdk.npu.operation import Rounding
 from ethosu_sdk.npu.ops.elementwise import count_leading_zeros, shift_left, shift_right
 from tests.unit.npu.machine import U55_128, place, run, taken
 from tests.unit.npu.ops.test_rounding import apply_scale_32
-from tests.unit.npu.streams import (
-    ELEMENTWISE,
-    GLOBAL_SCALE,
-    NATURAL,
-    Setting,
-    feature_map,
-    ofm,
-    stream,
-)
+from tests.unit.npu.streams import ELEMENTWISE, GLOBAL_SCALE, NATURAL, Setting, feature_map, ofm, stream
 
 MUL, ADD, SUB, MIN, MAX, LRELU, ABS, CLZ, SHR, SHL = range(10)
 A_BASE, B_BASE, OFM_BASE = 0x1000, 0x2000, 0x3000

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import UnsupportedCommand

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ethosu_sdk.npu.operation import Kernel, Padding, Rounding
 from ethosu_sdk.npu.ops.pooling import average_of_valid

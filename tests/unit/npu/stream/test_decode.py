@@ -5,8 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ethosu_sdk.npu.errors import CommandError
 from ethosu_sdk.npu.stream.decode import Generation, command_types, commands

@@ -27,8 +27,7 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
-from ethosu_sdk.npu.weights import cache as weight_cache
-from ethosu_sdk.npu.weights import decoding as weight_stream
+from ethosu_sdk.npu.weights import cache as weight_cache, decoding as weight_stream
 from ethosu_sdk.npu.weights.arrangement import order_key, stream_sizes
 from ethosu_sdk.npu.weights.cache import WeightCache
 
