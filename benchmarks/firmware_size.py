@@ -39,6 +39,7 @@ IMAGE = ("text", "rodata", "data")  # what is stored: .bss is not
 PARTS = (
     ("board", "ethosu_board.dir"),
     ("npu driver", "libethosu_npu.a"),
+    ("base", "libethosu_base.a"),
     ("runtime", "libethosu_runtime.a"),
     ("kernels", "libethosu_kernels.a"),
     ("app", "libethosu_app.a"),
