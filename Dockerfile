@@ -1,5 +1,5 @@
 # The SDK's image. `docker build -t ethosu-sdk .` makes the target `full`; `--target slim` the one without torch, which
-# builds and runs ready .pte files. docs/container.md says how to use both, what was trimmed and what repeats.
+# builds and runs ready .pte files. docs/getting-started/container.md says how to use both, what was trimmed and what repeats.
 # No BuildKit-only features: docker (with and without BuildKit), podman and buildah build it.
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim@sha256:96e378d7e6531ac9a15ad505478fcc2e69f371b10f5cdf87857c4b8188404716
 # Where Python packages are downloaded: may carry a certificate authority, an index or wheels. Nothing of it is kept.

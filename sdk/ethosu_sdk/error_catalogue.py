@@ -118,7 +118,7 @@ def look_up(words: str) -> list[KnownError]:
 
 
 def as_markdown() -> str:
-    """The catalogue as docs/errors.md shows it."""
+    """The catalogue as docs/guide/errors.md shows it."""
     parts = [
         "# Known errors\n",
         "Made from `sdk/ethosu_sdk/error_catalogue.toml` by `ethosu-sdk explain --markdown`; change that file.",

@@ -1,4 +1,4 @@
-"""Turns the results of a full conformance run into docs/npu-conformance.md.
+"""Turns the results of a full conformance run into docs/reference/npu-conformance.md.
 
 Usage: python -m tests.conformance.report RESULTS.xml PAGE.md. RESULTS.xml is what pytest's --junitxml wrote. The page
 names versions but no date and no machine: the same results give the same page.
@@ -166,7 +166,7 @@ Beside them:
 
 The oracle is the TOSA specification as Arm's reference model implements it, not hardware: what Vela compiles wrongly,
 the model runs wrongly, as it should. Defects of the compiler that are known are
-[avoided when a program is lowered](architecture.md#faults-of-the-tools-that-lowering-undoes); the suite checks that
+[avoided when a program is lowered](../internals/architecture.md#faults-of-the-tools-that-lowering-undoes); the suite checks that
 without this they show.
 
 ## Versions

@@ -1,4 +1,4 @@
-"""A sample of the matrix of docs/zoo-matrix.md, faults that it must notice, and the page itself."""
+"""A sample of the matrix of docs/reference/zoo-matrix.md, faults that it must notice, and the page itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.conftest import ZooPte
 from tests.oracles.tosa import TosaModel
 from tests.places import ROOT
 
-PAGE = ROOT / "docs" / "zoo-matrix.md"
+PAGE = ROOT / "docs" / "reference" / "zoo-matrix.md"
 # Cells that no other test has, and how many delegates they have.
 SAMPLE = {
     "delegates-mtcnn_rnet-ethos-u65-256-int16-Dedicated_Sram_384KB": 1,

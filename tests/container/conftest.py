@@ -14,7 +14,7 @@ import pytest
 
 REPOSITORY = os.environ.get("ETHOSU_SDK_IMAGE", "ethosu-sdk")  # its tags are the targets of the Dockerfile
 STRANGER = 12345  # a user id that neither the image nor the host has heard of
-# As docs/container.md recommends: no network, no rights, nothing to write but /work and /tmp.
+# As docs/getting-started/container.md recommends: no network, no rights, nothing to write but /work and /tmp.
 LOCKED_DOWN = (
     *("--network", "none", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL"),
     *("--security-opt", "no-new-privileges", "--pids-limit", "256", "--memory", "3g"),

@@ -1,4 +1,4 @@
-"""Fills the cells of the corpus and writes docs/model-corpus.md. See --help."""
+"""Fills the cells of the corpus and writes docs/reference/model-corpus.md. See --help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.corpus.cells import CAUGHT, RAN, REFUSED, TARGETS, Cell, Outcome, out
 from tests.corpus.packages import FOLDER, ROOT
 
 _WORK = ROOT / "build" / "model-corpus"
-_PAGE = ROOT / "docs" / "model-corpus.md"
+_PAGE = ROOT / "docs" / "reference" / "model-corpus.md"
 _KEPT = Path(__file__).with_name(
     "outcomes.json"
 )  # what the page shows, so that a sweep goes on in another checkout
@@ -33,8 +33,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/model-corpus",
         description="Compile architectures of many packages for one target of each family, run them on QEMU and on "
-        "the host simulator, compare, and write docs/model-corpus.md from all outcomes that exist. An interrupted "
-        "run goes on where it ended. Exit code 1 when a cell is wrong, empty, or refused without a review.",
+        "the host simulator, compare, and write docs/reference/model-corpus.md from all outcomes that exist. An "
+        "interrupted run goes on where it ended. Exit code 1 when a cell is wrong, empty, or refused without a review.",
     )
     parser.add_argument("--only", type=names, metavar="NAME,…", default=[], help="these architectures alone")
     parser.add_argument(

@@ -16,7 +16,7 @@ from tests.kernels.cases.bounds import Bound
 
 # exit codes of the SDK's own errors, but for its command line
 _ENDS = {3: REFUSED, 4: REFUSED, 5: REFUSED, 6: REFUSED, 7: CAUGHT}
-_KERNELS = ROOT / "docs" / "kernels.md"
+_KERNELS = ROOT / "docs" / "reference" / "kernels.md"
 _ROW = re.compile(r"^\| `(\S+)` \|.*\| (?:(\d+) ulp|(\S+) \+ (\S+)·\\\|x\\\|) \|$", re.MULTILINE)
 _TRACE = "Traceback (most recent call last)"
 
@@ -64,7 +64,7 @@ def compiled(record: dict[str, Any]) -> Outcome:
 
 @functools.cache
 def kernel_bounds() -> dict[str, Bound]:
-    """The bounds of docs/kernels.md, without the operators that are exact."""
+    """The bounds of docs/reference/kernels.md, without the operators that are exact."""
     text = _KERNELS.read_text(encoding="utf-8")
     return {
         name: Bound(ulp=int(ulp or 0), absolute=float(absolute or 0), relative=float(relative or 0))

@@ -1,4 +1,4 @@
-"""Turns the outcomes of all cells into docs/model-corpus.md.
+"""Turns the outcomes of all cells into docs/reference/model-corpus.md.
 
 The page names versions but no date and no machine: the same outcomes give the same page.
 """
@@ -152,7 +152,7 @@ because its outputs are wrong by more than rounding.
 
 The figures are decibels of the worst output: *float → quantised*, what int8 costs, then *quantised → executed*, how
 far the program is from PyTorch's emulation of it. `=` means that all elements are equal. `compile`'s check judges the
-second figure against rounding ([accuracy.md](accuracy.md)).
+second figure against rounding ([accuracy.md](../guide/accuracy.md)).
 
 {table}
 

@@ -1,4 +1,4 @@
-"""A sample of the cells of docs/model-corpus.md, what must be noticed in a cell, and the page itself."""
+"""A sample of the cells of docs/reference/model-corpus.md, what must be noticed in a cell, and the page itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.corpus.cells import CAUGHT, DIFFERS, FAILED, RAN, REFUSED, TARGETS, C
 from tests.corpus.judgement import compared, ended
 from tests.corpus.packages import REQUIREMENTS, ROOT
 
-PAGE = ROOT / "docs" / "model-corpus.md"
+PAGE = ROOT / "docs" / "reference" / "model-corpus.md"
 # Their packages are small, pure Python, and among those that the tests need: pyproject.toml pins them.
 SAMPLE = {
     Cell("tcn_causal", "ethos-u55-128"): "pytorch-tcn",

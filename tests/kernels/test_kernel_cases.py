@@ -1,7 +1,7 @@
 """Every kernel of the firmware against ExecuTorch's own runtime: tests/kernels/cases within their bounds.
 
 Also: that the comparison notices a wrong kernel, that no argument makes a kernel do what is undefined, and that
-docs/kernels.md says what is tested.
+docs/reference/kernels.md says what is tested.
 """
 
 from __future__ import annotations
@@ -162,10 +162,10 @@ def _computed_sizes(torch: Any) -> Any:
 
 
 def test_the_document_is_up_to_date() -> None:
-    """docs/kernels.md, which `python -m tests.kernels.cases.document` writes."""
+    """docs/reference/kernels.md, which `python -m tests.kernels.cases.document` writes."""
     plans = [pte.parse(lowered_group(name).program).plan() for name in (*GROUPS, *earlier_groups())]
     text = document.text(manifest(MANIFEST), plans)
-    assert (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8") == text
+    assert (ROOT / "docs" / "reference" / "kernels.md").read_text(encoding="utf-8") == text
 
 
 def test_every_bound_has_a_reason_and_a_case() -> None:

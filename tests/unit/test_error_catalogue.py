@@ -107,5 +107,5 @@ def test_an_unknown_error_is_said_to_be_unknown() -> None:
 
 
 def test_the_documentation_is_the_catalogue() -> None:
-    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    assert page == error_catalogue.as_markdown(), "ethosu-sdk explain --markdown > docs/errors.md"
+    page = (ROOT / "docs" / "guide" / "errors.md").read_text(encoding="utf-8")
+    assert page == error_catalogue.as_markdown(), "ethosu-sdk explain --markdown > docs/guide/errors.md"

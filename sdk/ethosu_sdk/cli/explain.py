@@ -16,7 +16,7 @@ def explain_command(
         list[str] | None,
         typer.Argument(metavar="[ID|CODE|TEXT]", show_default=False, help="Without one: all known errors."),
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/errors.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/guide/errors.md.")] = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,

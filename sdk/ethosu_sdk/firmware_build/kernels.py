@@ -59,6 +59,6 @@ def select(operators: Iterable[str], known: Mapping[str, Kernel]) -> tuple[Kerne
         raise BuildError(
             "the firmware has no kernel for " + ", ".join(missing),
             "let the NPU take these operators (`ethosu-sdk inspect` shows what is delegated), or add them to "
-            f"firmware/kernels; docs/kernels.md lists the {len(known)} that it has",
+            f"firmware/kernels; docs/reference/kernels.md lists the {len(known)} that it has",
         )
     return tuple(known[operator] for operator in wanted)

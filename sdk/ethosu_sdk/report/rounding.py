@@ -2,7 +2,7 @@
 
 The reference is compared with the execution, and with trials: runs of the reference in which every value was rounded
 another way. What the worst trial shows, times a factor, and one step of the output's own, is what rounding explains.
-docs/accuracy.md gives the formulas.
+docs/guide/accuracy.md gives the formulas.
 """
 
 from __future__ import annotations

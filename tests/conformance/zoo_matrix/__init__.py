@@ -1,1 +1,1 @@
-"""Every zoo model on one configuration of each family: docs/zoo-matrix.md, and the program that writes it."""
+"""Every zoo model on one configuration of each family: docs/reference/zoo-matrix.md, and what writes it."""

@@ -1,4 +1,4 @@
-"""Fills the cells of the matrix and writes docs/zoo-matrix.md. See --help."""
+"""Fills the cells of the matrix and writes docs/reference/zoo-matrix.md. See --help."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.conformance.zoo_matrix.worker import outcome_file
 from tests.places import ROOT
 
 _WORK = ROOT / "build" / "zoo-matrix"
-_PAGE = ROOT / "docs" / "zoo-matrix.md"
+_PAGE = ROOT / "docs" / "reference" / "zoo-matrix.md"
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog="scripts/zoo-matrix",
-        description="Compile every zoo model for one target of each family, check it, and write docs/zoo-matrix.md "
-        "once every cell is filled (about 40 minutes on two idle cores). Exit code 1 when a cell is wrong or empty.",
+        description="Compile every zoo model for one target of each family, check it, and write "
+        "docs/reference/zoo-matrix.md once every cell is filled (about 40 minutes on two idle cores). Exit code 1 when a cell is wrong or empty.",
     )
     parser.add_argument("--delegates", action="store_true", help="the cells of the first table only")
     parser.add_argument(

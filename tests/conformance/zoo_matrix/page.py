@@ -1,4 +1,4 @@
-"""Turns the outcomes of all cells into docs/zoo-matrix.md.
+"""Turns the outcomes of all cells into docs/reference/zoo-matrix.md.
 
 The page names versions but no date and no machine: the same outcomes give the same page.
 """

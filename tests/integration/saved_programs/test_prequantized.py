@@ -1,5 +1,5 @@
-"""Programs that were quantised before they came: the example of docs/qat.md through the command line, and what other
-quantisers and trainings leave behind."""
+"""Programs that were quantised before they came: the example of docs/guide/qat.md through the command line, and what
+other quantisers and trainings leave behind."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ from tests.places import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
-SCRIPT = ROOT / "docs" / "examples" / "qat_digits.py"
+SCRIPT = ROOT / "docs" / "guide" / "examples" / "qat_digits.py"
 U55 = parse_target("ethos-u55-128")
 
 

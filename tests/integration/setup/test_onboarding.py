@@ -1,4 +1,5 @@
-"""docs/onboarding.md: every command of it is run, in order, in a copy of the repository, and prints what it shows.
+"""docs/getting-started/onboarding.md: every command of it is run, in order, in a copy of the repository, and
+prints what it shows.
 
 One command is replaced: `scripts/setup` installs for minutes; the copy gets the environment that runs this test,
 which that script has made.
@@ -20,7 +21,7 @@ from tests.places import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 
-PAGE = ROOT / "docs" / "onboarding.md"
+PAGE = ROOT / "docs" / "getting-started" / "onboarding.md"
 REPLACED = {"scripts/setup": "test -x .venv/bin/ethosu-sdk"}
 MARK = "@@command@@"
 TIMEOUT_S = 600

@@ -1,4 +1,4 @@
-"""docs/kernels.md: every operator that the firmware computes, the dtypes and cases that test it, and its bound.
+"""docs/reference/kernels.md: every operator that the firmware computes, the dtypes and cases that test it, its bound.
 
 ``python -m tests.kernels.cases.document`` writes it.
 """
@@ -15,7 +15,7 @@ from tests.kernels.cases.programs import earlier_groups, groups, lowered_group
 from tests.kernels.interpreter.runner import MANIFEST
 from tests.places import ROOT
 
-PATH = ROOT / "docs" / "kernels.md"
+PATH = ROOT / "docs" / "reference" / "kernels.md"
 HEAD = """# CPU kernels
 
 What a delegate leaves is computed on the Cortex-M by these kernels (`firmware/kernels/`); a build takes exactly those

@@ -13,7 +13,7 @@ from ethosu_sdk.aot.zoo import crepe, packages, photograph
 from ethosu_sdk.errors import ToolError, UsageError
 from tests.places import ROOT
 
-DOCUMENT = ROOT / "docs" / "zoo.md"
+DOCUMENT = ROOT / "docs" / "reference" / "zoo.md"
 PRETRAINED = ("mtcnn_pnet", "mtcnn_rnet", "mtcnn_onet", "crepe_tiny")
 
 

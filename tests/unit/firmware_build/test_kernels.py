@@ -42,7 +42,7 @@ def test_every_missing_operator_is_named(known: dict[str, Kernel]) -> None:
     with pytest.raises(BuildError) as caught:
         kernels.select(["aten::convolution.out", "aten::add.out", "aten::bmm.out"], known)
     assert caught.value.message.endswith("aten::bmm.out, aten::convolution.out")
-    assert "docs/kernels.md" in caught.value.hint
+    assert "docs/reference/kernels.md" in caught.value.hint
 
 
 @pytest.mark.parametrize(

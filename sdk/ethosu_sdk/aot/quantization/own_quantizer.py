@@ -14,7 +14,7 @@ from ethosu_sdk.targets import suggestion
 NAME = "quantizer"
 _HINT = (
     "give a torchao Quantizer, or a function that takes Arm's quantiser, made for the target, and returns it "
-    "adjusted: docs/model-files.md has examples"
+    "adjusted: docs/guide/model-files.md has examples"
 )
 
 

@@ -22,7 +22,7 @@ from ethosu_sdk.report.verdict import Check
 Array = npt.NDArray[Any]
 
 # Kernels that give the same bits on every machine: conversions, and what only moves data. Floating-point arithmetic
-# is not among them: its last bits depend on the compiler and on the order of sums (docs/kernels.md).
+# is not among them: its last bits depend on the compiler and on the order of sums (docs/reference/kernels.md).
 _CONVERSIONS = "quantized_decomposed::"
 _MOVES = frozenset(
     f"aten::{name}"

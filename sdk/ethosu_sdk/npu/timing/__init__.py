@@ -1,7 +1,7 @@
 """Cycles and traffic of a command stream: a model of the NPU's pipeline, priced from descriptors alone.
 
-docs/fidelity.md compares it with published runs, and says how far it can be believed. What computes outputs does not
-import it.
+docs/reference/fidelity.md compares it with published runs, and says how far it can be believed. What computes outputs
+does not import it.
 """
 
 from ethosu_sdk.npu.timing.costs import Costs, OperationTrace, costs

@@ -1,7 +1,7 @@
 """Constants of the performance model that no register and no vela.ini tells, each with where it comes from.
 
 "Fit" means: chosen once, for all networks, so that single operators and networks of published runs come out
-(docs/fidelity.md). Nothing here depends on a network, an operator's name or a run.
+(docs/reference/fidelity.md). Nothing here depends on a network, an operator's name or a run.
 """
 
 from __future__ import annotations
@@ -66,4 +66,4 @@ BANDS = {
     "ethos-u65": "no published run of this family was compared",
     "ethos-u85": "±10 % on the published runs of this family",
 }
-"""Error bands of whole networks (docs/fidelity.md)."""
+"""Error bands of whole networks (docs/reference/fidelity.md)."""

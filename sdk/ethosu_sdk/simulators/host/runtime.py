@@ -113,7 +113,8 @@ class HostRuntime:
             return SimulationError(f"ExecuTorch's host runtime failed: {text}", self._last_words())
         return SimulationError(
             f"ExecuTorch's host runtime has no kernel for {', '.join(missing)}: {text}",
-            "the operator stays on the CPU; whether the firmware has a kernel for it, docs/kernels.md tells",
+            "the operator stays on the CPU; whether the firmware has a kernel for it, docs/reference/kernels.md "
+            "tells",
         )
 
     def _adopt(self, payload: bytes) -> None:

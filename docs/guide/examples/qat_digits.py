@@ -1,11 +1,11 @@
 """Quantisation-aware training beside post-training quantisation, on scikit-learn's handwritten digits.
 
-    python docs/examples/qat_digits.py DIR
+    python docs/guide/examples/qat_digits.py DIR
 
 trains a small CNN, quantises it in both ways, to int8 and to int8 activations with weights of three values, prints
 the accuracy of each on images that neither training nor calibration saw, and writes DIR/digits_ptq.pt2 and
 DIR/digits_qat.pt2 (those of three values) and DIR/held_back.npz, which
-`ethosu-sdk compile DIR/digits_qat.pt2 --evaluate DIR/held_back.npz` takes. docs/qat.md explains the steps.
+`ethosu-sdk compile DIR/digits_qat.pt2 --evaluate DIR/held_back.npz` takes. docs/guide/qat.md explains the steps.
 """
 
 from __future__ import annotations
