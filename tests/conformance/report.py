@@ -166,8 +166,8 @@ Beside them:
 
 The oracle is the TOSA specification as Arm's reference model implements it, not hardware: what Vela compiles wrongly,
 the model runs wrongly, as it should. Defects of the compiler that are known are
-[avoided when a program is lowered](../internals/architecture.md#faults-of-the-tools-that-lowering-undoes); the suite checks that
-without this they show.
+[avoided when a program is lowered](../internals/architecture.md#faults-of-the-tools-that-lowering-undoes); the suite
+checks that without this they show.
 
 ## Versions
 

@@ -34,7 +34,8 @@ def arguments() -> argparse.Namespace:
         prog="scripts/model-corpus",
         description="Compile architectures of many packages for one target of each family, run them on QEMU and on "
         "the host simulator, compare, and write docs/reference/model-corpus.md from all outcomes that exist. An "
-        "interrupted run goes on where it ended. Exit code 1 when a cell is wrong, empty, or refused without a review.",
+        "interrupted run goes on where it ended. Exit code 1 "
+        "when a cell is wrong, empty, or refused without a review.",
     )
     parser.add_argument("--only", type=names, metavar="NAME,…", default=[], help="these architectures alone")
     parser.add_argument(

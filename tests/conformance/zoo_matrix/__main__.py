@@ -25,8 +25,9 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
         prog="scripts/zoo-matrix",
-        description="Compile every zoo model for one target of each family, check it, and write "
-        "docs/reference/zoo-matrix.md once every cell is filled (about 40 minutes on two idle cores). Exit code 1 when a cell is wrong or empty.",
+        description="Compile every zoo model for one target of each family, check it, and write docs/reference/"
+        "zoo-matrix.md once every cell is filled (about 40 minutes on two idle cores). Exit code 1 when a cell is "
+        "wrong or empty.",
     )
     parser.add_argument("--delegates", action="store_true", help="the cells of the first table only")
     parser.add_argument(

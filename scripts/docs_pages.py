@@ -1,0 +1,109 @@
+"""Pages of the site that are made from the program itself: mkdocs calls this while it builds (mkdocs.yml).
+
+reference/cli.md lists every command with its options, reference/records.md every record with its members.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from typer.main import get_command
+
+from ethosu_sdk.cli import app
+
+_SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
+_COMMON = "urn:ethosu-sdk:schema:common:1#/$defs/"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    for name, text in (("reference/cli.md", cli_page()), ("reference/records.md", records_page())):
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def cli_page() -> str:
+    """Every command as `--help` has it."""
+    root = get_command(app)
+    lines = ["# Command line", "", "As `ethosu-sdk COMMAND --help` says it.", ""]
+    for path, command in _commands(root, "ethosu-sdk"):
+        context = click.Context(command, info_name=path)
+        lines += [f"## {path}", "", "```text", context.get_usage().removeprefix("Usage: "), "```", ""]
+        lines += [inspect.cleandoc(command.help or ""), ""]
+        rows = [_option(parameter, context) for parameter in command.params]
+        lines += ["| | | Default |", "|---|---|---|", *rows, ""] if rows else []
+    return "\n".join(lines)
+
+
+def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    for name, child in command.commands.items():
+        if not child.hidden:
+            yield from _commands(child, f"{path} {name}")
+
+
+def _option(parameter: click.Parameter, context: click.Context) -> str:
+    names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+    if isinstance(parameter, click.Argument):
+        names = f"`{parameter.make_metavar(context)}`"
+    elif isinstance(parameter, click.Option) and not parameter.is_flag:
+        names += f" `{parameter.make_metavar(context)}`"
+    default = parameter.get_default(context)
+    shown = "" if default in (None, False, ()) else f"`{default}`"
+    return f"| {_cell(names)} | {_cell(getattr(parameter, 'help', '') or '')} | {_cell(shown)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def records_page() -> str:
+    """Every record's members, from its JSON schema."""
+    lines = [
+        "# Records",
+        "",
+        "Every result is JSON that is validated against a schema (`schemas/`) before it is written.",
+        "`ethosu-sdk validate` checks one again, with rules that a schema cannot state.",
+        "",
+    ]
+    for path in sorted(_SCHEMAS.glob("*.schema.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        lines += [f"## {path.name.removesuffix('.schema.json')}", "", f"{document['title']}.", ""]
+        members = list(_members(document, document.get("required", [])))
+        lines += ["| Member | Type | |", "|---|---|---|", *members, ""] if members else []
+        lines += [line for item in document.get("$defs", {}).items() for line in _definition(*item)]
+    return "\n".join(lines)
+
+
+def _definition(name: str, node: dict[str, Any]) -> list[str]:
+    rows = list(_members(node, node.get("required", [])))
+    head = [f"### {name}", "", node.get("description", ""), ""]
+    return [*head, "| Member | Type | |", "|---|---|---|", *rows, ""] if rows else []
+
+
+def _members(node: dict[str, Any], required: list[str]) -> Iterator[str]:
+    for name, member in node.get("properties", {}).items():
+        optional = "" if name in required else " (may be absent)"
+        text = f"{member.get('description', '')}{optional}".strip()
+        yield f"| `{name}` | {_cell(_type(member))} | {_cell(text)} |"
+
+
+def _type(member: dict[str, Any]) -> str:
+    if "$ref" in member:
+        return str(member["$ref"]).removeprefix(_COMMON).removeprefix("#/$defs/")
+    if "const" in member:
+        return f"`{json.dumps(member['const'])}`"
+    if "enum" in member:
+        return ", ".join(f"`{json.dumps(value)}`" for value in member["enum"])
+    if member.get("type") == "array":
+        return f"list of {_type(member.get('items', {}))}"
+    return str(member.get("type", "any"))
