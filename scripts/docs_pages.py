@@ -1,12 +1,15 @@
 """Pages of the site that are made from the program itself: mkdocs calls this while it builds (mkdocs.yml).
 
-reference/cli.md lists every command with its options, reference/records.md every record with its members.
+reference/cli.md lists every command with its options, reference/python.md every function, reference/records.md every
+record with its members.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from typer.main import get_command
 
+from ethosu_sdk import api
 from ethosu_sdk.cli import app
 
 _SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
@@ -24,8 +28,9 @@ _COMMON = "urn:ethosu-sdk:schema:common:1#/$defs/"
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    for name, text in (("reference/cli.md", cli_page()), ("reference/records.md", records_page())):
-        files.append(File.generated(config, name, content=text))
+    pages = {"cli": cli_page(), "python": python_page(), "records": records_page()}
+    for name, text in pages.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
 
 
@@ -64,6 +69,33 @@ def _option(parameter: click.Parameter, context: click.Context) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+def python_page() -> str:
+    """Every function and class of the public API, with its docstring."""
+    lines = ["# Python", "", *_docstring(api), ""]
+    for name in api.__all__:
+        item = getattr(api, name)
+        lines += [
+            f"## {name}",
+            "",
+            "```python",
+            f"{name}{inspect.signature(item)}",
+            "```",
+            "",
+            *_docstring(item),
+            "",
+        ]
+        for member, value in vars(item).items() if inspect.isclass(item) else ():
+            if isinstance(value, property | functools.cached_property) and not member.startswith("_"):
+                lines += [f"`{member}`: {' '.join(_docstring(value))}", ""]
+    return "\n".join(lines)
+
+
+def _docstring(item: object) -> list[str]:
+    """As Markdown: references to names become code."""
+    text = inspect.getdoc(item) or ""
+    return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text).replace("``", "`").split("\n")
 
 
 def records_page() -> str:

@@ -1,3 +1,44 @@
-"""ethosu-sdk: compile, build, run and verify ExecuTorch models for Arm Ethos-U NPUs."""
+"""ethosu-sdk: compile, build, run and verify ExecuTorch models for Arm Ethos-U NPUs.
+
+The functions of :mod:`ethosu_sdk.api` are here too: they are imported when they are asked for, so that a command that
+does not need them starts as fast as it can.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ethosu_sdk.api import (
+        Compiled as Compiled,
+        CompileOptions as CompileOptions,
+        Firmware as Firmware,
+        Inspection as Inspection,
+        Run as Run,
+        RunOptions as RunOptions,
+        build as build,
+        compile as compile,
+        inspect as inspect,
+        run as run,
+    )
 
 __version__ = "0.1.0"
+
+_API = frozenset(
+    (
+        *("Compiled", "CompileOptions", "Firmware", "Inspection", "Run", "RunOptions"),
+        *("build", "compile", "inspect", "run"),
+    )
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _API:
+        raise AttributeError(f"module 'ethosu_sdk' has no attribute {name!r}")
+    from ethosu_sdk import api
+
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_API})

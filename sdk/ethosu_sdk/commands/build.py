@@ -35,7 +35,7 @@ class Built:
 
 def build(
     path: Path, board: str | None, out_dir: Path | None, reporter: Reporter, *, allow_spill: bool = False
-) -> None:
+) -> Built:
     """Build the firmware for the `.pte` at `path` and write its record."""
     program = pte.read(locations.require_pte(path))
     folder = locations.for_pte(path, program.target(), out_dir)
@@ -46,6 +46,7 @@ def build(
             built = build_in(path, program, folder, wishes, reporter, choice.reason)
     reporter.show(summary(built, folder))
     reporter.emit(built.record)
+    return built
 
 
 def npu_of(program: pte.Pte) -> str | None:
@@ -136,7 +137,7 @@ def _record(
         },
         "map": {"file": firmware.map.name, "sha256": records.sha256_file(firmware.map)},
         "kernels": [
-            {"operator": row.operator, "function": row.function, "source": row.source}
+            {"operator": row.operator, "function": row.function, "source": f"{row.source}.cpp"}
             for row in firmware.kernels
         ],
         "memory": {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ethosu_sdk import provenance, pte, records, schema
 from ethosu_sdk.commands.inspect.description import Description, describe, npu_share
 from ethosu_sdk.commands.shared.terminal import escape, show
+from ethosu_sdk.records import Record
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,16 +29,22 @@ def inspect(path: Path, *, as_json: bool, commands: bool, console: Console) -> N
 
     With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
     """
+    record = make(path, commands=commands)
+    if as_json:
+        sys.stdout.write(records.dumps(record))
+        return
+    _show(record, console)
+
+
+def make(path: Path, *, commands: bool = False) -> Record:
+    """The record of the program at `path`; with `commands`, with its NPU command streams. InputError if damaged."""
     program = pte.read(path)
     description = describe(program, commands=commands)
     description["file"] = {"name": path.name, **description["file"]}
-    if as_json:
-        made_from = provenance.file_entry("model", path, program.sha256)
-        record = {**provenance.header(_SCHEMA, "pass", [made_from], []), **description}
-        schema.check(record, "the inspection")
-        sys.stdout.write(records.dumps(record))
-        return
-    _show(description, console)
+    made_from = provenance.file_entry("model", path, program.sha256)
+    record = {**provenance.header(_SCHEMA, "pass", [made_from], []), **description}
+    schema.check(record, "the inspection")
+    return record
 
 
 def _show(description: Description, console: Console) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,18 @@ RECORD_NAME = "run.json"
 OUTPUTS_NAME = "outputs.npz"
 
 
+@dataclass(frozen=True)
+class Finished:
+    """A run whose record and outputs are in `folder`."""
+
+    folder: Path
+    record: Record
+
+
 def run(
     model: str, compile_options: CompileOptions, options: RunOptions, out_dir: Path | None, reporter: Reporter
-) -> Record:
-    """Run `model`, compiling and building what is missing or stale; the record that was written.
+) -> Finished:
+    """Run `model`, compiling and building what is missing or stale; the record that was written, and where.
 
     Raises VerdictError, after everything was written, when an expectation is not met.
     """
@@ -66,7 +75,7 @@ def run(
             f"the outputs are in {folder / OUTPUTS_NAME}",
             recorded=True,
         )
-    return record
+    return Finished(folder, record)
 
 
 def _ready_pte(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:

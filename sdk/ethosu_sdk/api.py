@@ -1,0 +1,164 @@
+"""The SDK from Python: what the commands do, as functions that return what they write.
+
+    import ethosu_sdk
+
+    compiled = ethosu_sdk.compile("model.py", ethosu_sdk.CompileOptions(target="ethos-u85-256"))
+    done = ethosu_sdk.run(compiled.pte, options=ethosu_sdk.RunOptions(inputs=Path("inputs.npz")))
+    print(done.status, done.npu_cycles, done.outputs["output0"])
+
+Results lie where the commands put them: below ``build/`` in the working folder, or in `out`. Every function raises a
+subclass of :class:`ethosu_sdk.errors.SdkError`, whose `exit_code` is that of the command: VerdictError (7) when
+something was made and is not as it should be. Warnings go to standard error; nothing is printed on standard output.
+A model in a Python file is executed.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ethosu_sdk import npz, records
+from ethosu_sdk.commands import build as build_command
+from ethosu_sdk.commands.compile import command as compile_command
+from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.inspect import command as inspect_command
+from ethosu_sdk.commands.run import command as run_command
+from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.records import Record
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DEFAULT_TARGET = "ethos-u55-128"
+
+__all__ = [
+    "CompileOptions",
+    "Compiled",
+    "Firmware",
+    "Inspection",
+    "Run",
+    "RunOptions",
+    "build",
+    "compile",
+    "inspect",
+    "run",
+]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program: `pte` is the file, `record` its ``compile-result/1``."""
+
+    pte: Path
+    record: Record
+
+    @property
+    def example_io(self) -> Path:
+        """The example inputs, and the outputs of the quantised model in PyTorch for them: an `.npz`."""
+        return locations.example_io(self.pte)
+
+    @property
+    def cpu_operators(self) -> dict[str, int]:
+        """Calls in one inference of each operator that stays on the CPU."""
+        return {row["name"]: row["calls"] for row in self.record["cpu_operators"]}
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A bare-metal firmware: `elf` is the file, `record` its ``build-result/1``."""
+
+    elf: Path
+    record: Record
+
+    @property
+    def board(self) -> str:
+        """The board that it is linked for."""
+        return str(self.record["board"])
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is over: `record` is its ``run-result/1``, in `folder`."""
+
+    folder: Path
+    record: Record
+
+    @property
+    def status(self) -> str:
+        """``pass``: a run that fails raises."""
+        return str(self.record["status"])
+
+    @functools.cached_property
+    def outputs(self) -> dict[str, NDArray[Any]]:
+        """``output0`` …, with a leading axis where the inputs had one."""
+        return npz.read_npz(self.folder / run_command.OUTPUTS_NAME)
+
+    @property
+    def npu_cycles(self) -> int | None:
+        """Cycles of the NPU in one inference; `record` says whether they are modelled or measured. None: unknown."""
+        cycles = self.record.get("npu", {}).get("cycles")
+        return None if cycles is None else int(cycles["value"])
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a `.pte` holds: `record` is its ``inspect-result/1``."""
+
+    record: Record
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The names of the program's methods."""
+        return tuple(method["name"] for method in self.record["methods"])
+
+
+def compile(model: str | Path, options: CompileOptions | None = None, *, out: Path | None = None) -> Compiled:
+    """Compile `model` (``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2``) ahead of time, as ``ethosu-sdk compile``.
+
+    Raises InputError for a model that cannot be brought over, UsageError for options that do not go together,
+    ToolError without the compiler's packages, and VerdictError when the program does not compute what the model does.
+    """
+    options = options or CompileOptions(DEFAULT_TARGET)
+    path = compile_command.compile_model(str(model), options, out, Reporter(quiet=True))
+    return Compiled(path, records.read_json(locations.compile_record(path)))
+
+
+def build(
+    pte: str | Path, *, board: str | None = None, out: Path | None = None, allow_spill: bool = False
+) -> Firmware:
+    """Build the firmware that embeds `pte`, as ``ethosu-sdk build``.
+
+    Raises InputError for a damaged file, BuildError for one that does not fit or calls an operator without a kernel,
+    and ToolError without the toolchain.
+    """
+    built = build_command.build(Path(pte), board, out, Reporter(quiet=True), allow_spill=allow_spill)
+    return Firmware(built.firmware.elf, built.record)
+
+
+def run(
+    model: str | Path,
+    options: RunOptions | None = None,
+    compile_options: CompileOptions | None = None,
+    *,
+    out: Path | None = None,
+) -> Run:
+    """Run `model`, compiling and building first what is missing or stale, as ``ethosu-sdk run``.
+
+    Raises SimulationError for a firmware that does not come to its end, VerdictError for outputs that are not as
+    expected, and what :func:`compile` and :func:`build` raise.
+    """
+    compile_options = compile_options or CompileOptions(DEFAULT_TARGET)
+    done = run_command.run(str(model), compile_options, options or RunOptions(), out, Reporter(quiet=True))
+    return Run(done.folder, done.record)
+
+
+def inspect(pte: str | Path, *, commands: bool = False) -> Inspection:
+    """What `pte` holds, as ``ethosu-sdk inspect``; with `commands`, its NPU command streams too.
+
+    Raises InputError for a damaged file.
+    """
+    return Inspection(inspect_command.make(Path(pte), commands=commands))
