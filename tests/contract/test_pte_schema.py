@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import pte
-from ethosu_sdk.pte import schema
+from ethosu_sdk import proc, pte, records
+from ethosu_sdk.pte import fbs, schema
 from tests.places import GOLDEN_PTE
 from tests.pte_files import NAMES, golden
 
@@ -78,6 +78,29 @@ def test_identifier_and_root() -> None:
     text = schema_text("program.fbs")
     assert re.findall(r'file_identifier\s+"(\w+)"', text) == [schema.FILE_IDENTIFIER.decode()]
     assert re.findall(r"root_type\s+(\w+)", text) == [schema.ROOT_TABLE]
+
+
+def generated(folder: Path, schema_file: Path, *options: str) -> list[str]:
+    """What flatc makes of a schema: the lines of the header in the order of their text."""
+    records.make_directory(folder)
+    flatc = proc.find_tool("flatc", hint="apt-get install flatbuffers-compiler")
+    argv = [flatc, "--cpp", "--gen-all", "--scoped-enums", *options, "-o", str(folder), str(schema_file)]
+    proc.run(argv, timeout_s=60)
+    lines = (folder / "program_generated.h").read_text(encoding="utf-8").splitlines()
+    return sorted(line for line in lines if not line.lstrip().startswith("//"))
+
+
+@pytest.mark.toolchain
+def test_flatc_makes_the_same_of_the_sdks_schema(tmp_path: Path) -> None:
+    own = tmp_path / fbs.FILE_NAME
+    own.write_text(fbs.text(), encoding="utf-8")
+    spec = importlib.util.find_spec("executorch")
+    assert spec is not None
+    (root,) = spec.submodule_search_locations or []
+    theirs = Path(root) / "schema"
+    expected = generated(tmp_path / "theirs", theirs / "program.fbs", "-I", str(theirs))
+    assert len(expected) > 1000
+    assert generated(tmp_path / "own", own) == expected
 
 
 def test_scalar_types_have_torchs_sizes() -> None:

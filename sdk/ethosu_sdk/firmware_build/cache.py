@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ethosu_sdk import cache, records
 from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.pte import fbs
 
 _NOT_FIRMWARE = ("tests",)  # folders that no firmware is built from
 
@@ -27,11 +28,11 @@ def work_directory(identity: Mapping[str, object]) -> Path | None:
 
 
 def sources(root: Path) -> dict[str, bytes]:
-    """All files below `root` that a firmware is built from: name relative to it → content.
+    """All files below `root` that a firmware is built from, and the schema: name relative to `root` → content.
 
     Raises InputError when one cannot be read.
     """
-    found = {}
+    found = {f"runtime/{fbs.FILE_NAME}": fbs.text().encode()}
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root)
         if path.is_file() and not set(relative.parts) & set(_NOT_FIRMWARE):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from ethosu_sdk.firmware_build import build_tree
 _CONFIGURE_TIMEOUT_S = 120.0
 _BUILD_TIMEOUT_S = 600.0
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
-_SCHEMA_FILES = ("program.fbs", "scalar_type.fbs")
 INCLUDE_ROOTS = ("/usr/include", "/usr/local/include")  # where firmware/runtime looks, too
 _CONFIGURED_FOR = "configured-for.json"
 EXECUTABLE = "executor_runner"  # firmware/cmake
@@ -24,15 +22,13 @@ EXECUTABLE = "executor_runner"  # firmware/cmake
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The programs of a build and where the `.pte` schema lies."""
+    """The programs of a build."""
 
     programs: tuple[tools.Found, ...]
-    schema_dir: Path
 
     def versions(self) -> dict[str, str]:
-        """Version of each program by name, and of ExecuTorch, whose schema it is."""
-        executorch = tools.probe("executorch").version
-        return {row.tool.name: row.version for row in self.programs} | {"executorch": executorch}
+        """Version of each program by name."""
+        return {row.tool.name: row.version for row in self.programs}
 
     def path(self, name: str) -> str:
         """Absolute path of the program called `name`."""
@@ -45,21 +41,7 @@ def find_toolchain() -> Toolchain:
         raise ToolError(
             "the FlatBuffers headers, needed for build, are missing", "apt-get install libflatbuffers-dev"
         )
-    return Toolchain(tuple(tools.require(name) for name in _PROGRAMS), find_schema())
-
-
-def find_schema() -> Path:
-    """ExecuTorch's schema folder, found without importing executorch (that would import torch)."""
-    tools.require("executorch")
-    spec = importlib.util.find_spec("executorch")
-    for root in (spec.submodule_search_locations if spec else None) or ():
-        folder = Path(root) / "schema"
-        if all((folder / name).is_file() for name in _SCHEMA_FILES):
-            return folder
-    raise ToolError(
-        "the installed executorch package carries no .pte schema (schema/program.fbs)",
-        tools.table()["executorch"].fix,
-    )
+    return Toolchain(tuple(tools.require(name) for name in _PROGRAMS))
 
 
 @dataclass(frozen=True)
@@ -74,7 +56,6 @@ class Configuration:
         """Everything that tells two build trees apart. Sources may change in one: Ninja sees that."""
         return {
             "preset": self.preset,
-            "schema": str(self.toolchain.schema_dir),
             "programs": {row.tool.name: str(row.path) for row in self.toolchain.programs},
             "versions": self.toolchain.versions(),
         }
@@ -132,7 +113,6 @@ def build(
         arguments = ["-S", str(source), "-B", str(objects), "--preset", configuration.preset]
         variables = {
             "ETHOSU_GENERATED_DIR": generated,
-            "ETHOSU_PTE_SCHEMA_DIR": toolchain.schema_dir,
             "CMAKE_MAKE_PROGRAM": toolchain.path("ninja"),
             "ETHOSU_FLATC": toolchain.path("flatc"),
         }

@@ -21,7 +21,7 @@ FILES = {"model_config.hpp": b"one", "model.pte": b"model"}
 def configuration() -> Configuration:
     names = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
     found = tuple(tools.Found(tools.table()[name], "found", "1.0", Path(f"/bin/{name}")) for name in names)
-    return Configuration(SOURCES, "corstone-300", Toolchain(found, Path("/schema")))
+    return Configuration(SOURCES, "corstone-300", Toolchain(found))
 
 
 @pytest.fixture
@@ -47,7 +47,6 @@ def test_cmake_is_configured_once_and_told_where_everything_is(
         *("/bin/cmake", "-S", str(work / "source"), "-B", str(objects), "--preset", "corstone-300")
     ]
     assert f"-DETHOSU_GENERATED_DIR={objects / 'generated'}" in configure
-    assert "-DETHOSU_PTE_SCHEMA_DIR=/schema" in configure
     assert compile_[:3] == ["/bin/cmake", "--build", str(objects)]
     assert {path.name: path.read_bytes() for path in (objects / "generated").iterdir()} == FILES
     assert (work / "source" / "app" / "main.cpp").read_bytes() == b"main"
@@ -62,7 +61,7 @@ def test_a_tree_for_other_tools_is_made_anew(
     older = tuple(replace(row, version="0.9") for row in configuration.toolchain.programs)
     others = (
         replace(configuration, preset="other"),
-        replace(configuration, toolchain=Toolchain(older, Path("/schema"))),
+        replace(configuration, toolchain=Toolchain(older)),
     )
     for other in others:
         work = tmp_path / "build"

@@ -13,6 +13,8 @@ from pathlib import Path
 from ethosu_sdk import proc, tools
 from ethosu_sdk.errors import SdkError, ToolError
 from ethosu_sdk.firmware_build import cmake
+from ethosu_sdk.pte import fbs
+from ethosu_sdk.simulators.host import build as host
 
 DATA = Path(__file__).parent / "data"
 
@@ -86,8 +88,9 @@ def build(folder: Path) -> str:
 
 
 def compile_schema(folder: Path) -> str:
-    """Compile ExecuTorch's `.pte` schema to C++; the FlatBuffers headers must be of the compiler's version."""
-    schema = cmake.find_schema() / "program.fbs"
+    """Compile the `.pte` schema to C++; the FlatBuffers headers must be of the compiler's version."""
+    schema = folder / fbs.FILE_NAME
+    schema.write_text(fbs.text(), encoding="utf-8")
     _run("flatc", "--cpp", "-o", folder, schema, cwd=folder)
     if not (folder / "program_generated.h").is_file():
         raise ToolError("it ended well, but made no header", "install it again")
@@ -123,10 +126,10 @@ def decode_weights(folder: Path) -> str:
     return "started it; coded and decoded weights"
 
 
-def find_schema(_folder: Path) -> str:
-    """The schema of `.pte` files in ExecuTorch's package."""
-    cmake.find_schema()
-    return "the .pte schema is in it"
+def find_runtime(_folder: Path) -> str:
+    """The C++ runtime in ExecuTorch's package."""
+    host.executorch_root()
+    return "its C++ runtime is in it"
 
 
 def add_tensors(folder: Path) -> str:
@@ -156,7 +159,7 @@ GROUPS: tuple[dict[str, Callable[[Path], str]], ...] = (
     {"arm-none-eabi-g++": compile_firmware, "qemu-system-arm": boot_firmware},
     {"cmake": configure, "ninja": build},
     {"ethos-u-vela": decode_weights},
-    {"flatc": compile_schema, "executorch": find_schema},
+    {"flatc": compile_schema, "executorch": find_runtime},
     {"tosa-tools": import_reference_model},
 )
 

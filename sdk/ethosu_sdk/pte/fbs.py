@@ -1,0 +1,42 @@
+"""The `.pte` schema in FlatBuffers' schema language, for flatc: the tables of :mod:`ethosu_sdk.pte.schema` as text.
+
+The firmware's reader is generated from it, so that a `.pte` can be built and run without ExecuTorch's package.
+"""
+
+from __future__ import annotations
+
+from ethosu_sdk.pte import schema
+
+FILE_NAME = "program.fbs"
+_ALIGNED = {
+    ("Buffer", "storage"),
+    ("BackendDelegateInlineData", "data"),
+}  # to 16 bytes where they are written
+
+
+def text() -> str:
+    """The schema's text; flatc makes of it what it makes of ExecuTorch's own."""
+    return "\n".join(
+        [
+            "namespace executorch_flatbuffer;",
+            f'file_identifier "{schema.FILE_IDENTIFIER.decode()}";',
+            'file_extension "pte";',
+            *(_enum(name, members) for name, members in schema.ENUMS.items()),
+            *(f"union {name} {{ {', '.join(members)} }}" for name, members in schema.UNIONS.items()),
+            *(_table(name, fields) for name, fields in schema.TABLES.items()),
+            f"root_type {schema.ROOT_TABLE};",
+            "",
+        ]
+    )
+
+
+def _enum(name: str, members: dict[str, int]) -> str:
+    return f"enum {name} : byte {{ {', '.join(f'{member} = {value}' for member, value in members.items())} }}"
+
+
+def _table(name: str, fields: dict[str, str]) -> str:
+    rows = (
+        f"  {field}: {kind}{' (force_align: 16)' if (name, field) in _ALIGNED else ''};"
+        for field, kind in fields.items()
+    )
+    return "\n".join([f"table {name} {{", *rows, "}"])

@@ -1,0 +1,50 @@
+"""The package as pip installs it into an empty environment: a ready `.pte` runs, with no package named beside it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.places import GOLDEN_PTE, ROOT
+
+LIMIT_S = 600
+ABSENT = ("torch", "executorch", "pytest", "tests")
+
+
+def run(argv: Sequence[str | Path], folder: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(word) for word in argv],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.toolchain
+@pytest.mark.qemu
+def test_a_ready_program_runs_from_an_empty_environment(tmp_path: Path) -> None:
+    place = tmp_path / "environment"
+    venv.create(place, with_pip=False)
+    python = place / "bin" / "python"
+    options = os.environ.get("ETHOSU_SDK_PIP_ARGS", "").split()
+    run([sys.executable, "-m", "pip", f"--python={python}", "install", "-q", *options, ROOT], tmp_path)
+    for name in ABSENT:
+        code = f"import importlib.util; assert importlib.util.find_spec('{name}') is None"
+        run([python, "-c", code], tmp_path)
+    output = run([place / "bin" / "ethosu-sdk", "run", GOLDEN_PTE / "add_u55.pte", "-o", "done"], tmp_path)
+    assert "verdict     pass" in output
+    code = "import sys, ethosu_sdk; print(ethosu_sdk.inspect(sys.argv[1]).methods)"
+    assert run([python, "-c", code, GOLDEN_PTE / "add_u55.pte"], tmp_path).strip() == "('forward',)"
