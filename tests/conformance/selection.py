@@ -25,7 +25,8 @@ ALL_GROUPS = (*sorted(GROUPS, key=lambda group: -len(GROUPS[group])), NUMERIC)
 # Variants that the quick set leaves out, since lowering is what costs time: it has another model of each one's kind.
 _VARIANTS = """
     conv_stride_uneven conv_dilated_uneven conv_tall conv_grouped_wide conv_many_outputs conv_transposed_3x3
-    conv_asymmetric_padding conv_int16_1x1 conv_1d depthwise_dilated depthwise_deep depthwise_1d
+    conv_asymmetric_padding conv_stride_5x2 conv_1d_stride_8 conv_int16_stride_4 conv_int16_1x1 conv_1d
+    depthwise_dilated depthwise_deep depthwise_1d
     depthwise_one_channel depthwise_int16_stride_2 linear_rank_3 linear_int16 linear_int16_wide
     bilinear_form conv_3d_stride sparse_1x1 sparse_linear sparse_int16 ternary_depthwise mostly_zero_linear
     max_pool_batch max_pool_1d average_pool_batch average_pool_large average_pool_adaptive

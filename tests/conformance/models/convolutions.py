@@ -56,6 +56,24 @@ CONVOLUTIONS: Mapping[str, Case] = {
         ),
         _IMAGE,
     ),
+    # Vela takes strides above 3 apart, into parts whose sums stay in the accumulators up to the last.
+    "conv_stride_4": Case(
+        layers(lambda nn: nn.Conv2d(8, 24, 7, stride=4, padding=3)), ((1, 8, 19, 21),), profiles=U85
+    ),
+    "conv_stride_5x2": Case(
+        layers(lambda nn: nn.Conv2d(6, 9, (5, 3), stride=(5, 2)), lambda nn: nn.ReLU()),
+        ((1, 6, 16, 13),),
+        profiles=U85,
+    ),
+    "conv_1d_stride_8": Case(layers(lambda nn: nn.Conv1d(1, 16, 16, stride=8)), ((1, 1, 160),), profiles=U85),
+    "conv_int16_stride_4": Case(
+        layers(lambda nn: nn.Conv2d(6, 10, 5, stride=4, padding=2)), ((1, 6, 17, 14),), "int16", profiles=U85
+    ),
+    "depthwise_stride_4": Case(
+        layers(lambda nn: nn.Conv2d(12, 12, 5, stride=4, padding=2, groups=12)),
+        ((1, 12, 17, 14),),
+        profiles=U85,
+    ),
     "conv_dilated": Case(layers(lambda nn: nn.Conv2d(8, 16, 3, dilation=2, padding=2)), _IMAGE),
     "conv_dilated_uneven": Case(
         layers(lambda nn: nn.Conv2d(20, 16, (3, 5), dilation=(1, 2))), ((1, 20, 9, 12),)
