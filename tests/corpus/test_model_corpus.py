@@ -143,7 +143,9 @@ def test_the_page_in_the_documentation() -> None:
     rows = rows_of(text, _HEADING)
     assert [row[0].strip("`") for row in rows] == list(ARCHITECTURES)
     assert len(rows) >= 60
-    assert not [word for word in ("not run", "not reviewed", "untrue", "**failed**", "**differs**") if word in text]
+    assert not [
+        word for word in ("| not run", "not reviewed", "untrue", "**failed**", "**differs**") if word in text
+    ]
     refused = [cell for row in rows for cell in row[4:] if cell.startswith(("refused", "caught"))]
     assert len(refused) <= 0.05 * len(rows) * len(TARGETS)
 

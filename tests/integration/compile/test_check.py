@@ -134,8 +134,8 @@ example_inputs = (samples[0],)
 calibration = [(sample,) for sample in samples[1:]]
 """
 WITHOUT_REPAIRS = """
-from ethosu_sdk.aot import lowering
-lowering.repaired = contextlib.nullcontext
+from ethosu_sdk.aot.lowering import steps
+steps.repaired = contextlib.nullcontext
 """
 
 

@@ -19,7 +19,8 @@ COMPILE_ALL = """
 import json, sys
 from pathlib import Path
 from ethosu_sdk import vela_blocks
-from ethosu_sdk.aot import lowering, vela_capture
+from ethosu_sdk.aot.lowering import steps
+from ethosu_sdk.aot.vela import capture
 from ethosu_sdk.targets import families, parse_target
 from executorch.backends.arm.ethosu.backend import EthosUBackend
 tosa, found = Path(sys.argv[1]).read_bytes(), []
@@ -29,11 +30,11 @@ for family in families().values():
         for mode in modes:
             for macs in family.macs:
                 target = parse_target(f"{family.name}-{macs}", system, mode)
-                with vela_capture.captured() as captures:
-                    result = EthosUBackend._compile_tosa_flatbuffer(tosa, lowering.compile_spec(target))
+                with capture.captured() as captures:
+                    result = EthosUBackend._compile_tosa_flatbuffer(tosa, steps.compile_spec(target))
                 blocks = vela_blocks.parse(bytes(result.processed_bytes))
-                (capture,) = captures
-                found.append([target.name, system, mode, blocks.config_word, capture.estimates["cycles_total"]])
+                (seen,) = captures
+                found.append([target.name, system, mode, blocks.config_word, seen.estimates["cycles_total"]])
 Path(sys.argv[2]).write_text(json.dumps(found))
 """
 

@@ -34,7 +34,7 @@ example_inputs = (samples[0],)
 calibration = [(sample,) for sample in samples[1:]]
 """
 AS_IT_WAS = """
-from ethosu_sdk.aot import constant_likes
+from ethosu_sdk.aot.repairs import constant_likes
 constant_likes.fold = lambda program: program
 """
 

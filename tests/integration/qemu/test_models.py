@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +168,9 @@ def expected_events(npu_name: str, counters: Counters) -> dict[int, int]:
 
 
 def simulate(
-    pair: Pair, compiled: Lowered, inferences: list[list[Array]], folder: Path, **changes: Any
+    pair: Pair, compiled: Lowered, inferences: list[list[Array]], folder: Path, **npu: Any
 ) -> evidence.Evidence:
-    """The firmware's evidence of a run; `changes` are made to the request."""
+    """The firmware's evidence of a run; `npu` are members of its target that differ from those of the pair."""
     program = pte.read(compiled.pte)
     built = firmware_build.build(
         compiled.pte,
@@ -184,11 +184,11 @@ def simulate(
     fields: dict[str, Any] = {
         "elf": built.elf,
         "images": ((symbol.address, input_image.encode(raw, [EVENTS[pair.target.npu]])),),
-        "target": pair.target,
+        # System configuration and memory mode of the family's default, as the machine has them.
+        "target": replace(pair.target, system_config="", memory_mode="", **npu),
         "timeout_s": RUN_LIMIT_S,
         "idle_timeout_s": RUN_LIMIT_S,
         "uart_log": folder / "uart.log",
-        **changes,
     }
     result = simulators.create("qemu").run(SimulationRequest(**fields))
     expected = evidence.Expected(

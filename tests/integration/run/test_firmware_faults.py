@@ -26,7 +26,7 @@ RUNNER = "app/runner.cpp"
 INFER = "  delegate_calls_ = 0;\n"
 OUTPUT_BYTES = "  const Bytes bytes{static_cast<const std::uint8_t*>(tensor->data), tensor->byte_count()};\n"
 OUTPUT_START = "  records_.write(protocol::output, inference_, index,"
-OUTPUT_PIECE = "    const std::size_t left = bytes.size - offset;\n"
+OUTPUT_PIECE = "    const std::size_t left = bytes.size() - offset;\n"
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def test_an_output_bit_changed_before_its_crc_misses_the_verdict(workshop: Works
 
 def test_an_output_bit_changed_after_its_crc_is_a_broken_protocol(workshop: Workshop) -> None:
     workshop.change(
-        RUNNER, OUTPUT_PIECE, f"{OUTPUT_PIECE}    const_cast<std::uint8_t*>(bytes.data)[0] ^= 1;\n"
+        RUNNER, OUTPUT_PIECE, f"{OUTPUT_PIECE}    const_cast<std::uint8_t*>(bytes.data())[0] ^= 1;\n"
     )
     assert_caught(workshop.run(), workshop, 6, "CRC of output 0")
 

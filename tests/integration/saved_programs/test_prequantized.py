@@ -116,7 +116,7 @@ def test_a_model_that_is_prepared_but_not_converted_is_refused(tmp_path: Path) -
 # Made with no quantiser at all: a permutation between other scales, which carries the mark that sends it to the NPU.
 CONVERTED = """
 import torch
-from ethosu_sdk.aot import prequantized_passes
+from ethosu_sdk.aot.quantization import prequantized_passes
 import torchao.quantization.pt2e.quantize_pt2e  # the operators
 {fault}
 
