@@ -10,9 +10,10 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
-from ethosu_sdk.aot.lowering import acceleration, lazy_code, replay
+from ethosu_sdk.aot.lowering import acceleration, lazy_code, range_search, replay
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # what executorch warns of
 
@@ -149,3 +150,48 @@ def test_a_value_is_known_for_the_same_call_alone() -> None:
     assert computed.call(random, (x,), {}, mode) is None
     assert computed.call(torch.ops.aten.add_.Tensor, (x, 1), {}, mode) is None
     assert computed.call(add, (torch.ones(2), 1), {}, mode) is None
+
+
+def _samples(kind: str, seed: int) -> Any:
+    """Values whose histogram has tails, gaps, ties between its two ends, or a single bin."""
+    rng = np.random.default_rng(seed)
+    made = {
+        "normal": rng.normal(size=5000),
+        "tailed": rng.standard_t(1.5, size=5000),
+        "one-sided": rng.exponential(size=3000),
+        "symmetric": np.concatenate([values := rng.normal(size=2000), -values]),
+        "two clusters": np.concatenate([rng.normal(-9, 0.01, 2000), rng.normal(9, 0.01, 2000)]),
+        "few": rng.normal(size=7),
+        "constant": np.full(50, 3.0),
+    }
+    return made[kind].astype(np.float32)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "kind", ["normal", "tailed", "one-sided", "symmetric", "two clusters", "few", "constant"]
+)
+def test_ranges_are_those_of_torchao(kind: str, seed: int) -> None:
+    import torch
+    from torchao.quantization.pt2e.observer import HistogramObserver
+
+    observer = HistogramObserver(dtype=torch.int8, quant_min=-128, quant_max=127)
+    for part in np.array_split(_samples(kind, seed), 3):
+        observer(torch.from_numpy(part))
+    plain = observer._non_linear_param_search()
+    with range_search.by_bisection():
+        quick = observer._non_linear_param_search()
+    assert [limit.item() for limit in quick] == [limit.item() for limit in plain]
+    assert [limit.dtype for limit in quick] == [limit.dtype for limit in plain]
+
+
+def test_counts_that_are_no_numbers_are_left_to_torchao() -> None:
+    import torch
+    from torchao.quantization.pt2e.observer import HistogramObserver
+
+    observer = HistogramObserver(dtype=torch.int8)
+    observer(torch.arange(10.0))
+    observer.histogram[3] = float("nan")
+    plain = observer._non_linear_param_search()
+    with range_search.by_bisection():
+        assert observer._non_linear_param_search() == plain

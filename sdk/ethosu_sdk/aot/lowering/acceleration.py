@@ -8,7 +8,7 @@ import importlib
 import os
 from collections.abc import Iterator
 
-from ethosu_sdk.aot.lowering import lazy_code, replay
+from ethosu_sdk.aot.lowering import lazy_code, range_search, replay
 
 SWITCH = "ETHOSU_SDK_ACCELERATE"  # "0" leaves all of it out: for the test that compares, and to find faults
 _COLLECT_AFTER = 100_000  # objects; Python's own 700 spend a tenth of the time in walks over torch's graphs
@@ -43,6 +43,7 @@ def accelerated() -> Iterator[None]:
         stack.enter_context(lazy_code.written_on_demand())
         stack.enter_context(replay.short_cuts())
         stack.enter_context(replay.remembered())
+        stack.enter_context(range_search.by_bisection())
         yield
 
 
