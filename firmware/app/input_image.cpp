@@ -109,6 +109,10 @@ Bytes InputImage::nonce() const {
   return {data_ + protocol::input_image_nonce_at, protocol::input_image_nonce_bytes};
 }
 
+bool InputImage::counts_cycles() const {
+  return (word(protocol::input_image_options_at) & protocol::input_image_counts_cycles) != 0;
+}
+
 std::uint32_t InputImage::event_count(std::uint32_t group) const {
   return word(group_at(group));
 }

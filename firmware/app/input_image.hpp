@@ -38,6 +38,8 @@ class InputImage {
   // Repeat n counts the events of group n modulo this; 0: those that the driver chooses.
   std::uint32_t event_groups() const { return groups_; }
   std::uint32_t event_count(std::uint32_t group) const;
+  // Whether the processor's cycles of each instruction are to be reported.
+  bool counts_cycles() const;
   std::uint16_t event(std::uint32_t group, std::uint32_t index) const;
   Bytes input(std::uint32_t set, std::uint32_t index) const;
 

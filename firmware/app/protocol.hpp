@@ -7,7 +7,7 @@
 
 namespace ethosu_sdk::app::protocol {
 
-constexpr std::uint32_t version = 3;
+constexpr std::uint32_t version = 4;
 constexpr char record_prefix[] = "~ethosu";
 constexpr std::size_t data_chunk_bytes = 768;
 
@@ -20,6 +20,8 @@ constexpr std::size_t input_image_max_event_groups = 32;
 constexpr std::size_t input_image_event_groups_at = 64;
 constexpr std::size_t input_image_nonce_at = 32;
 constexpr std::size_t input_image_nonce_bytes = 16;
+constexpr std::size_t input_image_options_at = 48;
+constexpr std::uint32_t input_image_counts_cycles = 1;
 
 constexpr std::uint32_t program_header_magic = 0x31505545;
 constexpr std::uint32_t program_header_version = 1;
@@ -63,6 +65,9 @@ constexpr Record<4> input{
 constexpr Record<4> instruction{
     "operator",
     {{"inference", Kind::number}, {"instruction", Kind::number}, {"kind", Kind::text}, {"name", Kind::text}}};
+
+constexpr Record<3> cpu{
+    "cpu", {{"inference", Kind::number}, {"instruction", Kind::number}, {"cycles", Kind::number}}};
 
 constexpr Record<5> pmu{"pmu",
                         {{"inference", Kind::number},

@@ -128,6 +128,7 @@ bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
       return false;
     }
   }
+  begun_ = hal::clock_cycles();
   const Status status = method_.execute(this);
   if (status != Status::ok) {
     return fail_method("execute", status);
@@ -237,9 +238,14 @@ void Runner::report_memory() {
 }
 
 void Runner::on_instruction(std::uint32_t index, const char* kind, const char* name) {
+  const std::uint64_t cycles = hal::clock_cycles() - begun_;
   if (inference_ == 0) {
     records_.write(protocol::instruction, inference_, index, kind, name);
+    if (image_.counts_cycles()) {
+      records_.write(protocol::cpu, inference_, index, cycles);
+    }
   }
+  begun_ = hal::clock_cycles();
 }
 
 void Runner::on_job(std::uint32_t instruction, const npu::Counters& counters) {

@@ -101,6 +101,7 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   InputImage image_;
   std::uint32_t inference_ = 0;  // the one that runs; the number of those that are done
   std::uint32_t delegate_calls_ = 0;
+  std::uint64_t begun_ = 0;  // when the instruction began that is executed, in cycles
   std::uint32_t sent_crcs_[remembered_outputs] = {};  // of each output as it was last sent
 };
 

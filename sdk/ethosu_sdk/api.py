@@ -161,4 +161,4 @@ def inspect(pte: str | Path, *, commands: bool = False) -> Inspection:
 
     Raises InputError for a damaged file.
     """
-    return Inspection(inspect_command.make(Path(pte), commands=commands))
+    return Inspection(inspect_command.make(Path(pte), inspect_command.Wanted(commands=commands)))

@@ -276,6 +276,24 @@ def _operators_add_up(record: Record) -> list[str]:
     return []
 
 
+def _profile_adds_up(record: Record) -> list[str]:
+    """A delegate's modelled cycles are those of its operations and its start."""
+    found = []
+    for delegate in record["delegates"]:
+        whole = _modelled_cycles(delegate)
+        if "start_cycles" not in delegate or whole is None:
+            continue
+        rows = [row for row in record["operations"] if row.get("delegate") == delegate["index"]]
+        parts = delegate["start_cycles"] + sum(_modelled_cycles(row) or 0 for row in rows)
+        if parts != whole:
+            found.append(f"delegate {delegate['index']} takes {whole} cycles, its operations {parts}")
+    return found
+
+
+def _modelled_cycles(row: Record) -> float | None:
+    return next((part["value"] for part in row["cycles"] if part["source"] == "modelled"), None)
+
+
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Every text in a record, with its JSON pointer."""
     if isinstance(value, str):
@@ -314,6 +332,12 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _status_follows_accuracy,
         _check_follows_its_figures,
         _figures_are_known_or_explained,
+    ),
+    "profile/1": (
+        _unavailable_is_absent,
+        _model_is_that_of_the_provenance,
+        _measured_on_the_fvp_alone,
+        _profile_adds_up,
     ),
     "doctor-report/1": (_status_follows_tools,),
     "verify-result/1": (_status_follows_differences,),

@@ -38,6 +38,8 @@ CONSTANTS: dict[str, int | str] = {
     "input_image_event_groups_at": protocol.INPUT_IMAGE_EVENT_GROUPS_AT,
     "input_image_nonce_at": protocol.INPUT_IMAGE_NONCE_AT,
     "input_image_nonce_bytes": protocol.INPUT_IMAGE_NONCE_BYTES,
+    "input_image_options_at": protocol.INPUT_IMAGE_OPTIONS_AT,
+    "input_image_counts_cycles": protocol.INPUT_IMAGE_COUNTS_CYCLES,
     "program_header_magic": protocol.PROGRAM_HEADER_MAGIC,
     "program_header_version": protocol.PROGRAM_HEADER_VERSION,
     "status_ok": "ok",
@@ -132,6 +134,7 @@ def test_the_host_reads_every_record_that_the_firmware_writes(tmp_path: Path) ->
     assert log.lines == ()
     assert [record.type for record in log.records] == list(protocol.RECORD_TYPES)
     assert log.of_type("boot")[0]["firmware"] == 'a "name" \\ with\n\u00c3\u00a9'
+    assert log.of_type("cpu")[0] == {"inference": 0, "instruction": 1, "cycles": 1 << 40}
     assert log.of_type("pmu")[0] == {
         "inference": 0,
         "instruction": 1,

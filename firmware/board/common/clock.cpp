@@ -30,6 +30,16 @@ std::uint32_t hal::clock_ms() {
   return ticks * clock_tick_ms;
 }
 
+std::uint64_t hal::clock_cycles() {
+  std::uint32_t periods = 0;
+  std::uint32_t left = 0;
+  do {
+    periods = ticks;
+    left = board::register_at(board::syst_cvr);
+  } while (periods != ticks);
+  return std::uint64_t{periods} * (reload + 1) + (reload - left);
+}
+
 // With PRIMASK set a pending interrupt still ends WFI, but its handler waits for cpsie: no wake-up is lost.
 void hal::sleep_unless(const volatile bool& done) {
   asm volatile("cpsid i" ::: "memory");

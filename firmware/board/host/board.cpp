@@ -59,6 +59,10 @@ std::uint32_t hal::clock_ms() {
   return now_ms;
 }
 
+std::uint64_t hal::clock_cycles() {
+  return now_ms;
+}
+
 void hal::sleep_unless(const volatile bool& done) {
   if (!done) {
     now_ms += clock_tick_ms;

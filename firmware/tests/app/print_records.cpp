@@ -18,6 +18,7 @@ int main() {
   writer.write(protocol::memory, "stack", 100U, 32768U);
   writer.write(protocol::input, 0U, 0U, 4U, Crc32Digits{0xAB});
   writer.write(protocol::instruction, 0U, 1U, "kernel", "aten::_softmax.out");
+  writer.write(protocol::cpu, 0U, 1U, std::uint64_t{1} << 40);
   writer.write(protocol::pmu, 0U, 1U, std::uint64_t{1} << 47, 0x80000000U,
                ethosu_sdk::Span<const NumberPair>{pairs, 2});
   writer.write(protocol::inference, 0U, 1U);

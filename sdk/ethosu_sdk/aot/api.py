@@ -117,12 +117,22 @@ class OperatorCount:
 
 
 @dataclass(frozen=True)
+class DelegationCount:
+    """How many of the lowered graph's nodes of one operator are in delegates, and how many are not."""
+
+    operator: str
+    delegated: int
+    not_delegated: int
+
+
+@dataclass(frozen=True)
 class OperationFacts:
     """One operation that Vela scheduled, and where it comes from.
 
     `offsets` are those of its NPU operations in the command stream, in bytes from behind the header of the driver
-    actions. `cycles` and `macs` are Vela's estimates. `tosa_index`, `tosa_operator` and `tosa_tensor` name an
-    operator of the delegate's TOSA graph and its first output; they are None when Vela added the operation.
+    actions. `cycles`, `macs` and `staging_bytes` (what is alive in the arena meanwhile) are Vela's estimates.
+    `tosa_index`, `tosa_operator` and `tosa_tensor` name an operator of the delegate's TOSA graph and its first
+    output; they are None when Vela added the operation.
     """
 
     operator: str
@@ -130,6 +140,7 @@ class OperationFacts:
     offsets: tuple[int, ...]
     cycles: int | None
     macs: int | None
+    staging_bytes: int | None
     tosa_index: int | None
     tosa_operator: str | None
     tosa_tensor: str | None
@@ -199,6 +210,7 @@ class CompileOutput:
     evaluation: EvaluationFacts | None = None
     check: CheckFacts | None = None
     start: StartFacts | None = None
+    delegation: tuple[DelegationCount, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The output as JSON values; :meth:`from_json` is the way back."""
@@ -220,6 +232,7 @@ class CompileOutput:
                 "cpu_operators": tuple(_operator(row) for row in data["cpu_operators"]),
                 "delegates": tuple(_delegate(row) for row in data["delegates"]),
                 "warnings": tuple(data["warnings"]),
+                "delegation": tuple(DelegationCount(**row) for row in data["delegation"]),
                 "evaluation": None
                 if data["evaluation"] is None
                 else EvaluationFacts.from_json(data["evaluation"]),

@@ -111,6 +111,7 @@ def _operations(capture: VelaCapture, finder: SourceFinder) -> tuple[OperationFa
                 offsets=row.offsets,
                 cycles=row.cycles,
                 macs=row.macs,
+                staging_bytes=row.staging_bytes,
                 tosa_index=origin.index if origin is not None else None,
                 tosa_operator=origin.name if origin is not None else None,
                 tosa_tensor=tensor,

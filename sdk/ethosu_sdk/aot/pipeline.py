@@ -12,7 +12,7 @@ from typing import Any
 
 from ethosu_sdk import cache, npz, records
 from ethosu_sdk.aot import arrays, artefacts, program_facts, tensors
-from ethosu_sdk.aot.api import CompileOutput, CompileRequest
+from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegationCount
 from ethosu_sdk.aot.check import fault, rounding
 from ethosu_sdk.aot.check.facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation import eager as evaluation
@@ -86,6 +86,7 @@ class _Lowered:
     program: Any = None  # that was lowered, and its inputs before they are quantised
     examples: Tensors = ()
     warning: str | None = None
+    delegation: tuple[DelegationCount, ...] = ()
 
 
 def run(request: CompileRequest, progress: Progress) -> CompileOutput:
@@ -145,6 +146,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         evaluation=lowered.evaluation,
         check=lowered.check,
         start=_start(request, lowered, captures, finder),
+        delegation=lowered.delegation,
     )
 
 
@@ -311,13 +313,14 @@ def _lower(
             edge = lowering.quantize_io(edge, inputs, outputs)
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
+        delegation = program_facts.delegation(edge)
         manager = lowering.to_executorch(edge)
     check = None
     if request.check_folder is not None:
         with clock.stage("check"), torch.no_grad():
             cpu_calls = [name for name, _ in program_facts.kernel_calls(manager)]
             check = rounding.explore(program, plan.inputs, cpu_calls, request.check_folder)
-    return _Lowered(manager, inputs, outputs, evaluated, check, program, plan.inputs, warning)
+    return _Lowered(manager, inputs, outputs, evaluated, check, program, plan.inputs, warning, delegation)
 
 
 def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:

@@ -6,7 +6,7 @@ import importlib.metadata
 import platform
 from typing import Any
 
-from ethosu_sdk.aot.api import TensorFacts
+from ethosu_sdk.aot.api import DelegationCount, TensorFacts
 from ethosu_sdk.errors import BuildError
 
 METHOD = "forward"
@@ -45,6 +45,16 @@ def outputs(manager: Any) -> tuple[TensorFacts, ...]:
     """The outputs of ``forward``."""
     plan = _plan(manager)
     return tuple(_tensor(plan, index) for index in plan.outputs)
+
+
+def delegation(edge: Any) -> tuple[DelegationCount, ...]:
+    """Where the nodes of a lowered program run, as ExecuTorch counts them, by the operators' names."""
+    from executorch.devtools.backend_debug import get_delegation_info
+
+    counted = get_delegation_info(edge.exported_program().graph_module).delegation_by_operator
+    return tuple(
+        DelegationCount(name, row.delegated, row.non_delegated) for name, row in sorted(counted.items())
+    )
 
 
 def kernel_calls(manager: Any) -> tuple[tuple[str, str], ...]:

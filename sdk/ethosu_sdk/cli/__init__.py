@@ -10,6 +10,7 @@ from ethosu_sdk.cli import (  # noqa: F401, I001 - their order is the help's
     build,
     run,
     inspect,
+    profile,
     doctor,
     validate,
     verify,

@@ -16,6 +16,9 @@ def inspect_command(
     commands: Annotated[
         bool, typer.Option("--commands", help="Disassemble the NPU command streams.")
     ] = False,
+    hazards: Annotated[
+        bool, typer.Option("--hazards", help="List what the NPU command streams do too early for hardware.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -24,4 +27,5 @@ def inspect_command(
     from ethosu_sdk.commands.inspect import command
     from ethosu_sdk.commands.shared import terminal
 
-    command.inspect(model, as_json=json, commands=commands, console=terminal.make(quiet=quiet))
+    wanted = command.Wanted(commands=commands, hazards=hazards)
+    command.inspect(model, as_json=json, wanted=wanted, console=terminal.make(quiet=quiet))

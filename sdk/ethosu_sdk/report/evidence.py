@@ -34,6 +34,7 @@ class Expected:
     outputs: int
     repeats: int = 1  # of every set
     event_groups: int = 1  # which the repeats count in turn
+    counts_cycles: bool = False  # of the processor, for each instruction
     nonce: bytes = input_image.NO_NONCE  # that the input image brought
 
     @property
@@ -77,6 +78,7 @@ class Evidence:
     pmu: tuple[PmuSample, ...]
     operators: tuple[Operator, ...]
     delegate_calls: int
+    cpu_cycles: tuple[int, ...]  # of each of `operators`; none when the run did not ask for them
     changed_outputs: tuple[Changed, ...]
     changed_counters: tuple[Changed, ...]
 
@@ -110,6 +112,7 @@ def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
         memory=tuple(log.of_type("memory")),
         pmu=pmu,
         operators=tuple(_operator(row) for row in log.of_type("operator")),
+        cpu_cycles=_cpu_cycles(log, expected),
         delegate_calls=sum(row["delegate_calls"] for row in log.of_type("inference")),
         changed_outputs=changes(plan, [{i: row.identity for i, row in rows.items()} for rows in sent]),
         changed_counters=_changed_counters(plan, pmu),
@@ -278,6 +281,15 @@ def _joined(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
         except (binascii.Error, ValueError) as error:
             raise ProtocolError(f"a piece of {where} is not base64") from error
     return bytes(data)
+
+
+def _cpu_cycles(log: UartLog, expected: Expected) -> tuple[int, ...]:
+    """The processor's cycles of each instruction of the first inference."""
+    rows = log.of_type("cpu")
+    operators = [row["instruction"] for row in log.of_type("operator")] if expected.counts_cycles else []
+    if [row["instruction"] for row in rows] != operators:
+        raise ProtocolError(f"{len(rows)} instructions have cycles where {len(operators)} were executed")
+    return tuple(row["cycles"] for row in rows)
 
 
 def _operator(row: dict[str, Any]) -> Operator:

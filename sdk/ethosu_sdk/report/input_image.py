@@ -21,12 +21,14 @@ def encode(
     event_groups: Sequence[Sequence[int]] = (),
     repeats: int = 1,
     nonce: bytes = NO_NONCE,
+    *,
+    counts_cycles: bool = False,
 ) -> bytes:
     """The image for `sets`, each the raw bytes of the model's inputs in order, each to be run `repeats` times.
 
     `event_groups` are PMU event numbers, at most eight in a group, at most 32 groups: repeat k counts those of group
-    k modulo their number; none leaves the choice to the firmware. The firmware seals its records with `nonce`. Raises
-    InputError for more than that.
+    k modulo their number; none leaves the choice to the firmware. The firmware seals its records with `nonce`; with
+    `counts_cycles` it reports the processor's cycles of each instruction. Raises InputError for more than that.
     """
     _check_counts(sets, event_groups, repeats)
     per_set = len(sets[0]) if sets else 0
@@ -40,6 +42,8 @@ def encode(
     counts = struct.pack("<4I", len(sets), per_set, repeats, len(event_groups))
     groups = b"".join(struct.pack("<9I", len(row), *_padded(row)) for row in event_groups)
     head = counts.ljust(protocol.INPUT_IMAGE_NONCE_AT - _CRC_COVERS_FROM, b"\0") + nonce
+    options = protocol.INPUT_IMAGE_COUNTS_CYCLES if counts_cycles else 0
+    head = head.ljust(protocol.INPUT_IMAGE_OPTIONS_AT - _CRC_COVERS_FROM, b"\0") + struct.pack("<I", options)
     head = head.ljust(protocol.INPUT_IMAGE_EVENT_GROUPS_AT - _CRC_COVERS_FROM, b"\0") + groups
     rest = head.ljust(protocol.INPUT_IMAGE_HEADER_BYTES - _CRC_COVERS_FROM, b"\0") + table
     rest = rest.ljust(start - _CRC_COVERS_FROM, b"\0") + body

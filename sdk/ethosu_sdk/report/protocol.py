@@ -21,11 +21,11 @@ little-endian uint32::
 
     0   magic "EUI1"      4   version          8   total bytes      12  crc32 of everything behind this word
     16  sets of inputs    20  inputs each      24  repeats          28  groups of PMU events
-    32  nonce, 16 bytes   48  reserved, 0       64  room for 32 groups of nine words: a count, eight event numbers
+    32  nonce, 16 bytes   48  options, then 0   64  room for 32 groups of nine words: a count, eight event numbers
     1216 table: one (offset, bytes) pair per set and input; offsets from the image's start, aligned to 16
 
 Repeat k counts the events of group k modulo the number of groups; without groups the firmware chooses. An input that
-is no tensor has 0 bytes: the program's own value stands.
+is no tensor has 0 bytes: the program's own value stands. Option 1 asks for `cpu` records.
 
 Program header. The resident firmware takes a program that the host has laid at its `program_memory` symbol when these
 four words stand at its `program_header` symbol::
@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 RECORD_PREFIX = "~ethosu"
 DATA_CHUNK_BYTES = 768  # output bytes in one `data` record
 
@@ -52,6 +52,8 @@ INPUT_IMAGE_MAX_EVENT_GROUPS = 32
 INPUT_IMAGE_EVENT_GROUPS_AT = 64
 INPUT_IMAGE_NONCE_AT = 32
 INPUT_IMAGE_NONCE_BYTES = 16
+INPUT_IMAGE_OPTIONS_AT = 48
+INPUT_IMAGE_COUNTS_CYCLES = 1  # an option
 INPUT_IMAGE_SYMBOL = "input_image"
 
 PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
@@ -114,6 +116,13 @@ RECORD_TYPES: dict[str, RecordType] = {
             instruction=int,
             kind=str,
             name=str,
+        ),
+        _record(
+            "cpu",
+            "cycles of the processor's clock for the instruction before, when the input image asks for them",
+            inference=int,
+            instruction=int,
+            cycles=int,
         ),
         _record(
             "pmu",

@@ -1,6 +1,7 @@
 """Simulators: they run a firmware and hand back what it printed and how it ended."""
 
 from ethosu_sdk.simulators.base import (
+    COUNTED,
     MODEL_FIGURES,
     MODELLED,
     Figures,
@@ -12,6 +13,7 @@ from ethosu_sdk.simulators.create import FIRMWARE_SIMULATORS, SimulatorOptions, 
 from ethosu_sdk.simulators.pmu_events import choose_events, event_groups, events
 
 __all__ = [
+    "COUNTED",
     "FIRMWARE_SIMULATORS",
     "MODELLED",
     "MODEL_FIGURES",

@@ -10,20 +10,24 @@ from ethosu_sdk.targets import Target
 
 MODELLED = "modelled"
 MEASURED = "measured"
+COUNTED = "counted"  # executed instructions
 
 
 @dataclass(frozen=True)
 class Figures:
     """What the NPU's counters of a simulator are worth.
 
-    `source` is that of every metric. `absent` is empty, or the reason why no counter means anything. A simulator that
-    has `every_event` counts those too which the NPU model cannot know. `no_cpu_cycles` is why there are none.
+    `source` is that of every metric of the NPU. `absent` is empty, or the reason why no counter means anything. A
+    simulator that has `every_event` counts those too which the NPU model cannot know. `no_cpu_cycles` is why there
+    are none; `instructions_per_cycle`, that a run which counts instructions executes in a cycle of the processor's
+    clock, is 0 where it cannot count them.
     """
 
     source: str
     every_event: bool
     no_cpu_cycles: str
     absent: str = ""
+    instructions_per_cycle: float = 0.0
 
 
 MODEL_FIGURES = Figures(
@@ -46,7 +50,7 @@ class SimulationRequest:
     The firmware may read and write files of the host only if `semihosting_cwd` is given: Arm semihosting then finds
     relative names in that folder. It is no prison: the firmware's absolute names are the host's.
     `semihosting_arguments` is its command line, the program's own name first. `fast` asks a simulator that can for
-    speed at the cost of its counters.
+    speed at the cost of its counters, `count_instructions` for the same time for every instruction of the processor.
     """
 
     elf: Path
@@ -59,6 +63,7 @@ class SimulationRequest:
     semihosting_arguments: tuple[str, ...] = ()
     uart_tee: IO[bytes] | None = field(default=None, repr=False)
     fast: bool = False
+    count_instructions: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from ethosu_sdk import pte, schema, vela_blocks
 from ethosu_sdk.commands.inspect.command import inspect
+from ethosu_sdk.commands.inspect.description import NOTHING_MORE
 from ethosu_sdk.commands.inspect.description import describe, npu_share
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk
@@ -26,7 +27,7 @@ TIMES_THE_SMALL_ONE = 1.5  # in processor time, measured in turn, so that a busy
 def shown(path: Path, width: int = 160) -> str:
     """What `inspect` prints for people."""
     stream = io.StringIO()
-    inspect(path, as_json=False, commands=False, console=Console(file=stream, width=width, highlight=False))
+    inspect(path, as_json=False, wanted=NOTHING_MORE, console=Console(file=stream, width=width, highlight=False))
     return stream.getvalue()
 
 

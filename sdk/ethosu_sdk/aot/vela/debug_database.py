@@ -27,14 +27,16 @@ _AXES = "NHWC"
 @dataclass(frozen=True)
 class ScheduledOperation:
     """One operation that Vela scheduled: its operator and name, the offsets of its NPU operations, its estimated
-    cycles and MACs (None where Vela gives none), and the index of the TOSA operator behind it (None when Vela
-    added it). All operations inside of branches are one, whose operator is UNKNOWN."""
+    cycles and MACs and the bytes of the arena that are alive meanwhile (None where Vela gives none), and the index of
+    the TOSA operator behind it (None when Vela added it). All operations inside of branches are one, whose operator
+    is UNKNOWN."""
 
     operator: str
     name: str
     offsets: tuple[int, ...]
     cycles: int | None
     macs: int | None
+    staging_bytes: int | None
     tosa_index: int | None
 
 
@@ -118,6 +120,7 @@ def _operation(
         offsets=offsets,
         cycles=_number(scheduled, "op_cycles"),
         macs=_number(scheduled, "mac_count"),
+        staging_bytes=_number(scheduled, "staging_usage"),
         tosa_index=int(origin["ext_key"]) if origin and int(origin["ext_key"]) >= 0 else None,
     )
 

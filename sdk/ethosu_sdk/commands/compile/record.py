@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         "outputs": _tensors(output.outputs),
         "cpu_operators": [_cpu_operator(row) for row in output.cpu_operators],
         "delegates": [_delegate(row) for row in output.delegates],
+        "delegation": [asdict(row) for row in output.delegation],
         "files": {"pte": output.pte.name, "io": output.io.name, "log": output.log.name},
         "warnings": list(output.warnings),
         "unavailable": [],
@@ -169,7 +171,11 @@ def _delegate(row: aot.DelegateFacts) -> Record:
 
 
 def _operation(row: aot.OperationFacts) -> Record:
-    numbers = (("cycles", row.cycles, "cycles"), ("macs", row.macs, "operations"))
+    numbers = (
+        ("cycles", row.cycles, "cycles"),
+        ("macs", row.macs, "operations"),
+        ("staging", row.staging_bytes, "bytes"),
+    )
     tosa = _known({"index": row.tosa_index, "operator": row.tosa_operator, "tensor": row.tosa_tensor})
     return {
         "offsets": list(row.offsets),

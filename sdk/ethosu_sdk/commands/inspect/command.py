@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ethosu_sdk import provenance, pte, records, schema
-from ethosu_sdk.commands.inspect.description import Description, describe, npu_share
+from ethosu_sdk.commands.inspect.description import NOTHING_MORE, Description, Wanted, describe, npu_share
 from ethosu_sdk.commands.shared.terminal import escape, show
 from ethosu_sdk.records import Record
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["describe", "inspect"]
+__all__ = ["Wanted", "describe", "inspect"]
 
 _SCHEMA = "inspect-result/1"
 _Row = Mapping[str, Any]
@@ -24,22 +24,22 @@ _NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
 _LIST_ITEMS_SHOWN = 8
 
 
-def inspect(path: Path, *, as_json: bool, commands: bool, console: Console) -> None:
-    """Show the program at `path`; with `commands`, its NPU command streams as well.
+def inspect(path: Path, *, as_json: bool, wanted: Wanted, console: Console) -> None:
+    """Show the program at `path`, and what else is `wanted` of its NPU command streams.
 
     With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
     """
-    record = make(path, commands=commands)
+    record = make(path, wanted)
     if as_json:
         sys.stdout.write(records.dumps(record))
         return
     _show(record, console)
 
 
-def make(path: Path, *, commands: bool = False) -> Record:
-    """The record of the program at `path`; with `commands`, with its NPU command streams. InputError if damaged."""
+def make(path: Path, wanted: Wanted = NOTHING_MORE) -> Record:
+    """The record of the program at `path`, with what else is `wanted` of it. InputError if damaged."""
     program = pte.read(path)
-    description = describe(program, commands=commands)
+    description = describe(program, wanted)
     description["file"] = {"name": path.name, **description["file"]}
     made_from = provenance.file_entry("model", path, program.sha256)
     record = {**provenance.header(_SCHEMA, "pass", [made_from], []), **description}
@@ -60,6 +60,7 @@ def _show(description: Description, console: Console) -> None:
         _print_tables(_method_tables(method), console)
         for delegate in method["delegates"]:
             _print_commands(delegate, console)
+            _print_hazards(delegate, console)
     _print_tables([constants], console)
 
 
@@ -73,6 +74,15 @@ def _print_commands(delegate: _Row, console: Console) -> None:
         line = f"{row['offset']:#06x}  {row['name']:<28} {fields}".rstrip()
         style = "bold" if row["name"].startswith("NPU_OP_") else None
         console.print(line, style=style, markup=False, soft_wrap=True)
+
+
+def _print_hazards(delegate: _Row, console: Console) -> None:
+    hazards = delegate.get("vela", {}).get("hazards")
+    if hazards is not None:
+        count = len(hazards) or "none: its waits and BLOCKDEP suffice"
+        console.print(f"[dim]hazards of delegate {delegate['index']}: {count}[/dim]")
+    for sentence in hazards or ():
+        console.print(sentence, markup=False, soft_wrap=True)
 
 
 def _print_tables(tables: Sequence[Table], console: Console) -> None:

@@ -6,10 +6,11 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ethosu_sdk import pte
+from ethosu_sdk.commands.shared import hazards
 from ethosu_sdk.vela_blocks import TensorSlot, VelaBlocks
 
 Description = dict[str, Any]
@@ -17,12 +18,23 @@ Description = dict[str, Any]
 NOTHING_DELEGATED = "the program delegates nothing to an Ethos-U"
 
 
-def describe(program: pte.Pte, *, commands: bool = False) -> Description:
+@dataclass(frozen=True)
+class Wanted:
+    """What a description holds beside what every one does: the `commands` of the command streams, their `hazards`."""
+
+    commands: bool = False
+    hazards: bool = False
+
+
+NOTHING_MORE = Wanted()
+
+
+def describe(program: pte.Pte, wanted: Wanted = NOTHING_MORE) -> Description:
     """The content of `program`: target, methods, segments. Sizes and offsets are in bytes.
 
-    Values are referred to by their index in `methods[].values`. With `commands`, each Ethos-U delegate gets
-    its disassembled command stream. Raises InputError when the file contradicts itself about its target, or
-    when a command does not exist.
+    Values are referred to by their index in `methods[].values`. With `wanted.commands`, each Ethos-U delegate gets
+    its disassembled command stream, with `wanted.hazards` what that does too early. Raises InputError when the file
+    contradicts itself about its target, or when a command does not exist.
     """
     target = program.target()
     return {
@@ -33,14 +45,14 @@ def describe(program: pte.Pte, *, commands: bool = False) -> Description:
             "extended_header": program.header.extended,
         },
         **({"target": asdict(target)} if target is not None else {}),
-        "methods": [_method(plan, commands) for plan in program.plans],
+        "methods": [_method(plan, wanted) for plan in program.plans],
         "segments": [asdict(segment) for segment in program.segments],
         "named_data": [{"key": key, "bytes": len(data)} for key, data in program.named_data.items()],
         "unavailable": [] if target is not None else [{"path": "/target", "reason": NOTHING_DELEGATED}],
     }
 
 
-def _method(plan: pte.ExecutionPlan, commands: bool) -> Description:
+def _method(plan: pte.ExecutionPlan, wanted: Wanted) -> Description:
     instructions = [
         _instruction(index, row, plan)
         for chain in plan.chains
@@ -54,7 +66,7 @@ def _method(plan: pte.ExecutionPlan, commands: bool) -> Description:
             {"name": name, "runs_on": "CPU", "calls": calls}
             for name, calls in plan.called_operators().items()
         ],
-        "delegates": _delegates(plan, commands),
+        "delegates": _delegates(plan, wanted),
         "instructions": instructions,
         "memory_plan": _memory_plan(plan),
         "constant_bytes": _constant_bytes(plan),
@@ -79,14 +91,14 @@ def _instruction(index: int, row: pte.Instruction, plan: pte.ExecutionPlan) -> D
     return {**shared, "runs_on": "CPU", **asdict(row)}
 
 
-def _delegates(plan: pte.ExecutionPlan, commands: bool) -> list[Description]:
+def _delegates(plan: pte.ExecutionPlan, wanted: Wanted) -> list[Description]:
     calls = Counter(row.delegate_index for row in plan.instructions if isinstance(row, pte.DelegateCall))
     pieces = {(row.payload_offset, len(row.payload)): row.payload for row in plan.delegates}  # may be shared
     hashes = {key: hashlib.sha256(payload).hexdigest() for key, payload in pieces.items()}
     return [
         {
             **_delegate(index, row, calls[index], hashes[row.payload_offset, len(row.payload)]),
-            **({"vela": _vela(row.vela, commands)} if row.vela is not None else {}),
+            **({"vela": _vela(row.vela, wanted)} if row.vela is not None else {}),
         }
         for index, row in enumerate(plan.delegates)
     ]
@@ -112,7 +124,7 @@ def _text(value: bytes) -> str:
         return f"0x{value.hex()}"
 
 
-def _vela(vela: VelaBlocks, commands: bool) -> Description:
+def _vela(vela: VelaBlocks, wanted: Wanted) -> Description:
     return {
         "accelerator": pte.accelerator(vela.config_word),
         "config_word": f"{vela.config_word:#010x}",
@@ -123,7 +135,8 @@ def _vela(vela: VelaBlocks, commands: bool) -> Description:
         "inputs": [_slot(slot) for slot in vela.inputs],
         "outputs": [_slot(slot) for slot in vela.outputs],
         "blocks": [asdict(block) for block in vela.blocks],
-        **({"commands": _commands(vela)} if commands else {}),
+        **({"commands": _commands(vela)} if wanted.commands else {}),
+        **({"hazards": hazards.sentences(vela)} if wanted.hazards else {}),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ethosu_sdk.commands.run import (
     repeats as run_repeats,
 )
 from ethosu_sdk.commands.run.options import HOST, SIMULATORS, RunOptions
-from ethosu_sdk.commands.shared import locations, memory_advice
+from ethosu_sdk.commands.shared import hazards, locations, memory_advice
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import UsageError, VerdictError
@@ -40,10 +40,11 @@ OUTPUTS_NAME = "outputs.npz"
 
 @dataclass(frozen=True)
 class Finished:
-    """A run whose record and outputs are in `folder`."""
+    """A run of the program `pte`, whose record and outputs are in `folder`."""
 
     folder: Path
     record: Record
+    pte: Path
 
 
 def run(
@@ -75,7 +76,7 @@ def run(
             f"the outputs are in {folder / OUTPUTS_NAME}",
             recorded=True,
         )
-    return Finished(folder, record)
+    return Finished(folder, record, path)
 
 
 def _ready_pte(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
@@ -97,6 +98,10 @@ def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, rep
         execution = run_host.execute(path, program, samples, options, reporter)
     else:
         execution = run_firmware.execute(path, program, samples, options, folder, reporter)
+    found = tuple(hazards.warnings(plan))
+    for sentence in found:
+        reporter.warn(escape(f"{sentence}. {hazards.HINT}"))
+    execution = replace(execution, notes=(*execution.notes, *found))
     outputs = execution.outputs
     npz.write_npz(folder / OUTPUTS_NAME, {f"output{i}": array for i, array in enumerate(outputs)})
     reference = run_reference.Reference()

@@ -29,7 +29,7 @@ from ethosu_sdk.report.evidence import Evidence, PmuSample
 from ethosu_sdk.report.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.report.repeats import Plan
 from ethosu_sdk.report.verdict import Check
-from ethosu_sdk.simulators import MODELLED, Figures, SimulationRequest, Simulator, SimulatorOptions
+from ethosu_sdk.simulators import COUNTED, MODELLED, Figures, SimulationRequest, Simulator, SimulatorOptions
 
 UART_NAME = "uart.log"
 _IDLE_LIMIT_S = 30.0
@@ -69,20 +69,22 @@ def execute(
         )
         built = build.build_in(path, program, folder, wishes, reporter, choice.reason)
     groups = simulators.event_groups(npu, events)
-    expected = _expected(built, samples, options, groups)
+    expected = _expected(built, samples, options, groups, simulator.figures)
     with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
         result = simulator.run(_request(built, expected, options, groups, folder))
     found = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
     if result.npu_jobs is not None:
         witness.check_jobs(found, [job.cycles for job in result.npu_jobs])
     ran = _Ran(simulator, version, simulator.figures, expected.plan, choice.reason)
-    return _execution(built, samples, found, ran, groups)
+    return _execution(built, samples, found, ran, groups, options)
 
 
 def _request(
     built: Ready, expected: evidence.Expected, options: RunOptions, groups: Groups, folder: Path
 ) -> SimulationRequest:
-    image = input_image.encode(expected.sets, groups, expected.repeats, expected.nonce)
+    image = input_image.encode(
+        expected.sets, groups, expected.repeats, expected.nonce, counts_cycles=expected.counts_cycles
+    )
     symbol = built.firmware.symbols[INPUT_IMAGE_SYMBOL]
     if len(image) > symbol.bytes:
         raise UsageError(
@@ -96,6 +98,7 @@ def _request(
         timeout_s=options.timeout_s,
         idle_timeout_s=min(_IDLE_LIMIT_S, options.timeout_s),
         uart_log=folder / UART_NAME,
+        count_instructions=expected.counts_cycles,
     )
 
 
@@ -107,7 +110,9 @@ def _raw_inputs(built: Ready, samples: Samples) -> RawInputs:
     )
 
 
-def _expected(built: Ready, samples: Samples, options: RunOptions, groups: Groups) -> evidence.Expected:
+def _expected(
+    built: Ready, samples: Samples, options: RunOptions, groups: Groups, figures: Figures
+) -> evidence.Expected:
     return evidence.Expected(
         model_sha256=built.program.sha256,
         model_bytes=built.program.size,
@@ -116,11 +121,14 @@ def _expected(built: Ready, samples: Samples, options: RunOptions, groups: Group
         outputs=len(built.program.plan(build.ENTRY).outputs),
         repeats=max(options.repeat, len(groups)),  # every group of events needs an inference
         event_groups=max(1, len(groups)),
+        counts_cycles=options.count_instructions and figures.instructions_per_cycle > 0,
         nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
     )
 
 
-def _execution(built: Ready, samples: Samples, found: Evidence, ran: _Ran, groups: Groups) -> Execution:
+def _execution(
+    built: Ready, samples: Samples, found: Evidence, ran: _Ran, groups: Groups, options: RunOptions
+) -> Execution:
     target, firmware, simulator = built.program.target(), built.firmware, ran.simulator
     npu, unavailable = _npu(built, found, groups, ran.figures)
     done = f"{ran.plan.inferences} inference(s) reported done, every record complete, CRCs, seal, model SHA-256 match"
@@ -144,7 +152,11 @@ def _execution(built: Ready, samples: Samples, found: Evidence, ran: _Ran, group
             "pools": [build.use(row["name"], row["used_bytes"], row["size_bytes"]) for row in found.memory],
         },
         operators=_operators(found, ran.figures),
-        unavailable=[{"path": "/cpu/cycles", "reason": ran.figures.no_cpu_cycles}, *unavailable],
+        unavailable=[
+            {"path": "/cpu/cycles", "reason": ran.figures.no_cpu_cycles},
+            *_not_counted(options, ran.figures),
+            *unavailable,
+        ],
         repeated=repeated,
         notes=built.record.get("notes", ()),
     )
@@ -163,12 +175,21 @@ def _operators(found: Evidence, figures: Figures) -> list[Record]:
     first = () if figures.absent else found.pmu
     cycles = {row.instruction: row.cycles for row in first if row.inference == 0}
     rows: list[Record] = []
-    for row in found.operators:
+    for index, row in enumerate(found.operators):
         entry: Record = {"instruction": row.instruction, "kind": row.kind, "name": row.name}
+        if found.cpu_cycles and row.kind == "kernel":
+            count = round(found.cpu_cycles[index] * figures.instructions_per_cycle)
+            entry["instructions"] = metric(count, "instructions", COUNTED)
         if row.instruction in cycles:
             entry["npu_cycles"] = metric(cycles[row.instruction], "cycles", figures.source)
         rows.append(entry)
     return rows
+
+
+def _not_counted(options: RunOptions, figures: Figures) -> list[Record]:
+    if not options.count_instructions or figures.instructions_per_cycle:
+        return []
+    return [{"path": "/cpu/instructions", "reason": "the simulator does not count instructions"}]
 
 
 def _npu(

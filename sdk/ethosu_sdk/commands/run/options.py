@@ -12,7 +12,10 @@ SIMULATORS = ("auto", "qemu", FVP, HOST)
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of `run` as given on the command line."""
+    """The options of `run` as given on the command line, and what other commands ask of a run.
+
+    With `count_instructions`, a simulator that can counts what the CPU executes: that takes longer.
+    """
 
     inputs: Path | None = None
     expect: Path | None = None
@@ -27,3 +30,4 @@ class RunOptions:
     resident: bool = False
     repeat: int = 1
     allow_spill: bool = False
+    count_instructions: bool = False

@@ -6,16 +6,21 @@ does not import it.
 
 from ethosu_sdk.npu.timing.costs import Costs, OperationTrace, costs
 from ethosu_sdk.npu.timing.price import Priced, band, price, started
+from ethosu_sdk.npu.timing.profile import Bound, OperationProfile, StreamProfile, profile
 from ethosu_sdk.npu.timing.traffic import Transfer, beat_bytes
 
 __all__ = [
+    "Bound",
     "Costs",
+    "OperationProfile",
     "OperationTrace",
     "Priced",
+    "StreamProfile",
     "Transfer",
     "band",
     "beat_bytes",
     "costs",
     "price",
+    "profile",
     "started",
 ]

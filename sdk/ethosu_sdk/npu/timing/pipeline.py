@@ -68,9 +68,9 @@ class Stages:
 
 def copied(op: DmaOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> Stages:
     """A DMA transfer: its latency, and the slower of its two sides."""
-    busy = _busy(moved, config, system)
+    each = busy(moved, config, system)
     latency = 0 if op.source_region is None else system.memory(op.source_region).read_latency_cycles
-    slowest = int(max(busy.values(), default=op.length))
+    slowest = int(max(each.values(), default=op.length))
     return Stages(latency, slowest, 0, latency=latency, transfer=slowest)
 
 
@@ -85,7 +85,7 @@ def chained(
     mac = sum(units.mac_cycles(part, config) for part in (op, *followers))
     output = sum(units.output_cycles(part, config) for part in (op, *followers))
     decoder = units.decoder_cycles(op, config)
-    transfer = max(_busy(moved, config, system).values(), default=0.0)
+    transfer = max(busy(moved, config, system).values(), default=0.0)
     counts = blocks.counts(op)
     count = volume(counts)
     first, last = _shares(op)
@@ -117,7 +117,7 @@ def _latency(moved: Sequence[Transfer], system: SystemConfig) -> int:
     )
 
 
-def _busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> dict[Memory, float]:
+def busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> dict[Memory, float]:
     """Cycles for which an operation's transfers keep each memory busy."""
     reads: defaultdict[Memory, float] = defaultdict(float)
     total: defaultdict[Memory, int] = defaultdict(int)

@@ -63,12 +63,18 @@ NO_SEMIHOSTING_FILES = Semihosting()
 
 
 def qemu_argv(
-    program: str, elf: Path, channels: Channels, semihosting: Semihosting = NO_SEMIHOSTING_FILES
+    program: str,
+    elf: Path,
+    channels: Channels,
+    semihosting: Semihosting = NO_SEMIHOSTING_FILES,
+    *,
+    count_instructions: bool = False,
 ) -> tuple[str, ...]:
     """The command line. QEMU starts stopped and waits for gdb; the UART is its standard output.
 
-    A guest that resets or powers off is paused (`-action`), not ended, so that an exit packet means that the
-    firmware asked for the end by semihosting.
+    A guest that resets or powers off is paused (`-action`), not ended, so that an exit packet means that the firmware
+    asked for the end by semihosting. With `count_instructions` every instruction takes 32 ns of the guest's time and
+    a wait none of ours: its clock then counts instructions.
     """
     return (
         program,
@@ -82,6 +88,7 @@ def qemu_argv(
         *("-action", "reboot=shutdown,shutdown=pause"),
         *("-chardev", "stdio,id=uart0,signal=off", "-serial", "chardev:uart0"),
         *("-semihosting-config", semihosting.option()),
+        *(("-icount", "shift=5,sleep=off") if count_instructions else ()),
         *("-S", "-chardev", f"socket,id=gdb,fd={channels.gdb}", "-gdb", "chardev:gdb"),
         *("-chardev", f"socket,id=qtest,fd={channels.qtest}"),
         *("-object", "qtest,id=qtest0,chardev=qtest,log=/dev/null"),
@@ -106,6 +113,8 @@ def start(
     elf: Path,
     uart: Sequence[IO[bytes]],
     semihosting: Semihosting = NO_SEMIHOSTING_FILES,
+    *,
+    count_instructions: bool = False,
 ) -> Iterator[Machine]:
     """QEMU with the firmware `elf`, stopped before the first instruction; it is gone when the block ends.
 
@@ -121,7 +130,7 @@ def start(
             channels = Channels(gdb_end[1].fileno(), qtest_end[1].fileno(), ddr_file)
             process = ours.enter_context(
                 proc.spawn(
-                    qemu_argv(program, elf, channels, semihosting),
+                    qemu_argv(program, elf, channels, semihosting, count_instructions=count_instructions),
                     cwd=semihosting.folder,
                     pass_fds=channels.all(),
                     blocked_signals=_TIDY_ENDS,

@@ -6,6 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -25,6 +26,11 @@ from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge, NpuDevice
 from ethosu_sdk.targets import Target
 
 _PROGRAM = "qemu-system-arm"
+
+# The firmware counts cycles of the board's 32 MHz; with `-icount shift=5` every instruction takes 32 ns of QEMU's
+# time.
+_CORE_CLOCK_HZ, _INSTRUCTION_S = 32e6, 32e-9
+_FIGURES = replace(MODEL_FIGURES, instructions_per_cycle=1 / (_CORE_CLOCK_HZ * _INSTRUCTION_S))
 
 _FIDELITY = "functional: instructions and NPU arithmetic are exact, NPU cycles modelled, CPU time is not"
 # QEMU has neither Corstone-320 nor a Cortex-M85.
@@ -55,8 +61,8 @@ class QemuSimulator:
 
     @property
     def figures(self) -> Figures:
-        """Those of the NPU model."""
-        return MODEL_FIGURES
+        """Those of the NPU model; instructions of the processor can be counted."""
+        return _FIGURES
 
     def fidelity(self, npu: str | None) -> str:
         """What of a run is exact, what modelled, and where the board is not one that exists."""
@@ -78,7 +84,11 @@ class QemuSimulator:
         with (
             _open_log(request.uart_log) as log,
             start(
-                str(program), request.elf.absolute(), _uart(log, request), _semihosting(request)
+                str(program),
+                request.elf.absolute(),
+                _uart(log, request),
+                _semihosting(request),
+                count_instructions=request.count_instructions,
             ) as machine,
             open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):

@@ -1,0 +1,88 @@
+"""The command line of `profile`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli import completion
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import (
+    LONGEST_S,
+    Board,
+    Debug,
+    Inputs,
+    Json,
+    MemoryMode,
+    OutDir,
+    Quiet,
+    SystemConfig,
+    TargetName,
+    Trust,
+)
+
+
+@app.command("profile")
+def profile_command(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL|RUN_DIR",
+            show_default=False,
+            help="What `run` takes, or the folder of a run that has its program in it.",
+            autocompletion=completion.models,
+        ),
+    ],
+    clock_mhz: Annotated[
+        float | None,
+        typer.Option(
+            metavar="MHZ",
+            min=0.001,
+            max=1e6,
+            help="Clock of the NPU.",
+            show_default="the system configuration's",
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Show the N slowest operations.", show_default="all, up to 100"
+        ),
+    ] = None,
+    inputs: Inputs = None,
+    timeout: Annotated[
+        float,
+        typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit of the run in seconds."),
+    ] = 300.0,
+    target: TargetName = "ethos-u55-128",
+    system_config: SystemConfig = None,
+    memory_mode: MemoryMode = None,
+    trust: Trust = False,
+    board: Board = None,
+    output: OutDir = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Show where an inference's cycles and bytes go, operation by operation.
+
+    MODEL is run first, and what the CPU executes is counted in instructions. Cycles of the NPU are modelled, beside
+    Vela's estimate of each operation. A model FILE.py is executed.
+    """
+    from ethosu_sdk.commands.compile.command import CompileOptions
+    from ethosu_sdk.commands.profile import command
+    from ethosu_sdk.commands.run.options import RunOptions
+    from ethosu_sdk.commands.shared.reporter import Reporter
+
+    compile_options = CompileOptions(
+        target=target, system_config=system_config, memory_mode=memory_mode, trust=trust
+    )
+    command.profile(
+        subject,
+        compile_options,
+        RunOptions(inputs=inputs, timeout_s=timeout, board=board),
+        command.ProfileOptions(clock_mhz=clock_mhz, rows=rows),
+        output,
+        Reporter(as_json=json, quiet=quiet),
+    )

@@ -1,0 +1,120 @@
+"""`ethosu-sdk profile`: a run, and where its cycles and bytes go."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ethosu_sdk import pte, records, schema
+from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.profile import csv_rows, record as profile_record, tables
+from ethosu_sdk.commands.profile.record import ProfileFacts
+from ethosu_sdk.commands.run import command as run_command
+from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.records import Record
+
+RECORD_NAME = "profile.json"
+CSV_NAME = "profile.csv"
+_MAKE_A_RUN = "give the program itself: ethosu-sdk profile MODEL.pte makes a run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions:
+    """The options of `profile` alone: the NPU's clock (None: that of the system configuration), rows on the
+    screen."""
+
+    clock_mhz: float | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A finished run: its folder, record and program."""
+
+    folder: Path
+    record: Record
+    pte: Path
+
+
+def profile(
+    subject: str,
+    compile_options: CompileOptions,
+    run_options: RunOptions,
+    options: ProfileOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+) -> Record:
+    """Profile `subject`, a model, a program or the folder of a run; the record that was written.
+
+    A model or program is run first, and its instructions on the CPU are counted.
+    """
+    if Path(subject).is_dir():
+        done = _finished(Path(subject))
+    else:
+        run_options = replace(run_options, count_instructions=True)
+        finished = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
+        done = _Run(finished.folder, finished.record, finished.pte)
+    facts = ProfileFacts(
+        path=done.pte,
+        program=pte.read(done.pte),
+        run=done.record,
+        run_file=done.folder / run_command.RECORD_NAME,
+        compiled=_compile_record(done),
+        compiled_file=locations.compile_record(done.pte),
+        clock_hz=None if options.clock_mhz is None else options.clock_mhz * 1e6,
+    )
+    record = profile_record.make(facts)
+    schema.check(record, "the profile")
+    folder = records.make_directory(out_dir) if out_dir is not None else done.folder
+    records.write_bytes(folder / CSV_NAME, _csv(record).encode())
+    records.write_json(folder / RECORD_NAME, record)
+    reporter.show(*tables.tables(record, folder, options.rows))
+    reporter.emit(record)
+    return record
+
+
+def _finished(folder: Path) -> _Run:
+    """The run in `folder`. InputError when there is none, or not its program."""
+    path = folder / run_command.RECORD_NAME
+    if not path.is_file():
+        raise InputError(
+            f"{folder} holds no {run_command.RECORD_NAME}: it is not the folder of a run", _MAKE_A_RUN
+        )
+    record = _read(path)
+    if record["schema"] != "run-result/1":
+        raise InputError(f"{path} is no record of a run", _MAKE_A_RUN)
+    model = record["model"]
+    program = folder / Path(model["file"]).name
+    if not program.is_file() or records.sha256_file(program) != model["sha256"]:
+        raise InputError(f"the program of the run is not in {folder}: {model['file']}", _MAKE_A_RUN)
+    return _Run(folder, record, program)
+
+
+def _compile_record(done: _Run) -> Record | None:
+    """What `compile` wrote of the program; None when there is nothing, or when it is about another."""
+    path = locations.compile_record(done.pte)
+    if not path.is_file():
+        return None
+    record = _read(path)
+    known = record.get("schema") == "compile-result/1"
+    return record if known and record["model"]["sha256"] == done.record["model"]["sha256"] else None
+
+
+def _read(path: Path) -> Record:
+    """A record that may have been changed by hand: it must be valid."""
+    record = records.read_json(path)
+    schema.check(record, str(path))
+    return record
+
+
+def _csv(record: Record) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, csv_rows.COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(csv_rows.row(entry) for entry in record["operations"])
+    return text.getvalue()

@@ -1,0 +1,43 @@
+"""The rows of what runs on the CPU: the program's kernels, in the order of its instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ethosu_sdk import pte
+from ethosu_sdk.records import Record
+
+
+def row(
+    call: pte.KernelCall, plan: pte.ExecutionPlan, ran: Sequence[Record], compiled: Record | None
+) -> Record:
+    """A kernel's calls. `ran` are their entries in the run record; `compiled` is the compile record, if there is
+    one."""
+    name = plan.operators[call.op_index].full_name
+    outputs = [value for index in call.args[-1:] if isinstance(value := plan.values[index], pte.Tensor)]
+    return {
+        "runs_on": "CPU",
+        "name": name,
+        "kind": "kernel",
+        **({"shapes": {"ofm": list(outputs[0].sizes)}} if outputs else {}),
+        **({"dtypes": {"ofm": outputs[0].dtype}} if outputs else {}),
+        **_origin(name, compiled),
+        **_instructions(ran),
+    }
+
+
+def _instructions(ran: Sequence[Record]) -> Record:
+    """The executed instructions of all calls."""
+    counted = [row["instructions"] for row in ran if "instructions" in row]
+    if len(counted) < len(ran):
+        return {}
+    return {"instructions": {**counted[0], "value": sum(row["value"] for row in counted)}}
+
+
+def _origin(name: str, compiled: Record | None) -> Record:
+    """Why an operator is on the CPU and its line in the model, where all of its calls have those in common."""
+    for operator in (compiled or {}).get("cpu_operators", ()):
+        if operator["name"] == name and len(operator["sites"]) == 1:
+            site = operator["sites"][0]
+            return {key: site[key] for key in ("reason", "source") if key in site}
+    return {}

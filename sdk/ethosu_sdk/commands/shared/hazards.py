@@ -1,0 +1,36 @@
+"""What a program's command streams do too early for hardware, where operations run beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ethosu_sdk import pte
+from ethosu_sdk.errors import SdkError
+from ethosu_sdk.vela_blocks import VelaBlocks
+
+_SHOWN = 3
+HINT = "`ethosu-sdk inspect MODEL.pte --hazards` lists them"
+
+
+def sentences(vela: VelaBlocks) -> list[str]:
+    """A sentence for each hazard of a delegate's command stream; none for a stream that cannot be read."""
+    from ethosu_sdk.npu.config import NpuConfig
+    from ethosu_sdk.npu.hazards import checker
+
+    try:
+        found = checker.check(bytes(vela.command_stream), NpuConfig.from_word(vela.config_word))
+    except SdkError:
+        return []  # whoever runs it says why
+    return [hazard.describe() for hazard in found]
+
+
+def warnings(plan: pte.ExecutionPlan) -> Iterator[str]:
+    """What to say of the delegates of a program whose results on hardware may differ from the model's."""
+    for index, delegate in enumerate(plan.delegates):
+        found = sentences(delegate.vela) if delegate.vela is not None else []
+        if found:
+            more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            yield (
+                f"delegate {index} has {len(found)} hazard(s): hardware may compute something else than the NPU "
+                f"model, which runs operations one by one: {'; '.join(found[:_SHOWN])}{more}"
+            )
