@@ -6,18 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import (
-    CallSite,
-    CompileOutput,
-    CompileRequest,
-    DelegateFacts,
-    OperationFacts,
-    OperatorCount,
-    SourceLine,
-    TensorFacts,
-    compile_model,
-    compiler,
-)
+from ethosu_sdk import aot
+from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model, compiler
 from ethosu_sdk.aot.vela.capture import parse_summary
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.targets import parse_target
@@ -46,11 +36,11 @@ def test_request_survives_json(request_: CompileRequest) -> None:
 
 
 def test_output_survives_json(tmp_path: Path) -> None:
-    tensor = TensorFacts("int8", (1, 3, 2, 2), (0, 2, 3, 1))
-    source = SourceLine("net.py", 3, "block.conv", "Conv2d")
-    operation = OperationFacts("Conv2D", "out", (64, 96), 7, None, 3, "CONV2D", "conv", source)
-    copy = OperationFacts("Copy", "", (128,), None, None, None, None, None, None)
-    delegate = DelegateFacts(
+    tensor = aot.TensorFacts("int8", (1, 3, 2, 2), (0, 2, 3, 1))
+    source = aot.SourceLine("net.py", 3, "block.conv", "Conv2d")
+    operation = aot.OperationFacts("Conv2D", "out", (64, 96), 7, None, 3, "CONV2D", "conv", source)
+    copy = aot.OperationFacts("Copy", "", (128,), None, None, None, None, None, None)
+    delegate = aot.DelegateFacts(
         index=0,
         payload_sha256="ab",
         payload_bytes=4,
@@ -64,7 +54,7 @@ def test_output_survives_json(tmp_path: Path) -> None:
         estimates={"cycles_total": 7.0},
         operations=(operation, copy),
     )
-    sites = (CallSite(1, "too wide", source), CallSite(1, "too high", None))
+    sites = (aot.CallSite(1, "too wide", source), aot.CallSite(1, "too high", None))
     output = CompileOutput(
         name="add",
         pte=tmp_path / "add.pte",
@@ -82,7 +72,7 @@ def test_output_survives_json(tmp_path: Path) -> None:
         methods=("forward",),
         inputs=(tensor,),
         outputs=(tensor, tensor),
-        cpu_operators=(OperatorCount("aten::_softmax.out", 2, sites=sites),),
+        cpu_operators=(aot.OperatorCount("aten::_softmax.out", 2, sites=sites),),
         delegates=(delegate,),
         versions={"torch": "2"},
         timings_s={"lower": 1.5},

@@ -74,6 +74,9 @@ ADDRESSES = {
     "IFM_STRIDE_Y": 0x005,
     "IFM_STRIDE_C": 0x006,
     "OFM_BASE0": 0x010,
+    "OFM_BASE1": 0x011,
+    "OFM_BASE2": 0x012,
+    "OFM_BASE3": 0x013,
     "OFM_STRIDE_X": 0x014,
     "OFM_STRIDE_Y": 0x015,
     "OFM_STRIDE_C": 0x016,
@@ -164,6 +167,9 @@ BRICKS = 1 << 6  # activation_format NHCWB16
 # Ethos-U85: added to the shift in OFM_SCALE, IFM_SCALE or IFM2_SCALE. Without one, DOUBLE_SYMMETRIC.
 NATURAL_85, DOWN_85 = 1 << 13, 5 << 13
 CHAINED, NO_STORAGE = 2 << 14, 3 << 14  # IFM_, IFM2_ and OFM_PRECISION.activation_storage
+# Scales of one, for Ethos-U85 and for the others.
+UNSCALED_85: dict[str, Setting] = {f"{prefix}_SCALE": (1, NATURAL_85) for prefix in ("IFM", "IFM2", "OFM")}
+UNSCALED: dict[str, Setting] = {f"{name}_SCALE": (1, 0) for name in ("OFM", "OPA", "OPB")}
 
 
 def feature_map(
@@ -198,6 +204,52 @@ def ofm(base: int, shape: tuple[int, int, int], bits: int, extra: int = 0) -> di
         "OFM_BLK_DEPTH_M1": 15,
         "ACTIVATION_MIN": -128 if bits == 8 else -32768,
         "ACTIVATION_MAX": 127 if bits == 8 else 32767,
+    }
+
+
+def operands(
+    bases: tuple[int, int, int], shape: tuple[int, int, int], bits: int = 8, extra: int = 0
+) -> dict[str, Setting]:
+    """IFM, IFM2 and OFM of one `shape` at their `bases`, IFM2 without broadcast; `extra` is of OFM_PRECISION."""
+    return {
+        **feature_map("IFM", bases[0], shape, bits),
+        **feature_map("IFM2", bases[1], shape, bits),
+        **ofm(bases[2], shape, bits, extra),
+        "IFM2_BROADCAST": 0,
+    }
+
+
+def copying_pool(
+    source: int, target: int, shape: tuple[int, int, int], *, is_u85: bool = False
+) -> dict[str, Setting]:
+    """Registers with which a pool of one element copies int8: an average, or on Ethos-U85 a sum."""
+    return {
+        **feature_map("IFM", source, shape, 8),
+        **ofm(target, shape, 8, GLOBAL_SCALE | (0 if is_u85 else NATURAL)),
+        "OFM_SCALE": (1, NATURAL_85 if is_u85 else 0),
+        "ACC_FORMAT": 0,
+        "ACTIVATION": 0,
+    }
+
+
+def chained(prefix: str, buffer: int, bits: int = 8) -> dict[str, Setting]:
+    """That Ethos-U85 has `prefix` in a chaining buffer; its addresses point nowhere."""
+    extra = CHAINED | (GLOBAL_SCALE if prefix == "OFM" else 0)
+    return {
+        f"{prefix}_PRECISION": precision(bits, ofm=prefix == "OFM", extra=extra),
+        f"{prefix}_REGION": buffer,
+        f"{prefix}_BASE0": -(1 << 39),
+    }
+
+
+def transfer(source: tuple[int, int], target: tuple[int, int], length: int) -> dict[str, Setting]:
+    """Registers of a DMA between (region, address) and (region, address); region 1 << 8 is the NPU's own memory."""
+    return {
+        "DMA0_SRC_REGION": source[0],
+        "DMA0_SRC": source[1],
+        "DMA0_DST_REGION": target[0],
+        "DMA0_DST": target[1],
+        "DMA0_LEN": length,
     }
 
 

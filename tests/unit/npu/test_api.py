@@ -15,17 +15,15 @@ from ethosu_sdk.errors import InputError, UsageError
 from tests.unit.npu.streams import (
     DMA_START,
     GLOBAL_SCALE,
-    NATURAL,
-    NATURAL_85,
     POOL,
     STOP,
     Setting,
     branch,
-    feature_map,
-    ofm,
+    copying_pool,
     one,
     precision,
     stream,
+    transfer,
 )
 from tests.unit.test_vela_blocks import Payload, slots
 
@@ -55,15 +53,8 @@ VALUES = np.random.default_rng(3).integers(-128, 128, SHAPE).astype(np.int8)
 def copy(target: tuple[str, int], changes: dict[str, Setting] | None = None) -> bytes:
     """A pool that copies, as Vela writes it for the family: an average of one, or a sum of one."""
     is_u85 = target[0] == "ethos-u85"
-    registers: dict[str, Setting] = {
-        **feature_map("IFM", IFM, SHAPE, 8),
-        **ofm(OFM, SHAPE, 8, GLOBAL_SCALE | (0 if is_u85 else NATURAL)),
-        "OFM_SCALE": (1, NATURAL_85 if is_u85 else 0),
-        "ACC_FORMAT": 0,
-        "ACTIVATION": 0,
-        **(changes or {}),
-    }
-    return stream((registers, POOL, 3 if is_u85 else 1))
+    registers = copying_pool(IFM, OFM, SHAPE, is_u85=is_u85)
+    return stream(({**registers, **(changes or {})}, POOL, 3 if is_u85 else 1))
 
 
 def payload(
@@ -138,14 +129,7 @@ def test_the_command_set_is_that_of_the_configuration() -> None:
 
 
 def dma(source: tuple[int, int], target: tuple[int, int], length: int) -> bytes:
-    registers: dict[str, Setting] = {
-        "DMA0_SRC_REGION": source[0],
-        "DMA0_SRC": source[1],
-        "DMA0_DST_REGION": target[0],
-        "DMA0_DST": target[1],
-        "DMA0_LEN": length,
-    }
-    return stream((registers, DMA_START, 0), stop=False)
+    return stream((transfer(source, target, length), DMA_START, 0), stop=False)
 
 
 def test_constants_are_region_0_and_cannot_be_written() -> None:

@@ -22,6 +22,7 @@ from tests.unit.npu.streams import (
     feature_map,
     ofm,
     one,
+    operands,
     stream,
 )
 
@@ -39,10 +40,7 @@ SHAPE = (1, 1, 16)
 def add(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
     """An int32 addition of 16 elements in region 1."""
     return {
-        **feature_map("IFM", A, SHAPE, 32),
-        **feature_map("IFM2", B, SHAPE, 32),
-        **ofm(OUT, SHAPE, 32),
-        "IFM2_BROADCAST": 0,
+        **operands((A, B, OUT), SHAPE, 32),
         "ACTIVATION": 0,
         **(changes or {}),
     }

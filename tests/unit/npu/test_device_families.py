@@ -14,7 +14,19 @@ from ethosu import mlw_codec
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.npu.errors import WeightStreamError
-from tests.unit.npu.streams import CONV, DMA_START, STOP, Ram, Setting, feature_map, ofm, one, setting, two
+from tests.unit.npu.streams import (
+    CONV,
+    DMA_START,
+    STOP,
+    Ram,
+    Setting,
+    branch,
+    feature_map,
+    ofm,
+    one,
+    stream,
+    transfer,
+)
 
 ID, STATUS, CMD, RESET, QBASE, QBASE_HI, QREAD, QCONFIG, QSIZE, PROT, CONFIG = range(0x00, 0x2C, 4)
 COND_STATUS, POWER_CTRL, REGIONCFG, MEM_ATTR, AXI_SRAM, AXI_EXT, BASEP = (
@@ -22,7 +34,6 @@ COND_STATUS, POWER_CTRL, REGIONCFG, MEM_ATTR, AXI_SRAM, AXI_EXT, BASEP = (
 )  # fmt: skip
 RUN, CLEAR_IRQ, STOP_REQUEST = 1, 2, 16
 IRQ_RAISED, BUS_STATUS, PARSE_ERROR, END_REACHED, WD_FAULT, BRANCH_FAULT = 2, 4, 16, 32, 128, 512
-OP_BRANCH = 0x100
 QUEUE, ARENA, FAST = 0x6000_0000, 0x6000_4000, 0x6000_8000
 SOURCE, TARGET, LENGTH = 0x100, 0x200, 64
 ALL = [
@@ -76,15 +87,8 @@ def u85() -> Bench:
 
 
 def copy(changes: dict[str, Setting] | None = None) -> bytes:
-    registers: dict[str, Setting] = {
-        "DMA0_SRC_REGION": 1,
-        "DMA0_SRC": SOURCE,
-        "DMA0_DST_REGION": 2,
-        "DMA0_DST": TARGET,
-        "DMA0_LEN": LENGTH,
-        **(changes or {}),
-    }
-    return b"".join(setting(name, value) for name, value in registers.items()) + one(DMA_START) + STOP
+    registers = {**transfer((1, SOURCE), (2, TARGET), LENGTH), **(changes or {})}
+    return stream((registers, DMA_START, 0))
 
 
 @pytest.mark.parametrize(("npu", "macs"), ALL)
@@ -233,7 +237,7 @@ def test_misaligned_bases_are_bus_errors(u85: Bench, wrong: str) -> None:
 
 def test_a_branch_out_of_the_stream_is_a_branch_fault(u85: Bench) -> None:
     body = copy()[: -len(STOP)]
-    data = body + two(OP_BRANCH, 0, 1 << 20) + STOP
+    data = body + branch(1 << 20) + STOP
     status = u85.run(data)
     assert status & 0xFFFF == IRQ_RAISED | BRANCH_FAULT
     assert u85.device.read32(QREAD) == len(body)
@@ -247,7 +251,7 @@ def test_a_branch_out_of_the_stream_is_a_branch_fault(u85: Bench) -> None:
 def test_branches_are_taken(u85: Bench) -> None:
     """Over a command that no parser takes."""
     body = copy()[: -len(STOP)]
-    data = body + two(OP_BRANCH, 0, len(body) + 12) + one(0x3FF) + STOP
+    data = body + branch(len(body) + 12) + one(0x3FF) + STOP
     assert u85.run(data) & 0xFFFF == IRQ_RAISED | END_REACHED
     assert u85.run(body + one(0x3FF) + STOP) & 0xFFFF == IRQ_RAISED | PARSE_ERROR
 
@@ -264,7 +268,7 @@ def test_an_unknown_condition_is_refused(u85: Bench) -> None:
 
 def test_a_branch_is_no_command_of_ethos_u65() -> None:
     bench = make("ethos-u65", 256)
-    assert bench.run(copy()[: -len(STOP)] + two(OP_BRANCH, 0, 0) + STOP) & PARSE_ERROR
+    assert bench.run(copy()[: -len(STOP)] + branch(0) + STOP) & PARSE_ERROR
 
 
 def _convolution(data: bytes) -> bytes:
@@ -287,7 +291,7 @@ def _convolution(data: bytes) -> bytes:
         "SCALE_BASE": 0x3000,
         "SCALE_LENGTH": 160,
     }
-    return b"".join(setting(name, value) for name, value in registers.items()) + one(CONV) + STOP
+    return stream((registers, CONV, 0))
 
 
 def _broken_weights() -> bytes:

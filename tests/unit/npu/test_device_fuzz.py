@@ -23,12 +23,13 @@ from tests.unit.npu.streams import (
     POOL,
     SCALES,
     STOP,
+    UNSCALED,
     Ram,
     Setting,
-    feature_map,
-    ofm,
+    operands,
     setting,
     stream,
+    transfer,
 )
 from tests.unit.npu.test_device import ARENA, BASEP, CMD, PROT, QBASE, QSIZE, QUEUE, RESET, STATUS
 
@@ -47,16 +48,11 @@ WEIGHTS = bytes(mlw_codec.encode([1, -2, 3, 4] * 1024))
 def base_registers() -> dict[str, Setting]:
     """A register file with which every kind of operation runs."""
     return {
-        **feature_map("IFM", 0x100, SHAPE, 8),
-        **feature_map("IFM2", 0x200, SHAPE, 8),
-        **ofm(0x300, SHAPE, 8, GLOBAL_SCALE),
+        **operands((0x100, 0x200, 0x300), SHAPE, extra=GLOBAL_SCALE),
         "IFM_DEPTH_M1": 7,
-        "IFM2_BROADCAST": 0,
         "ACTIVATION": 0,
         "ACC_FORMAT": 0,
-        "OFM_SCALE": (1, 0),
-        "OPA_SCALE": (1, 0),
-        "OPB_SCALE": (1, 0),
+        **UNSCALED,
         "KERNEL_HEIGHT_M1": 0,
         "KERNEL_WIDTH_M1": 0,
         "KERNEL_STRIDE": 0,
@@ -66,28 +62,12 @@ def base_registers() -> dict[str, Setting]:
         "SCALE_REGION": 1,
         "SCALE_BASE": 0x4000,
         "SCALE_LENGTH": 80,
-        "DMA0_SRC_REGION": 1,
-        "DMA0_SRC": 0x100,
-        "DMA0_DST_REGION": 1,
-        "DMA0_DST": 0x600,
-        "DMA0_LEN": 64,
+        **transfer((1, 0x100), (1, 0x600), 64),
     }
 
 
 BASE = stream((base_registers(), DMA_START, 0))[: -len(STOP)]
-COPY = stream(
-    (
-        {
-            "DMA0_SRC_REGION": 1,
-            "DMA0_SRC": 0,
-            "DMA0_DST_REGION": 1,
-            "DMA0_DST": 0x600,
-            "DMA0_LEN": 64,
-        },
-        DMA_START,
-        0,
-    )
-)
+COPY = stream((transfer((1, 0), (1, 0x600), 64), DMA_START, 0))
 OPERATIONS = (CONV, DEPTHWISE, POOL, ELEMENTWISE, DMA_START)
 
 

@@ -16,7 +16,7 @@ from ethosu_sdk.npu.machine import Machine
 from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.weights.cache import WeightCache
 from tests.unit.npu.machine import U55_128, U65_256, U65_512, U85_256
-from tests.unit.npu.streams import DMA_START, Setting, stream
+from tests.unit.npu.streams import DMA_START, Setting, stream, transfer
 
 D1, D2, D3, D4 = (n << 9 for n in range(4))  # stride_mode
 INDEXED = 1 << 11  # idx_mode
@@ -40,11 +40,7 @@ def source() -> Bytes:
 
 def run_dma(registers: dict[str, Setting], config: NpuConfig, target: Bytes, indices: list[int]) -> Machine:
     base: dict[str, Setting] = {
-        "DMA0_SRC_REGION": 1,
-        "DMA0_SRC": 0,
-        "DMA0_DST_REGION": 2,
-        "DMA0_DST": 0,
-        "DMA0_LEN": 4,
+        **transfer((1, 0), (2, 0), 4),
         "DMA0_IDX_REGION": 3,
         "DMA0_IDX": 0,
         "DMA0_IDX_MAX": 99,
@@ -376,14 +372,8 @@ def pieces_of(registers: dict[str, int], indices: list[int]) -> list[tuple[int, 
 
 
 def test_the_look_up_tables_can_be_written_and_read_back() -> None:
-    there: dict[str, Setting] = {
-        "DMA0_SRC_REGION": 1,
-        "DMA0_SRC": 8,
-        "DMA0_DST_REGION": INTERNAL,
-        "DMA0_DST": 2048 - 32,
-        "DMA0_LEN": 32,
-    }
-    back = {**there, "DMA0_SRC_REGION": INTERNAL, "DMA0_SRC": 2048 - 32, "DMA0_DST_REGION": 2, "DMA0_DST": 0}
+    there = transfer((1, 8), (INTERNAL, 2048 - 32), 32)
+    back = transfer((INTERNAL, 2048 - 32), (2, 0), 32)
     target = np.full(SIZE, 0xEE, np.uint8)
     regions = FixedRegions({1: source(), 2: target})
     Machine(U85_256, regions, WeightCache()).run(stream((there, DMA_START, 0), (back, DMA_START, 0)))

@@ -16,14 +16,14 @@ from tests.unit.npu.machine import U55_128, place, run, taken
 from tests.unit.npu.streams import (
     DMA_START,
     ELEMENTWISE,
-    GLOBAL_SCALE,
-    NATURAL,
     POOL,
+    UNSCALED,
     Setting,
+    copying_pool,
     feature_map,
-    ofm,
     one,
     stream,
+    transfer,
 )
 from tests.unit.test_vela_blocks import Payload, actions, slots
 
@@ -35,24 +35,11 @@ LUT = {32: 14336, 64: 14336, 128: 22528, 256: 47104}
 
 def copy(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
     """An average pool of 1x1 that copies its IFM."""
-    return {
-        **feature_map("IFM", IFM_BASE, SHAPE, 8),
-        **ofm(OFM_BASE, SHAPE, 8, GLOBAL_SCALE | NATURAL),
-        "OFM_SCALE": (1, 0),
-        "ACC_FORMAT": 0,
-        "ACTIVATION": 0,
-        **(changes or {}),
-    }
+    return {**copying_pool(IFM_BASE, OFM_BASE, SHAPE), **(changes or {})}
 
 
 def to_shared_ram(target: int, length: int = 256) -> dict[str, Setting]:
-    return {
-        "DMA0_SRC_REGION": 1,
-        "DMA0_SRC": TABLE,
-        "DMA0_DST_REGION": 1 << 8,
-        "DMA0_DST": target,
-        "DMA0_LEN": length,
-    }
+    return transfer((1, TABLE), (1 << 8, target), length)
 
 
 VALUES = np.arange(-128, 128).astype(np.int8)
@@ -98,14 +85,7 @@ def test_copies_of_a_negative_length_are_refused() -> None:
 
 def test_copies_may_overlap() -> None:
     scratch = place((0, np.arange(16, dtype=np.uint8)))
-    settings: dict[str, Setting] = {
-        "DMA0_SRC_REGION": 1,
-        "DMA0_SRC": 0,
-        "DMA0_DST_REGION": 1,
-        "DMA0_DST": 4,
-        "DMA0_LEN": 12,
-    }
-    run(stream((settings, DMA_START, 0)), scratch)
+    run(stream((transfer((1, 0), (1, 4), 12), DMA_START, 0)), scratch)
     assert scratch[:16].tolist() == [0, 1, 2, 3, *range(12)]
 
 
@@ -114,8 +94,7 @@ def test_operations_run_in_order_and_see_what_the_one_before_wrote() -> None:
         **copy(),
         **feature_map("IFM2", OFM_BASE, SHAPE, 8),
         "IFM2_BROADCAST": 0,
-        "OPA_SCALE": (1, 0),
-        "OPB_SCALE": (1, 0),
+        **UNSCALED,
         "OFM_BASE0": 0x3800,
     }
     scratch = place((IFM_BASE, VALUES // 4))

@@ -10,7 +10,7 @@ from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.operation import Lut, Output, Rounding
 from ethosu_sdk.npu.output import arranged, finish, look_up
 from tests.unit.npu.machine import U85_256, place, run, taken
-from tests.unit.npu.streams import BRICKS, GLOBAL_SCALE, NATURAL_85, POOL, Setting, feature_map, ofm, stream
+from tests.unit.npu.streams import BRICKS, GLOBAL_SCALE, POOL, Setting, copying_pool, feature_map, stream
 
 NO_LUT = np.zeros(2048, np.uint8)
 
@@ -219,10 +219,6 @@ def test_memory_holds_the_transposed_result(number: int, letters: str, bricks: b
 def copy_85(stored: tuple[int, int, int], extra: int) -> dict[str, Setting]:
     """A sum of one element each: Ethos-U85's copy, to a feature map that has the shape `stored` in memory."""
     return {
-        **feature_map("IFM", 0x1000, (2, 3, 4), 8),
-        **ofm(0x3000, (2, 3, 4), 8),
+        **copying_pool(0x1000, 0x3000, (2, 3, 4), is_u85=True),
         **feature_map("OFM", 0x3000, stored, 8, GLOBAL_SCALE | extra),
-        "OFM_SCALE": (1, NATURAL_85),
-        "ACC_FORMAT": 0,
-        "ACTIVATION": 0,
     }

@@ -17,66 +17,29 @@ from ethosu_sdk.npu.operation import (
     DmaIndex,
     DmaOp,
     ElementwiseMode,
-    FeatureMap,
     Kernel,
     Kind,
     Lut,
     Operand,
-    Output,
     Padding,
     PoolMode,
     ResizeAxis,
     ResizeMode,
-    Rounding,
     ScaleFormat,
     ScaleStreams,
-    Shape,
     Stream,
     WeightStreams,
 )
 from tests.unit.npu.machine import U55_128, U65_512, U85_256
+from tests.unit.npu.operations import INT8, INT16, INT32, dense, operation
 
 U85_2048 = NpuConfig.for_target("ethos-u85", 2048)
-INT8, INT16, INT32 = (np.dtype(name) for name in ("<i1", "<i2", "<i4"))
-FAR = 1 << 16  # more than any side: a feature map in one tile
-
-
-def dense(base: int, shape: Shape, dtype: np.dtype[Any] = INT8, region: int = 1) -> FeatureMap:
-    _, width, depth = shape
-    size = dtype.itemsize
-    bases = (base, 0, 0, 0)
-    return FeatureMap(region, bases, FAR, FAR, FAR, width * depth * size, depth * size, 0, dtype, False, 0)
-
-
 IFM, IFM2, OFM = (
     dense(0x1000, (64, 64, 256)),
     dense(0x20_0000, (64, 64, 256)),
     dense(0x40_0000, (64, 64, 256)),
 )
-OP = BlockOp(
-    offset=0,
-    kind=Kind.POOL,
-    mode=PoolMode.MAX,
-    shape=(6, 8, 32),
-    ifm=IFM,
-    ifm_depth=32,
-    ofm=OFM,
-    kernel=Kernel(1, 1, 1, 1, 1, 1, part_kernel_first=False),
-    padding=Padding(0, 0, 0, 0),
-    upscale=0,
-    weights=None,
-    scales=None,
-    output=Output(True, 1, 0, Rounding.NATURAL, None),
-    operands=(),
-    ifm2=None,
-    accumulates=False,
-    divides=False,
-    resize=None,
-    block=(2, 4, 16),
-    micro_block=(1, 2, 8),
-    accumulator_bits=32,
-    blockdep=0,
-)
+OP = operation(Kind.POOL, (6, 8, 32), IFM, OFM, mode=PoolMode.MAX, block=(2, 4, 16))
 BOX: Box = ((2, 4), (4, 8), (16, 32))
 CHANNELS = (0, 8)
 

@@ -11,20 +11,19 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.hazards.checker import Conflict, Hazard, HazardKind, check
 from tests.unit.npu.machine import U55_128, U65_256, U85_256
 from tests.unit.npu.streams import (
-    CHAINED,
     DMA_START,
     GLOBAL_SCALE,
-    NATURAL_85,
     NO_STORAGE,
     POOL,
     STOP,
     Setting,
     branch,
-    feature_map,
-    ofm,
+    chained,
+    copying_pool,
     one,
     precision,
     stream,
+    transfer,
 )
 
 U55_64 = NpuConfig.for_target("ethos-u55", 64)
@@ -46,8 +45,7 @@ def pool(
 ) -> bytes:
     """A pool of one element from `source` to `target` in region 1, in blocks of one row."""
     registers: dict[str, Setting] = {
-        **feature_map("IFM", source, shape, 8),
-        **ofm(target, shape, 8, GLOBAL_SCALE),
+        **copying_pool(source, target, shape, is_u85=True),
         "OFM_BLK_HEIGHT_M1": 0,
         "IFM_DEPTH_M1": shape[2] - 1,
         "KERNEL_HEIGHT_M1": 0,
@@ -55,9 +53,6 @@ def pool(
         "KERNEL_STRIDE": 0,
         "IFM_PAD_TOP": 0,
         "IFM_PAD_BOTTOM": 0,
-        "ACC_FORMAT": 0,
-        "ACTIVATION": 0,
-        "OFM_SCALE": (1, NATURAL_85),
         "BLOCKDEP": blockdep,
     }
     for change in changes:
@@ -67,13 +62,7 @@ def pool(
 
 def copy(source: int, target: int, length: int = SIZE, regions: tuple[int, int] = (1, 1)) -> bytes:
     """A DMA transfer; bit 8 of a region stands for the NPU's own memory."""
-    registers: dict[str, Setting] = {
-        "DMA0_SRC_REGION": regions[0],
-        "DMA0_SRC": source,
-        "DMA0_DST_REGION": regions[1],
-        "DMA0_DST": target,
-        "DMA0_LEN": length,
-    }
+    registers = transfer((regions[0], source), (regions[1], target), length)
     return stream((registers, DMA_START, 0), stop=False)
 
 
@@ -267,14 +256,6 @@ def test_operations_without_a_table_spoil_all_on_small_parts() -> None:
     spoiler = [pool(0x8000, 0x9000, blockdep=1), kernel_wait(), load(U55_64), dma_wait()]
     assert after(*spoiler) == [HazardKind.LUT_OVERWRITTEN]  # before the first user has ended
     assert after(pool(0x8000, 0x9000), load(U55_64), dma_wait()) == [HazardKind.KERNEL_WAIT]
-
-
-def chained(prefix: str, buffer: int) -> dict[str, Setting]:
-    extra = CHAINED | (GLOBAL_SCALE if prefix == "OFM" else 0)
-    return {
-        f"{prefix}_PRECISION": precision(8, ofm=prefix == "OFM", extra=extra),
-        f"{prefix}_REGION": buffer,
-    }
 
 
 def test_sums_that_stay_in_the_accumulators_write_nothing() -> None:

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from ethosu_sdk.npu.errors import BusError, UnsupportedCommand
 from tests.unit.npu.machine import U85_256, place, run, taken
 from tests.unit.npu.streams import (
-    CHAINED,
     CONV,
     ELEMENTWISE,
     GLOBAL_SCALE,
     NATURAL_85,
     POOL,
     STOP,
+    UNSCALED_85,
     Setting,
     branch,
+    chained,
     feature_map,
     ofm,
-    precision,
     stream,
 )
 
@@ -43,24 +43,12 @@ def elementwise(mode: int, changes: dict[str, Setting], bits: int = 8, ofm_bits:
         **ofm(OFM_BASE, SHAPE, ofm_bits, GLOBAL_SCALE),
         "IFM_BROADCAST": 0,
         "IFM2_BROADCAST": 0,
-        "IFM_SCALE": (1, NATURAL_85),
-        "IFM2_SCALE": (1, NATURAL_85),
-        "OFM_SCALE": (1, NATURAL_85),
+        **UNSCALED_85,
         "ACTIVATION": 0 if ofm_bits == 8 else 1 << 12,
         "ACC_FORMAT": 0,
         **changes,
     }
     return registers, ELEMENTWISE, mode
-
-
-def chained(prefix: str, buffer: int, bits: int = 8) -> dict[str, Setting]:
-    """That `prefix` is in a buffer; its addresses point nowhere."""
-    extra = CHAINED | (GLOBAL_SCALE if prefix == "OFM" else 0)
-    return {
-        f"{prefix}_PRECISION": precision(bits, ofm=prefix == "OFM", extra=extra),
-        f"{prefix}_REGION": buffer,
-        f"{prefix}_BASE0": -(1 << 39),
-    }
 
 
 def clipped(values: NDArray[np.int64]) -> list[int]:

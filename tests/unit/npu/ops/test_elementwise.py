@@ -13,7 +13,16 @@ from ethosu_sdk.npu.operation import Rounding
 from ethosu_sdk.npu.ops.elementwise import count_leading_zeros, shift_left, shift_right
 from tests.unit.npu.machine import U55_128, place, run, taken
 from tests.unit.npu.ops.test_rounding import apply_scale_32
-from tests.unit.npu.streams import ELEMENTWISE, GLOBAL_SCALE, NATURAL, Setting, feature_map, ofm, stream
+from tests.unit.npu.streams import (
+    ELEMENTWISE,
+    GLOBAL_SCALE,
+    NATURAL,
+    UNSCALED,
+    Setting,
+    feature_map,
+    ofm,
+    stream,
+)
 
 MUL, ADD, SUB, MIN, MAX, LRELU, ABS, CLZ, SHR, SHL = range(10)
 A_BASE, B_BASE, OFM_BASE = 0x1000, 0x2000, 0x3000
@@ -149,12 +158,7 @@ def test_both_operands_have_16_bit_scales(mode: int) -> None:
 
 
 def identity_sum() -> dict[str, Setting]:
-    return {
-        **registers(8, out=GLOBAL_SCALE | NATURAL),
-        "OPA_SCALE": (1, 0),
-        "OPB_SCALE": (1, 0),
-        "OFM_SCALE": (1, 0),
-    }
+    return {**registers(8, out=GLOBAL_SCALE | NATURAL), **UNSCALED}
 
 
 def test_the_operand_order_can_be_reversed() -> None:

@@ -32,6 +32,7 @@ from tests.unit.npu.streams import (
     GLOBAL_SCALE,
     NATURAL_85,
     NO_STORAGE,
+    UNSCALED_85,
     Setting,
     feature_map,
     ofm,
@@ -47,9 +48,7 @@ def u85(size: int, bits: int = 8, ofm_bits: int | None = None) -> dict[str, Sett
     return {
         **registers(size, bits, ofm_bits, out=GLOBAL_SCALE),
         "IFM_BROADCAST": 0,
-        "IFM_SCALE": (1, NATURAL_85),
-        "IFM2_SCALE": (1, NATURAL_85),
-        "OFM_SCALE": (1, NATURAL_85),
+        **UNSCALED_85,
         "ACTIVATION": 1 << 12 if (ofm_bits or bits) == 32 else 0,
         "ACC_FORMAT": 0,
     }

@@ -15,9 +15,9 @@ from tests.unit.npu.machine import U55_128, U85_256, place, run, taken
 from tests.unit.npu.streams import (
     DMA_START,
     ELEMENTWISE,
-    NATURAL_85,
     NO_STORAGE,
     STOP,
+    UNSCALED_85,
     Setting,
     branch,
     feature_map,
@@ -25,6 +25,7 @@ from tests.unit.npu.streams import (
     one,
     precision,
     stream,
+    transfer,
 )
 
 ADD, SUB, GT = 1, 2, 19
@@ -43,9 +44,7 @@ def with_scalar(mode: int, source: int, target: int, scalar: int, bits: int = 8)
         "IFM_BROADCAST": 0,
         "IFM2_BROADCAST": 8,
         "OP_SCALAR": scalar,
-        "IFM_SCALE": (1, NATURAL_85),
-        "IFM2_SCALE": (1, NATURAL_85),
-        "OFM_SCALE": (1, NATURAL_85),
+        **UNSCALED_85,
         "ACTIVATION": 1 << 12,  # no clip
         "ACC_FORMAT": 0,
     }
@@ -235,13 +234,7 @@ def test_a_condition_needs_a_single_result(head: bytes) -> None:
 
 
 def test_copies_do_not_change_the_condition() -> None:
-    copy: dict[str, Setting] = {
-        "DMA0_SRC_REGION": 1,
-        "DMA0_SRC": 0x400,
-        "DMA0_DST_REGION": 1,
-        "DMA0_DST": 0x500,
-        "DMA0_LEN": 8,
-    }
+    copy = transfer((1, 0x400), (1, 0x500), 8)
     head = with_scalar(ADD, FLAG, FLAG + 1, 1) + stream((copy, DMA_START, 0), stop=False)
     skipped = mark(1)
     scratch = place()

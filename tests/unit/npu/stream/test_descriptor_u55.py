@@ -23,6 +23,7 @@ from ethosu_sdk.npu.operation import (
 )
 from ethosu_sdk.npu.program import operations
 from tests.unit.npu.machine import U55_128, U65_256, U65_512
+from tests.unit.npu.stream.decoded import PER_CHANNEL, block_op, feature_maps, refused
 from tests.unit.npu.streams import (
     CONV,
     DEPTHWISE,
@@ -32,13 +33,10 @@ from tests.unit.npu.streams import (
     NATURAL,
     POOL,
     Setting,
-    feature_map,
-    ofm,
     precision,
     stream,
 )
 
-SHAPE = (3, 4, 5)
 SCALE_A, SCALE_B = 1 << 8, 2 << 8  # IFM_PRECISION.scale_mode
 U55_32, U55_64, U55_256 = (NpuConfig.for_target("ethos-u55", macs) for macs in (32, 64, 256))
 
@@ -46,13 +44,8 @@ U55_32, U55_64, U55_256 = (NpuConfig.for_target("ethos-u55", macs) for macs in (
 def registers(changes: dict[str, Setting] | None = None, bits: int = 8) -> dict[str, Setting]:
     """Registers of which every kind of operation can be made, with OFM_SCALE."""
     return {
-        **feature_map("IFM", 0x100, SHAPE, bits),
-        **feature_map("IFM2", 0x300, SHAPE, bits),
-        **ofm(0x200, SHAPE, bits, GLOBAL_SCALE | NATURAL),
-        "IFM_DEPTH_M1": 4,
-        "IFM2_BROADCAST": 0,
+        **feature_maps(bits, GLOBAL_SCALE | NATURAL),
         "OFM_SCALE": (1, 0),
-        "ACC_FORMAT": 0,
         "WEIGHT_BASE": 0x40,
         "WEIGHT_LENGTH": 48,
         "SCALE_BASE": 0x90,
@@ -62,9 +55,7 @@ def registers(changes: dict[str, Setting] | None = None, bits: int = 8) -> dict[
 
 
 def block(changes: dict[str, Setting], opcode: int, mode: int = 0, config: NpuConfig = U55_128) -> BlockOp:
-    (op,) = operations(stream((registers(changes), opcode, mode)), config).operations
-    assert isinstance(op, BlockOp)
-    return op
+    return block_op(registers(changes), opcode, mode, config)
 
 
 def dma(changes: dict[str, Setting], config: NpuConfig = U65_256) -> DmaOp:
@@ -74,7 +65,6 @@ def dma(changes: dict[str, Setting], config: NpuConfig = U65_256) -> DmaOp:
     return op
 
 
-PER_CHANNEL: dict[str, Setting] = {"OFM_PRECISION": precision(8, ofm=True)}
 SECOND_CORE: dict[str, Setting] = {
     "WEIGHT1_BASE": 0x1_0000_0070,
     "WEIGHT1_LENGTH": 32,
@@ -314,8 +304,4 @@ def test_strided_copies_need_their_registers(missing: str) -> None:
 def test_what_is_not_executed_is_named(
     changes: dict[str, Setting], opcode: int, mode: int, config: NpuConfig, name: str, value: int
 ) -> None:
-    copies: dict[str, Setting] = {"DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 1}
-    data = stream((registers({**copies, **changes}), opcode, mode))
-    with pytest.raises(UnsupportedCommand) as raised:
-        operations(data, config)
-    assert (raised.value.name, raised.value.offset, raised.value.value) == (name, len(data) - 8, value)
+    assert refused(registers(changes), opcode, mode, config) == (name, value)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
+from ethosu_sdk.npu.errors import CommandError
 from ethosu_sdk.npu.operation import (
     BlockOp,
     ElementwiseMode,
@@ -24,6 +24,7 @@ from ethosu_sdk.npu.operation import (
 )
 from ethosu_sdk.npu.program import operations
 from tests.unit.npu.machine import U85_256
+from tests.unit.npu.stream.decoded import PER_CHANNEL, SHAPE, block_op, feature_maps, refused
 from tests.unit.npu.streams import (
     CHAINED,
     CONV,
@@ -35,31 +36,22 @@ from tests.unit.npu.streams import (
     NO_STORAGE,
     POOL,
     RESIZE,
+    UNSCALED_85,
     Setting,
-    feature_map,
-    ofm,
     precision,
     stream,
 )
 
-SHAPE = (3, 4, 5)
 CONFIGS = {macs: NpuConfig.for_target("ethos-u85", macs) for macs in (128, 256, 512, 1024, 2048)}
 
 
 def registers(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
     """Registers of which every kind of operation can be made."""
     return {
-        **feature_map("IFM", 0x100, SHAPE, 8),
-        **feature_map("IFM2", 0x300, SHAPE, 8),
-        **ofm(0x200, SHAPE, 8, GLOBAL_SCALE),
-        "IFM_DEPTH_M1": 4,
+        **feature_maps(8, GLOBAL_SCALE),
+        **UNSCALED_85,
         "IFM_BROADCAST": 0,
-        "IFM2_BROADCAST": 0,
-        "IFM_SCALE": (1, NATURAL_85),
-        "IFM2_SCALE": (1, NATURAL_85),
-        "OFM_SCALE": (1, NATURAL_85),
         "OP_SCALAR": 0,
-        "ACC_FORMAT": 0,
         **{f"{name}_BASE": 0x40 + 64 * i for i, name in enumerate(WEIGHTS)},
         **{f"{name}_LENGTH": 16 * (i + 1) for i, name in enumerate(WEIGHTS)},
         "SCALE_BASE": 0x1000,
@@ -73,13 +65,10 @@ def registers(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
 
 WEIGHTS = ("WEIGHT", "WEIGHT1", "WEIGHT2", "WEIGHT3")
 STREAMS = tuple(Stream(0, 0x40 + 64 * i, 16 * (i + 1)) for i in range(4))
-PER_CHANNEL: dict[str, Setting] = {"OFM_PRECISION": precision(8, ofm=True)}
 
 
 def block(changes: dict[str, Setting], opcode: int, mode: int = 0, config: NpuConfig = U85_256) -> BlockOp:
-    (op,) = operations(stream((registers(changes), opcode, mode)), config).operations
-    assert isinstance(op, BlockOp)
-    return op
+    return block_op(registers(changes), opcode, mode, config)
 
 
 @pytest.mark.parametrize(
@@ -364,11 +353,7 @@ IDX = 1 << 11  # idx_mode
 def test_what_is_not_executed_is_named(
     changes: dict[str, Setting], opcode: int, mode: int, name: str, value: int
 ) -> None:
-    copies: dict[str, Setting] = {"DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 1}
-    data = stream((registers({**copies, **changes}), opcode, mode))
-    with pytest.raises(UnsupportedCommand) as raised:
-        operations(data, U85_256)
-    assert (raised.value.name, raised.value.offset, raised.value.value) == (name, len(data) - 8, value)
+    assert refused(registers(changes), opcode, mode, U85_256) == (name, value)
 
 
 @pytest.mark.parametrize(

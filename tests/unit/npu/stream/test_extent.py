@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.extent import written_bytes
-from tests.unit.npu.streams import BRICKS, DMA_START, ELEMENTWISE, Setting, feature_map, ofm, stream, two
+from tests.unit.npu.machine import U55_128
+from tests.unit.npu.streams import (
+    BRICKS,
+    DMA_START,
+    ELEMENTWISE,
+    UNSCALED,
+    Setting,
+    operands,
+    stream,
+    transfer,
+)
 
-U55 = NpuConfig.for_target("ethos-u55", 128)
 SHAPE = (4, 5, 20)
-BASES = {"OFM_BASE1": 0x011, "OFM_BASE2": 0x012}  # opcodes of two words
 
 
-def add(changes: dict[str, int], extra: int = 0) -> bytes:
+def add(changes: dict[str, Setting], extra: int = 0) -> bytes:
     """An addition whose OFM is at 0x1000 of region 2, with some registers changed."""
     registers: dict[str, Setting] = {
-        **feature_map("IFM", 0x8000, SHAPE, 8),
-        **feature_map("IFM2", 0x9000, SHAPE, 8),
-        **ofm(0x1000, SHAPE, 8, extra | 1 << 8),
-        "OFM_SCALE": (1, 0),
-        "OPA_SCALE": (1, 0),
-        "OPB_SCALE": (1, 0),
-        "IFM2_BROADCAST": 0,
+        **operands((0x8000, 0x9000, 0x1000), SHAPE, extra=extra | 1 << 8),
+        **UNSCALED,
         "ACTIVATION": 0,
         "OFM_REGION": 2,
-        **{name: value for name, value in changes.items() if name not in BASES},
+        **changes,
     }
-    bases = b"".join(two(opcode, 0, changes[name]) for name, opcode in BASES.items() if name in changes)
-    return bases + stream((registers, ELEMENTWISE, 1))
+    return stream((registers, ELEMENTWISE, 1))
 
 
 @pytest.mark.parametrize(
@@ -46,29 +47,16 @@ def add(changes: dict[str, int], extra: int = 0) -> bytes:
         ({"OFM_WIDTH0_M1": 2, "OFM_BASE1": 0x4000}, 0, 0x4000 + 3 * 100 + 2 * 20),
     ],
 )
-def test_block_operations(changes: dict[str, int], extra: int, end: int) -> None:
-    assert written_bytes(add(changes, extra), U55) == {2: end}
+def test_block_operations(changes: dict[str, Setting], extra: int, end: int) -> None:
+    assert written_bytes(add(changes, extra), U55_128) == {2: end}
 
 
 def test_copies_and_the_largest_of_all() -> None:
-    copy: dict[str, Setting] = {
-        "DMA0_SRC_REGION": 0,
-        "DMA0_SRC": 0x9_0000,
-        "DMA0_DST_REGION": 2,
-        "DMA0_DST": 0x800,
-        "DMA0_LEN": 0x840,
-    }
+    copy = transfer((0, 0x9_0000), (2, 0x800), 0x840)
     parts = [(copy, DMA_START, 0), ({"DMA0_DST_REGION": 1, "DMA0_DST": 0}, DMA_START, 0)]
-    assert written_bytes(stream(*parts), U55) == {2: 0x1040, 1: 0x840}
-    assert written_bytes(stream(*parts)[:-4] + add({}), U55) == {2: 0x1000 + 400, 1: 0x840}
+    assert written_bytes(stream(*parts), U55_128) == {2: 0x1040, 1: 0x840}
+    assert written_bytes(stream(*parts)[:-4] + add({}), U55_128) == {2: 0x1000 + 400, 1: 0x840}
 
 
 def test_copies_into_the_npu_itself_do_not_count() -> None:
-    copy: dict[str, Setting] = {
-        "DMA0_SRC_REGION": 0,
-        "DMA0_SRC": 0,
-        "DMA0_DST_REGION": 1 << 8,
-        "DMA0_DST": 0,
-        "DMA0_LEN": 256,
-    }
-    assert written_bytes(stream((copy, DMA_START, 0)), U55) == {}
+    assert written_bytes(stream((transfer((0, 0), (1 << 8, 0), 256), DMA_START, 0)), U55_128) == {}

@@ -42,6 +42,7 @@ from tests.unit.npu.streams import (
     precision,
     setting,
     stream,
+    transfer,
 )
 
 SHAPE = (3, 4, 5)
@@ -202,13 +203,7 @@ def test_registers_keep_their_values() -> None:
 
 
 def test_copies() -> None:
-    settings: dict[str, Setting] = {
-        "DMA0_SRC_REGION": 0,
-        "DMA0_SRC": 0x1_0000_0010,
-        "DMA0_DST_REGION": 1 << 8,
-        "DMA0_DST": 0x5800,
-        "DMA0_LEN": 256,
-    }
+    settings = transfer((0, 0x1_0000_0010), (1 << 8, 0x5800), 256)
     found = operations(stream((settings, DMA_START, 0)), U55_128).operations
     assert isinstance(found[0], DmaOp)
     assert (found[0].source_region, found[0].source) == (0, 0x1_0000_0010)

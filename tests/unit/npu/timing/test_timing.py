@@ -31,6 +31,7 @@ from ethosu_sdk.npu.operation import (
 )
 from ethosu_sdk.npu.timing.system_config import SystemConfig, memory_map
 from tests.fidelity.systems import system_of
+from tests.unit.npu.operations import operation
 
 U85 = NpuConfig.for_target("ethos-u85", 256)
 DRAM = memory_map("ethos-u85", "Ethos_U85_SYS_DRAM_Low", "Dedicated_Sram")
@@ -64,29 +65,18 @@ def layer(
     height, width = size
     border = kernel // 2
     by_parts = kind is Kind.CONV and kernel > 1
-    return BlockOp(
-        offset=0,
-        kind=kind,
-        mode=None,
-        shape=(height, width, CHANNELS),
-        ifm=feature_map(height, width),
-        ifm_depth=CHANNELS,
-        ofm=feature_map(height, width),
+    return operation(
+        kind,
+        (height, width, CHANNELS),
+        feature_map(height, width),
+        feature_map(height, width),
         kernel=Kernel(kernel, kernel, 1, 1, 1, 1, part_kernel_first=by_parts),
         padding=Padding(border, border, border, border),
-        upscale=0,
         weights=WeightStreams((Stream(CONSTANTS, 0, encoded),), fast=by_parts),
         scales=ScaleStreams((Stream(CONSTANTS, 0, 1280),), ScaleFormat.BIAS_32),
         output=Output(True, None, 0, Rounding.DOUBLE, (-128, 127)),
-        operands=(),
-        ifm2=None,
-        accumulates=False,
-        divides=False,
-        resize=None,
         block=block,
         micro_block=micro,
-        accumulator_bits=32,
-        blockdep=0,
     )
 
 

@@ -14,32 +14,18 @@ from numpy.typing import NDArray
 from ethosu_sdk.npu import NpuConfig
 from ethosu_sdk.npu.errors import BusError, WeightOrderError, WeightStreamError
 from ethosu_sdk.npu.memory import FixedRegions, Memory
-from ethosu_sdk.npu.operation import (
-    BlockOp,
-    DmaIndex,
-    DmaOp,
-    FeatureMap,
-    Kernel,
-    Kind,
-    Output,
-    Padding,
-    Rounding,
-    Stream,
-    WeightStreams,
-)
+from ethosu_sdk.npu.operation import BlockOp, DmaIndex, DmaOp, Kernel, Kind, Stream, WeightStreams
 from ethosu_sdk.npu.weights import cache as weight_cache, decoding as weight_stream
 from ethosu_sdk.npu.weights.arrangement import order_key, stream_sizes
 from ethosu_sdk.npu.weights.cache import WeightCache
+from tests.unit.npu.operations import dense, operation
 
 U55 = NpuConfig.for_target("ethos-u55", 128)
 U65 = NpuConfig.for_target("ethos-u65", 512)
 U85 = NpuConfig.for_target("ethos-u85", 512)
 CONSTANTS, SCRATCH, FAST = 0, 1, 2
 REGION_BYTES = 1 << 16
-
-
-def feature_map(region: int) -> FeatureMap:
-    return FeatureMap(region, (0, 0, 0, 0), 1, 1, 1, 64, 8, 1, np.dtype("<i1"), False, 0)
+FEATURE_MAP = dense(0, (1, 1, 8), region=SCRATCH)
 
 
 def conv(
@@ -50,29 +36,15 @@ def conv(
     **weights: Any,
 ) -> BlockOp:
     """A 1x1 convolution of eight channels to eight, or a depthwise one of eight."""
-    return BlockOp(
+    return operation(
+        kind,
+        (1, 1, 8),
+        FEATURE_MAP,
+        FEATURE_MAP,
         offset=offset,
-        kind=kind,
-        mode=None,
-        shape=(1, 1, 8),
-        ifm=feature_map(SCRATCH),
-        ifm_depth=8,
-        ofm=feature_map(SCRATCH),
-        kernel=Kernel(1, 1, 1, 1, 1, 1, False),
-        padding=Padding(0, 0, 0, 0),
-        upscale=0,
         weights=WeightStreams(tuple(streams), **weights),
-        scales=None,
-        output=Output(False, None, 0, Rounding.NATURAL, None),
-        operands=(),
-        ifm2=None,
-        accumulates=False,
-        resize=None,
         block=(1, 1, 16),
         micro_block=(1, 1, 16) if config is U85 else config.micro_block,
-        accumulator_bits=32,
-        blockdep=0,
-        divides=False,
     )
 
 

@@ -1,0 +1,50 @@
+"""Decoded operations written by hand: nothing is special but what a test names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ethosu_sdk.npu.operation import BlockOp, FeatureMap, Kernel, Kind, Output, Padding, Rounding, Shape
+
+INT8, INT16, INT32 = (np.dtype(name) for name in ("<i1", "<i2", "<i4"))
+FAR = 1 << 16  # more than any side: a feature map in one tile
+
+
+def dense(base: int, shape: Shape, dtype: np.dtype[Any] = INT8, region: int = 1) -> FeatureMap:
+    """A dense NHWC feature map in one tile."""
+    _, width, depth = shape
+    size = dtype.itemsize
+    bases = (base, 0, 0, 0)
+    return FeatureMap(region, bases, FAR, FAR, FAR, width * depth * size, depth * size, 0, dtype, False, 0)
+
+
+def operation(kind: Kind, shape: Shape, ifm: FeatureMap, ofm: FeatureMap, **changes: Any) -> BlockOp:
+    """An operation with a kernel of one element, in one block of the OFM's `shape`, and with some members changed."""
+    plain = BlockOp(
+        offset=0,
+        kind=kind,
+        mode=None,
+        shape=shape,
+        ifm=ifm,
+        ifm_depth=shape[2],
+        ofm=ofm,
+        kernel=Kernel(1, 1, 1, 1, 1, 1, part_kernel_first=False),
+        padding=Padding(0, 0, 0, 0),
+        upscale=0,
+        weights=None,
+        scales=None,
+        output=Output(True, 1, 0, Rounding.NATURAL, None),
+        operands=(),
+        ifm2=None,
+        accumulates=False,
+        divides=False,
+        resize=None,
+        block=shape,
+        micro_block=(1, 2, 8),
+        accumulator_bits=32,
+        blockdep=0,
+    )
+    return replace(plain, **changes)
