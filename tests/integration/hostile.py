@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.integration.cli import COMMAND
+from tests.integration.cli import COMMAND, Outcome
 from tests.pte_files import changed, golden
-from tests.unit.npu.streams import DMA_START, ELEMENTWISE, GLOBAL_SCALE, Setting, feature_map, ofm
+from tests.unit.npu.streams import DMA_START, ELEMENTWISE, GLOBAL_SCALE, Setting, operands
 from tests.unit.test_vela_blocks import Payload, slots
 
 _WORDS = (0x2000_0118, 0x2000_7000)  # CONFIG and ID of the golden program's ethos-u85-256
@@ -24,12 +24,9 @@ MOST_BYTES = 2 << 30
 
 
 @dataclass(frozen=True)
-class Watched:
-    """How a command ended, what it said, its largest resident memory and its time, both with its children."""
+class Watched(Outcome):
+    """An outcome with the command's largest resident memory and its time, both with its children."""
 
-    code: int
-    out: str
-    err: str
     peak_bytes: int
     cpu_s: float
 
@@ -102,11 +99,9 @@ def rows(length: int, count: int, target: int) -> tuple[dict[str, Setting], int,
 def added(shape: tuple[int, int, int]) -> tuple[dict[str, Setting], int, int]:
     """An addition of int8 elements to themselves, in place."""
     registers: dict[str, Setting] = {
-        **feature_map("IFM", 0, shape, 8),
-        **feature_map("IFM2", 0, shape, 8),
-        **ofm(0, shape, 8, GLOBAL_SCALE),
+        **operands((0, 0, 0), shape, extra=GLOBAL_SCALE),
         **dict.fromkeys(("OFM_SCALE", "IFM_SCALE", "IFM2_SCALE"), (1, 0)),
-        **dict.fromkeys(("IFM_BROADCAST", "IFM2_BROADCAST", "ACC_FORMAT", "ACTIVATION"), 0),
+        **dict.fromkeys(("IFM_BROADCAST", "ACC_FORMAT", "ACTIVATION"), 0),
     }
     return registers, ELEMENTWISE, 1
 

@@ -22,6 +22,7 @@ from ethosu_sdk.aot.lowering import acceleration
 from ethosu_sdk.errors import BuildError, InputError, UsageError
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
+from tests.integration.compile.sources import TWO_INPUTS
 
 pytestmark = pytest.mark.torch
 
@@ -44,18 +45,6 @@ ZOO: dict[str, tuple[dict[str, int], int]] = {
     "mtcnn_onet": ({QUANTIZE: 1, DEQUANTIZE: 3}, 1),
     "crepe_tiny": ({QUANTIZE: 1, DEQUANTIZE: 1}, 1),
 }
-
-TWO_INPUTS = """
-import torch
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(1)
-        self.conv = torch.nn.Conv2d(3, 4, 3)
-    def forward(self, x, y):
-        return self.conv(x), x - 2 * y
-example_inputs = (torch.linspace(-1, 1, 48).view(1, 3, 4, 4), torch.linspace(2, -1, 48).view(1, 3, 4, 4))
-"""
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from ethosu_sdk.commands.evaluate.thresholds import PairResult
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
 from tests.integration.cli import Outcome, sdk
+from tests.integration.compile.sources import TWO_INPUTS
 from tests.integration.zoo.process import float_outputs
 
 pytestmark = pytest.mark.torch
@@ -193,21 +194,8 @@ def test_a_damaged_program_shows_between_quantised_and_executed(
         assert bad[name] == sound[name]
 
 
-TWO_OUTPUTS = """
-import torch
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(1)
-        self.conv = torch.nn.Conv2d(3, 4, 3)
-    def forward(self, x, y):
-        return self.conv(x).amax((2, 3)), x - 2 * y
-example_inputs = (torch.linspace(-1, 1, 48).view(1, 3, 4, 4), torch.linspace(2, -1, 48).view(1, 3, 4, 4))
-"""
-
-
 def test_int8_inputs_and_several_outputs(tmp_path: Path) -> None:
-    (tmp_path / "net.py").write_text(TWO_OUTPUTS)
+    (tmp_path / "net.py").write_text(TWO_INPUTS.replace("self.conv(x)", "self.conv(x).amax((2, 3))"))
     generator = np.random.default_rng(1)
     x, y = (generator.uniform(-1, 1, (40, 3, 4, 4)).astype(np.float32) for _ in range(2))
     difference = x - 2 * y  # the second output, computed here

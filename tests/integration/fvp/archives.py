@@ -26,18 +26,16 @@ done
 chmod +x models/Linux64_GCC-9.3/*
 echo 'the contained agreement' > license_terms/eula.txt
 """
-Members = list[tuple[tarfile.TarInfo, bytes]]
+Member = tuple[tarfile.TarInfo, bytes]
 
 
-def member(
-    name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = ""
-) -> tuple[tarfile.TarInfo, bytes]:
+def member(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "") -> Member:
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.size, info.mode = kind, link, len(data), 0o755
     return info, data
 
 
-def archive(path: Path, members: Members) -> Path:
+def archive(path: Path, members: list[Member]) -> Path:
     with tarfile.open(path, "w:gz", format=tarfile.GNU_FORMAT) as stream:
         for info, data in members:
             stream.addfile(info, io.BytesIO(data))

@@ -27,7 +27,17 @@ from ethosu_sdk.errors import InputError, ToolError, UsageError
 from ethosu_sdk.simulators.fvp import discovery, models
 from ethosu_sdk.toolchain_lock import FvpArchive
 from tests.integration.cli import sdk
-from tests.integration.fvp.archives import BOARD, INSTALLER, VERSION, archive, command, good, member, options
+from tests.integration.fvp.archives import (
+    BOARD,
+    INSTALLER,
+    VERSION,
+    Member,
+    archive,
+    command,
+    good,
+    member,
+    options,
+)
 from tests.integration.terminal.test_cli import assert_clear
 
 
@@ -98,11 +108,20 @@ def test_a_mirror_is_searched_for_the_archives_of_this_machine(tmp_path: Path) -
     assert "https://developer.arm.com/" in raised.value.hint
 
 
-def hostile(path: Path, *bad: tuple[tarfile.TarInfo, bytes]) -> Path:
-    return archive(path, [member("FVP_Corstone_SSE-300.sh", INSTALLER.encode()), *bad])
+def holding(*members: Member) -> Callable[[Path], Path]:
+    """Makes an archive with the installer and `members`."""
+    return lambda path: archive(path, [member("FVP_Corstone_SSE-300.sh", INSTALLER.encode()), *members])
 
 
-def set_user_id(made: tuple[tarfile.TarInfo, bytes]) -> tuple[tarfile.TarInfo, bytes]:
+def symlink(name: str, target: str) -> Member:
+    return member(name, kind=tarfile.SYMTYPE, link=target)
+
+
+def hard_link(name: str, target: str) -> Member:
+    return member(name, kind=tarfile.LNKTYPE, link=target)
+
+
+def set_user_id(made: Member) -> Member:
     made[0].mode = 0o4755
     return made
 
@@ -141,49 +160,25 @@ def changed_byte(path: Path) -> Path:
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "absolute path": (lambda path: hostile(path, member("/tmp/evil", b"x")), "leads out"),
-    "climbing path": (lambda path: hostile(path, member("../evil", b"x")), "leads out"),
-    "climbing path in the middle": (lambda path: hostile(path, member("a/../../evil", b"x")), "leads out"),
-    "link out": (
-        lambda path: hostile(path, member("l", kind=tarfile.SYMTYPE, link="../../evil")),
-        "link out",
-    ),
-    "absolute link": (
-        lambda path: hostile(path, member("l", kind=tarfile.SYMTYPE, link="/etc/passwd")),
-        "link out",
-    ),
-    "path through a link": (
-        lambda path: hostile(path, member("d", kind=tarfile.SYMTYPE, link="."), member("d/evil", b"x")),
-        "through a link",
-    ),
-    "link that climbs through a link": (
-        lambda path: hostile(
-            path,
-            member("d", kind=tarfile.SYMTYPE, link="."),
-            member("e", kind=tarfile.SYMTYPE, link="d/../evil"),
-        ),
-        "link out",
-    ),
-    "hard link out": (
-        lambda path: hostile(path, member("h", kind=tarfile.LNKTYPE, link="../evil")),
-        "link out",
-    ),
-    "hard link to nothing": (
-        lambda path: hostile(path, member("h", kind=tarfile.LNKTYPE, link="no")),
-        "link out",
-    ),
-    "character device": (lambda path: hostile(path, member("dev", kind=tarfile.CHRTYPE)), "device"),
-    "block device": (lambda path: hostile(path, member("dev", kind=tarfile.BLKTYPE)), "device"),
-    "set-user-ID bit": (lambda path: hostile(path, set_user_id(member("su", b"x"))), "another user"),
-    "pipe": (lambda path: hostile(path, member("fifo", kind=tarfile.FIFOTYPE)), "pipe"),
-    "one name twice": (lambda path: hostile(path, member("a", b"x"), member("./a", b"y")), "twice"),
+    "absolute path": (holding(member("/tmp/evil", b"x")), "leads out"),
+    "climbing path": (holding(member("../evil", b"x")), "leads out"),
+    "climbing path in the middle": (holding(member("a/../../evil", b"x")), "leads out"),
+    "link out": (holding(symlink("l", "../../evil")), "link out"),
+    "absolute link": (holding(symlink("l", "/etc/passwd")), "link out"),
+    "path through a link": (holding(symlink("d", "."), member("d/evil", b"x")), "through a link"),
+    "link that climbs through a link": (holding(symlink("d", "."), symlink("e", "d/../evil")), "link out"),
+    "hard link out": (holding(hard_link("h", "../evil")), "link out"),
+    "hard link to nothing": (holding(hard_link("h", "no")), "link out"),
+    "character device": (holding(member("dev", kind=tarfile.CHRTYPE)), "device"),
+    "block device": (holding(member("dev", kind=tarfile.BLKTYPE)), "device"),
+    "set-user-ID bit": (holding(set_user_id(member("su", b"x"))), "another user"),
+    "pipe": (holding(member("fifo", kind=tarfile.FIFOTYPE)), "pipe"),
+    "one name twice": (holding(member("a", b"x"), member("./a", b"y")), "twice"),
     "link, then a folder of its name": (
-        lambda path: hostile(
-            path, member("d", kind=tarfile.SYMTYPE, link="."), member("d", kind=tarfile.DIRTYPE)
-        ),
+        holding(symlink("d", "."), member("d", kind=tarfile.DIRTYPE)),
         "twice",
     ),
-    "too many members": (lambda path: hostile(path, *(member(f"{i}", b"") for i in range(40))), "members"),
+    "too many members": (holding(*(member(f"{i}", b"") for i in range(40))), "members"),
     "bomb": (bomb, "bytes in one"),
     "header bomb": (header_bomb, "unreasonable"),
     "truncated": (truncated, "damaged or cut"),
@@ -212,12 +207,8 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(name: str, tmp_path: Pa
 
 def test_the_good_archive_is_within_the_small_limits(tmp_path: Path) -> None:
     """The control for the hostile ones: it is not the limits that refuse them all."""
-    links = [
-        member("docs/a", b"a"),
-        member("docs/l", kind=tarfile.SYMTYPE, link="../docs/a"),
-        member("h", kind=tarfile.LNKTYPE, link="docs/a"),
-    ]
-    path = hostile(tmp_path / "a.tgz", *links)
+    links = (member("docs/a", b"a"), symlink("docs/l", "../docs/a"), hard_link("h", "docs/a"))
+    path = holding(*links)(tmp_path / "a.tgz")
     install(path, tmp_path / "fvp", limits=SMALL)
     assert (tmp_path / "fvp" / BOARD / VERSION / "install.json").is_file()
 

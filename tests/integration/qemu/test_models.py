@@ -181,16 +181,16 @@ def simulate(
     )
     raw = tuple(tuple(array.tobytes() for array in row) for row in inferences)
     symbol = built.symbols["input_image"]
-    fields: dict[str, Any] = {
-        "elf": built.elf,
-        "images": ((symbol.address, input_image.encode(raw, [EVENTS[pair.target.npu]])),),
+    request = SimulationRequest(
+        elf=built.elf,
+        images=((symbol.address, input_image.encode(raw, [EVENTS[pair.target.npu]])),),
         # System configuration and memory mode of the family's default, as the machine has them.
-        "target": replace(pair.target, system_config="", memory_mode="", **npu),
-        "timeout_s": RUN_LIMIT_S,
-        "idle_timeout_s": RUN_LIMIT_S,
-        "uart_log": folder / "uart.log",
-    }
-    result = simulators.create("qemu").run(SimulationRequest(**fields))
+        target=replace(pair.target, system_config="", memory_mode="", **npu),
+        timeout_s=RUN_LIMIT_S,
+        idle_timeout_s=RUN_LIMIT_S,
+        uart_log=folder / "uart.log",
+    )
+    result = simulators.create("qemu").run(request)
     expected = evidence.Expected(
         model_sha256=program.sha256,
         model_bytes=program.size,

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,15 @@ def saved(folder: Path, keywords: dict[str, Any] | None = None) -> Path:
     return path
 
 
+def altered(path: Path, change: Callable[[str, bytes], bytes]) -> Path:
+    """A copy of a saved program, with the content of each of its members changed."""
+    other = path.with_stem("other")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, change(name, source.read(name)))
+    return other
+
+
 def test_keyword_inputs_are_refused(tmp_path: Path) -> None:
     import torch
 
@@ -181,15 +191,14 @@ def test_keyword_inputs_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_program_of_another_torch_is_called_that(tmp_path: Path) -> None:
-    path, other = saved(tmp_path), tmp_path / "other.pt2"
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
-        for name in source.namelist():
-            data = source.read(name)
-            if name.endswith("models/model.json"):
-                program = json.loads(data)
-                program["torch_version"], program["schema_version"]["major"] = "2.99.1+cu1", 99
-                data = json.dumps(program).encode()
-            target.writestr(name, data)
+    def of_the_future(name: str, data: bytes) -> bytes:
+        if not name.endswith("models/model.json"):
+            return data
+        program = json.loads(data)
+        program["torch_version"], program["schema_version"]["major"] = "2.99.1+cu1", 99
+        return json.dumps(program).encode()
+
+    other = altered(saved(tmp_path), of_the_future)
     with pytest.raises(
         InputError, match=r"was saved by torch 2\.99\.1, and torch 2\.\d+\.\d+, which is here"
     ) as caught:
@@ -198,12 +207,10 @@ def test_a_program_of_another_torch_is_called_that(tmp_path: Path) -> None:
 
 
 def test_an_operator_that_is_not_there_is_not_called_a_wrong_file(tmp_path: Path) -> None:
-    path, other = saved(tmp_path), tmp_path / "other.pt2"
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(other, "w") as target:
-        for name in source.namelist():
-            target.writestr(
-                name, source.read(name).replace(b"torch.ops.aten.relu", b"torch.ops.aten.my_relu")
-            )
+    def misspelt(_name: str, data: bytes) -> bytes:
+        return data.replace(b"torch.ops.aten.relu", b"torch.ops.aten.my_relu")
+
+    other = altered(saved(tmp_path), misspelt)
     with pytest.raises(InputError, match=r"torch 2\.\d+\.\d+ cannot load the program") as caught:
         pipeline.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
     assert "FILE.py" in caught.value.hint

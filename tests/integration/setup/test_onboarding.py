@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.setup import process
 from tests.places import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
@@ -24,7 +25,6 @@ pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 PAGE = ROOT / "docs" / "getting-started" / "onboarding.md"
 REPLACED = {"scripts/setup": "test -x .venv/bin/ethosu-sdk"}
 MARK = "@@command@@"
-TIMEOUT_S = 600
 
 
 @dataclass
@@ -76,18 +76,9 @@ def test_the_page_is_true(tmp_path: Path) -> None:
     script = "set -eu\n" + "".join(f"echo {MARK}\n{REPLACED.get(row.text, row.text)}\n" for row in page)
     # The environment's package is an editable one: the copy's sources must come first.
     environment = {**os.environ, "PYTHONPATH": str(folder / "sdk"), "COLUMNS": "200"}
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    outputs = done.stdout.split(f"{MARK}\n")[1:]
-    assert (done.returncode, len(outputs)) == (0, len(page)), done.stdout
+    code, said = process.run(["bash", "-c", script], cwd=folder, env=environment)
+    outputs = said.split(f"{MARK}\n")[1:]
+    assert (code, len(outputs)) == (0, len(page)), said
     for command, output in zip(page, outputs, strict=True):
         for line in command.shown:
             assert is_shown(line, output), f"{command.text} does not print {line!r} but\n{output}"

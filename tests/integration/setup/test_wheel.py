@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import venv
 from collections.abc import Sequence
@@ -11,26 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.setup import process
 from tests.places import GOLDEN_PTE, ROOT
 
-LIMIT_S = 600
 ABSENT = ("torch", "executorch", "pytest", "tests")
 
 
 def run(argv: Sequence[str | Path], folder: Path) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [str(word) for word in argv],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    code, said = process.run(argv, cwd=folder, env=environment)
+    assert code == 0, said
+    return said
 
 
 @pytest.mark.toolchain

@@ -1,0 +1,18 @@
+"""Compilations that are refused, in this process: torch is imported once for all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ethosu_sdk.aot import CompileRequest, pipeline
+from ethosu_sdk.errors import SdkError
+
+
+def refusal(request: CompileRequest) -> SdkError:
+    """The error that ends a compilation: with one line of a message, and nothing in the folder, which is made."""
+    request.out_dir.mkdir()
+    with pytest.raises(SdkError) as caught:
+        pipeline.run(request, lambda stage: None)
+    assert list(request.out_dir.iterdir()) == []
+    assert "\n" not in caught.value.message
+    return caught.value
