@@ -6,17 +6,15 @@ operations that take longest. Programs that build/ does not have are compiled fi
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import tosa_reference_model
 from rich.console import Console
 from rich.table import Table
+from stopwatch import median_s
 
 from ethosu_sdk import npu, pte
 from ethosu_sdk.npu.execute import Executor
@@ -26,18 +24,7 @@ from ethosu_sdk.npu.program import operations
 from ethosu_sdk.npu.weights.cache import WeightCache
 
 TARGETS = ("ethos-u55-128", "ethos-u65-256", "ethos-u85-256")
-REPEATS = 5
 LONGEST = 10
-
-
-def seconds(action: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The median wall time of `action`."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def program_of(target: str) -> tuple[bytes, bytes]:
@@ -63,7 +50,7 @@ def operation_times(program: npu.Program) -> list[tuple[float, str, str]]:
     executor = Executor(program.config, memory, cache)
     found = []
     for op in listed:
-        taken = seconds(lambda op=op: executor.run(op), 1)  # type: ignore[misc]
+        taken = median_s(lambda op=op: executor.run(op), 1)  # type: ignore[misc]
         shapes = f"{op.ifm_shape} → {op.shape}" if isinstance(op, BlockOp) else f"{op.length} bytes"
         found.append((taken, op.name, shapes))
     return sorted(found, reverse=True)
@@ -78,10 +65,10 @@ def main() -> None:
         payload, graph = program_of(target)
         program = npu.load(payload)
         image = np.random.default_rng(0).integers(-128, 128, program.blocks.inputs[0].shape[-4:], np.int8)
-        first = seconds(lambda: npu.run(npu.load(payload), [image]), 3)  # noqa: B023 - called at once
+        first = median_s(lambda: npu.run(npu.load(payload), [image]), 3)  # noqa: B023 - called at once
         npu.run(program, [image])
-        second = seconds(lambda: npu.run(program, [image]))  # noqa: B023
-        tosa = seconds(lambda: tosa_reference_model.run(graph, [image], verbosity="LOW"), 3)  # noqa: B023
+        second = median_s(lambda: npu.run(program, [image]))  # noqa: B023
+        tosa = median_s(lambda: tosa_reference_model.run(graph, [image], verbosity="LOW"), 3)  # noqa: B023
         for name, taken in (("first", first), ("second", second)):
             ratios.add_row(target, name, f"{taken:.3f}", f"{tosa:.3f}", f"{tosa / taken:.1f}")
         profile = Table("ms", "share", "operation", "IFM → OFM (height, width, depth)", title=target)

@@ -9,26 +9,15 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from stopwatch import median_s
 
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
 MODEL = Path("build/mobilenet_v2-ethos-u55-128/mobilenet_v2.pte")
-REPEATS = 5
-
-
-def median(action: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The median wall time of `action` in seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return sorted(times)[len(times) // 2]
 
 
 def shell(*argv: str | Path, cache: Path | None = None) -> Callable[[], object]:
@@ -41,19 +30,19 @@ def main() -> None:
     """Measure and print."""
     if not MODEL.is_file():
         shell(COMMAND, "compile", "zoo:mobilenet_v2")()
-    python = median(shell(sys.executable, "-c", "pass"))
+    python = median_s(shell(sys.executable, "-c", "pass"))
     table = Table("what", "seconds", "yardstick", "ratio", title="MobileNetV2 1.0 224, ethos-u55-128")
 
     def row(what: str, seconds: float, yardstick: str, base: float) -> None:
         table.add_row(what, f"{seconds:.3f}", f"{yardstick} ({base:.3f})", f"{seconds / base:.2f}")
 
-    row("ethosu-sdk --version", median(shell(COMMAND, "--version")), "python -c pass", python)
-    row("inspect", median(shell(COMMAND, "inspect", MODEL)), "python -c pass", python)
+    row("ethosu-sdk --version", median_s(shell(COMMAND, "--version")), "python -c pass", python)
+    row("inspect", median_s(shell(COMMAND, "inspect", MODEL)), "python -c pass", python)
     with tempfile.TemporaryDirectory() as scratch:
         folder, cache = Path(scratch) / "out", Path(scratch) / "cache"
-        cold = median(shell(COMMAND, "build", MODEL, "-o", folder, cache=cache), 1)
-        warm_build = median(shell(COMMAND, "build", MODEL, "-o", folder, cache=cache))
-        warm_run = median(shell(COMMAND, "run", MODEL, "-o", folder, cache=cache))
+        cold = median_s(shell(COMMAND, "build", MODEL, "-o", folder, cache=cache), 1)
+        warm_build = median_s(shell(COMMAND, "build", MODEL, "-o", folder, cache=cache))
+        warm_run = median_s(shell(COMMAND, "run", MODEL, "-o", folder, cache=cache))
         row("build, cold", cold, "build, nothing to do", warm_build)
         row("run, warm", warm_run, "build, nothing to do", warm_build)
     Console().print(table)

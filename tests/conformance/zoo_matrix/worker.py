@@ -20,16 +20,9 @@ from ethosu_sdk.aot import CompileOutput, CompileRequest, pipeline
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.simulators import host
 from tests.claims import claimed
-from tests.conformance.zoo_matrix import cells
+from tests.conformance.zoo_matrix import cells, checks
 from tests.conformance.zoo_matrix.cells import Cell
-from tests.conformance.zoo_matrix.checks import (
-    FAILED,
-    REFUSED,
-    Oracles,
-    Outcome,
-    check_delegates,
-    check_firmware,
-)
+from tests.conformance.zoo_matrix.checks import Oracles, Outcome
 from tests.oracles.tosa import tosa_model
 
 _FACTS, _REFUSAL = "facts.json", "refusal.json"
@@ -89,10 +82,10 @@ def outcome(cell: Cell, folder: Path, oracles: Oracles) -> Outcome:
     try:
         output = compile_program(cell, place)
     except SdkError as error:
-        return Outcome(REFUSED, f"compile: {error.message}")
+        return Outcome(checks.REFUSED, f"compile: {error.message}")
     if cell.kind == cells.DELEGATES:
-        return check_delegates(output, oracles)
-    return check_firmware(output, records.make_directory(place / "run"), oracles)
+        return checks.check_delegates(output, oracles)
+    return checks.check_firmware(output, records.make_directory(place / "run"), oracles)
 
 
 @contextlib.contextmanager
@@ -114,7 +107,7 @@ def work(folder: Path, wanted: Sequence[Cell]) -> None:
                     found = outcome(cell, folder, oracles)
                 except Exception as error:
                     traceback.print_exc()
-                    found = Outcome(FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:400])
+                    found = Outcome(checks.FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:400])
                 records.write_json(outcome_file(folder, cell), found.to_json())
                 print(json.dumps([str(cell), found.verdict, found.detail]), flush=True)
 

@@ -71,13 +71,7 @@ def vision_transformer() -> tuple[nn.Module, Maker]:
     from torchvision.models import VisionTransformer
 
     network = VisionTransformer(
-        image_size=32,
-        patch_size=8,
-        num_layers=2,
-        num_heads=4,
-        hidden_dim=64,
-        mlp_dim=128,
-        num_classes=_CLASSES,
+        32, 8, num_layers=2, num_heads=4, hidden_dim=64, mlp_dim=128, num_classes=_CLASSES
     )
     return network, image(3, 32)
 
