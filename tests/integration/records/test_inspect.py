@@ -14,8 +14,7 @@ from rich.console import Console
 
 from ethosu_sdk import pte, schema, vela_blocks
 from ethosu_sdk.commands.inspect.command import inspect
-from ethosu_sdk.commands.inspect.description import NOTHING_MORE
-from ethosu_sdk.commands.inspect.description import describe, npu_share
+from ethosu_sdk.commands.inspect.description import NOTHING_MORE, describe, npu_share
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE
