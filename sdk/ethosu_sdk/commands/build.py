@@ -9,8 +9,13 @@ from pathlib import Path
 from rich.table import Table
 
 from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools, vela_blocks
-from ethosu_sdk.commands.compile.command import target_part
-from ethosu_sdk.commands.shared import board as run_board, host_facts, locations, memory_advice
+from ethosu_sdk.commands.shared import (
+    board as run_board,
+    host_facts,
+    locations,
+    memory_advice,
+    target as target_record,
+)
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import SdkError
@@ -20,7 +25,6 @@ from ethosu_sdk.records import Record
 _SCHEMA = "build-result/1"
 RECORD_NAME = "build.json"
 ENTRY = "forward"
-NO_TARGET = "the program delegates nothing to an NPU"
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 
 
@@ -34,25 +38,19 @@ class Built:
 
 
 def build(
-    path: Path, board: str | None, out_dir: Path | None, reporter: Reporter, *, allow_spill: bool = False
+    path: Path, board: str | None, out_dir: Path | None, reporter: Reporter, *, allow_spill: bool
 ) -> Built:
     """Build the firmware for the `.pte` at `path` and write its record."""
     program = pte.read(locations.require_pte(path))
     folder = locations.for_pte(path, program.target(), out_dir)
     with records.locked(folder):
-        choice = run_board.for_build(npu_of(program), board)
-        wishes = BuildOptions(choice.board, choice.simulator or None, allow_spill=allow_spill)
+        choice = run_board.for_build(program.npu(), board)
+        wishes = BuildOptions(board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill)
         with memory_advice.given(path, compiled_here=False):
             built = build_in(path, program, folder, wishes, reporter, choice.reason)
     reporter.show(summary(built, folder))
     reporter.emit(built.record)
     return built
-
-
-def npu_of(program: pte.Pte) -> str | None:
-    """The NPU that `program` is for; None when it delegates nothing."""
-    target = program.target()
-    return target.npu if target is not None else None
 
 
 def build_in(
@@ -115,13 +113,13 @@ def _record(
     path: Path, program: pte.Pte, firmware: FirmwareBuild, options: BuildOptions, wall_time_s: float
 ) -> Record:
     target = program.target()
-    unavailable = [] if target is not None else [{"path": "/target", "reason": NO_TARGET}]
+    unavailable = [] if target is not None else [target_record.without_npu("/target")]
     return {
         **provenance.header(
             _SCHEMA, "pass", [provenance.file_entry("model", path, program.sha256)], tool_rows()
         ),
         "model": model_part(path, program),
-        **({"target": target_part(target)} if target is not None else {}),
+        **target_record.members(target),
         "board": firmware.board,
         "board_reason": firmware.board_reason,
         "build_key": firmware.build_key,
@@ -137,7 +135,7 @@ def _record(
         },
         "map": {"file": firmware.map.name, "sha256": records.sha256_file(firmware.map)},
         "kernels": [
-            {"operator": row.operator, "function": row.function, "source": f"{row.source}.cpp"}
+            {"operator": row.operator, "function": row.function, "source": row.source}
             for row in firmware.kernels
         ],
         "memory": {
@@ -184,8 +182,13 @@ def _pool_table(rows: list[Record]) -> Table:
     for column in ("used", "of"):
         table.add_column(column, justify="right")
     for row in sorted(rows, key=lambda row: int(row["address"])):
-        place = (escape(row["name"]), row["region"], f"{row['address']:#010x}")
-        table.add_row(*place, f"{row['used_bytes']:,}", f"{row['size_bytes']:,} bytes")
+        table.add_row(
+            escape(row["name"]),
+            row["region"],
+            f"{row['address']:#010x}",
+            f"{row['used_bytes']:,}",
+            f"{row['size_bytes']:,} bytes",
+        )
     return table
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ethosu_sdk import resources
 from ethosu_sdk.errors import BuildError
 
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+\.?[A-Za-z0-9_]*")
@@ -21,7 +22,7 @@ class Kernel:
     operator: str  # such as aten::_softmax.out
     function: str
     parameters: tuple[str, ...]  # the operator's, outputs last
-    source: str  # of firmware/kernels/operators, without its suffix
+    source: str  # its file in firmware/kernels/operators
 
     @property
     def name(self) -> str:
@@ -34,6 +35,11 @@ class Kernel:
         return self.operator.partition(".")[2]
 
 
+def all_known() -> dict[str, Kernel]:
+    """All kernels of the firmware by operator."""
+    return manifest(resources.directory("firmware") / "kernels" / "kernels.toml")
+
+
 def manifest(path: Path) -> dict[str, Kernel]:
     """All kernels of kernels.toml by operator. BuildError when the file is not a valid manifest."""
     try:
@@ -41,7 +47,9 @@ def manifest(path: Path) -> dict[str, Kernel]:
         rows = [(source, *item) for source, group in table.items() for item in group.items()]
     except (OSError, ValueError, AttributeError) as error:
         raise BuildError(f"{path} is not a kernel manifest: {error}", "install the SDK again") from error
-    return {operator: _kernel(path, source, operator, signature) for source, operator, signature in rows}
+    return {
+        operator: _kernel(path, f"{source}.cpp", operator, signature) for source, operator, signature in rows
+    }
 
 
 def _kernel(path: Path, source: str, operator: str, signature: object) -> Kernel:

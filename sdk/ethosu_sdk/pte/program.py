@@ -64,6 +64,11 @@ class Pte:
         """
         return read_target(self.delegates)
 
+    def npu(self) -> str | None:
+        """The NPU of that target, such as ``ethos-u55``; None when nothing is delegated to one."""
+        target = self.target()
+        return None if target is None else target.npu
+
 
 def read(path: Path) -> Pte:
     """Read and check the `.pte` at `path`. Raises InputError that says what is wrong and where."""

@@ -8,6 +8,7 @@ from ethosu_sdk.simulators.base import (
     SimulationRequest,
     SimulationResult,
     Simulator,
+    cycles_band,
 )
 from ethosu_sdk.simulators.create import FIRMWARE_SIMULATORS, SimulatorOptions, create, is_installed
 from ethosu_sdk.simulators.pmu_events import choose_events, event_groups, events
@@ -24,6 +25,7 @@ __all__ = [
     "SimulatorOptions",
     "choose_events",
     "create",
+    "cycles_band",
     "event_groups",
     "events",
     "is_installed",

@@ -37,6 +37,14 @@ MODEL_FIGURES = Figures(
 )
 
 
+def cycles_band(npu: str | None) -> str:
+    """For a line of fidelity: how far the modelled cycles of `npu` are to be believed; nothing without an NPU."""
+    # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
+    from ethosu_sdk.npu import timing
+
+    return "" if npu is None else f"; cycles: {timing.band(npu)}"
+
+
 @dataclass(frozen=True)
 class SimulationRequest:
     """One run of one firmware.

@@ -30,7 +30,7 @@ def test_an_operator_is_split_into_name_and_overload(known: dict[str, Kernel]) -
     row = known["aten::_softmax.out"]
     assert (row.name, row.overload, row.function) == ("aten::_softmax", "out", "softmax_out")
     assert row.parameters == ("self", "dim", "half_to_float", "out")
-    assert row.source == "softmax"
+    assert row.source == "softmax.cpp"
 
 
 def test_each_kernel_is_chosen_once_and_no_other(known: dict[str, Kernel]) -> None:

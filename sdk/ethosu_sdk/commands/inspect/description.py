@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ethosu_sdk import pte
-from ethosu_sdk.commands.shared import hazards
+from ethosu_sdk.commands.shared import hazards, target as target_record
 from ethosu_sdk.vela_blocks import TensorSlot, VelaBlocks
 
 Description = dict[str, Any]
@@ -44,7 +44,7 @@ def describe(program: pte.Pte, wanted: Wanted = NOTHING_MORE) -> Description:
             "program_bytes": program.header.program_bytes,
             "extended_header": program.header.extended,
         },
-        **({"target": asdict(target)} if target is not None else {}),
+        **target_record.members(target),
         "methods": [_method(plan, wanted) for plan in program.plans],
         "segments": [asdict(segment) for segment in program.segments],
         "named_data": [{"key": key, "bytes": len(data)} for key, data in program.named_data.items()],

@@ -19,7 +19,7 @@ from ethosu_sdk.commands.run.inputs import Samples
 from ethosu_sdk.commands.run.options import RunOptions
 from ethosu_sdk.commands.run.repeats import Repeated
 from ethosu_sdk.commands.run.resident import Loaded
-from ethosu_sdk.commands.shared import board
+from ethosu_sdk.commands.shared import board, target as target_record
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.firmware_build import BuildOptions
@@ -53,8 +53,7 @@ def execute(
     path: Path, program: pte.Pte, samples: Samples, options: RunOptions, folder: Path, reporter: Reporter
 ) -> Execution:
     """Run `samples` in one boot of the firmware for the `.pte` at `path`; results go to `folder`."""
-    target = program.target()
-    npu = target.npu if target else None
+    npu = program.npu()
     events = simulators.choose_events(npu, options.events)
     choice = board.for_run(npu, options.board, options.simulator)
     wanted = SimulatorOptions(fast=options.fast, simulated_limit_s=options.simulated_limit_s)
@@ -65,7 +64,10 @@ def execute(
         built = run_resident.load(path, program, choice.board, reporter, allow_spill=options.allow_spill)
     else:
         wishes = BuildOptions(
-            choice.board, simulator.name, inferences=samples.count, allow_spill=options.allow_spill
+            board=choice.board,
+            simulator=simulator.name,
+            inferences=samples.count,
+            allow_spill=options.allow_spill,
         )
         built = build.build_in(path, program, folder, wishes, reporter, choice.reason)
     groups = simulators.event_groups(npu, events)
@@ -129,7 +131,7 @@ def _expected(
 def _execution(
     built: Ready, samples: Samples, found: Evidence, ran: _Ran, groups: Groups, options: RunOptions
 ) -> Execution:
-    target, firmware, simulator = built.program.target(), built.firmware, ran.simulator
+    firmware, simulator = built.firmware, ran.simulator
     npu, unavailable = _npu(built, found, groups, ran.figures)
     done = f"{ran.plan.inferences} inference(s) reported done, every record complete, CRCs, seal, model SHA-256 match"
     modelled = ran.figures.source == MODELLED
@@ -142,7 +144,7 @@ def _execution(
         simulator={
             "name": simulator.name,
             "version": ran.version,
-            "fidelity": simulator.fidelity(target.npu if target else None),
+            "fidelity": simulator.fidelity(built.program.npu()),
         },
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
         tools=[*build.tool_rows(), provenance.tool_entry(simulator.name, ran.version)],
@@ -198,7 +200,7 @@ def _npu(
     """The record's `npu` object from the inferences of the first set that counted one group each."""
     target = built.program.target()
     if found.npu is None or target is None:
-        return None, [{"path": "/npu", "reason": build.NO_TARGET}]
+        return None, [target_record.without_npu("/npu")]
     by_group = [[row for row in found.pmu if row.inference == number] for number in range(len(groups))]
     cycles = [sum(row.cycles for row in rows) if rows else None for rows in by_group]
     facts = NpuFacts(

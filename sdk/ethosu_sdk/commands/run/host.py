@@ -16,6 +16,7 @@ from ethosu_sdk.commands.run.execution import Execution, NpuFacts, metric, npu_p
 from ethosu_sdk.commands.run.inputs import Samples
 from ethosu_sdk.commands.run.options import HOST, RunOptions
 from ethosu_sdk.commands.run.repeats import Repeated
+from ethosu_sdk.commands.shared import target as target_record
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.records import Record
@@ -47,8 +48,7 @@ def execute(
         raise UsageError("the host simulator has no firmware", "leave --resident out")
     if options.fast or options.simulated_limit_s is not None:
         raise UsageError("--fast and --simulated-limit are for the FVP", "leave them out")
-    target = program.target()
-    events = simulators.choose_events(target.npu if target else None, options.events)
+    events = simulators.choose_events(program.npu(), options.events)
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory("host-runner"))
     model = NpuModel(_system(program))
@@ -66,7 +66,11 @@ def execute(
         done=Check("every inference ended", True, f"{plan.inferences} inference(s) ended without an error"),
         board=HOST,
         board_reason=_NO_BOARD,
-        simulator={"name": HOST, "version": version, "fidelity": _fidelity(program)},
+        simulator={
+            "name": HOST,
+            "version": version,
+            "fidelity": _FIDELITY + simulators.cycles_band(program.npu()),
+        },
         provenance_inputs=[provenance.file_entry("host-runner", runner)],
         tools=[provenance.tool_entry(_PACKAGE, version)],
         npu=npu,
@@ -111,13 +115,6 @@ def _system(program: pte.Pte) -> Any:
     return target and system_config.known(target.npu, target.system_config, target.memory_mode)
 
 
-def _fidelity(program: pte.Pte) -> str:
-    from ethosu_sdk.npu import timing
-
-    target = program.target()
-    return _FIDELITY + (f"; cycles: {timing.band(target.npu)}" if target else "")
-
-
 def _npu(
     program: pte.Pte, model: Any, first_calls: int, events: tuple[int, ...]
 ) -> tuple[Record | None, list[Record]]:
@@ -126,7 +123,7 @@ def _npu(
 
     target = program.target()
     if target is None:
-        return None, [{"path": "/npu", "reason": build.NO_TARGET}]
+        return None, [target_record.without_npu("/npu")]
     config = NpuConfig.for_target(target.npu, target.macs)
     first = model.calls[:first_calls]
     facts = NpuFacts(

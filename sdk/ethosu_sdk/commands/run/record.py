@@ -13,12 +13,11 @@ from rich.table import Table
 
 from ethosu_sdk import provenance, pte, records
 from ethosu_sdk.commands import build
-from ethosu_sdk.commands.compile.command import target_part
 from ethosu_sdk.commands.run import reference as run_reference, repeats as run_repeats
 from ethosu_sdk.commands.run.execution import Execution
 from ethosu_sdk.commands.run.inputs import Samples, stack
 from ethosu_sdk.commands.run.reference import Reference
-from ethosu_sdk.commands.shared import host_facts
+from ethosu_sdk.commands.shared import host_facts, target as target_record
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.verdict import Check
@@ -46,7 +45,7 @@ def make(facts: RunFacts) -> Record:
     execution, target = facts.execution, facts.program.target()
     unavailable = [*execution.unavailable, *facts.reference.unavailable]
     if target is None:
-        unavailable.append({"path": "/target", "reason": build.NO_TARGET})
+        unavailable.append(target_record.without_npu("/target"))
     inputs = [
         provenance.file_entry("model", facts.path, facts.program.sha256),
         *execution.provenance_inputs,
@@ -54,7 +53,7 @@ def make(facts: RunFacts) -> Record:
     return {
         **provenance.header(_SCHEMA, status, inputs, execution.tools),
         "model": build.model_part(facts.path, facts.program),
-        **({"target": target_part(target)} if target is not None else {}),
+        **target_record.members(target),
         "board": execution.board,
         "board_reason": execution.board_reason,
         "simulator": execution.simulator,

@@ -15,7 +15,13 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.npu.timing import system_config
-from ethosu_sdk.simulators.base import MODEL_FIGURES, Figures, SimulationRequest, SimulationResult
+from ethosu_sdk.simulators.base import (
+    MODEL_FIGURES,
+    Figures,
+    SimulationRequest,
+    SimulationResult,
+    cycles_band,
+)
 from ethosu_sdk.simulators.qemu import firmware_image
 from ethosu_sdk.simulators.qemu.bank_access import open_bank_access
 from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
@@ -66,10 +72,7 @@ class QemuSimulator:
 
     def fidelity(self, npu: str | None) -> str:
         """What of a run is exact, what modelled, and where the board is not one that exists."""
-        from ethosu_sdk.npu import timing
-
-        band = f"; cycles: {timing.band(npu)}" if npu else ""
-        return _FIDELITY + band + (_NO_SUCH_BOARD if npu == "ethos-u85" else "")
+        return _FIDELITY + cycles_band(npu) + (_NO_SUCH_BOARD if npu == "ethos-u85" else "")
 
     def version(self) -> str:
         """The version of the QEMU that is installed. ToolError when it is missing or too old."""
