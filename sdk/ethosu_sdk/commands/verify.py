@@ -16,8 +16,8 @@ from ethosu_sdk.commands.shared import host_facts, locations
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild, resident
-from ethosu_sdk.firmware_build.resident import ResidentBuild
+from ethosu_sdk.firmware_build import BuildOptions, resident
+from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records import Record
 
 _SCHEMA = "verify-result/1"
@@ -130,7 +130,7 @@ def _rebuild(record: Record, path: Path) -> _Rebuilt:
         cache.elsewhere(temporary / "cache"),
     ):
         folder = records.make_directory(temporary / "out")
-        made: FirmwareBuild | ResidentBuild
+        made: Executable
         if firmware is not None and firmware["file"] == _RESIDENT_ELF:
             made = resident.build(folder, record["board"])
         else:

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import re
-import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import __version__, pte, records, resources
+from ethosu_sdk import __version__, pte
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.firmware_build import boards, cache, cmake, fit, generate, kernels, layout
+from ethosu_sdk.firmware_build import boards, cmake, executable, fit, generate, kernels, layout
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
-from ethosu_sdk.firmware_build.elf import (
-    Image,
-    RegionUse,
-    Section,
-    Symbol,
-    read_elf,
-    region_use,
-    section_bytes,
-)
+from ethosu_sdk.firmware_build.elf import Section, section_bytes
+from ethosu_sdk.firmware_build.executable import Executable, Recipe
 from ethosu_sdk.firmware_build.memory_modes import memory_mode, memory_modes
 from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
 from ethosu_sdk.targets import Target
 
 DEFAULT_METHOD = "forward"
 DEFAULT_NPU_TIMEOUT_MS = 10_000
-INPUT_IMAGE_SYMBOL = "input_image"  # app/pools.cpp
+INPUT_IMAGE_SYMBOL = "input_image"  # app/pools.cpp; without it no input would reach the firmware
 _MODEL_SECTION = ".model"  # app/model.S
-_ELF, _MAP, _WORK = "executor_runner.elf", "executor_runner.map", "firmware"
+_WORK = "firmware"  # the folder beside the ELF
 _METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
@@ -43,34 +36,22 @@ class Pool:
     size_bytes: int
 
 
-@dataclass(frozen=True)
-class FirmwareBuild:
-    """A firmware that is ready to run, and what is known of it."""
+@dataclass(frozen=True, kw_only=True)
+class FirmwareBuild(Executable):
+    """The firmware of one program."""
 
-    elf: Path
-    map: Path
-    elf_sha256: str
-    build_key: str
-    cached: bool  # nothing had to be compiled
-    board: str
     board_reason: str  # why it is this board
     method: str
     model_sha256: str
     model_bytes: int
     target: Target | None  # None when nothing is delegated
-    regions: tuple[RegionUse, ...]
     pools: tuple[Pool, ...]
-    sections: tuple[Section, ...]
-    symbols: dict[str, Symbol]
-    kernels: tuple[kernels.Kernel, ...]  # exactly those that are linked
     delegates: int
-    toolchain: dict[str, str]  # program → version
     notes: tuple[str, ...]  # of the board, and all that `spilled` says
     spilled: tuple[str, ...]  # what lies elsewhere than the memory mode has it
-    wall_time_s: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BuildOptions:
     """What :func:`build` may be asked for.
 
@@ -95,19 +76,17 @@ _DEFAULTS = BuildOptions()
 
 
 @dataclass(frozen=True)
-class _Recipe:
+class _Plan:
     """All that shapes the firmware."""
 
     choice: BoardChoice
-    board: boards.Board
     program: pte.Pte
     data: bytes
     method: str
     target: Target | None
-    kernels: tuple[kernels.Kernel, ...]
     delegates: int
     layout: layout.Layout
-    files: dict[str, bytes]  # generated files by name, the model among them
+    recipe: Recipe  # with the model among its files
 
 
 def build(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAULTS) -> FirmwareBuild:
@@ -116,31 +95,28 @@ def build(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAULTS) -> F
     Raises InputError for a damaged or unusable program, UsageError for a board or simulator without its NPU,
     BuildError when an operator has no kernel, the model does not fit or a tool fails, ToolError when one is missing.
     """
-    start = time.monotonic()
-    recipe = _recipe(pte_path, options)
-    toolchain = cmake.find_toolchain()
-    source = resources.directory("firmware")
-    configuration = cmake.Configuration(cache.sources(source), recipe.board.preset, toolchain)
-    key = cache.build_key(
-        {
-            "files": cache.hashes(recipe.files),
-            "sources": cache.hashes(configuration.sources),
-            "preset": configuration.preset,
-            "toolchain": toolchain.versions(),
-        }
+    plan = _plan(pte_path, options)
+    made = executable.make(plan.recipe, out_dir, out_dir / _WORK)
+    if section_bytes(made.elf, _MODEL_SECTION) != plan.data:
+        raise BuildError(
+            f"{made.elf} holds another program than the one that was given: the build went wrong",
+            f"remove {made.elf.parent} and the cache's folder 'firmware', and build again",
+        )
+    return FirmwareBuild(
+        **vars(made),
+        board_reason=plan.choice.reason,
+        method=plan.method,
+        model_sha256=plan.program.sha256,
+        model_bytes=len(plan.data),
+        target=plan.target,
+        pools=_pools(plan.layout, made.sections),
+        delegates=plan.delegates,
+        notes=plan.choice.notes + plan.layout.notes,
+        spilled=plan.layout.notes,
     )
-    products = {_ELF: out_dir / _ELF, _MAP: out_dir / _MAP}
-    with records.locked(out_dir / _WORK):
-        stamp = out_dir / _WORK / "current.json"
-        cached = cache.is_current(stamp, key, products)
-        if not cached:
-            shared = cache.work_directory({"source": str(source), "preset": configuration.preset})
-            cmake.publish(configuration, recipe.files, out_dir / _WORK, shared, tuple(products.values()))
-            cache.remember(stamp, key, products)
-    return _describe(recipe, products, key, cached, toolchain, time.monotonic() - start)
 
 
-def _recipe(path: Path, options: BuildOptions) -> _Recipe:
+def _plan(path: Path, options: BuildOptions) -> _Plan:
     if options.inferences < 1:
         raise InputError(f"a run of {options.inferences} inferences cannot be built", "one at least")
     data = _read(path)
@@ -148,10 +124,9 @@ def _recipe(path: Path, options: BuildOptions) -> _Recipe:
     name = _method_name(program, options.method)
     plan = program.plan(name)
     target = program.target()
-    known = kernels.manifest(resources.directory("firmware") / "kernels" / "kernels.toml")
-    selected = kernels.select((row.full_name for row in plan.operators), known)
+    selected = kernels.select((row.full_name for row in plan.operators), kernels.all_known())
     needs = requirements(len(data), plan, target, options.fast_scratch_bytes)
-    choice = choose_board(target.npu if target else None, options.board, options.simulator)
+    choice = choose_board(program.npu(), options.board, options.simulator)
     board = boards.board(choice.board)
     modes = allowed_modes(target)
     memory = fit.plan(needs, board, options.inferences, modes, allow_spill=options.allow_spill)
@@ -166,10 +141,12 @@ def _recipe(path: Path, options: BuildOptions) -> _Recipe:
     files = {
         "model_config.hpp": generate.model_config(configuration, memory).encode(),
         "placement.ld": generate.placement_script(memory).encode(),
-        "selected_kernels.cpp": generate.selected_kernels(selected).encode(),
         "model.pte": data,
     }
-    return _Recipe(choice, board, program, data, name, target, selected, len(plan.delegates), memory, files)
+    recipe = Recipe(
+        name=cmake.EXECUTABLE, board=board, kernels=selected, files=files, symbols=(INPUT_IMAGE_SYMBOL,)
+    )
+    return _Plan(choice, program, data, name, target, len(plan.delegates), memory, recipe)
 
 
 def allowed_modes(target: Target | None) -> tuple[str, ...]:
@@ -220,51 +197,11 @@ def requirements(
     )
 
 
-def _describe(
-    recipe: _Recipe,
-    products: dict[str, Path],
-    key: str,
-    cached: bool,
-    toolchain: cmake.Toolchain,
-    wall_time_s: float,
-) -> FirmwareBuild:
-    image = read_elf(products[_ELF])
-    image.symbol(INPUT_IMAGE_SYMBOL)  # without it no input would reach the firmware
-    if section_bytes(products[_ELF], _MODEL_SECTION) != recipe.data:
-        raise BuildError(
-            f"{products[_ELF]} holds another program than the one that was given: the build went wrong",
-            f"remove {products[_ELF].parent} and the cache's folder 'firmware', and build again",
-        )
-    return FirmwareBuild(
-        elf=products[_ELF],
-        map=products[_MAP],
-        elf_sha256=records.sha256_file(products[_ELF]),
-        build_key=key,
-        cached=cached,
-        board=recipe.board.name,
-        board_reason=recipe.choice.reason,
-        method=recipe.method,
-        model_sha256=recipe.program.sha256,
-        model_bytes=len(recipe.data),
-        target=recipe.target,
-        regions=region_use(image, recipe.board),
-        pools=_pools(recipe, image),
-        sections=image.sections,
-        symbols=image.symbols,
-        kernels=recipe.kernels,
-        delegates=recipe.delegates,
-        toolchain=toolchain.versions(),
-        notes=recipe.choice.notes + recipe.layout.notes,
-        spilled=recipe.layout.notes,
-        wall_time_s=wall_time_s,
-    )
-
-
-def _pools(recipe: _Recipe, image: Image) -> tuple[Pool, ...]:
+def _pools(plan: layout.Layout, found: Iterable[Section]) -> tuple[Pool, ...]:
     """The planned pools as the linker placed them; each has a section of its own, named after it."""
-    sections = {section.name: section for section in image.sections}
+    sections = {section.name: section for section in found}
     rows = []
-    for row in recipe.layout.placements:
+    for row in plan.placements:
         section = sections.get(f".{row.name.lower()}")
         if section is not None and row.size_bytes:
             used = min(row.used_bytes, section.bytes)

@@ -7,15 +7,13 @@ firmware finds out itself from the program (firmware/app/resident).
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import __version__, pte, records, resources
+from ethosu_sdk import __version__, pte
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build import boards, cache, cmake, fit, generate, kernels
+from ethosu_sdk.firmware_build import boards, executable, fit, kernels
 from ethosu_sdk.firmware_build.boards import Board
-from ethosu_sdk.firmware_build.elf import RegionUse, Section, Symbol, read_elf, region_use
+from ethosu_sdk.firmware_build.executable import Executable, Recipe
 from ethosu_sdk.firmware_build.firmware import DEFAULT_NPU_TIMEOUT_MS, allowed_modes, requirements
 from ethosu_sdk.firmware_build.layout import aligned
 
@@ -30,76 +28,24 @@ _PARTS = 32
 _POOLS = ("MODEL", "SCRATCH", "PLANNED", "METHOD_POOL", "INPUT_IMAGE")
 
 
-@dataclass(frozen=True)
-class ResidentBuild:
-    """A resident firmware that is ready to run; `symbols` hold those of :data:`SYMBOLS`."""
-
-    elf: Path
-    map: Path
-    elf_sha256: str
-    build_key: str
-    cached: bool  # nothing had to be compiled
-    board: str
-    regions: tuple[RegionUse, ...]
-    sections: tuple[Section, ...]
-    symbols: dict[str, Symbol]
-    kernels: tuple[kernels.Kernel, ...]
-    toolchain: dict[str, str]  # program → version
-    wall_time_s: float
-
-
-def build(out_dir: Path, board: str | None = None) -> ResidentBuild:
+def build(out_dir: Path, board: str | None = None) -> Executable:
     """Build the resident firmware of `board`, by default the first, and put ELF and map into `out_dir`.
 
     It serves every NPU of the board. Raises UsageError for an unknown board, BuildError when a tool fails, ToolError
     when one is missing.
     """
-    start = time.monotonic()
     chosen = boards.board(board or boards.BOARDS[0])
-    source = resources.directory("firmware")
-    every_kernel = tuple(kernels.manifest(source / "kernels" / "kernels.toml").values())
-    files = {
-        "resident_config.hpp": _config(chosen).encode(),
-        "placement.ld": _placement(chosen).encode(),
-        "selected_kernels.cpp": generate.selected_kernels(every_kernel).encode(),
-    }
-    toolchain = cmake.find_toolchain()
-    configuration = cmake.Configuration(cache.sources(source), chosen.preset, toolchain)
-    key = cache.build_key(
-        {
-            "files": cache.hashes(files),
-            "sources": cache.hashes(configuration.sources),
-            "preset": configuration.preset,
-            "toolchain": toolchain.versions(),
-        }
+    recipe = Recipe(
+        name=EXECUTABLE,
+        board=chosen,
+        kernels=tuple(kernels.all_known().values()),
+        files={
+            "resident_config.hpp": _config(chosen).encode(),
+            "placement.ld": _placement(chosen).encode(),
+        },
+        symbols=SYMBOLS,
     )
-    products = {name: out_dir / name for name in (f"{EXECUTABLE}.elf", f"{EXECUTABLE}.map")}
-    work = out_dir / EXECUTABLE
-    with records.locked(work):
-        stamp = work / "current.json"
-        cached = cache.is_current(stamp, key, products)
-        if not cached:
-            shared = cache.work_directory({"source": str(source), "preset": configuration.preset})
-            cmake.publish(configuration, files, work, shared, tuple(products.values()), EXECUTABLE)
-            cache.remember(stamp, key, products)
-    elf, linker_map = products.values()
-    image = read_elf(elf)
-    for name in SYMBOLS:
-        image.symbol(name)
-    return ResidentBuild(
-        elf=elf,
-        map=linker_map,
-        elf_sha256=records.sha256_file(elf),
-        build_key=key,
-        cached=cached,
-        board=chosen.name,
-        regions=region_use(image, chosen),
-        sections=image.sections,
-        symbols=image.symbols,
-        kernels=every_kernel,
-        toolchain=toolchain.versions(),
-        wall_time_s=time.monotonic() - start,
-    )
+    return executable.make(recipe, out_dir, out_dir / EXECUTABLE)
 
 
 def check_fit(program: pte.Pte, method: str, board_name: str, *, allow_spill: bool) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ethosu_sdk import npz, pte, records, schema
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.firmware_build import resident
-from ethosu_sdk.firmware_build.resident import ResidentBuild
+from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.report import input_image, uart
 from ethosu_sdk.simulators import SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
@@ -36,7 +36,7 @@ Array = NDArray[Any]
 
 
 @pytest.fixture(scope="module")
-def firmware(shared_folder: Path) -> ResidentBuild:
+def firmware(shared_folder: Path) -> Executable:
     return resident.build(records.make_directory(shared_folder / "resident"))
 
 
@@ -58,7 +58,7 @@ def random_inputs(program: pte.Pte, seed: int) -> list[Array]:
 class Bench:
     """The resident firmware with a folder of the host's."""
 
-    firmware: ResidentBuild
+    firmware: Executable
     folder: Path
 
     def command_line(self, program: Path, inputs: list[bytes], *more: str) -> SimulationResult:
@@ -96,7 +96,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(firmware: ResidentBuild, tmp_path: Path) -> Bench:
+def bench(firmware: Executable, tmp_path: Path) -> Bench:
     return Bench(firmware, records.make_directory(tmp_path / "files of the host"))
 
 

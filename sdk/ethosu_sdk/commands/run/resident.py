@@ -11,7 +11,7 @@ from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.firmware_build import boards, resident
-from ethosu_sdk.firmware_build.resident import ResidentBuild
+from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import input_image
 from ethosu_sdk.report.protocol import PROGRAM_HEADER_SYMBOL, PROGRAM_MEMORY_SYMBOL
@@ -22,14 +22,12 @@ class Loaded:
     """A `.pte` that was read, the resident firmware, and what must lie in memory for it to run the one."""
 
     program: pte.Pte
-    firmware: ResidentBuild
+    firmware: Executable
     record: Record
     images: tuple[tuple[int, bytes], ...] = field(repr=False)
 
 
-def load(
-    path: Path, program: pte.Pte, board: str | None, reporter: Reporter, *, allow_spill: bool = False
-) -> Loaded:
+def load(path: Path, program: pte.Pte, board: str | None, reporter: Reporter, *, allow_spill: bool) -> Loaded:
     """The resident firmware of `board`, built if it is missing or stale, and the images of `program`.
 
     Raises BuildError when the program does not fit; `allow_spill` as in `build`.

@@ -1,0 +1,84 @@
+"""An executable of the firmware's tree: made unless it is there already, and what its ELF tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk import records, resources
+from ethosu_sdk.firmware_build import cache, cmake, generate
+from ethosu_sdk.firmware_build.boards import Board
+from ethosu_sdk.firmware_build.elf import RegionUse, Section, Symbol, read_elf, region_use
+from ethosu_sdk.firmware_build.kernels import Kernel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What an executable is made of. `files` are generated ones by name, beside the table of `kernels`."""
+
+    name: str  # of firmware/cmake
+    board: Board
+    kernels: tuple[Kernel, ...]
+    files: dict[str, bytes]
+    symbols: tuple[str, ...]  # those that it is of no use without
+
+
+@dataclass(frozen=True, kw_only=True)
+class Executable:
+    """A firmware that is ready to run, and what is known of it."""
+
+    elf: Path
+    map: Path
+    elf_sha256: str
+    build_key: str
+    cached: bool  # nothing had to be compiled
+    board: str
+    regions: tuple[RegionUse, ...]
+    sections: tuple[Section, ...]
+    symbols: dict[str, Symbol]
+    kernels: tuple[Kernel, ...]  # exactly those that are linked
+    toolchain: dict[str, str]  # program → version
+
+
+def make(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
+    """Put ELF and map into `out_dir`; the folder `work` keeps what tells whether they are current, and the log.
+
+    Raises BuildError when a tool fails, ToolError when one is missing.
+    """
+    files = {**recipe.files, "selected_kernels.cpp": generate.selected_kernels(recipe.kernels).encode()}
+    toolchain = cmake.find_toolchain()
+    source = resources.directory("firmware")
+    configuration = cmake.Configuration(cache.sources(source), recipe.board.preset, toolchain)
+    key = cache.build_key(
+        {
+            "files": cache.hashes(files),
+            "sources": cache.hashes(configuration.sources),
+            "preset": configuration.preset,
+            "toolchain": toolchain.versions(),
+        }
+    )
+    elf, linker_map = out_dir / f"{recipe.name}.elf", out_dir / f"{recipe.name}.map"
+    products = {path.name: path for path in (elf, linker_map)}
+    with records.locked(work):
+        stamp = work / "current.json"
+        cached = cache.is_current(stamp, key, products)
+        if not cached:
+            shared = cache.work_directory({"source": str(source), "preset": configuration.preset})
+            cmake.publish(configuration, files, work, shared, (elf, linker_map), recipe.name)
+            cache.remember(stamp, key, products)
+    image = read_elf(elf)
+    for name in recipe.symbols:
+        image.symbol(name)
+    return Executable(
+        elf=elf,
+        map=linker_map,
+        elf_sha256=records.sha256_file(elf),
+        build_key=key,
+        cached=cached,
+        board=recipe.board.name,
+        regions=region_use(image, recipe.board),
+        sections=image.sections,
+        symbols=image.symbols,
+        kernels=recipe.kernels,
+        toolchain=toolchain.versions(),
+    )
