@@ -17,7 +17,7 @@ from rich.table import Table
 
 from ethosu_sdk import interrupts, npz, records
 from ethosu_sdk.aot import zoo
-from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.run import command as run
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import SdkError

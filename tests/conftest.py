@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ethosu_sdk import records
 from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from ethosu_sdk.targets import parse_target
 from tests.oracles import chain
@@ -52,7 +53,9 @@ def zoo_pte(shared_folder: Path) -> ZooPte:
         facts = folder / "facts.json"
         with records.locked(folder):
             if not facts.is_file():
-                request = CompileRequest(f"zoo:{name}", parse_target(target), folder, io=io)
+                request = CompileRequest(
+                    f"zoo:{name}", parse_target(target), folder, options=ProgramOptions(io=io)
+                )
                 records.write_json(facts, compile_model(request).to_json())
         return CompileOutput.from_json(json.loads(facts.read_text(encoding="utf-8")))
 

@@ -14,13 +14,14 @@ FIRMWARE = ROOT / "firmware"
 
 BASE = {
     *("errors", "interrupts", "streams", "plain_text", "redaction"),
-    *("records", "resources", "cache", "user_data"),
+    *("records", "resources", "cache"),
 }
 FACTS = {
     "proc",
     "provenance",
     "schema",
     "targets",
+    "program_options",
     "tools",
     "toolchain_lock",
     "pte",
@@ -55,13 +56,13 @@ ALLOWED: dict[str, set[str]] = {
         (
             "schema",
             "targets",
+            "program_options",
             "error_catalogue",
             "toolchain_lock",
             "vela_blocks",
             "records",
             "resources",
             "cache",
-            "user_data",
         ),
         BASE,
     ),

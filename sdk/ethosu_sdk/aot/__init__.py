@@ -7,9 +7,6 @@ Importing this package is cheap: torch, ExecuTorch and Vela are loaded by the ch
 from __future__ import annotations
 
 from ethosu_sdk.aot.api import (
-    IO_CHOICES,
-    QUANTIZE_CHOICES,
-    QUANTIZE_PER_CHOICES,
     STAGES,
     CallSite,
     CompileOutput,
@@ -27,9 +24,6 @@ from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.vela.config import resolve_target
 
 __all__ = [
-    "IO_CHOICES",
-    "QUANTIZE_CHOICES",
-    "QUANTIZE_PER_CHOICES",
     "STAGES",
     "CallSite",
     "CheckFacts",

@@ -3,18 +3,17 @@ JSON."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ethosu_sdk.aot.check.facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation.facts import EvaluationFacts, EvaluationRequest
 from ethosu_sdk.aot.model.source_line import SourceLine
+from ethosu_sdk.aot.vela.scheduled_operation import ScheduledOperation
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target
 
-QUANTIZE_CHOICES = ("int8", "int16", "none")
-QUANTIZE_PER_CHOICES = ("channel", "tensor")
-IO_CHOICES = ("float", "int8")
 STAGES = ("import", "model", "export", "calibrate", "quantize", "evaluate", "lower", "check", "write")
 
 DEFAULT_TIMEOUT_S = 3600.0
@@ -25,43 +24,28 @@ class CompileRequest:
     """One compilation.
 
     `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.aot.model.spec`).
-    `quantize` is one of QUANTIZE_CHOICES; None takes the model's own choice (the zoo's; ``none`` for a program
-    that is quantised already), else ``int8``. `quantize_per` is one of QUANTIZE_PER_CHOICES: whether weights get
-    a scale for each output channel or one for the whole tensor.
-    `io` is the type of a quantised program's inputs and outputs. `delegate` False keeps every operator on the
-    CPU. `inputs` is an `.npz` with the example inputs ``input0``…; each file of `calibration` holds
-    ``input0``… with samples stacked on a leading axis. `vela_config` is a Vela configuration file to take in
-    place of Vela's own; `vela_flags` are added to Vela's command line. `evaluation` asks for eager outputs too,
+    `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
-    delegates were given (:mod:`ethosu_sdk.aot.check.fault`), and the first wrong operation is looked for. With
-    `trust` a ``.pt2`` is loaded although that could run code (:mod:`ethosu_sdk.aot.saved_program`).
+    delegates were given (:mod:`ethosu_sdk.aot.check.fault`), and the first wrong operation is looked for.
     """
 
     model: str
     target: Target
     out_dir: Path
-    quantize: str | None = None
-    io: str = "float"
-    delegate: bool = True
-    inputs: Path | None = None
-    calibration: tuple[Path, ...] = ()
+    _: KW_ONLY
+    options: ProgramOptions = field(default_factory=ProgramOptions)
     timeout_s: float = DEFAULT_TIMEOUT_S
-    quantize_per: str = "channel"
-    vela_config: Path | None = None
-    vela_flags: tuple[str, ...] = ()
     evaluation: EvaluationRequest | None = None
     check_folder: Path | None = None
     locate: bool = False
-    trust: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON values; :meth:`from_json` is the way back."""
         return {
-            **asdict(self),
+            **vars(self),
+            "target": asdict(self.target),
             "out_dir": str(self.out_dir),
-            "inputs": None if self.inputs is None else str(self.inputs),
-            "calibration": [str(path) for path in self.calibration],
-            "vela_config": None if self.vela_config is None else str(self.vela_config),
+            "options": self.options.to_json(),
             "evaluation": None if self.evaluation is None else self.evaluation.to_json(),
             "check_folder": None if self.check_folder is None else str(self.check_folder),
         }
@@ -74,10 +58,7 @@ class CompileRequest:
                 **data,
                 "target": Target(**data["target"]),
                 "out_dir": Path(data["out_dir"]),
-                "inputs": None if data["inputs"] is None else Path(data["inputs"]),
-                "calibration": tuple(Path(path) for path in data["calibration"]),
-                "vela_config": None if data["vela_config"] is None else Path(data["vela_config"]),
-                "vela_flags": tuple(data["vela_flags"]),
+                "options": ProgramOptions.from_json(data["options"]),
                 "evaluation": None
                 if data["evaluation"] is None
                 else EvaluationRequest.from_json(data["evaluation"]),
@@ -126,22 +107,13 @@ class DelegationCount:
 
 
 @dataclass(frozen=True)
-class OperationFacts:
+class OperationFacts(ScheduledOperation):
     """One operation that Vela scheduled, and where it comes from.
 
-    `offsets` are those of its NPU operations in the command stream, in bytes from behind the header of the driver
-    actions. `cycles`, `macs` and `staging_bytes` (what is alive in the arena meanwhile) are Vela's estimates.
-    `tosa_index`, `tosa_operator` and `tosa_tensor` name an operator of the delegate's TOSA graph and its first
-    output; they are None when Vela added the operation.
+    `tosa_operator` and `tosa_tensor` name the operator of the delegate's TOSA graph and its first output; with
+    `tosa_index`, they are None when Vela added the operation.
     """
 
-    operator: str
-    name: str
-    offsets: tuple[int, ...]
-    cycles: int | None
-    macs: int | None
-    staging_bytes: int | None
-    tosa_index: int | None
     tosa_operator: str | None
     tosa_tensor: str | None
     source: SourceLine | None

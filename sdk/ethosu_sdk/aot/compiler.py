@@ -16,17 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import proc, records
-from ethosu_sdk.aot.api import (
-    IO_CHOICES,
-    QUANTIZE_CHOICES,
-    QUANTIZE_PER_CHOICES,
-    CompileOutput,
-    CompileRequest,
-)
+from ethosu_sdk.aot.api import CompileOutput, CompileRequest
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.aot.vela import flags as vela_flags
 from ethosu_sdk.aot.vela.config import resolve_target
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
+from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
 from ethosu_sdk.targets import suggestion
 
 Progress = Callable[[str], None]
@@ -90,22 +85,22 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
 
 def _check(request: CompileRequest) -> None:
     """Everything that can be judged without torch. UsageError, InputError or ToolError."""
-    target = request.target
-    resolve_target(target.name, target.system_config, target.memory_mode, request.vela_config)
-    vela_flags.check(request.vela_flags)
+    target, options = request.target, request.options
+    resolve_target(target.name, target.system_config, target.memory_mode, options.vela_config)
+    vela_flags.check(options.vela_flags)
     for what, value, choices in (
-        ("quantisation", request.quantize, QUANTIZE_CHOICES),
-        ("way to scale weights", request.quantize_per, QUANTIZE_PER_CHOICES),
-        ("type of inputs and outputs", request.io, IO_CHOICES),
+        ("quantisation", options.quantize, QUANTIZE_CHOICES),
+        ("way to scale weights", options.quantize_per, QUANTIZE_PER_CHOICES),
+        ("type of inputs and outputs", options.io, IO_CHOICES),
     ):
         if value is not None and value not in choices:
             raise UsageError(f"unknown {what} '{value}'", suggestion(value, choices))
-    if request.io == "int8" and request.quantize not in (None, "int8"):
+    if options.io == "int8" and options.quantize not in (None, "int8"):
         raise UsageError(
-            f"--io int8 does not go with --quantize {request.quantize}", "choose --quantize int8"
+            f"--io int8 does not go with --quantize {options.quantize}", "choose --quantize int8"
         )
-    check_file(parse_model_spec(request.model), trust=request.trust)
-    for path in (request.inputs, *request.calibration):
+    check_file(parse_model_spec(request.model), trust=options.trust)
+    for path in (options.inputs, *options.calibration):
         if path is not None and not path.is_file():
             raise InputError(f"there is no file {path}")
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]

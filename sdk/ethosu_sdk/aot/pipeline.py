@@ -30,6 +30,7 @@ from ethosu_sdk.aot.vela import capture as vela_capture, config as vela_config
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.program_options import ProgramOptions
 
 Progress = Callable[[str], None]
 Tensors = tuple[Any, ...]
@@ -99,8 +100,8 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         import_tools()
     spec = parse_model_spec(request.model)
     with clock.stage("model"):
-        plan = _plan(request, model_loading.load(spec, trust=request.trust))
-    config = None if request.vela_config is None else vela_config.read(request.vela_config)
+        plan = _plan(request, model_loading.load(spec, trust=request.options.trust))
+    config = None if request.options.vela_config is None else vela_config.read(request.options.vela_config)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, plan.lines)
     with (
         acceleration.accelerated(),
@@ -118,7 +119,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         npz.write_npz(folder / f"{spec.name}.io.npz", content)
         data = bytes(lowered.manager.buffer)
         records.write_bytes(folder / f"{spec.name}.pte", data)
-    operators = cpu_operators.find(lowered.manager, finder, delegated=request.delegate)
+    operators = cpu_operators.find(lowered.manager, finder, delegated=request.options.delegate)
     return CompileOutput(
         name=spec.name,
         pte=request.out_dir / f"{spec.name}.pte",
@@ -130,7 +131,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         model_sha256=_source_digest(spec),
         target=request.target,
         quantize=plan.quantize,
-        io_type=request.io,
+        io_type=request.options.io,
         calibration_source=plan.calibration_source,
         calibration_samples=len(plan.calibration),
         methods=program_facts.methods(lowered.manager),
@@ -175,13 +176,14 @@ def import_tools() -> None:
 
 
 def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
+    options = request.options
     if model.prequantized:
         _refuse_quantizing(request)
     if model.quantizer is not None:
-        model.quantizer.refuse_options(request, prequantized=model.prequantized)
-    quantize = request.quantize or model.quantize
-    if quantize == "none" and (request.calibration or (request.io != "float" and not model.prequantized)):
-        option = "--calibration" if request.calibration else f"--io {request.io}"
+        model.quantizer.refuse_options(options, prequantized=model.prequantized)
+    quantize = options.quantize or model.quantize
+    if quantize == "none" and (options.calibration or (options.io != "float" and not model.prequantized)):
+        option = "--calibration" if options.calibration else f"--io {options.io}"
         raise UsageError(f"{option} needs a quantised model", "choose --quantize int8")
     model_checks.check_module(model.module, request.model)
     inputs = _example_inputs(request, model)
@@ -197,10 +199,11 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
 
 def _refuse_quantizing(request: CompileRequest) -> None:
     """UsageError for options that quantise, which cannot be done to a model that is quantised already."""
+    options = request.options
     given = {
-        "--quantize": request.quantize not in (None, "none"),
-        "--quantize-per": request.quantize_per != "channel",
-        "--calibration": bool(request.calibration),
+        "--quantize": options.quantize not in (None, "none"),
+        "--quantize-per": options.quantize_per != ProgramOptions.quantize_per,
+        "--calibration": bool(options.calibration),
     }
     for option in (name for name, is_given in given.items() if is_given):
         raise UsageError(
@@ -229,8 +232,8 @@ def _check_examples(inputs: Tensors, quantize: str) -> None:
 
 def _samples(request: CompileRequest, model: LoadedModel, inputs: Tensors) -> tuple[tuple[Tensors, ...], str]:
     """The calibration samples and where they come from."""
-    if request.calibration:
-        return _calibration(request.calibration, inputs), "file"
+    if request.options.calibration:
+        return _calibration(request.options.calibration, inputs), "file"
     if not model.calibration:
         return (inputs,), "example"
     expected = [tensors.as_numpy(item) for item in inputs]
@@ -244,17 +247,17 @@ def _example_inputs(request: CompileRequest, model: LoadedModel) -> Tensors:
     import torch
 
     examples = model.example_inputs
-    if request.inputs is None:
+    if request.options.inputs is None:
         if examples is None:
             raise InputError(
                 f"{request.model} brings no example inputs",
                 "give them with --inputs FILE.npz (input0, …), or define example_inputs beside the model",
             )
         return examples
-    given = arrays.read_inputs(request.inputs)
+    given = arrays.read_inputs(request.options.inputs)
     if examples is None:
         return tuple(torch.from_numpy(array.copy()) for array in given)
-    arrays.check_inputs(given, [tensors.as_numpy(item) for item in examples], request.inputs)
+    arrays.check_inputs(given, [tensors.as_numpy(item) for item in examples], request.options.inputs)
     return tensors.like(given, examples)
 
 
@@ -273,7 +276,7 @@ def _lower(
     import torch
 
     ini = lowering.VELA_CONFIG if config is None else config.stored_name
-    spec = lowering.compile_spec(request.target, ini, request.vela_flags)
+    spec = lowering.compile_spec(request.target, ini, request.options.vela_flags)
     with clock.stage("export"), torch.no_grad(), model_checks.explained(finder):
         reference = plan.module
         if isinstance(reference, torch.export.ExportedProgram):
@@ -304,12 +307,12 @@ def _lower(
     evaluated = None
     if request.evaluation is not None:
         with clock.stage("evaluate"):
-            samples = evaluation.Samples(plan.inputs, outputs, plan.calibration, request.io == "int8")
+            samples = evaluation.Samples(plan.inputs, outputs, plan.calibration, request.options.io == "int8")
             evaluated = evaluation.evaluate(request.evaluation, subject, samples, state)
     with clock.stage("lower"):
-        edge = lowering.lower(program, spec if request.delegate else None)
+        edge = lowering.lower(program, spec if request.options.delegate else None)
         inputs = plan.inputs
-        if request.io == "int8":
+        if request.options.io == "int8":
             edge = lowering.quantize_io(edge, inputs, outputs)
             inputs = lowering.quantized_io_values(edge, "input", inputs)
             outputs = lowering.quantized_io_values(edge, "output", outputs)
@@ -327,7 +330,7 @@ def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, cl
     """The quantised module of the exported `program`."""
     import torch
 
-    per_channel = request.quantize_per == "channel"
+    per_channel = request.options.quantize_per == "channel"
     adjust = None if plan.quantizer is None else plan.quantizer.applied
     with clock.stage("calibrate"), torch.no_grad():
         if lowering.has_branches(program):
@@ -351,7 +354,7 @@ def _source_digest(spec: ModelSpec) -> str:
 
 def _warnings(request: CompileRequest, plan: _Plan, delegates: int, unrolled: str | None) -> tuple[str, ...]:
     found = [unrolled] if unrolled else []
-    if request.delegate and not delegates:
+    if request.options.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     if plan.calibration_source == "example":
         found.append(

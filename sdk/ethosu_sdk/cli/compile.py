@@ -30,25 +30,26 @@ from ethosu_sdk.cli.options import (
     Trust,
     VelaConfig,
 )
+from ethosu_sdk.commands.compile.options import CompileOptions
 
 
 @app.command("compile")
 def compile_command(
     model: Model,
-    target: TargetName = "ethos-u55-128",
-    system_config: SystemConfig = None,
-    memory_mode: MemoryMode = None,
-    quantize: Quantize = None,
-    quantize_per: QuantizePer = "channel",
+    target: TargetName = CompileOptions.target,
+    system_config: SystemConfig = CompileOptions.system_config,
+    memory_mode: MemoryMode = CompileOptions.memory_mode,
+    quantize: Quantize = CompileOptions.quantize,
+    quantize_per: QuantizePer = CompileOptions.quantize_per,
     calibration: Calibration = None,
-    inputs: Inputs = None,
-    io: Io = "float",
-    no_delegate: NoDelegate = False,
-    vela_config: VelaConfig = None,
+    inputs: Inputs = CompileOptions.inputs,
+    io: Io = CompileOptions.io,
+    no_delegate: NoDelegate = not CompileOptions.delegate,
+    vela_config: VelaConfig = CompileOptions.vela_config,
     extra_vela_flag: ExtraVelaFlag = None,
-    require_full_delegation: RequireFullDelegation = False,
-    no_check: NoCheck = False,
-    trust: Trust = False,
+    require_full_delegation: RequireFullDelegation = CompileOptions.require_full_delegation,
+    no_check: NoCheck = not CompileOptions.check,
+    trust: Trust = CompileOptions.trust,
     evaluate: Evaluate = None,
     min_top1: MinTop1 = None,
     max_top1_drop: MaxTop1Drop = None,
@@ -72,7 +73,7 @@ def compile_command(
         "--min-cosine": min_cosine,
         "--max-error": max_error,
     }
-    options = command.CompileOptions(
+    options = CompileOptions(
         target=target,
         system_config=system_config,
         memory_mode=memory_mode,

@@ -10,7 +10,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import typer
 import typer.core
@@ -25,9 +25,9 @@ _OF_COMPLETION = ("install_completion", "show_completion")  # whose values would
 Completer = Callable[..., list[str]]
 
 
-def choices(metavar: str) -> Completer:
-    """The names that an option's `metavar` lists, such as ``float|int8``."""
-    return lambda: metavar.split("|")
+def choices(names: Sequence[str]) -> Completer:
+    """For an option that takes one of `names`."""
+    return lambda: list(names)
 
 
 def targets() -> list[str]:

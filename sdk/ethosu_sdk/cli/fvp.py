@@ -9,9 +9,9 @@ import typer
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import Application, app
-from ethosu_sdk.cli.options import Debug, Json, Quiet
+from ethosu_sdk.cli.options import BOARDS, Debug, Json, Quiet
+from ethosu_sdk.commands.fvp.options import SANDBOX_CHOICES, InstallOptions
 
-_SANDBOX = "auto|require|off"
 fvp_app = Application(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
 app.add_typer(fvp_app, name="fvp")
 
@@ -41,7 +41,7 @@ def install_command(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="corstone-300|corstone-320",
+            metavar=BOARDS,
             show_default=False,
             help="The board.",
             autocompletion=completion.boards,
@@ -49,26 +49,26 @@ def install_command(
     ],
     accept_eula: Annotated[
         bool, typer.Option("--accept-eula", help="I have read and accept Arm's End User Licence Agreement.")
-    ] = False,
+    ] = InstallOptions.accept_eula,
     archive: Annotated[
         Path | None,
         typer.Option(metavar="FILE.tgz", help="Arm's archive, downloaded before.", show_default=False),
-    ] = None,
+    ] = InstallOptions.archive,
     mirror: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A folder that has it.", show_default=False)
-    ] = None,
+    ] = InstallOptions.mirror,
     prefix: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where it goes.", show_default="~/.local/share/ethosu-sdk/fvp"),
-    ] = None,
+    ] = InstallOptions.prefix,
     sandbox: Annotated[
         str,
         typer.Option(
-            metavar=_SANDBOX,
+            metavar="|".join(SANDBOX_CHOICES),
             help="Keep Arm's installer from the network and all other files: where possible, or else fail.",
-            autocompletion=completion.choices(_SANDBOX),
+            autocompletion=completion.choices(SANDBOX_CHOICES),
         ),
-    ] = "auto",
+    ] = InstallOptions.sandbox,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -77,5 +77,7 @@ def install_command(
     from ethosu_sdk.commands.fvp import install as command
     from ethosu_sdk.commands.shared.reporter import Reporter
 
-    options = command.InstallOptions(name, accept_eula, archive, mirror, prefix, sandbox=sandbox)
+    options = InstallOptions(
+        name, accept_eula=accept_eula, archive=archive, mirror=mirror, prefix=prefix, sandbox=sandbox
+    )
     command.install(options, Reporter(as_json=json, quiet=quiet))

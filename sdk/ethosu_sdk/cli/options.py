@@ -9,7 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from ethosu_sdk.cli import completion
+from ethosu_sdk.cli.completion import Completer
+from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
 
+BOARDS = "corstone-300|corstone-320"  # boards.toml, which --help must not wait for
 LONGEST_S = 604_800.0  # a week: a limit that is never reached is none
 
 
@@ -54,32 +57,22 @@ TargetName = Annotated[
         "--target", metavar="NAME", help="The NPU and its MAC count.", autocompletion=completion.targets
     ),
 ]
-SystemConfig = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Vela system configuration.",
-        show_default="the family's",
-        autocompletion=completion.system_configs,
-    ),
-]
-MemoryMode = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Vela memory mode.",
-        show_default="the family's",
-        autocompletion=completion.memory_modes,
-    ),
-]
-_QUANTIZE, _QUANTIZE_PER, _IO = "int8|int16|none", "channel|tensor", "float|int8"
+
+
+def _of_family(text: str, names: Completer) -> Any:
+    """An option for one of Vela's names, of which each family of NPUs has its own."""
+    return typer.Option(metavar="NAME", help=text, show_default="the family's", autocompletion=names)
+
+
+SystemConfig = Annotated[str | None, _of_family("Vela system configuration.", completion.system_configs)]
+MemoryMode = Annotated[str | None, _of_family("Vela memory mode.", completion.memory_modes)]
 Quantize = Annotated[
     str | None,
     typer.Option(
-        metavar=_QUANTIZE,
+        metavar="|".join(QUANTIZE_CHOICES),
         help="Post-training quantisation.",
         show_default="int8",
-        autocompletion=completion.choices(_QUANTIZE),
+        autocompletion=completion.choices(QUANTIZE_CHOICES),
     ),
 ]
 Calibration = Annotated[
@@ -93,17 +86,17 @@ Io = Annotated[
     str,
     typer.Option(
         "--io",
-        metavar=_IO,
+        metavar="|".join(IO_CHOICES),
         help="Type of the model's inputs and outputs.",
-        autocompletion=completion.choices(_IO),
+        autocompletion=completion.choices(IO_CHOICES),
     ),
 ]
 QuantizePer = Annotated[
     str,
     typer.Option(
-        metavar=_QUANTIZE_PER,
+        metavar="|".join(QUANTIZE_PER_CHOICES),
         help="Weights get a scale for each output channel, or one.",
-        autocompletion=completion.choices(_QUANTIZE_PER),
+        autocompletion=completion.choices(QUANTIZE_PER_CHOICES),
     ),
 ]
 VelaConfig = Annotated[
@@ -173,7 +166,7 @@ AllowSpill = Annotated[
 Board = Annotated[
     str | None,
     typer.Option(
-        metavar="corstone-300|corstone-320",
+        metavar=BOARDS,
         help="The board.",
         show_default="that of the simulator that is installed",
         autocompletion=completion.boards,

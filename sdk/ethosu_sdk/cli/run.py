@@ -34,30 +34,34 @@ from ethosu_sdk.cli.options import (
     VelaConfig,
     finite,
 )
-
-_SIMULATORS = "auto|qemu|fvp|host"
+from ethosu_sdk.commands.compile.options import CompileOptions
+from ethosu_sdk.commands.run.options import SIMULATORS, RunOptions
 
 
 @app.command("run")
 def run_command(
     model: Model,
-    inputs: Inputs = None,
+    inputs: Inputs = RunOptions.inputs,
     expect: Annotated[
         Path | None, typer.Option(metavar="F.npz", help="output0 … that must come back.", show_default=False)
-    ] = None,
-    atol: Annotated[float, typer.Option(min=0.0, callback=finite, help="Allowed absolute difference.")] = 0.0,
-    rtol: Annotated[float, typer.Option(min=0.0, callback=finite, help="Allowed relative difference.")] = 0.0,
+    ] = RunOptions.expect,
+    atol: Annotated[
+        float, typer.Option(min=0.0, callback=finite, help="Allowed absolute difference.")
+    ] = RunOptions.atol,
+    rtol: Annotated[
+        float, typer.Option(min=0.0, callback=finite, help="Allowed relative difference.")
+    ] = RunOptions.rtol,
     simulator: Annotated[
         str,
         typer.Option(
-            metavar=_SIMULATORS,
+            metavar="|".join(SIMULATORS),
             help="The firmware on a board, on QEMU or Arm's FVP; or ExecuTorch's runtime here.",
-            autocompletion=completion.choices(_SIMULATORS),
+            autocompletion=completion.choices(SIMULATORS),
         ),
-    ] = "auto",
+    ] = RunOptions.simulator,
     timeout: Annotated[
         float, typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit in seconds.")
-    ] = 300.0,
+    ] = RunOptions.timeout_s,
     events: Annotated[
         str | None,
         typer.Option(
@@ -66,43 +70,43 @@ def run_command(
             show_default="ExecuTorch's",
             autocompletion=completion.events,
         ),
-    ] = None,
+    ] = RunOptions.events,
     fast: Annotated[
         bool, typer.Option("--fast", help="FVP: skip the NPU's timing; its counters then mean nothing.")
-    ] = False,
+    ] = RunOptions.fast,
     simulated_limit: Annotated[
         float | None,
         typer.Option(
             metavar="S", min=0.001, max=LONGEST_S, help="FVP: limit of simulated seconds.", show_default=False
         ),
-    ] = None,
+    ] = RunOptions.simulated_limit_s,
     repeat: Annotated[
         int,
         typer.Option(
             metavar="N", min=1, max=1_000_000, help="Inferences of each set of inputs; all must agree."
         ),
-    ] = 1,
+    ] = RunOptions.repeat,
     resident: Annotated[
         bool,
         typer.Option(
             "--resident", help="Load MODEL into a firmware with all kernels: nothing is built for it."
         ),
-    ] = False,
-    target: TargetName = "ethos-u55-128",
-    system_config: SystemConfig = None,
-    memory_mode: MemoryMode = None,
-    quantize: Quantize = None,
-    quantize_per: QuantizePer = "channel",
+    ] = RunOptions.resident,
+    target: TargetName = CompileOptions.target,
+    system_config: SystemConfig = CompileOptions.system_config,
+    memory_mode: MemoryMode = CompileOptions.memory_mode,
+    quantize: Quantize = CompileOptions.quantize,
+    quantize_per: QuantizePer = CompileOptions.quantize_per,
     calibration: Calibration = None,
-    io: Io = "float",
-    no_delegate: NoDelegate = False,
-    vela_config: VelaConfig = None,
+    io: Io = CompileOptions.io,
+    no_delegate: NoDelegate = not CompileOptions.delegate,
+    vela_config: VelaConfig = CompileOptions.vela_config,
     extra_vela_flag: ExtraVelaFlag = None,
-    require_full_delegation: RequireFullDelegation = False,
-    no_check: NoCheck = False,
-    trust: Trust = False,
-    board: Board = None,
-    allow_spill: AllowSpill = False,
+    require_full_delegation: RequireFullDelegation = CompileOptions.require_full_delegation,
+    no_check: NoCheck = not CompileOptions.check,
+    trust: Trust = CompileOptions.trust,
+    board: Board = RunOptions.board,
+    allow_spill: AllowSpill = RunOptions.allow_spill,
     output: OutDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -113,7 +117,6 @@ def run_command(
     The options from --target to --no-delegate are those of `compile`; a ready MODEL.pte has its own target. A model
     FILE.py is executed.
     """
-    from ethosu_sdk.commands.compile.command import CompileOptions
     from ethosu_sdk.commands.run import command
     from ethosu_sdk.commands.shared.reporter import Reporter
 
@@ -125,7 +128,6 @@ def run_command(
         io=io,
         delegate=not no_delegate,
         calibration=tuple(calibration or ()),
-        inputs=None,
         quantize_per=quantize_per,
         vela_config=vela_config,
         vela_flags=tuple(extra_vela_flag or ()),
@@ -133,7 +135,7 @@ def run_command(
         check=not no_check,
         trust=trust,
     )
-    options = command.RunOptions(
+    options = RunOptions(
         inputs=inputs,
         expect=expect,
         atol=atol,

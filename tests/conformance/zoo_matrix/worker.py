@@ -18,6 +18,7 @@ from pathlib import Path
 from ethosu_sdk import cache, records
 from ethosu_sdk.aot import CompileOutput, CompileRequest, pipeline
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from tests.claims import claimed
 from tests.conformance.zoo_matrix import cells, checks
@@ -60,7 +61,8 @@ def _compile_and_exit(cell: Cell, folder: Path) -> None:
     log = os.open(folder / "compile.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    request = CompileRequest(f"zoo:{cell.model}", cell.full_target, folder, quantize=cell.quantize)
+    options = ProgramOptions(quantize=cell.quantize)
+    request = CompileRequest(f"zoo:{cell.model}", cell.full_target, folder, options=options)
     try:
         output = pipeline.run(request, lambda stage: None)
         records.write_json(folder / _FACTS, output.to_json())

@@ -20,6 +20,7 @@ from ethosu_sdk import pte
 from ethosu_sdk.aot import STAGES, CompileOutput, CompileRequest, compile_model, zoo
 from ethosu_sdk.aot.lowering import acceleration
 from ethosu_sdk.errors import BuildError, InputError, UsageError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
 from tests.integration.compile.sources import TWO_INPUTS
@@ -145,9 +146,11 @@ COMPILE = """
 import sys
 from pathlib import Path
 from ethosu_sdk import aot
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
 folder, model, target, quantize = sys.argv[1:]
-request = aot.CompileRequest(model, parse_target(target), Path(folder), quantize=quantize)
+options = ProgramOptions(quantize=quantize)
+request = aot.CompileRequest(model, parse_target(target), Path(folder), options=options)
 aot.compile_model(request, lambda stage: print("stage", stage))
 """
 
@@ -203,7 +206,9 @@ def test_same_bytes_from_two_processes_one_without_the_short_cuts_and_nothing_pr
 
 
 def test_int8_inputs_and_outputs(two_inputs: Path, tmp_path: Path) -> None:
-    output = compile_model(CompileRequest(f"{two_inputs}:Net", U55, tmp_path / "out", io="int8"))
+    output = compile_model(
+        CompileRequest(f"{two_inputs}:Net", U55, tmp_path / "out", options=ProgramOptions(io="int8"))
+    )
     assert output.name == "two_inputs"
     assert output.cpu_operators == ()
     assert [row.dtype for row in (*output.inputs, *output.outputs)] == ["int8"] * 4
@@ -225,8 +230,9 @@ def test_calibration_and_inputs_from_files(two_inputs: Path, tmp_path: Path) -> 
             str(two_inputs),
             U55,
             tmp_path / "out",
-            calibration=(tmp_path / "calibration.npz",) * 2,
-            inputs=tmp_path / "inputs.npz",
+            options=ProgramOptions(
+                calibration=(tmp_path / "calibration.npz",) * 2, inputs=tmp_path / "inputs.npz"
+            ),
         )
     )
     assert (output.calibration_source, output.calibration_samples) == ("file", 12)
@@ -240,7 +246,9 @@ def test_calibration_and_inputs_from_files(two_inputs: Path, tmp_path: Path) -> 
 
 
 def test_nothing_delegated_on_request(two_inputs: Path, tmp_path: Path) -> None:
-    output = compile_model(CompileRequest(str(two_inputs), U55, tmp_path / "out", delegate=False))
+    output = compile_model(
+        CompileRequest(str(two_inputs), U55, tmp_path / "out", options=ProgramOptions(delegate=False))
+    )
     assert output.delegates == ()
     assert "aten::convolution.out" in {row.name for row in output.cpu_operators}
     assert b"vela_bin_stream" not in output.pte.read_bytes()
@@ -268,7 +276,8 @@ def test_exported_program(two_inputs: Path, tmp_path: Path) -> None:
 
 def test_wrong_inputs_are_refused_and_leave_nothing(two_inputs: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "wrong.npz", input0=np.zeros((1, 3, 4, 4)), input1=np.zeros((1, 3, 4, 4)))
-    request = CompileRequest(str(two_inputs), U55, tmp_path / "out", inputs=tmp_path / "wrong.npz")
+    options = ProgramOptions(inputs=tmp_path / "wrong.npz")
+    request = CompileRequest(str(two_inputs), U55, tmp_path / "out", options=options)
     with pytest.raises(InputError, match=r"input0 in .* is float64, the model takes float32"):
         compile_model(request)
     assert [path.name for path in request.out_dir.iterdir()] == ["compile.log"]
@@ -276,7 +285,7 @@ def test_wrong_inputs_are_refused_and_leave_nothing(two_inputs: Path, tmp_path: 
 
 def test_int8_io_of_an_unquantised_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--io int8 needs a quantised model"):
-        compile_model(CompileRequest("zoo:softmax", U55, tmp_path, io="int8"))
+        compile_model(CompileRequest("zoo:softmax", U55, tmp_path, options=ProgramOptions(io="int8")))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from ethosu_sdk.aot import CompileRequest, compile_model, pipeline
 from ethosu_sdk.errors import BuildError, InputError, SdkError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target, parse_target
 from tests.integration.compile.refusal import refusal
 
@@ -45,12 +45,14 @@ Compile = Callable[..., SdkError]
 
 @pytest.fixture
 def failure(tmp_path: Path) -> Compile:
-    """``failure(body, entry="Net", **request)``: the error that the compilation of a file ends with."""
+    """``failure(body, entry="Net", **options)``: the error that the compilation of a file ends with."""
 
-    def run(body: str, entry: str = "Net", **changes: Any) -> SdkError:
+    def run(body: str, entry: str = "Net", target: Target = U55, **options: Any) -> SdkError:
         path = tmp_path / "net.py"
         path.write_text(HEAD + textwrap.dedent(body))
-        return refusal(replace(CompileRequest(f"{path}:{entry}", U55, tmp_path / "out"), **changes))
+        return refusal(
+            CompileRequest(f"{path}:{entry}", target, tmp_path / "out", options=ProgramOptions(**options))
+        )
 
     return run
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ethosu_sdk import npz
 from ethosu_sdk.aot import CompileOutput, CompileRequest, pipeline
 from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
 from ethosu_sdk.targets import parse_target
@@ -62,12 +63,14 @@ def channels_last():
 def compile_text(tmp_path: Path) -> Compile:
     """``compile_text(text, name, target)`` compiles NAME of a Python file."""
 
-    def run(text: str, name: str, target: str = "ethos-u55-128", **changes: Any) -> CompileOutput:
+    def run(text: str, name: str, target: str = "ethos-u55-128", **options: Any) -> CompileOutput:
         path = tmp_path / "net.py"
         path.write_text(textwrap.dedent(text))
         folder = tmp_path / f"{name}-{target}"
         folder.mkdir()
-        request = CompileRequest(f"{path}:{name}", parse_target(target), folder, **changes)
+        request = CompileRequest(
+            f"{path}:{name}", parse_target(target), folder, options=ProgramOptions(**options)
+        )
         return pipeline.run(request, lambda stage: None)
 
     return run

@@ -17,9 +17,10 @@ from ethosu_sdk import pte, schema
 from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine, pipeline
 from ethosu_sdk.aot.check import tosa_operators
 from ethosu_sdk.commands.compile import check_record, command, record as compile_record
-from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import UsageError, VerdictError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target, parse_target
 from tests.conftest import ZooPte
 
@@ -84,14 +85,14 @@ Run = Callable[..., Compiled]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """``run(source, entry="Net", **request)``: a file compiled in a folder of its own."""
+    """``run(source, entry="Net", **options)``: a file compiled in a folder of its own."""
 
-    def compile_source(source: str, entry: str = "Net", **changes: Any) -> Compiled:
+    def compile_source(source: str, entry: str = "Net", target: Target = U55, **options: Any) -> Compiled:
         folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         path = folder / "net.py"
         path.write_text(textwrap.dedent(source))
-        request = replace(CompileRequest(f"{path}:{entry}", U55, folder), **changes)
+        request = CompileRequest(f"{path}:{entry}", target, folder, options=ProgramOptions(**options))
         output = pipeline.run(request, lambda stage: None)
         output = CompileOutput.from_json(json.loads(json.dumps(output.to_json())))
         record = check_record.left_out(compile_record.make(request, output, "0" * 64, 1.0))
@@ -224,13 +225,14 @@ def test_a_program_that_was_quantised_before_is_taken_as_it_is(run: Run, tmp_pat
     quantised = torch.export.export(lowering.convert(prepared), inputs)
     torch.export.save(quantised, tmp_path / "quantised.pt2")
     (tmp_path / "out").mkdir()
-    request = CompileRequest(str(tmp_path / "quantised.pt2"), U55, tmp_path / "out", io="int8")
+    options = ProgramOptions(io="int8")
+    request = CompileRequest(str(tmp_path / "quantised.pt2"), U55, tmp_path / "out", options=options)
     output = pipeline.run(request, lambda stage: None)
     assert (output.prequantized, output.quantize, output.calibration_source) == (True, "none", "none")
     assert (len(output.delegates), output.cpu_operators, output.warnings) == (1, (), ())
     assert output.inputs[0].dtype == "int8"
     with pytest.raises(UsageError, match="is quantised already"):
-        pipeline.run(replace(request, quantize="int8"), lambda stage: None)
+        pipeline.run(replace(request, options=replace(options, quantize="int8")), lambda stage: None)
 
 
 def test_full_delegation_is_required(

@@ -13,6 +13,7 @@ import pytest
 from ethosu_sdk.aot import CompileRequest
 from ethosu_sdk.aot.model import unrolling
 from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
 from tests.integration.cli import sdk
 from tests.integration.compile.refusal import refusal
@@ -85,7 +86,8 @@ def refuse(tmp_path: Path) -> Refuse:
     def run(body: str, entry: str = "Bad", quantize: str = "int8") -> SdkError:
         path = tmp_path / "net.py"
         path.write_text(HEAD + body)
-        return refusal(CompileRequest(f"{path}:{entry}", U55, tmp_path / "out", quantize=quantize))
+        options = ProgramOptions(quantize=quantize)
+        return refusal(CompileRequest(f"{path}:{entry}", U55, tmp_path / "out", options=options))
 
     return run
 

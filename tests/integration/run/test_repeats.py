@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import pte, schema, simulators
-from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.run import command as run_command
 from ethosu_sdk.commands.run.options import RunOptions
 from ethosu_sdk.commands.shared.reporter import Reporter

@@ -14,6 +14,7 @@ import pytest
 
 from ethosu_sdk.aot import CompileRequest, pipeline
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ExpectedOutputs
 from tests.integration.cli import Outcome, sdk
@@ -223,7 +224,10 @@ def test_an_operator_that_is_not_there_is_not_called_a_wrong_file(tmp_path: Path
 def test_options_that_quantise_are_refused(options: dict[str, Any], named: str, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(CONVERTED.format(fault=""))
     with pytest.raises(UsageError, match=f"quantised already: {named} would have no effect"):
-        pipeline.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path, **options), lambda stage: None)
+        pipeline.run(
+            CompileRequest(str(tmp_path / "net.py"), U55, tmp_path, options=ProgramOptions(**options)),
+            lambda stage: None,
+        )
 
 
 INSTANCE = """

@@ -10,6 +10,7 @@ from ethosu_sdk import aot
 from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model, compiler
 from ethosu_sdk.aot.vela.capture import parse_summary
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
 
 TARGET = parse_target("ethos-u55-128")
@@ -23,13 +24,21 @@ def request_(tmp_path: Path) -> CompileRequest:
 def test_request_survives_json(request_: CompileRequest) -> None:
     full = replace(
         request_,
-        quantize="int16",
-        quantize_per="tensor",
-        delegate=False,
-        inputs=Path("i.npz"),
-        calibration=(Path("a"), Path("b")),
-        vela_config=Path("v.ini"),
-        vela_flags=("--optimise=Size",),
+        options=ProgramOptions(
+            quantize="int16",
+            quantize_per="tensor",
+            io="int8",
+            delegate=False,
+            inputs=Path("i.npz"),
+            calibration=(Path("a"), Path("b")),
+            vela_config=Path("v.ini"),
+            vela_flags=("--optimise=Size",),
+            trust=True,
+        ),
+        timeout_s=7.0,
+        evaluation=aot.EvaluationRequest(Path("e.npz"), Path("spool")),
+        check_folder=Path("check"),
+        locate=True,
     )
     for request in (request_, full):
         assert CompileRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
@@ -87,15 +96,23 @@ def test_output_survives_json(tmp_path: Path) -> None:
     [
         ({"model": "zoo:nothing"}, UsageError, "zoo has no model"),
         ({"model": "absent.py"}, InputError, "absent.py"),
-        ({"quantize": "int9"}, UsageError, "int9"),
-        ({"io": "int16"}, UsageError, "int16"),
-        ({"quantize_per": "layer"}, UsageError, "unknown way to scale weights 'layer'"),
-        ({"vela_flags": ("--cop-format=COP2",)}, UsageError, "--cop-format cannot be added"),
-        ({"vela_config": Path("absent.ini")}, InputError, "absent.ini"),
-        ({"io": "int8", "quantize": "none"}, UsageError, "--io int8"),
-        ({"io": "int8", "quantize": "int16"}, UsageError, "--io int8"),
-        ({"inputs": Path("absent.npz")}, InputError, "absent.npz"),
-        ({"calibration": (Path("absent.npz"),)}, InputError, "absent.npz"),
+        ({"options": ProgramOptions(quantize="int9")}, UsageError, "int9"),
+        ({"options": ProgramOptions(io="int16")}, UsageError, "int16"),
+        (
+            {"options": ProgramOptions(quantize_per="layer")},
+            UsageError,
+            "unknown way to scale weights 'layer'",
+        ),
+        (
+            {"options": ProgramOptions(vela_flags=("--cop-format=COP2",))},
+            UsageError,
+            "--cop-format cannot be added",
+        ),
+        ({"options": ProgramOptions(vela_config=Path("absent.ini"))}, InputError, "absent.ini"),
+        ({"options": ProgramOptions(io="int8", quantize="none")}, UsageError, "--io int8"),
+        ({"options": ProgramOptions(io="int8", quantize="int16")}, UsageError, "--io int8"),
+        ({"options": ProgramOptions(inputs=Path("absent.npz"))}, InputError, "absent.npz"),
+        ({"options": ProgramOptions(calibration=(Path("absent.npz"),))}, InputError, "absent.npz"),
         ({"target": replace(TARGET, macs=99)}, UsageError, "ethos-u55-99"),
         ({"target": replace(TARGET, system_config="Ethos_U85_SYS_DRAM_Mid")}, UsageError, "does not belong"),
     ],

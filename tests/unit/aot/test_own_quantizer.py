@@ -5,17 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from ethosu_sdk.aot.api import CompileRequest
 from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer, find
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.targets import parse_target
+from ethosu_sdk.program_options import ProgramOptions
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 PATH = Path("net.py")
-
-
-def request(**options: str) -> CompileRequest:
-    return CompileRequest("net.py", parse_target("ethos-u55-128"), Path("out"), **options)  # type: ignore[arg-type]
 
 
 def test_a_file_without_one() -> None:
@@ -30,11 +25,11 @@ def test_something_else_of_that_name(value: object) -> None:
 
 def test_options_that_it_contradicts() -> None:
     own = OwnQuantizer(lambda q: q, PATH)
-    own.refuse_options(request(quantize="int16", quantize_per="tensor"), prequantized=False)
+    own.refuse_options(ProgramOptions(quantize="int16", quantize_per="tensor"), prequantized=False)
     with pytest.raises(UsageError, match=r"--quantize none contradicts net\.py"):
-        own.refuse_options(request(quantize="none"), prequantized=False)
+        own.refuse_options(ProgramOptions(quantize="none"), prequantized=False)
     with pytest.raises(UsageError, match="quantised already"):
-        own.refuse_options(request(), prequantized=True)
+        own.refuse_options(ProgramOptions(), prequantized=True)
 
 
 def test_a_function_that_fails_names_its_line(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot.api import CompileRequest
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import suggestion
 
 NAME = "quantizer"
@@ -35,20 +35,22 @@ class OwnQuantizer:
         """``function`` of Arm's quantiser, or ``instance``: one that is complete."""
         return "function" if self.adjusts else "instance"
 
-    def refuse_options(self, request: CompileRequest, *, prequantized: bool) -> None:
+    def refuse_options(self, options: ProgramOptions, *, prequantized: bool) -> None:
         """UsageError for options that this quantiser leaves without effect."""
         if prequantized:
             raise UsageError(
                 f"{self.path} is quantised already: its '{NAME}' would have no effect",
                 f"remove '{NAME}', or give the float model",
             )
-        if request.quantize == "none":
+        if options.quantize == "none":
             raise UsageError(
                 f"--quantize none contradicts {self.path}, which defines '{NAME}'",
                 f"leave --quantize out, or remove '{NAME}'",
             )
-        if not self.adjusts and (request.quantize is not None or request.quantize_per != "channel"):
-            option = "--quantize" if request.quantize is not None else "--quantize-per"
+        if not self.adjusts and (
+            options.quantize is not None or options.quantize_per != ProgramOptions.quantize_per
+        ):
+            option = "--quantize" if options.quantize is not None else "--quantize-per"
             raise UsageError(
                 f"{option} would have no effect: {self.path} defines a '{NAME}' that is complete",
                 f"leave {option} out, or make '{NAME}' a function of Arm's quantiser, which is made with it",

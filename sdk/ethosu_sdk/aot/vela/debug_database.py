@@ -12,9 +12,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from ethosu_sdk.aot.vela.scheduled_operation import ScheduledOperation
 from ethosu_sdk.errors import BuildError
 
 Row = dict[str, str]
@@ -22,22 +22,6 @@ Row = dict[str, str]
 UNKNOWN = "Unknown"
 _NO_ORIGIN = "0"  # the tables count from 1
 _AXES = "NHWC"
-
-
-@dataclass(frozen=True)
-class ScheduledOperation:
-    """One operation that Vela scheduled: its operator and name, the offsets of its NPU operations, its estimated
-    cycles and MACs and the bytes of the arena that are alive meanwhile (None where Vela gives none), and the index of
-    the TOSA operator behind it (None when Vela added it). All operations inside of branches are one, whose operator
-    is UNKNOWN."""
-
-    operator: str
-    name: str
-    offsets: tuple[int, ...]
-    cycles: int | None
-    macs: int | None
-    staging_bytes: int | None
-    tosa_index: int | None
 
 
 def tables(xml: bytes) -> dict[str, list[Row]]:
@@ -53,7 +37,8 @@ def tables(xml: bytes) -> dict[str, list[Row]]:
 
 
 def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
-    """The operations of the command stream, in its order. BuildError when the database lacks a table."""
+    """The operations of the command stream, in its order. All operations inside of branches are one, whose operator
+    is UNKNOWN. BuildError when the database lacks a table."""
     database = tables(xml)
     try:
         scheduled, optimised, source = (_by_id(database[name]) for name in ("perf", "optimised", "source"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import __version__, aot, provenance, records, resources, schema
@@ -15,9 +14,8 @@ from ethosu_sdk.commands.compile import (
     record as compile_record,
     tables as compile_tables,
 )
-from ethosu_sdk.commands.compile.record import target_part
+from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.evaluate import command as evaluate, record as evaluate_record
-from ethosu_sdk.commands.evaluate.command import EvaluateOptions
 from ethosu_sdk.commands.shared import locations
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
@@ -25,34 +23,7 @@ from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import Target
 
-__all__ = ["CompileOptions", "compile_model", "target_part"]
-
 _PACKAGES = ("torch", "executorch", "ethos-u-vela")
-
-
-@dataclass(frozen=True)
-class CompileOptions:
-    """The options of `compile` as given on the command line, not yet checked."""
-
-    target: str
-    system_config: str | None = None
-    memory_mode: str | None = None
-    quantize: str | None = None
-    io: str = "float"
-    delegate: bool = True
-    calibration: tuple[Path, ...] = ()
-    inputs: Path | None = None
-    quantize_per: str = "channel"
-    vela_config: Path | None = None
-    vela_flags: tuple[str, ...] = ()
-    require_full_delegation: bool = False
-    evaluate: EvaluateOptions | None = None
-    check: bool = True
-    trust: bool = False
-
-    def checked_target(self) -> Target:
-        """The target with its configurations; UsageError for a pairing that does not exist."""
-        return aot.resolve_target(self.target, self.system_config, self.memory_mode, self.vela_config)
 
 
 def compile_model(
@@ -68,7 +39,9 @@ def compile_model(
     does not compute what the model does, or a threshold of the evaluation is missed; SimulationError when it does not
     run.
     """
-    target = options.checked_target()
+    target = aot.resolve_target(
+        options.target, options.system_config, options.memory_mode, options.vela_config
+    )
     spec = parse_model_spec(model)
     check_file(spec, trust=options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
@@ -118,8 +91,14 @@ def _compile(
         evaluate.prepared(options.evaluate, folder, reporter) as evaluation,
         check.prepared(options.check, folder, reporter) as checking,
     ):
-        request = _request(model, options, target, folder, None if evaluation is None else evaluation.request)
-        request = replace(request, check_folder=None if checking is None else checking.folder)
+        request = aot.CompileRequest(
+            model,
+            target,
+            folder,
+            options=options,
+            evaluation=None if evaluation is None else evaluation.request,
+            check_folder=None if checking is None else checking.folder,
+        )
         with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
             output = aot.compile_model(request, step)
         record = compile_record.make(request, output, key, time.monotonic() - start)
@@ -141,30 +120,6 @@ def _compile(
 def _write(path: Path, record: Record) -> None:
     schema.check(record, "the compile result")
     records.write_json(path, record)
-
-
-def _request(
-    model: str,
-    options: CompileOptions,
-    target: Target,
-    folder: Path,
-    evaluation: aot.EvaluationRequest | None,
-) -> aot.CompileRequest:
-    return aot.CompileRequest(
-        model=model,
-        target=target,
-        out_dir=folder,
-        quantize=options.quantize,
-        io=options.io,
-        delegate=options.delegate,
-        inputs=options.inputs,
-        calibration=options.calibration,
-        quantize_per=options.quantize_per,
-        vela_config=options.vela_config,
-        vela_flags=options.vela_flags,
-        evaluation=evaluation,
-        trust=options.trust,
-    )
 
 
 def _compile_key(model: str, spec: ModelSpec, options: CompileOptions, target: Target) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import aot, provenance, records
-from ethosu_sdk.commands.shared import host_facts
+from ethosu_sdk.commands.shared import host_facts, target as target_record
 from ethosu_sdk.records import Record
-from ethosu_sdk.targets import Target
 
 SCHEMA = "compile-result/1"
 
@@ -60,12 +59,12 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
             "bytes": output.pte_bytes,
             "entry": "forward",
         },
-        "target": target_part(output.target),
+        "target": target_record.part(output.target),
         "options": {
             **_quantization(request, output),
             "io": output.io_type,
-            "delegate": request.delegate,
-            "vela_flags": list(request.vela_flags),
+            "delegate": request.options.delegate,
+            "vela_flags": list(request.options.vela_flags),
         },
         "calibration": {"source": output.calibration_source, "samples": output.calibration_samples},
         "prequantized": output.prequantized,
@@ -88,15 +87,16 @@ def _quantization(request: aot.CompileRequest, output: aot.CompileOutput) -> Rec
     if output.own_quantizer == "instance":
         return {"quantizer": "instance of the model file"}
     own = {} if output.own_quantizer is None else {"quantizer": "function of the model file"}
-    per = {} if output.quantize == "none" else {"quantize_per": request.quantize_per}
+    per = {} if output.quantize == "none" else {"quantize_per": request.options.quantize_per}
     return {"quantize": output.quantize, **per, **own}
 
 
 def _inputs(request: aot.CompileRequest, output: aot.CompileOutput) -> list[Record]:
     """Every file that shaped the result."""
-    files: list[tuple[str, Path]] = [("calibration", path) for path in request.calibration]
-    files += [("example inputs", request.inputs)] if request.inputs is not None else []
-    files += [("vela configuration", request.vela_config)] if request.vela_config is not None else []
+    options = request.options
+    files: list[tuple[str, Path]] = [("calibration", path) for path in options.calibration]
+    files += [("example inputs", options.inputs)] if options.inputs is not None else []
+    files += [("vela configuration", options.vela_config)] if options.vela_config is not None else []
     source = {
         "role": "model source",
         "file": Path(output.model_source).name,
@@ -106,16 +106,6 @@ def _inputs(request: aot.CompileRequest, output: aot.CompileOutput) -> list[Reco
         source,
         *({"role": role, "file": path.name, "sha256": records.sha256_file(path)} for role, path in files),
     ]
-
-
-def target_part(target: Target) -> Record:
-    """The `target` object of a record."""
-    return {
-        "npu": target.npu,
-        "macs": target.macs,
-        "system_config": target.system_config,
-        "memory_mode": target.memory_mode,
-    }
 
 
 def _tensors(rows: Iterable[aot.TensorFacts]) -> list[Record]:

@@ -10,17 +10,18 @@ import platform
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import provenance, records, schema, toolchain_lock, user_data
+from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.commands.fvp import archive as fvp_install_archive, installer
-from ethosu_sdk.commands.fvp.archive import Limits
+from ethosu_sdk.commands.fvp.options import SANDBOX_CHOICES, InstallOptions
 from ethosu_sdk.commands.shared import host_facts
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.records import Record
+from ethosu_sdk.simulators.fvp import discovery
 from ethosu_sdk.simulators.fvp.models import models
 from ethosu_sdk.targets import suggestion
 from ethosu_sdk.toolchain_lock import FvpArchive
@@ -32,20 +33,6 @@ _LICENCE_NAME = re.compile(r"licen[cs]e|eula", re.IGNORECASE)
 _LICENCE_FOLDER = "eula"  # for licence texts that lie beside the installer
 _ADDRESS = re.compile(r"(https?|ftp|s3|gs):/", re.IGNORECASE)
 _PRODUCT_PAGE = "https://developer.arm.com/Tools%20and%20Software/Fixed%20Virtual%20Platforms"
-
-
-@dataclass(frozen=True)
-class InstallOptions:
-    """What the user wants installed. Of `archive`, a file, and `mirror`, a folder of archives, one is given."""
-
-    name: str
-    accept_eula: bool
-    archive: Path | None = None
-    mirror: Path | None = None
-    prefix: Path | None = None
-    archives: Sequence[FvpArchive] = field(default_factory=toolchain_lock.fvp_archives)
-    limits: Limits | None = None
-    sandbox: str = "auto"  # of fvp_installer.SANDBOX_CHOICES
 
 
 @dataclass(frozen=True)
@@ -61,15 +48,15 @@ def install(options: InstallOptions, reporter: Reporter) -> None:
     unpack, ToolError when its installer fails.
     """
     rows = _rows(options)
-    if options.sandbox not in installer.SANDBOX_CHOICES:
-        choices = installer.SANDBOX_CHOICES
+    if options.sandbox not in SANDBOX_CHOICES:
+        choices = SANDBOX_CHOICES
         raise UsageError(f"unknown sandbox '{options.sandbox}'", suggestion(options.sandbox, choices))
     _require_consent(options, rows)
     path = _archive(options, rows)
     with reporter.stage(f"checking {escape(path.name)}"):
         digests = _digests(path)
     row = _listed(path, digests, options, rows)
-    final = (options.prefix or user_data.fvp_root()).absolute() / row.name / row.version
+    final = (options.prefix or discovery.install_root()).absolute() / row.name / row.version
     if final.exists():
         _already_there(final, digests, reporter)
         return

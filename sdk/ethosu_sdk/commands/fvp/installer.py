@@ -31,7 +31,6 @@ _KINDS = {
 
 
 # Whether the installer runs in a sandbox: where one can be made, always or the command fails, or never.
-SANDBOX_CHOICES = ("auto", "require", "off")
 
 
 def run(folder: Path, wanted: str, reporter: Reporter) -> tuple[Path, Record]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ethosu_sdk import npz, pte, records, schema
 from ethosu_sdk.commands import build
 from ethosu_sdk.commands.compile import command as compile_command
-from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.run import (
     firmware as run_firmware,
     host as run_host,
@@ -31,8 +31,6 @@ from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import verdict
 from ethosu_sdk.targets import suggestion
-
-__all__ = ["RunOptions", "run"]
 
 RECORD_NAME = "run.json"
 OUTPUTS_NAME = "outputs.npz"

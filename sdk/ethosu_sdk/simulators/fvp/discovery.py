@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import proc, user_data
+from ethosu_sdk import proc
 from ethosu_sdk.errors import SdkError, ToolError
 from ethosu_sdk.simulators.fvp.models import FvpModel
 
@@ -32,6 +32,15 @@ class InstalledFvp:
     program: Path
     version: str
     environment: Mapping[str, str]
+
+
+def install_root() -> Path:
+    """The folder into which FVPs are installed by default, ``<board>/<version>/`` below it; need not exist (XDG base
+    directory specification: $XDG_DATA_HOME, else ~/.local/share)."""
+    base = os.environ.get("XDG_DATA_HOME") or os.path.expanduser(
+        "~/.local/share"
+    )  # never fails, as Path.home() does
+    return Path(base).absolute() / "ethosu-sdk" / "fvp"
 
 
 def find(model: FvpModel) -> Path:
@@ -61,7 +70,7 @@ def _candidates(name: str) -> Iterator[Path]:
     found = shutil.which(name)
     if found is not None:
         yield Path(found).absolute()
-    yield from _below(user_data.fvp_root(), name)
+    yield from _below(install_root(), name)
 
 
 def _below(folder: Path, name: str) -> Iterator[Path]:
