@@ -19,6 +19,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from typer.main import get_command
 
+import ethosu_sdk
 from ethosu_sdk import api
 from ethosu_sdk.cli import app
 
@@ -74,7 +75,7 @@ def _cell(text: str) -> str:
 def python_page() -> str:
     """Every function and class of the public API, with its docstring."""
     lines = ["# Python", "", *_docstring(api), ""]
-    for name in api.__all__:
+    for name in ethosu_sdk.__all__:
         item = getattr(api, name)
         lines += [
             f"## {name}",

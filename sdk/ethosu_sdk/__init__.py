@@ -3,37 +3,33 @@
 The functions of :mod:`ethosu_sdk.api` are here too: they are imported when they are asked for, so that a command that
 does not need them starts as fast as it can.
 """
+# ruff: noqa: F403, F405 - type checkers find in the star import what __all__ lists
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ethosu_sdk.api import (
-        Compiled as Compiled,
-        CompileOptions as CompileOptions,
-        Firmware as Firmware,
-        Inspection as Inspection,
-        Run as Run,
-        RunOptions as RunOptions,
-        build as build,
-        compile as compile,
-        inspect as inspect,
-        run as run,
-    )
+    from ethosu_sdk.api import *
 
 __version__ = "0.1.0"
 
-_API = frozenset(
-    (
-        *("Compiled", "CompileOptions", "Firmware", "Inspection", "Run", "RunOptions"),
-        *("build", "compile", "inspect", "run"),
-    )
-)
+__all__ = [
+    "CompileOptions",
+    "Compiled",
+    "Firmware",
+    "Inspection",
+    "Run",
+    "RunOptions",
+    "build",
+    "compile",
+    "inspect",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _API:
+    if name not in __all__:
         raise AttributeError(f"module 'ethosu_sdk' has no attribute {name!r}")
     from ethosu_sdk import api
 
@@ -41,4 +37,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_API})
+    return sorted({*globals(), *__all__})

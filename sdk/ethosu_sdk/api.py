@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 from ethosu_sdk import npz, records
 from ethosu_sdk.commands import build as build_command
 from ethosu_sdk.commands.compile import command as compile_command
-from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.compile.options import CompileOptions as CompileOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.commands.inspect import command as inspect_command
 from ethosu_sdk.commands.run import command as run_command
-from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.commands.run.options import RunOptions as RunOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.commands.shared import locations
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.records import Record
@@ -33,28 +33,19 @@ from ethosu_sdk.records import Record
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-DEFAULT_TARGET = "ethos-u55-128"
 
-__all__ = [
-    "CompileOptions",
-    "Compiled",
-    "Firmware",
-    "Inspection",
-    "Run",
-    "RunOptions",
-    "build",
-    "compile",
-    "inspect",
-    "run",
-]
+@dataclass(frozen=True, kw_only=True)
+class _Made:
+    """What a function made, with the command's record of it."""
+
+    record: Record
 
 
 @dataclass(frozen=True)
-class Compiled:
+class Compiled(_Made):
     """A program: `pte` is the file, `record` its ``compile-result/1``."""
 
     pte: Path
-    record: Record
 
     @property
     def example_io(self) -> Path:
@@ -68,11 +59,10 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Firmware:
+class Firmware(_Made):
     """A bare-metal firmware: `elf` is the file, `record` its ``build-result/1``."""
 
     elf: Path
-    record: Record
 
     @property
     def board(self) -> str:
@@ -81,11 +71,10 @@ class Firmware:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(_Made):
     """A run that is over: `record` is its ``run-result/1``, in `folder`."""
 
     folder: Path
-    record: Record
 
     @property
     def status(self) -> str:
@@ -105,10 +94,8 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Inspection:
+class Inspection(_Made):
     """What a `.pte` holds: `record` is its ``inspect-result/1``."""
-
-    record: Record
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -122,9 +109,9 @@ def compile(model: str | Path, options: CompileOptions | None = None, *, out: Pa
     Raises InputError for a model that cannot be brought over, UsageError for options that do not go together,
     ToolError without the compiler's packages, and VerdictError when the program does not compute what the model does.
     """
-    options = options or CompileOptions(DEFAULT_TARGET)
+    options = options or CompileOptions()
     path = compile_command.compile_model(str(model), options, out, Reporter(quiet=True))
-    return Compiled(path, records.read_json(locations.compile_record(path)))
+    return Compiled(path, record=records.read_json(locations.compile_record(path)))
 
 
 def build(
@@ -136,7 +123,7 @@ def build(
     and ToolError without the toolchain.
     """
     built = build_command.build(Path(pte), board, out, Reporter(quiet=True), allow_spill=allow_spill)
-    return Firmware(built.firmware.elf, built.record)
+    return Firmware(built.firmware.elf, record=built.record)
 
 
 def run(
@@ -151,9 +138,9 @@ def run(
     Raises SimulationError for a firmware that does not come to its end, VerdictError for outputs that are not as
     expected, and what :func:`compile` and :func:`build` raise.
     """
-    compile_options = compile_options or CompileOptions(DEFAULT_TARGET)
+    compile_options = compile_options or CompileOptions()
     done = run_command.run(str(model), compile_options, options or RunOptions(), out, Reporter(quiet=True))
-    return Run(done.folder, done.record)
+    return Run(done.folder, record=done.record)
 
 
 def inspect(pte: str | Path, *, commands: bool = False) -> Inspection:
@@ -161,4 +148,4 @@ def inspect(pte: str | Path, *, commands: bool = False) -> Inspection:
 
     Raises InputError for a damaged file.
     """
-    return Inspection(inspect_command.make(Path(pte), inspect_command.Wanted(commands=commands)))
+    return Inspection(record=inspect_command.make(Path(pte), inspect_command.Wanted(commands=commands)))

@@ -26,7 +26,9 @@ TIMES_THE_SMALL_ONE = 1.5  # in processor time, measured in turn, so that a busy
 def shown(path: Path, width: int = 160) -> str:
     """What `inspect` prints for people."""
     stream = io.StringIO()
-    inspect(path, as_json=False, wanted=NOTHING_MORE, console=Console(file=stream, width=width, highlight=False))
+    inspect(
+        path, as_json=False, wanted=NOTHING_MORE, console=Console(file=stream, width=width, highlight=False)
+    )
     return stream.getvalue()
 
 

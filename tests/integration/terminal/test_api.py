@@ -70,7 +70,7 @@ def test_errors_are_those_of_the_commands(tmp_path: Path) -> None:
 def test_what_is_public_is_known_and_documented() -> None:
     from ethosu_sdk import api
 
-    for name in api.__all__:
+    for name in ethosu_sdk.__all__:
         assert getattr(ethosu_sdk, name) is getattr(api, name)
         assert name in dir(ethosu_sdk)
         assert getattr(api, name).__doc__
