@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from typer.main import get_command
@@ -40,7 +39,7 @@ def cli_page() -> str:
     root = get_command(app)
     lines = ["# Command line", "", "As `ethosu-sdk COMMAND --help` says it.", ""]
     for path, command in _commands(root, "ethosu-sdk"):
-        context = click.Context(command, info_name=path)
+        context = command.context_class(command, info_name=path)
         lines += [f"## {path}", "", "```text", context.get_usage().removeprefix("Usage: "), "```", ""]
         lines += [inspect.cleandoc(command.help or ""), ""]
         rows = [_option(parameter, context) for parameter in command.params]
@@ -48,23 +47,27 @@ def cli_page() -> str:
     return "\n".join(lines)
 
 
-def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
+def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """A command, or those of a group. Typer has a click of its own, whose classes are not public."""
+    children = getattr(command, "commands", None)
+    if children is None:
         yield path, command
         return
-    for name, child in command.commands.items():
+    for name, child in children.items():
         if not child.hidden:
             yield from _commands(child, f"{path} {name}")
 
 
-def _option(parameter: click.Parameter, context: click.Context) -> str:
+def _option(parameter: Any, context: Any) -> str:
     names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
-    if isinstance(parameter, click.Argument):
-        names = f"`{parameter.make_metavar(context)}`"
-    elif isinstance(parameter, click.Option) and not parameter.is_flag:
-        names += f" `{parameter.make_metavar(context)}`"
-    default = parameter.get_default(context)
-    shown = "" if default in (None, False, ()) else f"`{default}`"
+    is_argument = parameter.param_type_name == "argument"
+    if is_argument:
+        names = f"`{parameter.metavar or parameter.name}`"
+    elif not parameter.is_flag:
+        names += f" `{parameter.metavar or parameter.name.upper()}`"
+    default = None if is_argument else parameter.get_default(context)
+    stated = getattr(parameter, "show_default", None)
+    shown = f"{stated}" if isinstance(stated, str) else "" if default in (None, False, ()) else f"`{default}`"
     return f"| {_cell(names)} | {_cell(getattr(parameter, 'help', '') or '')} | {_cell(shown)} |"
 
 

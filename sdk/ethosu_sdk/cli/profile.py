@@ -21,6 +21,9 @@ from ethosu_sdk.cli.options import (
     TargetName,
     Trust,
 )
+from ethosu_sdk.commands.compile.options import CompileOptions
+from ethosu_sdk.commands.profile.options import ProfileOptions
+from ethosu_sdk.commands.run.options import RunOptions
 
 
 @app.command("profile")
@@ -43,23 +46,23 @@ def profile_command(
             help="Clock of the NPU.",
             show_default="the system configuration's",
         ),
-    ] = None,
+    ] = ProfileOptions.clock_mhz,
     rows: Annotated[
         int | None,
         typer.Option(
             metavar="N", min=1, help="Show the N slowest operations.", show_default="all, up to 100"
         ),
-    ] = None,
-    inputs: Inputs = None,
+    ] = ProfileOptions.rows,
+    inputs: Inputs = RunOptions.inputs,
     timeout: Annotated[
         float,
         typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit of the run in seconds."),
-    ] = 300.0,
-    target: TargetName = "ethos-u55-128",
-    system_config: SystemConfig = None,
-    memory_mode: MemoryMode = None,
-    trust: Trust = False,
-    board: Board = None,
+    ] = RunOptions.timeout_s,
+    target: TargetName = CompileOptions.target,
+    system_config: SystemConfig = CompileOptions.system_config,
+    memory_mode: MemoryMode = CompileOptions.memory_mode,
+    trust: Trust = CompileOptions.trust,
+    board: Board = RunOptions.board,
     output: OutDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -70,9 +73,7 @@ def profile_command(
     MODEL is run first, and what the CPU executes is counted in instructions. Cycles of the NPU are modelled, beside
     Vela's estimate of each operation. A model FILE.py is executed.
     """
-    from ethosu_sdk.commands.compile.command import CompileOptions
     from ethosu_sdk.commands.profile import command
-    from ethosu_sdk.commands.run.options import RunOptions
     from ethosu_sdk.commands.shared.reporter import Reporter
 
     compile_options = CompileOptions(
@@ -82,7 +83,7 @@ def profile_command(
         subject,
         compile_options,
         RunOptions(inputs=inputs, timeout_s=timeout, board=board),
-        command.ProfileOptions(clock_mhz=clock_mhz, rows=rows),
+        ProfileOptions(clock_mhz=clock_mhz, rows=rows),
         output,
         Reporter(as_json=json, quiet=quiet),
     )

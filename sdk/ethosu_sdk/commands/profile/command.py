@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import pte, records, schema
-from ethosu_sdk.commands.compile.command import CompileOptions
+from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.profile import csv_rows, record as profile_record, tables
+from ethosu_sdk.commands.profile.options import ProfileOptions
 from ethosu_sdk.commands.profile.record import ProfileFacts
 from ethosu_sdk.commands.run import command as run_command
 from ethosu_sdk.commands.run.options import RunOptions
@@ -21,15 +22,6 @@ from ethosu_sdk.records import Record
 RECORD_NAME = "profile.json"
 CSV_NAME = "profile.csv"
 _MAKE_A_RUN = "give the program itself: ethosu-sdk profile MODEL.pte makes a run"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProfileOptions:
-    """The options of `profile` alone: the NPU's clock (None: that of the system configuration), rows on the
-    screen."""
-
-    clock_mhz: float | None = None
-    rows: int | None = None
 
 
 @dataclass(frozen=True)

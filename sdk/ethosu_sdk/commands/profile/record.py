@@ -11,7 +11,7 @@ from ethosu_sdk import provenance, pte, records
 from ethosu_sdk.commands import build
 from ethosu_sdk.commands.profile import cpu_rows, npu_rows, totals
 from ethosu_sdk.commands.profile.npu_rows import DelegateProfile
-from ethosu_sdk.commands.shared import host_facts
+from ethosu_sdk.commands.shared import host_facts, target as target_record
 from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record
@@ -82,7 +82,7 @@ def make(facts: ProfileFacts) -> Record:
     return {
         **provenance.header(SCHEMA, facts.run["status"], _inputs(facts), facts.run["provenance"]["tools"]),
         "model": facts.run["model"],
-        **({"target": facts.run["target"]} if "target" in facts.run else {}),
+        **target_record.members(target),
         "board": facts.run["board"],
         "simulator": facts.run["simulator"],
         **({} if clock is None else {"clock": _clock(clock, facts.clock_hz is not None)}),
@@ -160,7 +160,7 @@ def _unavailable(
     rows: Sequence[Record],
 ) -> Iterator[Record]:
     if target is None or system is None:
-        yield {"path": "/target", "reason": build.NO_TARGET}
+        yield target_record.without_npu("/target")
     elif (system.name, system.memory_mode) != (target.system_config, target.memory_mode):
         yield {"path": "/system", "reason": _NO_SYSTEM.format(target=target, system=system)}
     if facts.compiled is None:
