@@ -12,7 +12,7 @@ from ethosu_sdk.npu.errors import CommandError, UnsupportedCommand
 from ethosu_sdk.npu.operation import Operation, Wait
 from ethosu_sdk.npu.stream.decode import Command, commands
 from ethosu_sdk.npu.stream.descriptor import describe
-from ethosu_sdk.npu.stream.register_file import Registers, Values
+from ethosu_sdk.npu.stream.register_file import RegisterFile, Values
 
 # Operations are carried out one after the other, so waits matter to the estimate of cycles alone. PMU_MASK hides
 # operations from counters that ask for it (PMCR.mask_en), which the PMU of this model refuses to be asked.
@@ -101,7 +101,7 @@ def segment(
 
 
 def _segment(stream: bytes, config: NpuConfig, start: int, values: Values) -> Segment:
-    return _whole(stream, _read(stream, Registers(config, values), config, start))
+    return _whole(stream, _read(stream, RegisterFile(config, values), config, start))
 
 
 def _whole(stream: bytes, read: _Commands) -> Segment:
@@ -121,14 +121,14 @@ def _whole(stream: bytes, read: _Commands) -> Segment:
 class _Commands:
     """What a stream does up to its `last` command, which is None where it ends without one."""
 
-    registers: Registers
+    registers: RegisterFile
     operations: list[Operation] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     irq_mask: int = 0
     last: Command | None = None
 
 
-def _read(stream: bytes, registers: Registers, config: NpuConfig, start: int = 0) -> _Commands:
+def _read(stream: bytes, registers: RegisterFile, config: NpuConfig, start: int = 0) -> _Commands:
     """The commands of `stream` from byte `start` up to its NPU_OP_STOP or next branch."""
     found = _Commands(registers)
     for command in commands(stream, config.generation, start):
@@ -155,7 +155,7 @@ def operations(stream: bytes, config: NpuConfig) -> Segment:
 
 def described(stream: bytes, config: NpuConfig) -> Segment:
     """The operations of `stream` up to its NPU_OP_STOP or its first branch; none of them has to be executable."""
-    return _whole(stream, _read(stream, Registers(config, executable=False), config))
+    return _whole(stream, _read(stream, RegisterFile(config, executable=False), config))
 
 
 def steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation | None]]:
@@ -163,7 +163,7 @@ def steps(stream: bytes, config: NpuConfig) -> Iterator[tuple[Command, Operation
 
     Branches are not followed. Raises CommandError and UnsupportedCommand as :func:`segment` does.
     """
-    registers = Registers(config)
+    registers = RegisterFile(config)
     count = 0
     for command in commands(stream, config.generation):
         name = command.type.name

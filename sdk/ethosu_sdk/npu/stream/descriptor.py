@@ -22,7 +22,7 @@ from ethosu_sdk.npu.operation import (
 from ethosu_sdk.npu.stream import u55, u85
 from ethosu_sdk.npu.stream.decode import Command
 from ethosu_sdk.npu.stream.family import Family, feature_map, kernel_of
-from ethosu_sdk.npu.stream.register_file import Registers
+from ethosu_sdk.npu.stream.register_file import RegisterFile, Registers
 from ethosu_sdk.npu.tables.rows import Generation
 
 _FAMILIES: dict[Generation, Family] = {"u55": u55, "u85": u85}
@@ -44,14 +44,15 @@ _MODES: dict[Kind, tuple[str, type[PoolMode] | type[ElementwiseMode] | type[Resi
 _EXCLUDING = frozenset({PoolMode.MAX, PoolMode.MIN, PoolMode.AVERAGE, PoolMode.ARGMAX_X, PoolMode.ARGMAX_Y})
 
 
-def describe(registers: Registers, command: Command) -> Operation:
+def describe(register_file: RegisterFile, command: Command) -> Operation:
     """What `command`, an operation, does with the registers as they are now.
 
     Raises CommandError for registers that were never set, UnsupportedCommand for what this model does not execute.
     """
     name = command.type.name
+    registers = register_file.at(command.offset)
     if name == "OP_DMA_START":
-        return _dma(registers, command.offset)
+        return _dma(registers)
     if name not in _KINDS:
         raise UnsupportedCommand(f"NPU_{name}", command.offset, command.bits >> 16)
     kind = _KINDS[name]
@@ -74,114 +75,113 @@ def _mode(command: Command, kind: Kind, family: Family) -> Mode | None:
 
 
 def _block_operation(registers: Registers, command: Command, kind: Kind) -> BlockOp:
-    at = command.offset
     family = _FAMILIES[registers.config.generation]
     mode = _mode(command, kind, family)
-    ofm = feature_map(registers, "OFM", at, family.chain(registers, "OFM", at))
-    output = family.output(registers, kind, mode, ofm.dtype, at)
+    ofm = feature_map(registers, "OFM", family.chain(registers, "OFM"))
+    output = family.output(registers, kind, mode, ofm.dtype)
     moves = (output.reverse is not None) + (output.transpose is not None) + (ofm.chain is not None)
     if moves > 1:
-        raise registers.unsupported("OFM_PRECISION", at, "more than one of reversed, transposed and chained")
-    accumulator = family.accumulator(registers, kind, at)
-    kernel = kernel_of(registers, at)
-    operands = family.operands(registers, mode, at) if kind is Kind.ELEMENTWISE and mode is not None else ()
+        raise registers.unsupported("OFM_PRECISION", "more than one of reversed, transposed and chained")
+    accumulator = family.accumulator(registers, kind)
+    kernel = kernel_of(registers)
+    operands = family.operands(registers, mode) if kind is Kind.ELEMENTWISE and mode is not None else ()
     return BlockOp(
-        offset=at,
+        offset=registers.offset,
         kind=kind,
         mode=mode,
         shape=(
-            registers.size("OFM_HEIGHT_M1", at),
-            registers.size("OFM_WIDTH_M1", at),
-            registers.size("OFM_DEPTH_M1", at),
+            registers.size("OFM_HEIGHT_M1"),
+            registers.size("OFM_WIDTH_M1"),
+            registers.size("OFM_DEPTH_M1"),
         ),
-        ifm=feature_map(registers, "IFM", at, family.chain(registers, "IFM", at)),
-        ifm_depth=registers.size("IFM_DEPTH_M1", at),
+        ifm=feature_map(registers, "IFM", family.chain(registers, "IFM")),
+        ifm_depth=registers.size("IFM_DEPTH_M1"),
         ofm=ofm,
         kernel=kernel,
-        padding=_padding(registers, kernel, mode, at),
-        upscale=registers.field("IFM_UPSCALE", "mode", at),
-        weights=family.weights(registers, at) if kind in (Kind.CONV, Kind.DEPTHWISE) else None,
-        scales=_scales(registers, family, output, accumulator.bits, at),
+        padding=_padding(registers, kernel, mode),
+        upscale=registers.field("IFM_UPSCALE", "mode"),
+        weights=family.weights(registers) if kind in (Kind.CONV, Kind.DEPTHWISE) else None,
+        scales=_scales(registers, family, output, accumulator.bits),
         output=output,
         operands=operands,
-        ifm2=_second(registers, family, kind, len(operands) > 1 or accumulator.from_ifm2, at),
+        ifm2=_second(registers, family, kind, len(operands) > 1 or accumulator.from_ifm2),
         accumulates=accumulator.from_ifm2,
-        divides=mode is PoolMode.AVERAGE and family.divides(registers, at),
-        resize=family.resize(registers, at) if kind is Kind.RESIZE else None,
+        divides=mode is PoolMode.AVERAGE and family.divides(registers),
+        resize=family.resize(registers) if kind is Kind.RESIZE else None,
         block=(
-            registers.size("OFM_BLK_HEIGHT_M1", at),
-            registers.size("OFM_BLK_WIDTH_M1", at),
-            registers.size("OFM_BLK_DEPTH_M1", at),
+            registers.size("OFM_BLK_HEIGHT_M1"),
+            registers.size("OFM_BLK_WIDTH_M1"),
+            registers.size("OFM_BLK_DEPTH_M1"),
         ),
-        micro_block=family.micro_block(registers, kind, at),
+        micro_block=family.micro_block(registers, kind),
         accumulator_bits=accumulator.bits,
-        blockdep=registers.field("BLOCKDEP", "blockdep", at),
+        blockdep=registers.field("BLOCKDEP", "blockdep"),
         continues=accumulator.continues,
         is_partial=accumulator.is_partial,
     )
 
 
-def _second(registers: Registers, family: Family, kind: Kind, used: bool, at: int) -> FeatureMap | None:
+def _second(registers: Registers, family: Family, kind: Kind, used: bool) -> FeatureMap | None:
     if not used and kind is not Kind.MATMUL:
         return None
-    return feature_map(registers, "IFM2", at, family.chain(registers, "IFM2", at))
+    return feature_map(registers, "IFM2", family.chain(registers, "IFM2"))
 
 
 def _scales(
-    registers: Registers, family: Family, output: Output, accumulator_bits: int, at: int
+    registers: Registers, family: Family, output: Output, accumulator_bits: int
 ) -> ScaleStreams | None:
     if not output.scaled or output.scale is not None:
         return None
-    return ScaleStreams(family.scale_streams(registers, at), family.scale_format(accumulator_bits))
+    return ScaleStreams(family.scale_streams(registers), family.scale_format(accumulator_bits))
 
 
-def _padding(registers: Registers, kernel: Kernel, mode: Mode | None, at: int) -> Padding:
+def _padding(registers: Registers, kernel: Kernel, mode: Mode | None) -> Padding:
     sides = ("TOP", "LEFT", "BOTTOM", "RIGHT")
-    top, left, bottom, right = (registers.field(f"IFM_PAD_{side}", "pad", at) for side in sides)
+    top, left, bottom, right = (registers.field(f"IFM_PAD_{side}", "pad") for side in sides)
     if mode in _EXCLUDING:
         if kernel.dilation_y > 1 or kernel.dilation_x > 1:
-            raise registers.unsupported("KERNEL_STRIDE", at, "dilated pooling")
+            raise registers.unsupported("KERNEL_STRIDE", "dilated pooling")
         # A window of padding alone has no maximum and no average; TOSA 1.0 excludes it as well.
         if max(top, bottom) >= kernel.height or max(left, right) >= kernel.width:
-            raise registers.unsupported("IFM_PAD_TOP", at, "pooling windows that lie in the padding")
+            raise registers.unsupported("IFM_PAD_TOP", "pooling windows that lie in the padding")
     return Padding(top, left, bottom, right)
 
 
-def _dma(registers: Registers, at: int) -> DmaOp:
+def _dma(registers: Registers) -> DmaOp:
     read = _dma_u85 if registers.config.generation == "u85" else _dma_u55
-    op = read(registers, at)
+    op = read(registers)
     if op.length < 0:
-        raise registers.unsupported("DMA0_LEN", at, "negative length")
+        raise registers.unsupported("DMA0_LEN", "negative length")
     return op
 
 
-def _dma_region(registers: Registers, name: str, at: int) -> int | None:
+def _dma_region(registers: Registers, name: str) -> int | None:
     """The region of a DMA's source or target; None for the NPU's own memory."""
-    if registers.field(f"{name}_REGION", "region_mode", at):
+    if registers.field(f"{name}_REGION", "region_mode"):
         return None
-    return registers.field(f"{name}_REGION", "region", at)
+    return registers.field(f"{name}_REGION", "region")
 
 
-def _dma_u55(registers: Registers, at: int) -> DmaOp:
+def _dma_u55(registers: Registers) -> DmaOp:
     """Rows without gaps, copied to rows with gaps behind them; two- and three-dimensional on Ethos-U65 alone."""
-    if registers.field("DMA0_SRC_REGION", "stride_mode", at):
-        raise registers.unsupported("DMA0_SRC_REGION", at, "strided source")
-    dimensions = registers.field("DMA0_DST_REGION", "stride_mode", at) + 1
+    if registers.field("DMA0_SRC_REGION", "stride_mode"):
+        raise registers.unsupported("DMA0_SRC_REGION", "strided source")
+    dimensions = registers.field("DMA0_DST_REGION", "stride_mode") + 1
     if dimensions > (1 if registers.config.npu == "ethos-u55" else 3):
-        raise registers.unsupported("DMA0_DST_REGION", at, "strided target")
-    length = registers.address("DMA0_LEN", at)
-    rows = registers.field("DMA0_SIZE0", "size", at) if dimensions > 1 else 1
-    planes = registers.field("DMA0_SIZE1", "size", at) if dimensions > 2 else 1
-    row_gap = registers.address("DMA0_SKIP0", at) if dimensions > 1 else 0
+        raise registers.unsupported("DMA0_DST_REGION", "strided target")
+    length = registers.address("DMA0_LEN")
+    rows = registers.field("DMA0_SIZE0", "size") if dimensions > 1 else 1
+    planes = registers.field("DMA0_SIZE1", "size") if dimensions > 2 else 1
+    row_gap = registers.address("DMA0_SKIP0") if dimensions > 1 else 0
     if dimensions > 2 and row_gap:
-        raise registers.unsupported("DMA0_SKIP0", at, "gaps between the rows of planes")
-    plane_gap = registers.address("DMA0_SKIP1", at) if dimensions > 2 else 0
+        raise registers.unsupported("DMA0_SKIP0", "gaps between the rows of planes")
+    plane_gap = registers.address("DMA0_SKIP1") if dimensions > 2 else 0
     return DmaOp(
-        offset=at,
-        source_region=_dma_region(registers, "DMA0_SRC", at),
-        source=registers.address("DMA0_SRC", at),
-        target_region=_dma_region(registers, "DMA0_DST", at),
-        target=registers.address("DMA0_DST", at),
+        offset=registers.offset,
+        source_region=_dma_region(registers, "DMA0_SRC"),
+        source=registers.address("DMA0_SRC"),
+        target_region=_dma_region(registers, "DMA0_DST"),
+        target=registers.address("DMA0_DST"),
         length=length,
         counts=(planes, rows),
         source_strides=(rows * length, length),
@@ -189,47 +189,47 @@ def _dma_u55(registers: Registers, at: int) -> DmaOp:
     )
 
 
-def _dma_u85(registers: Registers, at: int) -> DmaOp:
+def _dma_u85(registers: Registers) -> DmaOp:
     """Rows and planes with strides on both sides; the rows of one side may be numbered by an index."""
-    dimensions = registers.field("DMA0_SRC_REGION", "stride_mode", at) + 1
+    dimensions = registers.field("DMA0_SRC_REGION", "stride_mode") + 1
     if dimensions > 3:
-        raise registers.unsupported("DMA0_SRC_REGION", at, "stride mode")
-    gathers = bool(registers.field("DMA0_SRC_REGION", "idx_mode", at))
-    scatters = bool(registers.field("DMA0_DST_REGION", "idx_mode", at))
+        raise registers.unsupported("DMA0_SRC_REGION", "stride mode")
+    gathers = bool(registers.field("DMA0_SRC_REGION", "idx_mode"))
+    scatters = bool(registers.field("DMA0_DST_REGION", "idx_mode"))
     if gathers and scatters:
-        raise registers.unsupported("DMA0_DST_REGION", at, "indices on both sides")
-    rows = registers.field("DMA0_SIZE0", "size", at) if dimensions > 1 or gathers or scatters else 1
+        raise registers.unsupported("DMA0_DST_REGION", "indices on both sides")
+    rows = registers.field("DMA0_SIZE0", "size") if dimensions > 1 or gathers or scatters else 1
     if dimensions == 1 and rows != 1:
-        raise registers.unsupported("DMA0_SIZE0", at, "rows of a one-dimensional transfer")
+        raise registers.unsupported("DMA0_SIZE0", "rows of a one-dimensional transfer")
 
     def strides(side: str, is_indexed: bool) -> tuple[int, int]:
-        plane = registers.address(f"DMA0_{side}_STRIDE1", at) if dimensions > 2 else 0
-        return plane, registers.address(f"DMA0_{side}_STRIDE0", at) if dimensions > 1 or is_indexed else 0
+        plane = registers.address(f"DMA0_{side}_STRIDE1") if dimensions > 2 else 0
+        return plane, registers.address(f"DMA0_{side}_STRIDE0") if dimensions > 1 or is_indexed else 0
 
     return DmaOp(
-        offset=at,
-        source_region=_dma_region(registers, "DMA0_SRC", at),
-        source=registers.address("DMA0_SRC", at),
-        target_region=_dma_region(registers, "DMA0_DST", at),
-        target=registers.address("DMA0_DST", at),
-        length=registers.address("DMA0_LEN", at),
+        offset=registers.offset,
+        source_region=_dma_region(registers, "DMA0_SRC"),
+        source=registers.address("DMA0_SRC"),
+        target_region=_dma_region(registers, "DMA0_DST"),
+        target=registers.address("DMA0_DST"),
+        length=registers.address("DMA0_LEN"),
         counts=(
-            registers.field("DMA0_SIZE1", "size", at) if dimensions > 2 else 1,
+            registers.field("DMA0_SIZE1", "size") if dimensions > 2 else 1,
             rows,
         ),
         source_strides=strides("SRC", gathers),
         target_strides=strides("DST", scatters),
-        index=_index(registers, dimensions, scatters, at) if gathers or scatters else None,
+        index=_index(registers, dimensions, scatters) if gathers or scatters else None,
     )
 
 
-def _index(registers: Registers, dimensions: int, scatters: bool, at: int) -> DmaIndex:
-    rows = registers.field("DMA0_SIZE0", "size", at)
-    skip = registers.address("DMA0_IDX_SKIP1", at) if dimensions > 2 else 0
+def _index(registers: Registers, dimensions: int, scatters: bool) -> DmaIndex:
+    rows = registers.field("DMA0_SIZE0", "size")
+    skip = registers.address("DMA0_IDX_SKIP1") if dimensions > 2 else 0
     return DmaIndex(
-        region=registers.field("DMA0_IDX_REGION", "region", at),
-        address=registers.address("DMA0_IDX", at),
-        maximum=registers.field("DMA0_IDX_MAX", "idx_max", at),
+        region=registers.field("DMA0_IDX_REGION", "region"),
+        address=registers.address("DMA0_IDX"),
+        maximum=registers.field("DMA0_IDX_MAX", "idx_max"),
         plane_stride=4 * rows + skip,
         scatters=scatters,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ethosu_sdk.npu.config import NpuConfig
@@ -59,13 +60,13 @@ def signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 
-class Registers:
-    """The register file of the command stream. Setting and reading; nothing else changes it."""
+class RegisterFile:
+    """The register file of the command stream. Commands set it; nothing else changes it."""
 
     def __init__(self, config: NpuConfig, values: Values = (), *, executable: bool = True) -> None:
         """`executable` False also takes what this model can price but not execute."""
-        self.config = config
-        self.executable = executable
+        self._config = config
+        self._executable = executable
         self._commands: dict[str, Command] = dict(values)
 
     def set(self, command: Command) -> None:
@@ -77,38 +78,55 @@ class Registers:
         """Everything that is set: what a new register file can start from."""
         return tuple(self._commands.items())
 
-    def _get(self, register: str, at: int) -> Command | None:
-        command = self._commands.get(register)
+    def at(self, offset: int) -> Registers:
+        """What is set now, for the operation at byte `offset` of the stream: to be read before the next SET."""
+        return Registers(offset, self._config, self._executable, self._commands)
+
+
+@dataclass(frozen=True)
+class Registers:
+    """The registers as the operation at byte `offset` finds them; errors name that place.
+
+    A view of the register file, not a copy: a copy for each operation would show in the time of decoding.
+    """
+
+    offset: int
+    config: NpuConfig
+    executable: bool
+    commands: Mapping[str, Command]
+
+    def _get(self, register: str) -> Command | None:
+        command = self.commands.get(register)
         if command is None and register not in MAY_BE_UNSET:
-            raise CommandError(f"the operation needs {register}, which was never set,", at)
+            raise CommandError(f"the operation needs {register}, which was never set,", self.offset)
         return command
 
-    def field(self, register: str, name: str, at: int) -> int:
-        """A field, unsigned, for the operation at byte `at`. CommandError when it was never set and must be."""
-        command = self._get(register, at)
+    def field(self, register: str, name: str) -> int:
+        """A field, unsigned. CommandError when it was never set and must be."""
+        command = self._get(register)
         return 0 if command is None else command.field(name)
 
-    def size(self, register: str, at: int) -> int:
+    def size(self, register: str) -> int:
         """The value of a register that holds its size minus one (``…_M1``)."""
-        command = self._get(register, at)
+        command = self._get(register)
         return 1 if command is None else command.type.fields[0].of(command.bits) + 1
 
-    def address(self, register: str, at: int) -> int:
+    def address(self, register: str) -> int:
         """A 40-bit address or stride, signed: reversed feature maps have negative strides."""
-        command = self._get(register, at)
+        command = self._get(register)
         if command is None:
             return 0
         return signed(command.field("addr_hi") << 32 | command.field("addr_lo"), _ADDRESS_BITS)
 
-    def choose(self, register: str, name: str, choices: Mapping[int, T], at: int, reason: str) -> T:
+    def choose(self, register: str, name: str, choices: Mapping[int, T], reason: str) -> T:
         """What a field's value stands for. UnsupportedCommand, with `reason`, for a value not in `choices`."""
-        value = self.field(register, name, at)
+        value = self.field(register, name)
         if value not in choices:
-            raise self.unsupported(register, at, reason)
+            raise self.unsupported(register, reason)
         return choices[value]
 
-    def unsupported(self, register: str, at: int, reason: str = "") -> UnsupportedCommand:
+    def unsupported(self, register: str, reason: str = "") -> UnsupportedCommand:
         """The error for a register whose value the model does not execute."""
-        command = self._commands.get(register)
+        command = self.commands.get(register)
         value = 0 if command is None else command.bits >> (32 if command.type.words == 2 else 16)
-        return UnsupportedCommand(f"SET_{register}", at, value, reason)
+        return UnsupportedCommand(f"SET_{register}", self.offset, value, reason)

@@ -44,96 +44,94 @@ modes: dict[Kind, frozenset[Mode]] = {
 }
 
 
-def chain(registers: Registers, prefix: str, at: int) -> int | None:
+def chain(registers: Registers, prefix: str) -> int | None:
     """None: there are no chaining buffers."""
     return None
 
 
-def _rounding(registers: Registers, prefix: str, at: int) -> Rounding:
-    return registers.choose(f"{prefix}_PRECISION", "round_mode", _ROUNDING, at, "rounding mode TRUNCATE")
+def _rounding(registers: Registers, prefix: str) -> Rounding:
+    return registers.choose(f"{prefix}_PRECISION", "round_mode", _ROUNDING, "rounding mode TRUNCATE")
 
 
-def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any], at: int) -> Output:
+def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any]) -> Output:
     """The output stage."""
-    is_global = bool(registers.field("OFM_PRECISION", "scale_mode", at))
+    is_global = bool(registers.field("OFM_PRECISION", "scale_mode"))
     # 32-bit results are not clamped unless a range is named.
-    clips = dtype.itemsize <= 2 or registers.field("ACTIVATION", "activation_clip_range", at)
+    clips = dtype.itemsize <= 2 or registers.field("ACTIVATION", "activation_clip_range")
     return Output(
         scaled=mode not in UNSCALED and (is_global or kind is not Kind.ELEMENTWISE),
-        scale=registers.field("OFM_SCALE", "scale", at) if is_global else None,
-        shift=registers.field("OFM_SCALE", "shift", at) if is_global else 0,
+        scale=registers.field("OFM_SCALE", "scale") if is_global else None,
+        shift=registers.field("OFM_SCALE", "shift") if is_global else 0,
         # SHR rounds half up whatever the rounding mode.
-        rounding=Rounding.NATURAL if mode is ElementwiseMode.SHR else _rounding(registers, "OFM", at),
-        clamp=clip_limits(registers, dtype, at) if clips else None,
-        lut=_lut(registers, dtype, at),
+        rounding=Rounding.NATURAL if mode is ElementwiseMode.SHR else _rounding(registers, "OFM"),
+        clamp=clip_limits(registers, dtype) if clips else None,
+        lut=_lut(registers, dtype),
     )
 
 
-def _lut(registers: Registers, dtype: np.dtype[Any], at: int) -> Lut | None:
-    function = registers.field("ACTIVATION", "activation_function", at)
+def _lut(registers: Registers, dtype: np.dtype[Any]) -> Lut | None:
+    function = registers.field("ACTIVATION", "activation_function")
     if not function:
         return None
     if function not in _LUT_FUNCTIONS or dtype.itemsize not in _LUT_INDICES:
-        raise registers.unsupported("ACTIVATION", at, "hardware tanh or sigmoid")
+        raise registers.unsupported("ACTIVATION", "hardware tanh or sigmoid")
     slot = function - _LUT_FUNCTIONS.start
     address = registers.config.lut_address + slot * _LUT_SLOT_BYTES
     return Lut(address, _LUT_INDICES[dtype.itemsize] or dtype, dtype)
 
 
-def operands(registers: Registers, mode: Mode, at: int) -> tuple[Operand, ...]:
+def operands(registers: Registers, mode: Mode) -> tuple[Operand, ...]:
     """Operands A and B: IFM and IFM2, unless they are exchanged."""
-    first = feature_map(registers, "IFM", at, None)
+    first = feature_map(registers, "IFM", None)
     if mode in UNARY:
         return (Operand(first),)
-    scale_a, scale_b = _scalings(registers, first.dtype, at) if mode in _SCALES_OPERANDS else (None, None)
-    second = feature_map(registers, "IFM2", at, None)
+    scale_a, scale_b = _scalings(registers, first.dtype) if mode in _SCALES_OPERANDS else (None, None)
+    second = feature_map(registers, "IFM2", None)
 
     def bit(name: str) -> bool:
-        return bool(registers.field("IFM2_BROADCAST", name, at))
+        return bool(registers.field("IFM2_BROADCAST", name))
 
     broadcast = (bit("broadcast_h"), bit("broadcast_w"), bit("broadcast_c"))
-    scalar = _scalar(registers, second, at) if bit("broadcast_constant") else None
+    scalar = _scalar(registers, second) if bit("broadcast_constant") else None
     if bit("operand_order"):
         return Operand(second, broadcast, scalar, scale_a), Operand(first, scaling=scale_b)
     return Operand(first, scaling=scale_a), Operand(second, broadcast, scalar, scale_b)
 
 
-def _scalar(registers: Registers, second: FeatureMap, at: int) -> int:
-    value = registers.field("IFM2_SCALAR", "scalar", at)
+def _scalar(registers: Registers, second: FeatureMap) -> int:
+    value = registers.field("IFM2_SCALAR", "scalar")
     return signed(value, 16) if second.dtype.kind == "i" else value
 
 
-def _scalings(registers: Registers, dtype: np.dtype[Any], at: int) -> tuple[Scaling | None, Scaling | None]:
+def _scalings(registers: Registers, dtype: np.dtype[Any]) -> tuple[Scaling | None, Scaling | None]:
     """How ADD and SUB scale operands of `dtype`; None for 32 bits, which are taken as they are."""
     if dtype.itemsize not in _PARTNER_SHIFT:
         return None, None
-    scale = registers.field("OPA_SCALE", "scale", at)
-    mode = registers.choose(
-        "IFM_PRECISION", "scale_mode", {0: "both", 1: "a", 2: "b"}, at, "operand scale mode"
-    )
+    scale = registers.field("OPA_SCALE", "scale")
+    mode = registers.choose("IFM_PRECISION", "scale_mode", {0: "both", 1: "a", 2: "b"}, "operand scale mode")
     if mode == "both":
         return (
             Scaling(scale & 0xFFFF, 0, Rounding.NATURAL),
-            Scaling(registers.field("OPB_SCALE", "scale", at), 0, Rounding.NATURAL),
+            Scaling(registers.field("OPB_SCALE", "scale"), 0, Rounding.NATURAL),
         )
     partner = 1 << _PARTNER_SHIFT[dtype.itemsize]
     # Vela writes the low bits of the other operand's scale, which the hardware does not read in these modes. Any
     # scale but the implied one gives a result that is neither Vela's intention nor known.
-    if registers.field("OPB_SCALE", "scale", at) != partner & 0xFFFF:
-        raise registers.unsupported("OPB_SCALE", at, "scale of the operand that the hardware only shifts")
-    wide = Scaling(scale, registers.field("OPA_SCALE", "shift", at), _rounding(registers, "IFM", at))
+    if registers.field("OPB_SCALE", "scale") != partner & 0xFFFF:
+        raise registers.unsupported("OPB_SCALE", "scale of the operand that the hardware only shifts")
+    wide = Scaling(scale, registers.field("OPA_SCALE", "shift"), _rounding(registers, "IFM"))
     shifted = Scaling(partner, 0, Rounding.NATURAL)
     return (wide, shifted) if mode == "a" else (shifted, wide)
 
 
-def weights(registers: Registers, at: int) -> WeightStreams:
+def weights(registers: Registers) -> WeightStreams:
     """One stream per core."""
-    return WeightStreams(streams_of(registers, ("WEIGHT", "WEIGHT1")[: registers.config.cores], "WEIGHT", at))
+    return WeightStreams(streams_of(registers, ("WEIGHT", "WEIGHT1")[: registers.config.cores], "WEIGHT"))
 
 
-def scale_streams(registers: Registers, at: int) -> tuple[Stream, ...]:
+def scale_streams(registers: Registers) -> tuple[Stream, ...]:
     """One stream per core."""
-    return streams_of(registers, ("SCALE", "SCALE1")[: registers.config.cores], "SCALE", at)
+    return streams_of(registers, ("SCALE", "SCALE1")[: registers.config.cores], "SCALE")
 
 
 def scale_format(accumulator_bits: int) -> ScaleFormat:
@@ -141,24 +139,24 @@ def scale_format(accumulator_bits: int) -> ScaleFormat:
     return ScaleFormat.BIAS_40
 
 
-def accumulator(registers: Registers, kind: Kind, at: int) -> Accumulator:
+def accumulator(registers: Registers, kind: Kind) -> Accumulator:
     """Elementwise operations have no accumulators to choose; all start from 0."""
     if kind is Kind.ELEMENTWISE:
         return Accumulator(_ACCUMULATOR_BITS[0])
-    bits = registers.choose("ACC_FORMAT", "acc_format", _ACCUMULATOR_BITS, at, "accumulator format")
+    bits = registers.choose("ACC_FORMAT", "acc_format", _ACCUMULATOR_BITS, "accumulator format")
     return Accumulator(bits)
 
 
-def micro_block(registers: Registers, kind: Kind, at: int) -> Shape:
+def micro_block(registers: Registers, kind: Kind) -> Shape:
     """Fixed by the configuration."""
     return registers.config.micro_block
 
 
-def resize(registers: Registers, at: int) -> tuple[ResizeAxis, ResizeAxis] | None:
+def resize(registers: Registers) -> tuple[ResizeAxis, ResizeAxis] | None:
     """None: there is no RESIZE."""
     return None
 
 
-def divides(registers: Registers, at: int) -> bool:
+def divides(registers: Registers) -> bool:
     """With padding, the divisor depends on the place; else it is in OFM_SCALE."""
-    return any(registers.field(f"IFM_PAD_{side}", "pad", at) for side in ("TOP", "LEFT", "BOTTOM", "RIGHT"))
+    return any(registers.field(f"IFM_PAD_{side}", "pad") for side in ("TOP", "LEFT", "BOTTOM", "RIGHT"))

@@ -62,114 +62,111 @@ modes: dict[Kind, frozenset[Mode]] = {
 }
 
 
-def chain(registers: Registers, prefix: str, at: int) -> int | None:
+def chain(registers: Registers, prefix: str) -> int | None:
     """The buffer's number, which stands in place of the region."""
     register = f"{prefix}_PRECISION"
     places = {_MEMORY: False, _NONE: False, _CHAINED: True}
-    if registers.choose(register, "activation_storage", places, at, "feature map tiles of 3x1"):
-        return registers.field(f"{prefix}_REGION", "region", at)
+    if registers.choose(register, "activation_storage", places, "feature map tiles of 3x1"):
+        return registers.field(f"{prefix}_REGION", "region")
     return None
 
 
-def _scaling(registers: Registers, register: str, rounding: dict[int, Rounding], at: int) -> Scaling:
-    mode = registers.choose(register, "round_mode", rounding, at, "rounding mode")
-    if mode is Rounding.DOUBLE and registers.field(register, "dbl_rnd", at) and registers.executable:
-        raise registers.unsupported(register, at, "double rounding at another bit")
-    scale = registers.field(register, "scale", at)
-    return Scaling(scale, registers.field(register, "shift", at), mode)
+def _scaling(registers: Registers, register: str, rounding: dict[int, Rounding]) -> Scaling:
+    mode = registers.choose(register, "round_mode", rounding, "rounding mode")
+    if mode is Rounding.DOUBLE and registers.field(register, "dbl_rnd") and registers.executable:
+        raise registers.unsupported(register, "double rounding at another bit")
+    scale = registers.field(register, "scale")
+    return Scaling(scale, registers.field(register, "shift"), mode)
 
 
-def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any], at: int) -> Output:
+def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[Any]) -> Output:
     """The output stage."""
-    is_global = bool(registers.field("OFM_PRECISION", "scale_mode", at))
-    scaling = _scaling(registers, "OFM_SCALE", _OFM_ROUNDING, at)
+    is_global = bool(registers.field("OFM_PRECISION", "scale_mode"))
+    scaling = _scaling(registers, "OFM_SCALE", _OFM_ROUNDING)
     if kind is Kind.RESIZE:
-        scaling = _resize_scaling(registers, scaling, at)
-    lut = _lut(registers, at)
+        scaling = _resize_scaling(registers, scaling)
+    lut = _lut(registers)
     index = lut.index if lut is not None else dtype
-    no_clip = registers.field("ACTIVATION", "activation_clip_range", at)
+    no_clip = registers.field("ACTIVATION", "activation_clip_range")
     return Output(
         scaled=mode not in UNSCALED and (is_global or kind is not Kind.ELEMENTWISE),
         scale=scaling.scale if is_global else None,
         shift=scaling.shift if is_global else 0,
         rounding=scaling.rounding,
-        clamp=None if no_clip else clip_limits(registers, index, at),
+        clamp=None if no_clip else clip_limits(registers, index),
         lut=lut,
-        reverse=_REVERSED[registers.field("OFM_PRECISION", "activation_reverse", at)],
+        reverse=_REVERSED[registers.field("OFM_PRECISION", "activation_reverse")],
         transpose=registers.choose(
-            "OFM_PRECISION", "activation_transpose", _TRANSPOSED, at, "order of the OFM's axes"
+            "OFM_PRECISION", "activation_transpose", _TRANSPOSED, "order of the OFM's axes"
         ),
     )
 
 
-def _resize_scaling(registers: Registers, scaling: Scaling, at: int) -> Scaling:
+def _resize_scaling(registers: Registers, scaling: Scaling) -> Scaling:
     """The scaling with the accumulators' shift taken out of it: the same result in fewer bits."""
     too_long = scaling.rounding is Rounding.DOUBLE and scaling.shift > _LONGEST_SINGLE_SHIFT
     if scaling.shift < _RESIZE_SHIFT or too_long:
-        raise registers.unsupported("OFM_SCALE", at, "scale of a RESIZE")
+        raise registers.unsupported("OFM_SCALE", "scale of a RESIZE")
     return Scaling(scaling.scale, scaling.shift - _RESIZE_SHIFT, scaling.rounding)
 
 
-def _lut(registers: Registers, at: int) -> Lut | None:
-    function = registers.field("ACTIVATION", "activation_function", at)
+def _lut(registers: Registers) -> Lut | None:
+    function = registers.field("ACTIVATION", "activation_function")
     if not function:
         return None
     index, result = (
         np.dtype(name)
-        for name in registers.choose(
-            "ACTIVATION", "activation_function", _LUTS, at, "hardware tanh or sigmoid"
-        )
+        for name in registers.choose("ACTIVATION", "activation_function", _LUTS, "hardware tanh or sigmoid")
     )
     entries = _TABLE_ENTRIES if index.itemsize == 1 else 2 * _TABLE_ENTRIES
     entry_bytes = result.itemsize if index.itemsize == 1 else 4
-    table = registers.field("ACTIVATION", "table", at)
+    table = registers.field("ACTIVATION", "table")
     return Lut(table * entries * entry_bytes, index, result)
 
 
-def operands(registers: Registers, mode: Mode, at: int) -> tuple[Operand, ...]:
+def operands(registers: Registers, mode: Mode) -> tuple[Operand, ...]:
     """IFM and IFM2; either may be broadcast or be the scalar."""
-    first = _operand(registers, "IFM", mode, at)
-    return (first,) if mode in UNARY else (first, _operand(registers, "IFM2", mode, at))
+    first = _operand(registers, "IFM", mode)
+    return (first,) if mode in UNARY else (first, _operand(registers, "IFM2", mode))
 
 
-def _operand(registers: Registers, prefix: str, mode: Mode, at: int) -> Operand:
-    values = feature_map(registers, prefix, at, chain(registers, prefix, at))
-    repeated = registers.field(f"{prefix}_BROADCAST", "broadcast_mode", at)
+def _operand(registers: Registers, prefix: str, mode: Mode) -> Operand:
+    values = feature_map(registers, prefix, chain(registers, prefix))
+    repeated = registers.field(f"{prefix}_BROADCAST", "broadcast_mode")
     is_scalar = (
-        repeated & _BROADCAST_SCALAR
-        or registers.field(f"{prefix}_PRECISION", "activation_storage", at) == _NONE
+        repeated & _BROADCAST_SCALAR or registers.field(f"{prefix}_PRECISION", "activation_storage") == _NONE
     )
-    scaling: Scaling | None = _scaling(registers, f"{prefix}_SCALE", _IFM_ROUNDING, at)
+    scaling: Scaling | None = _scaling(registers, f"{prefix}_SCALE", _IFM_ROUNDING)
     if scaling is not None and (scaling.scale, scaling.shift) == (1, 0):
         scaling = None
     if scaling is not None and mode in _TAKES_OPERANDS_AS_THEY_ARE:
-        raise registers.unsupported(f"{prefix}_SCALE", at, "scale of an operand that has none")
+        raise registers.unsupported(f"{prefix}_SCALE", "scale of an operand that has none")
     return Operand(
         values,
         (bool(repeated & 1), bool(repeated & 2), bool(repeated & 4)),
-        _scalar(registers, values.dtype, at) if is_scalar else None,
+        _scalar(registers, values.dtype) if is_scalar else None,
         scaling,
     )
 
 
-def _scalar(registers: Registers, dtype: np.dtype[Any], at: int) -> int:
+def _scalar(registers: Registers, dtype: np.dtype[Any]) -> int:
     """OP_SCALAR as a feature map's element: its low bits."""
     bits = min(8 * dtype.itemsize, 32)
-    value = registers.field("OP_SCALAR", "scalar", at) & (1 << bits) - 1
+    value = registers.field("OP_SCALAR", "scalar") & (1 << bits) - 1
     return signed(value, bits) if dtype.kind == "i" else value
 
 
-def weights(registers: Registers, at: int) -> WeightStreams:
+def weights(registers: Registers) -> WeightStreams:
     """One stream per core, or for the fast format a single one."""
-    fast = bool(registers.field("WEIGHT_FORMAT", "weight_format", at))
-    sparse = bool(registers.field("WEIGHT_FORMAT", "weight_sparsity", at))
+    fast = bool(registers.field("WEIGHT_FORMAT", "weight_format"))
+    sparse = bool(registers.field("WEIGHT_FORMAT", "weight_sparsity"))
     count = 1 if fast else registers.config.cores
-    return WeightStreams(streams_of(registers, _WEIGHTS[:count], "WEIGHT", at), fast, sparse)
+    return WeightStreams(streams_of(registers, _WEIGHTS[:count], "WEIGHT"), fast, sparse)
 
 
-def scale_streams(registers: Registers, at: int) -> tuple[Stream, ...]:
+def scale_streams(registers: Registers) -> tuple[Stream, ...]:
     """One stream for all cores."""
-    return streams_of(registers, ("SCALE",), "SCALE", at)
+    return streams_of(registers, ("SCALE",), "SCALE")
 
 
 def scale_format(accumulator_bits: int) -> ScaleFormat:
@@ -177,40 +174,38 @@ def scale_format(accumulator_bits: int) -> ScaleFormat:
     return ScaleFormat.BIAS_32 if accumulator_bits == _ACCUMULATOR_BITS[0] else ScaleFormat.BIAS_48
 
 
-def accumulator(registers: Registers, kind: Kind, at: int) -> Accumulator:
+def accumulator(registers: Registers, kind: Kind) -> Accumulator:
     """Elementwise operations and RESIZE have no accumulators to choose."""
-    goes_nowhere = registers.field("OFM_PRECISION", "activation_storage", at) == _NONE
-    is_partial = kind not in _UNACCUMULATED and bool(registers.field("ACC_FORMAT", "acc_output", at))
+    goes_nowhere = registers.field("OFM_PRECISION", "activation_storage") == _NONE
+    is_partial = kind not in _UNACCUMULATED and bool(registers.field("ACC_FORMAT", "acc_output"))
     if is_partial != goes_nowhere:
-        raise registers.unsupported(
-            "OFM_PRECISION", at, "sums that are written and not stored, or the reverse"
-        )
+        raise registers.unsupported("OFM_PRECISION", "sums that are written and not stored, or the reverse")
     if kind in _UNACCUMULATED:
         return Accumulator(_ACCUMULATOR_BITS[0])
-    bits = registers.choose("ACC_FORMAT", "acc_format", _ACCUMULATOR_BITS, at, "accumulator format")
-    start = registers.choose("ACC_FORMAT", "acc_input", _STARTS, at, "start of the accumulators")
+    bits = registers.choose("ACC_FORMAT", "acc_format", _ACCUMULATOR_BITS, "accumulator format")
+    start = registers.choose("ACC_FORMAT", "acc_input", _STARTS, "start of the accumulators")
     return Accumulator(bits, start == "ifm2", start == "kept", is_partial)
 
 
-def micro_block(registers: Registers, kind: Kind, at: int) -> Shape:
+def micro_block(registers: Registers, kind: Kind) -> Shape:
     """Height and width are chosen by the operation; what the MACs leave is the depth."""
-    height, width = registers.choose("ACC_FORMAT", "microblock", _MICRO_BLOCKS, at, "micro-block")
+    height, width = registers.choose("ACC_FORMAT", "microblock", _MICRO_BLOCKS, "micro-block")
     return height, width, max(1, registers.config.macs // 8 // (height * width))
 
 
-def resize(registers: Registers, at: int) -> tuple[ResizeAxis, ResizeAxis] | None:
+def resize(registers: Registers) -> tuple[ResizeAxis, ResizeAxis] | None:
     """The sampling along height and width."""
-    return _resize_axis(registers, "Y", at), _resize_axis(registers, "X", at)
+    return _resize_axis(registers, "Y"), _resize_axis(registers, "X")
 
 
-def _resize_axis(registers: Registers, axis: str, at: int) -> ResizeAxis:
-    denominator = registers.field(f"RESIZE_{axis}_SCALE_N_M1", f"resize_{axis.lower()}_scale_n_m1", at) + 1
-    whole = registers.field(f"RESIZE_{axis}", "one_step_int", at)
-    rest = registers.field(f"RESIZE_{axis}", "one_step_mod", at)
-    offset = signed(registers.field(f"RESIZE_{axis}_OFFSET", f"resize_{axis.lower()}_offset", at), 12)
+def _resize_axis(registers: Registers, axis: str) -> ResizeAxis:
+    denominator = registers.field(f"RESIZE_{axis}_SCALE_N_M1", f"resize_{axis.lower()}_scale_n_m1") + 1
+    whole = registers.field(f"RESIZE_{axis}", "one_step_int")
+    rest = registers.field(f"RESIZE_{axis}", "one_step_mod")
+    offset = signed(registers.field(f"RESIZE_{axis}_OFFSET", f"resize_{axis.lower()}_offset"), 12)
     return ResizeAxis(whole * denominator + rest, offset, denominator)
 
 
-def divides(registers: Registers, at: int) -> bool:
+def divides(registers: Registers) -> bool:
     """Always."""
     return True
