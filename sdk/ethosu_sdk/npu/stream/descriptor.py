@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import (
     BlockOp,
@@ -162,6 +164,18 @@ def _dma_region(registers: Registers, name: str) -> int | None:
     return registers.field(f"{name}_REGION", "region")
 
 
+def _transfer(registers: Registers) -> DmaOp:
+    """One row from source to target: what both command sets have in the same registers."""
+    return DmaOp(
+        offset=registers.offset,
+        source_region=_dma_region(registers, "DMA0_SRC"),
+        source=registers.address("DMA0_SRC"),
+        target_region=_dma_region(registers, "DMA0_DST"),
+        target=registers.address("DMA0_DST"),
+        length=registers.address("DMA0_LEN"),
+    )
+
+
 def _dma_u55(registers: Registers) -> DmaOp:
     """Rows without gaps, copied to rows with gaps behind them; two- and three-dimensional on Ethos-U65 alone."""
     if registers.field("DMA0_SRC_REGION", "stride_mode"):
@@ -176,13 +190,8 @@ def _dma_u55(registers: Registers) -> DmaOp:
     if dimensions > 2 and row_gap:
         raise registers.unsupported("DMA0_SKIP0", "gaps between the rows of planes")
     plane_gap = registers.address("DMA0_SKIP1") if dimensions > 2 else 0
-    return DmaOp(
-        offset=registers.offset,
-        source_region=_dma_region(registers, "DMA0_SRC"),
-        source=registers.address("DMA0_SRC"),
-        target_region=_dma_region(registers, "DMA0_DST"),
-        target=registers.address("DMA0_DST"),
-        length=length,
+    return replace(
+        _transfer(registers),
         counts=(planes, rows),
         source_strides=(rows * length, length),
         target_strides=(rows * (length + row_gap) + plane_gap, length + row_gap),
@@ -206,13 +215,8 @@ def _dma_u85(registers: Registers) -> DmaOp:
         plane = registers.address(f"DMA0_{side}_STRIDE1") if dimensions > 2 else 0
         return plane, registers.address(f"DMA0_{side}_STRIDE0") if dimensions > 1 or is_indexed else 0
 
-    return DmaOp(
-        offset=registers.offset,
-        source_region=_dma_region(registers, "DMA0_SRC"),
-        source=registers.address("DMA0_SRC"),
-        target_region=_dma_region(registers, "DMA0_DST"),
-        target=registers.address("DMA0_DST"),
-        length=registers.address("DMA0_LEN"),
+    return replace(
+        _transfer(registers),
         counts=(
             registers.field("DMA0_SIZE1", "size") if dimensions > 2 else 1,
             rows,
