@@ -109,7 +109,7 @@ class Machine:
 
     def _run_segment(self, part: Segment, executor: Executor) -> None:
         self._cache.prepare(part.operations, self._memory.unobserved(), self._config)
-        costs = timing.costs(part, self._config, self._system)
+        traces = timing.costs(part, self._config, self._system)
         start, done = self.position, 0
         try:
             for op in part.operations:
@@ -120,8 +120,8 @@ class Machine:
             self.irq_mask |= part.irq_mask
         finally:
             self.result_flag = executor.result_flag
-            self.counters.total_cycles += costs.elapsed[done - 1] if done else 0
-            self._add_up(costs.traces[:done], max(0, self.position - start))
+            self.counters.total_cycles += traces[done - 1].price.elapsed if done else 0
+            self._add_up(traces[:done], max(0, self.position - start))
 
     def _takes(self, branch: Branch, executor: Executor) -> bool:
         if not branch.conditional:
@@ -136,11 +136,11 @@ class Machine:
         self.counters.beat(
             self._ports.commands, False, ceil_div(command_bytes, timing.beat_bytes(self._config))
         )
-        for row in traces:
-            self.counters.mac_cycles += row.mac_cycles
-            self.counters.macs += row.macs
-            self.counters.decoder_cycles += row.weight_decode_cycles
-            for moved in row.transfers:
+        for price in (row.price for row in traces):
+            self.counters.mac_cycles += price.stages.mac
+            self.counters.macs += price.macs
+            self.counters.decoder_cycles += price.stages.decoder
+            for moved in price.transfers:
                 if moved.region is not None:
                     self.counters.beat(self._ports.region(moved.region), moved.stream.is_write, moved.beats)
 

@@ -4,14 +4,13 @@ docs/reference/fidelity.md compares it with published runs, and says how far it 
 does not import it.
 """
 
-from ethosu_sdk.npu.timing.costs import Costs, OperationTrace, costs
+from ethosu_sdk.npu.timing.costs import OperationTrace, costs
 from ethosu_sdk.npu.timing.price import Priced, band, price, started
 from ethosu_sdk.npu.timing.profile import Bound, OperationProfile, StreamProfile, profile
 from ethosu_sdk.npu.timing.traffic import Transfer, beat_bytes
 
 __all__ = [
     "Bound",
-    "Costs",
     "OperationProfile",
     "OperationTrace",
     "Priced",

@@ -19,17 +19,8 @@ def _micro_block(op: BlockOp) -> Shape:
     return height, width, depth
 
 
-def _ifm_block_depth_u55(op: BlockOp, config: NpuConfig) -> int:
-    if not op.takes_all_channels:
-        return op.block[2]
-    depth = min(op.ifm_depth, most_ifm_block_channels(op, config))
-    return round_up(depth, 4 if op.ifm.dtype.itemsize == 2 else 8)
-
-
-def _ifm_block_depth_u85(op: BlockOp, config: NpuConfig) -> int:
-    depth = most_ifm_block_channels(op, config) if op.takes_all_channels else op.block[2]
-    if op.kind in (Kind.CONV, Kind.MATMUL):
-        return depth
+def _whole_units(op: BlockOp, depth: int) -> int:
+    """`depth` filled up to the units in which Ethos-U85 keeps the IFM."""
     itemsize = op.ifm.dtype.itemsize
     # Of micro-blocks that Vela never chooses nothing is known.
     units = IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
@@ -80,8 +71,12 @@ def ifm_sides(op: BlockOp, axis: int) -> int:
 
 def ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:
     """Channels of an IFM block, where every OFM channel depends on all of them."""
-    by_family = _ifm_block_depth_u55 if config.generation == "u55" else _ifm_block_depth_u85
-    return by_family(op, config)
+    depth = most_ifm_block_channels(op, config) if op.takes_all_channels else op.block[2]
+    if config.generation == "u85":
+        return depth if op.kind in (Kind.CONV, Kind.MATMUL) else _whole_units(op, depth)
+    if not op.takes_all_channels:
+        return depth
+    return round_up(min(op.ifm_depth, depth), 4 if op.ifm.dtype.itemsize == 2 else 8)
 
 
 def subkernels(op: BlockOp) -> int:
