@@ -62,7 +62,7 @@ def rows(found: DelegateProfile, known: Record | None) -> Iterator[Record]:
             **({} if number is None else {"scheduled": number}),
             **{key: origin[key] for key in ("vela", "tosa", "source") if key in origin},
             **_shapes(operation),
-            "macs": operation.macs,
+            "macs": operation.price.macs,
             "cycles": [_cycles(operation.cycles, "modelled"), *(_estimates(origin) if is_first else ())],
             **_figures(operation, found),
             "traffic": _traffic(operation, found),
@@ -136,7 +136,7 @@ def _weights(op: BlockOp) -> Record:
 
 
 def _figures(row: OperationProfile, found: DelegateProfile) -> Record:
-    stages = row.stages
+    stages = row.price.stages
     # An operation that runs beside the one before adds fewer cycles than its MAC unit works.
     cycles = max(row.cycles, stages.mac)
     return {
@@ -146,14 +146,14 @@ def _figures(row: OperationProfile, found: DelegateProfile) -> Record:
             "weight_decoder": stages.decoder,
             "memory": stages.transfer,
         },
-        "utilisation": round(row.macs / (cycles * found.config.macs), 4) if cycles else 0.0,
+        "utilisation": round(row.price.macs / (cycles * found.config.macs), 4) if cycles else 0.0,
         "bound_by": row.memory or row.bound.value,
     }
 
 
 def _traffic(row: OperationProfile, found: DelegateProfile) -> list[Record]:
     sums: dict[tuple[Memory, str, str], int] = {}
-    for moved in row.transfers:
+    for moved in row.price.transfers:
         if moved.region is not None:
             direction = "write" if moved.stream.is_write else "read"
             key = (found.system.memory(moved.region), direction, moved.stream.value)

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.operation import BlockOp, Operation
+from ethosu_sdk.npu.operation import Operation
 from ethosu_sdk.npu.program import Segment
-from ethosu_sdk.npu.timing.pipeline import Stages, busy
-from ethosu_sdk.npu.timing.price import price, started
+from ethosu_sdk.npu.timing.pipeline import busy
+from ethosu_sdk.npu.timing.price import Priced, price, started
 from ethosu_sdk.npu.timing.system_config import SystemConfig
-from ethosu_sdk.npu.timing.traffic import Transfer
 
 
 class Bound(Enum):
@@ -28,17 +27,15 @@ class Bound(Enum):
 
 @dataclass(frozen=True)
 class OperationProfile:
-    """One operation: `cycles` by which the stream takes longer for it, of its `stages`.
+    """One operation with its price: `cycles` by which the stream takes longer for it.
 
     Cycles of operations that run beside each other count for the one that ends last, so that they add up. `memory`
     is the memory that `bound` means.
     """
 
     operation: Operation
+    price: Priced
     cycles: int
-    stages: Stages
-    macs: int
-    transfers: tuple[Transfer, ...]
     bound: Bound
     memory: str = ""
 
@@ -58,32 +55,23 @@ class StreamProfile:
 
 def profile(segment: Segment, config: NpuConfig, system: SystemConfig) -> StreamProfile:
     """The profile of a stream without branches, with the memories of `system`."""
+    priced = price(segment.operations, config, system, segment.waits)
     rows, before = [], 0
-    for op, row in zip(
-        segment.operations, price(segment.operations, config, system, segment.waits), strict=True
-    ):
-        bound, memory = _bound(op, row.stages, row.transfers, config, system)
-        rows.append(
-            OperationProfile(op, row.elapsed - before, row.stages, row.macs, row.transfers, bound, memory)
-        )
+    for op, row in zip(segment.operations, priced, strict=True):
+        rows.append(OperationProfile(op, row, row.elapsed - before, *_bound(row, config, system)))
         before = row.elapsed
     return StreamProfile(started(system), tuple(rows))
 
 
-def _bound(
-    op: Operation,
-    stages: Stages,
-    transfers: tuple[Transfer, ...],
-    config: NpuConfig,
-    system: SystemConfig,
-) -> tuple[Bound, str]:
+def _bound(priced: Priced, config: NpuConfig, system: SystemConfig) -> tuple[Bound, str]:
+    stages = priced.stages
     if stages.total == 0:
         return Bound.CHAINED, ""
     units = {Bound.MAC: stages.mac, Bound.OUTPUT: stages.output, Bound.WEIGHTS: stages.decoder}
     slowest = max(units, key=lambda unit: units[unit])
     cycles, memory = float(units[slowest]), ""
-    for name, needed in busy(transfers, config, system).items():
-        if needed > cycles or not isinstance(op, BlockOp):
+    for name, needed in busy(priced.transfers, config, system).items():
+        if needed > cycles:
             slowest, cycles, memory = Bound.MEMORY, needed, name.name
     unhidden = stages.total - cycles
     if unhidden <= cycles:
