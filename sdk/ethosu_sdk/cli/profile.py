@@ -10,6 +10,7 @@ from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
     LONGEST_S,
+    AllowSpill,
     Board,
     Debug,
     Inputs,
@@ -63,6 +64,7 @@ def profile_command(
     memory_mode: MemoryMode = CompileOptions.memory_mode,
     trust: Trust = CompileOptions.trust,
     board: Board = RunOptions.board,
+    allow_spill: AllowSpill = RunOptions.allow_spill,
     output: OutDir = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -71,7 +73,8 @@ def profile_command(
     """Show where an inference's cycles and bytes go, operation by operation.
 
     MODEL is run first, and what the CPU executes is counted in instructions. Cycles of the NPU are modelled, beside
-    Vela's estimate of each operation. A model FILE.py is executed.
+    Vela's estimate of each operation. With other options of `compile`, give the MODEL.pte that it made. A model FILE.py
+    is executed.
     """
     from ethosu_sdk.commands.profile import command
     from ethosu_sdk.commands.shared.reporter import Reporter
@@ -82,7 +85,7 @@ def profile_command(
     command.profile(
         subject,
         compile_options,
-        RunOptions(inputs=inputs, timeout_s=timeout, board=board),
+        RunOptions(inputs=inputs, timeout_s=timeout, board=board, allow_spill=allow_spill),
         ProfileOptions(clock_mhz=clock_mhz, rows=rows),
         output,
         Reporter(as_json=json, quiet=quiet),
