@@ -40,6 +40,7 @@ class Scenario(enum.IntEnum):
     READ_REGISTER = 16
     POLL = 17
     PRIVATE_MEMORY = 18
+    COUNT_CYCLES = 19
 
 
 def compile_program(name: str, folder: Path) -> Path:

@@ -23,6 +23,7 @@ enum {
   READ_REGISTER = 16,
   POLL = 17,
   PRIVATE_MEMORY = 18,
+  COUNT_CYCLES = 19,
 };
 
 #define BLOCK_BYTES 8192
@@ -47,6 +48,16 @@ __attribute__((section(".ddr_bss"), aligned(16))) static struct {
 } job;
 
 static volatile uint32_t interrupts;
+
+/* Cycles of the processor's clock that a loop of two instructions takes, by SysTick. */
+static uint32_t cycles_of_loop(uint32_t rounds) {
+  REG(0xE000E014) = 0xFFFFFF; /* SYST_RVR, _CVR and _CSR: enabled, the processor's clock, no interrupt */
+  REG(0xE000E018) = 0;
+  REG(0xE000E010) = 5;
+  const uint32_t before = REG(0xE000E018);
+  __asm volatile("1: subs %0, #1\n bne 1b" : "+l"(rounds) : : "cc");
+  return (before - REG(0xE000E018)) & 0xFFFFFF; /* it has 24 bits */
+}
 
 __attribute__((naked)) void fault(void) { __asm volatile("udf #1"); }
 
@@ -176,6 +187,9 @@ static uint32_t run(void) {
       return 0;
     case POLL:
       return poll();
+    case COUNT_CYCLES:
+      print_hex(cycles_of_loop(first));
+      return 0;
     case PRIVATE_MEMORY:
       start_job(in_dtcm, in_ddr, 4);
       return 0;

@@ -87,6 +87,15 @@ def test_images_and_the_elfs_own_data_stand_in_ddr(request_for: Run, simulator: 
     assert result.exit_code == 0
 
 
+@pytest.mark.parametrize("rounds", [1, 1000, 100_000])
+def test_instructions_are_counted(request_for: Run, simulator: QemuSimulator, rounds: int) -> None:
+    request = dataclasses.replace(request_for(Scenario.COUNT_CYCLES, rounds), count_instructions=True)
+    cycles = int(simulator.run(request).uart, 16)
+    counted = cycles * simulator.figures.instructions_per_cycle
+    around = 4  # the reads of the counter, which counts in steps of its own
+    assert 2 * rounds - 2 <= counted <= 2 * rounds + around + 2
+
+
 @pytest.mark.parametrize(("npu", "offset", "value"), [("ethos-u65", 0x0FC, 77), ("ethos-u85", 0x1180, 78)])
 def test_the_register_window_has_the_npus_size(request_for: Run, npu: str, offset: int, value: int) -> None:
     device = MemoryLikeDevice(words={offset: value})
