@@ -7,6 +7,7 @@
 #include "kernels/support/copy.hpp"
 #include "kernels/support/elementwise.hpp"
 #include "kernels/support/walk.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -200,12 +201,7 @@ void add_block(const Tensor& values, std::size_t from, const Strides& from_strid
   walk(picking.block_sizes, picking.block_rank, strides, [&](const std::size_t(&at)[2]) {
     const Compute left = load(output.data, to + at[1]);
     const Compute right = load(values.data, from + at[0]);
-    if constexpr (std::is_integral_v<Compute>) {
-      store(output.data, to + at[1],
-            static_cast<Compute>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right)));
-    } else {
-      store(output.data, to + at[1], left + right);
-    }
+    store(output.data, to + at[1], wrapping_sum(left, right));
   });
 }
 

@@ -2,12 +2,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/dispatch.hpp"
 #include "kernels/support/elementwise.hpp"
 #include "kernels/support/reduction.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -169,11 +169,7 @@ void sum_along(const Tensor& input, Tensor& output, std::size_t dim, Load<Comput
     Compute sum = 0;
     for (std::size_t i = 0; i < length; ++i) {
       const Compute next = load(input.data, at[0] + i * strides[0].of[dim]);
-      if constexpr (std::is_integral_v<Compute>) {
-        sum = static_cast<Compute>(static_cast<std::uint64_t>(sum) + static_cast<std::uint64_t>(next));
-      } else {
-        sum = i == 0 ? next : sum + next;
-      }
+      sum = i == 0 ? next : wrapping_sum(sum, next);
       store(output.data, at[1] + i * strides[1].of[dim], sum);
     }
   });

@@ -3,55 +3,33 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/elementwise.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
 
-// Integers wrap.
-std::int64_t multiply(std::int64_t left, std::int64_t right) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) * static_cast<std::uint64_t>(right));
-}
-std::int64_t sum(std::int64_t left, std::int64_t right) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
-}
-std::int64_t difference(std::int64_t left, std::int64_t right) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) - static_cast<std::uint64_t>(right));
-}
-template <typename Float>
-Float multiply(Float left, Float right) {
-  return left * right;
-}
-template <typename Float>
-Float sum(Float left, Float right) {
-  return left + right;
-}
-template <typename Float>
-Float difference(Float left, Float right) {
-  return left - right;
-}
-
 struct Add {
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute alpha) {
-    return sum(left, multiply(alpha, right));
+    return wrapping_sum(left, wrapping_product(alpha, right));
   }
 };
 struct Subtract {
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute alpha) {
-    return difference(left, multiply(alpha, right));
+    return wrapping_difference(left, wrapping_product(alpha, right));
   }
 };
 struct SubtractFrom {
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute alpha) {
-    return difference(right, multiply(alpha, left));
+    return wrapping_difference(right, wrapping_product(alpha, left));
   }
 };
 struct Multiply {
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute /*alpha*/) {
-    return multiply(left, right);
+    return wrapping_product(left, right);
   }
 };
 // ExecuTorch's portable kernel divides; its optimised one for the host multiplies by a lone divisor's

@@ -7,26 +7,10 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/operations.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
-
-// The least integer by -1 wraps.
-std::int64_t truncated_quotient(std::int64_t left, std::int64_t right) {
-  return right == -1 ? static_cast<std::int64_t>(std::uint64_t{0} - static_cast<std::uint64_t>(left))
-                     : left / right;
-}
-std::int64_t truncated_remainder(std::int64_t left, std::int64_t right) {
-  return right == -1 ? 0 : left % right;
-}
-// Whether rounding down differs from cutting off.
-bool differs_in_sign(std::int64_t remainder, std::int64_t right) {
-  return remainder != 0 && (remainder < 0) != (right < 0);
-}
-std::int64_t floored_quotient(std::int64_t left, std::int64_t right) {
-  const std::int64_t quotient = truncated_quotient(left, right);
-  return differs_in_sign(truncated_remainder(left, right), right) ? quotient - 1 : quotient;
-}
 
 template <typename Float>
 Float quotient(Float left, Float right) {
@@ -60,9 +44,9 @@ Float floored_quotient(Float left, Float right) {
 }
 
 constexpr BinaryOperations true_division = {nullptr, quotient<float>, quotient<double>};
-constexpr BinaryOperations truncated_division = {truncated_quotient, truncated_quotient<float>,
+constexpr BinaryOperations truncated_division = {wrapping_quotient, truncated_quotient<float>,
                                                  truncated_quotient<double>};
-constexpr BinaryOperations floored_division = {floored_quotient, floored_quotient<float>,
+constexpr BinaryOperations floored_division = {wrapping_floor_quotient, floored_quotient<float>,
                                                floored_quotient<double>};
 
 bool holds_zero(const Tensor& divisor) {
@@ -116,12 +100,12 @@ Status floor_divide_out(KernelContext& context, Span<Value* const> values) {
 // them.
 Status remainder_out(KernelContext& context, Span<Value* const> values) {
   Arguments arguments(context, values, 3);
-  return divide(arguments, 2, {truncated_remainder, floored_remainder<float>, floored_remainder<double>});
+  return divide(arguments, 2, {wrapping_remainder, floored_remainder<float>, floored_remainder<double>});
 }
 
 Status fmod_out(KernelContext& context, Span<Value* const> values) {
   Arguments arguments(context, values, 3);
-  return divide(arguments, 2, {truncated_remainder, real_fmod<float>, real_fmod<double>});
+  return divide(arguments, 2, {wrapping_remainder, real_fmod<float>, real_fmod<double>});
 }
 
 }  // namespace ethosu_sdk::kernels

@@ -6,6 +6,7 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/elements.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -60,12 +61,12 @@ Status count_up(Arguments& arguments, const Scalar& start, const Scalar& end, co
   if (store_integer == nullptr || store_real == nullptr) {
     return arguments.unsupported_dtype(output);
   }
-  auto number = static_cast<std::uint64_t>(start.integer);
+  std::int64_t number = start.integer;
   for (std::int32_t i = 0; i < count; ++i) {
     const auto place = static_cast<std::size_t>(i);
     if (whole) {
-      store_integer(output.data, place, static_cast<std::int64_t>(number));
-      number += static_cast<std::uint64_t>(step.integer);
+      store_integer(output.data, place, number);
+      number = wrapping_sum(number, step.integer);
     } else {
       store_real(output.data, place, start.real + i * step.real);
     }

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/copy.hpp"
 #include "kernels/support/elements.hpp"
 #include "kernels/support/walk.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -86,13 +86,7 @@ void add_element(const Tensor& source, std::size_t from, Tensor& output, std::si
   const auto load = load_of<Compute>(output.dtype);
   const Compute left = load(output.data, to);
   const Compute right = load(source.data, from);
-  Compute sum;
-  if constexpr (std::is_integral_v<Compute>) {
-    sum = static_cast<Compute>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
-  } else {
-    sum = left + right;
-  }
-  store_of<Compute>(output.dtype)(output.data, to, sum);
+  store_of<Compute>(output.dtype)(output.data, to, wrapping_sum(left, right));
 }
 
 // What adds elements of a dtype; nullptr: nothing does.

@@ -7,6 +7,7 @@
 #include "kernels/support/arguments.hpp"
 #include "kernels/support/dispatch.hpp"
 #include "kernels/support/layout.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -204,7 +205,7 @@ struct SumWindow {
 
 template <>
 void SumWindow<std::int64_t>::add(std::int64_t value, std::int64_t /*index*/) {
-  sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) + static_cast<std::uint64_t>(value));
+  sum = wrapping_sum(sum, value);
 }
 
 template <typename T>
@@ -224,7 +225,7 @@ struct MaximumWindow {
 template <typename T>
 T quotient(T sum, std::int64_t divisor) {
   if constexpr (std::is_same_v<T, std::int64_t>) {
-    return divisor == -1 ? static_cast<T>(0 - static_cast<std::uint64_t>(sum)) : sum / divisor;
+    return wrapping_quotient(sum, divisor);
   } else {
     return sum / static_cast<T>(divisor);
   }

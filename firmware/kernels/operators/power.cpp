@@ -4,6 +4,7 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/operations.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -18,13 +19,13 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
     const bool is_unit = base == 1 || base == -1;
     return is_unit ? (exponent % 2 == 0 ? 1 : base) : 0;
   }
-  auto square = static_cast<std::uint64_t>(base);
-  std::uint64_t result = 1;
-  for (auto left = static_cast<std::uint64_t>(exponent); left != 0; left >>= 1) {
-    result *= (left & 1) != 0 ? square : 1;
-    square *= square;
+  std::int64_t square = base;
+  std::int64_t result = 1;
+  for (std::int64_t left = exponent; left != 0; left >>= 1) {
+    result = (left & 1) != 0 ? wrapping_product(result, square) : result;
+    square = wrapping_product(square, square);
   }
-  return static_cast<std::int64_t>(result);
+  return result;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "kernels/support/convert.hpp"
 #include "kernels/support/copy.hpp"
 #include "kernels/support/elements.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -25,16 +26,6 @@ void set_real(Value& result, double number) {
 void set_boolean(Value& result, bool truth) {
   result.kind = ValueKind::boolean;
   result.boolean = truth;
-}
-
-std::int64_t wrapped_sum(std::int64_t left, std::int64_t right) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
-}
-std::int64_t wrapped_difference(std::int64_t left, std::int64_t right) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) - static_cast<std::uint64_t>(right));
-}
-std::int64_t wrapped_product(std::int64_t left, std::int64_t right) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) * static_cast<std::uint64_t>(right));
 }
 
 using IntegerOperation = std::int64_t (*)(std::int64_t, std::int64_t);
@@ -107,36 +98,27 @@ Status round_by(KernelContext& context, Span<Value* const> values, double (*roun
 }  // namespace
 
 Status prim_add(KernelContext& context, Span<Value* const> values) {
-  return calculate(context, values, wrapped_sum, [](double left, double right) { return left + right; });
+  return calculate(context, values, wrapping_sum, [](double left, double right) { return left + right; });
 }
 
 Status prim_sub(KernelContext& context, Span<Value* const> values) {
-  return calculate(context, values, wrapped_difference,
+  return calculate(context, values, wrapping_difference,
                    [](double left, double right) { return left - right; });
 }
 
 Status prim_mul(KernelContext& context, Span<Value* const> values) {
-  return calculate(context, values, wrapped_product, [](double left, double right) { return left * right; });
+  return calculate(context, values, wrapping_product, [](double left, double right) { return left * right; });
 }
 
 Status prim_floordiv(KernelContext& context, Span<Value* const> values) {
-  return divide(
-      context, values,
-      [](std::int64_t left, std::int64_t right) {
-        if (right == -1) {
-          return wrapped_difference(0, left);
-        }
-        const std::int64_t quotient = left / right;
-        return left % right != 0 && (left < 0) != (right < 0) ? quotient - 1 : quotient;
-      },
-      [](double left, double right) { return std::floor(left / right); });
+  return divide(context, values, wrapping_floor_quotient,
+                [](double left, double right) { return std::floor(left / right); });
 }
 
 // C's remainder, of the dividend's sign.
 Status prim_mod(KernelContext& context, Span<Value* const> values) {
-  return divide(
-      context, values, [](std::int64_t left, std::int64_t right) { return right == -1 ? 0 : left % right; },
-      [](double left, double right) { return std::fmod(left, right); });
+  return divide(context, values, wrapping_remainder,
+                [](double left, double right) { return std::fmod(left, right); });
 }
 
 Status prim_truediv(KernelContext& context, Span<Value* const> values) {
@@ -180,7 +162,7 @@ Status prim_neg(KernelContext& context, Span<Value* const> values) {
   if (number.is_real()) {
     set_real(result, -number.real);
   } else {
-    set_integer(result, wrapped_difference(0, number.integer));
+    set_integer(result, wrapping_negative(number.integer));
   }
   return arguments.status();
 }

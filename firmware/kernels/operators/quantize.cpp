@@ -10,6 +10,7 @@
 #include "kernels/support/dispatch.hpp"
 #include "kernels/support/elements.hpp"
 #include "kernels/support/layout.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -46,12 +47,11 @@ void quantize_run(const Tensor& input, Tensor& output, const Run& run, const Qua
 template <typename Integer>
 void dequantize_run(const Tensor& input, Tensor& output, const Run& run, const Quantization& quantization) {
   const auto scale = static_cast<float>(quantization.scale);
-  const auto zero_point = static_cast<std::uint32_t>(quantization.zero_point);
+  const auto zero_point = static_cast<std::int32_t>(quantization.zero_point);
   const auto* const from = input.as<const Integer>() + run.start;
   auto* const to = output.as<float>() + run.start;
   for (std::size_t i = 0; i < run.count; ++i) {
-    const auto centred = static_cast<std::int32_t>(static_cast<std::uint32_t>(from[i]) - zero_point);
-    to[i] = static_cast<float>(centred) * scale;
+    to[i] = static_cast<float>(wrapping_difference(std::int32_t{from[i]}, zero_point)) * scale;
   }
 }
 

@@ -8,24 +8,11 @@
 #include "kernels/support/dispatch.hpp"
 #include "kernels/support/operations.hpp"
 #include "kernels/support/reduction.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
 
-std::int64_t add(std::int64_t left, std::int64_t right) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) + static_cast<std::uint64_t>(right));
-}
-std::int64_t multiply(std::int64_t left, std::int64_t right) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(left) * static_cast<std::uint64_t>(right));
-}
-template <typename Float>
-Float add(Float left, Float right) {
-  return left + right;
-}
-template <typename Float>
-Float multiply(Float left, Float right) {
-  return left * right;
-}
 template <typename Compute>
 Compute either(Compute left, Compute right) {
   return left != Compute{0} || right != Compute{0} ? Compute{1} : Compute{0};
@@ -81,8 +68,8 @@ Status fold(Arguments& arguments, const Tensor& input, const Reduction& reductio
              : fold_by(arguments, input, reduction, to, output, fold.start, fold.step.integer);
 }
 
-constexpr Fold addition = {Fold::Start::zero, {add, add<float>, add<double>}};
-constexpr Fold product = {Fold::Start::one, {multiply, multiply<float>, multiply<double>}};
+constexpr Fold addition = {Fold::Start::zero, {wrapping_sum, wrapping_sum, wrapping_sum}};
+constexpr Fold product = {Fold::Start::one, {wrapping_product, wrapping_product, wrapping_product}};
 constexpr Fold disjunction = {Fold::Start::zero, {either<std::int64_t>, either<float>, either<double>}};
 constexpr Fold greatest = {Fold::Start::first,
                            {greater_of<std::int64_t>, greater_of<float>, greater_of<double>}};

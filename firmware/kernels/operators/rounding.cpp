@@ -4,6 +4,7 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/operations.hpp"
+#include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -13,11 +14,8 @@ std::int64_t itself(std::int64_t value) {
 }
 
 // The least integer stays as it is.
-std::int64_t negative(std::int64_t value) {
-  return static_cast<std::int64_t>(std::uint64_t{0} - static_cast<std::uint64_t>(value));
-}
 std::int64_t magnitude(std::int64_t value) {
-  return value < 0 ? negative(value) : value;
+  return value < 0 ? wrapping_negative(value) : value;
 }
 std::int64_t sign_of_integer(std::int64_t value) {
   return (value > 0 ? 1 : 0) - (value < 0 ? 1 : 0);
@@ -71,7 +69,7 @@ Status neg_out(KernelContext& context, Span<Value* const> values) {
     arguments.unsupported_dtype(input);
   }
   return compute_unary(arguments, input, arguments.output(1), input.dtype, input.dtype,
-                       {negative, negative_real<float>, negative_real<double>});
+                       {wrapping_negative, negative_real<float>, negative_real<double>});
 }
 
 Status sign_out(KernelContext& context, Span<Value* const> values) {
