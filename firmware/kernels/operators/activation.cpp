@@ -25,8 +25,8 @@ Status clamp_to(Arguments& arguments, const Tensor& input, Tensor& output, const
   if (arguments.resize_like(output, input) != Status::ok) {
     return arguments.status();
   }
-  return with_compute_type(common, [&](auto compute) {
-    using Compute = decltype(compute);
+  return with_compute_type(common, [&](auto type) {
+    using Compute = type_of<decltype(type)>;
     const auto minimum = scalar_as<Compute>(bounds.minimum);
     const auto maximum = scalar_as<Compute>(bounds.maximum);
     return map_unary<Compute>(arguments, input, output, [&](Compute value) {

@@ -208,11 +208,16 @@ void add_block(const Tensor& values, std::size_t from, const Strides& from_strid
 using AddBlock = void (*)(const Tensor&, std::size_t, const Strides&, Tensor&, std::size_t, const Strides&,
                           const Picking&);
 
+// What adds blocks of a dtype; nullptr: nothing does. Nothing adds float64.
 AddBlock addition_of(ScalarType dtype) {
-  if (dtype == ScalarType::float32) {
-    return add_block<float>;
-  }
-  return load_of<std::int64_t>(dtype) == nullptr ? nullptr : add_block<std::int64_t>;
+  return with_compute_type(dtype, [dtype](auto type) -> AddBlock {
+    using Compute = type_of<decltype(type)>;
+    if constexpr (std::is_same_v<Compute, double>) {
+      return nullptr;
+    } else {
+      return load_of<Compute>(dtype) == nullptr ? nullptr : add_block<Compute>;
+    }
+  });
 }
 
 // Puts `values`, broadcast to the picked shape, where the indices say; `output` has the whole's elements.

@@ -52,20 +52,24 @@ Found find_in(const Tensor& input, const Reduction& reduction, std::size_t first
   return find_extreme(load_of<Compute>(input.dtype), input, reduction, first, greatest);
 }
 
+// What finds extremes of a dtype; nullptr: nothing does.
 Finder finder_for(ScalarType dtype) {
-  if (dtype == ScalarType::float32) {
-    return find_in<float>;
-  }
-  if (dtype == ScalarType::float64) {
-    return find_in<double>;
-  }
-  return load_of<std::int64_t>(dtype) == nullptr ? nullptr : find_in<std::int64_t>;
+  return with_compute_type(dtype, [dtype](auto type) -> Finder {
+    using Compute = type_of<decltype(type)>;
+    return load_of<Compute>(dtype) == nullptr ? nullptr : find_in<Compute>;
+  });
 }
 
-void expect_elements(Arguments& arguments, const Reduction& reduction) {
+// The same for a reduction to one of its elements. Fails and returns nullptr.
+Finder read_finder(Arguments& arguments, const Tensor& input, const Reduction& reduction) {
   if (arguments.ok() && reduction.count == 0) {
     arguments.fail(Status::invalid_argument, "no element to choose from");
   }
+  const Finder find = finder_for(input.dtype);
+  if (arguments.ok() && find == nullptr) {
+    arguments.unsupported_dtype(input);
+  }
+  return find;
 }
 
 Status argument_extreme(KernelContext& context, Span<Value* const> values, bool greatest) {
@@ -75,11 +79,7 @@ Status argument_extreme(KernelContext& context, Span<Value* const> values, bool 
   const bool keep_dims = arguments.boolean(2);
   Tensor& output = arguments.output(3);
   arguments.expect_dtype(output, ScalarType::int64, "the output");
-  expect_elements(arguments, reduction);
-  const Finder find = finder_for(input.dtype);
-  if (arguments.ok() && find == nullptr) {
-    arguments.unsupported_dtype(input);
-  }
+  const Finder find = read_finder(arguments, input, reduction);
   const Strides to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : Strides{};
   if (arguments.ok()) {
     for_each_result(reduction, to, [&](std::size_t first, std::size_t result) {
@@ -99,11 +99,7 @@ Status extreme_along(KernelContext& context, Span<Value* const> values, bool gre
   Tensor& indices = arguments.output(4);
   arguments.expect_dtype(output, input.dtype, "the output");
   arguments.expect_dtype(indices, ScalarType::int64, "the indices");
-  expect_elements(arguments, reduction);
-  const Finder find = finder_for(input.dtype);
-  if (arguments.ok() && find == nullptr) {
-    arguments.unsupported_dtype(input);
-  }
+  const Finder find = read_finder(arguments, input, reduction);
   const Strides to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : Strides{};
   const Strides indices_to =
       arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, indices) : Strides{};
@@ -214,13 +210,9 @@ Status topk_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize(indices, sizes, input.rank) != Status::ok || finder_for(input.dtype) == nullptr) {
     return arguments.ok() ? arguments.unsupported_dtype(input) : arguments.status();
   }
-  if (input.dtype == ScalarType::float32) {
-    choose_first<float>(input, output, indices, dim, greatest);
-  } else if (input.dtype == ScalarType::float64) {
-    choose_first<double>(input, output, indices, dim, greatest);
-  } else {
-    choose_first<std::int64_t>(input, output, indices, dim, greatest);
-  }
+  with_compute_type(input.dtype, [&](auto type) {
+    choose_first<type_of<decltype(type)>>(input, output, indices, dim, greatest);
+  });
   return arguments.status();
 }
 
@@ -233,8 +225,8 @@ Status cumsum_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize_like(output, input) != Status::ok) {
     return arguments.status();
   }
-  return with_compute_type(output.dtype, [&](auto compute) {
-    using Compute = decltype(compute);
+  return with_compute_type(output.dtype, [&](auto type) {
+    using Compute = type_of<decltype(type)>;
     const auto load = load_of<Compute>(input.dtype);
     if (load == nullptr || store_of<Compute>(output.dtype) == nullptr) {
       return arguments.unsupported_dtype(input);

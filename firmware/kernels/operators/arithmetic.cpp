@@ -53,7 +53,7 @@ Status check_alpha(Arguments& arguments, const Scalar& alpha, ScalarType common)
 template <typename Operation, typename Function>
 Status with_operation_type(ScalarType common, Function&& function) {
   if constexpr (std::is_same_v<Operation, Divide>) {
-    return common == ScalarType::float64 ? function(double{}) : function(float{});
+    return common == ScalarType::float64 ? function(Type<double>()) : function(Type<float>());
   } else {
     return with_compute_type(common, function);
   }
@@ -75,8 +75,8 @@ Status tensor_and_tensor(Arguments& arguments, const Scalar& alpha, std::size_t 
   if (!arguments.ok() || resize_to_broadcast(arguments, left, right, output) != Status::ok) {
     return arguments.status();
   }
-  return with_operation_type<Operation>(common, [&](auto compute) {
-    using Compute = decltype(compute);
+  return with_operation_type<Operation>(common, [&](auto type) {
+    using Compute = type_of<decltype(type)>;
     const auto factor = scalar_as<Compute>(alpha);
     return map_binary<Compute>(arguments, left, right, output,
                                [factor](Compute a, Compute b) { return Operation::apply(a, b, factor); });
@@ -94,8 +94,8 @@ Status tensor_and_scalar(Arguments& arguments, const Scalar& alpha, std::size_t 
   if (arguments.resize_like(output, left) != Status::ok) {
     return arguments.status();
   }
-  return with_operation_type<Operation>(common, [&](auto compute) {
-    using Compute = decltype(compute);
+  return with_operation_type<Operation>(common, [&](auto type) {
+    using Compute = type_of<decltype(type)>;
     const auto factor = scalar_as<Compute>(alpha);
     const auto number = scalar_as<Compute>(right);
     return map_unary<Compute>(arguments, left, output,

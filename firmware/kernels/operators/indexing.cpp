@@ -6,6 +6,7 @@
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/copy.hpp"
+#include "kernels/support/dispatch.hpp"
 #include "kernels/support/elements.hpp"
 #include "kernels/support/walk.hpp"
 #include "kernels/support/wrapping.hpp"
@@ -91,13 +92,10 @@ void add_element(const Tensor& source, std::size_t from, Tensor& output, std::si
 
 // What adds elements of a dtype; nullptr: nothing does.
 Move addition_of(ScalarType dtype) {
-  if (dtype == ScalarType::float32) {
-    return add_element<float>;
-  }
-  if (dtype == ScalarType::float64) {
-    return add_element<double>;
-  }
-  return load_of<std::int64_t>(dtype) == nullptr ? nullptr : add_element<std::int64_t>;
+  return with_compute_type(dtype, [dtype](auto type) -> Move {
+    using Compute = type_of<decltype(type)>;
+    return load_of<Compute>(dtype) == nullptr ? nullptr : add_element<Compute>;
+  });
 }
 
 // self, dim, index, src, out: the source's elements go where the index says.

@@ -279,11 +279,7 @@ Status avg_pool2d_out(KernelContext& context, Span<Value* const> values) {
   if (!arguments.ok()) {
     return arguments.status();
   }
-  if (input.dtype == ScalarType::int64) {
-    average<std::int64_t>(input, output, geometry, count_padding, divisor);
-    return arguments.status();
-  }
-  const bool supported = for_float(input.dtype, [&](auto type) {
+  const bool supported = for_compute_type(input.dtype, [&](auto type) {
     average<type_of<decltype(type)>>(input, output, geometry, count_padding, divisor);
   });
   return supported ? arguments.status() : arguments.unsupported_dtype(input);

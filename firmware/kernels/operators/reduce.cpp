@@ -60,12 +60,10 @@ Status fold(Arguments& arguments, const Tensor& input, const Reduction& reductio
   if (!arguments.ok()) {
     return arguments.status();
   }
-  if (common == ScalarType::float64) {
-    return fold_by(arguments, input, reduction, to, output, fold.start, fold.step.wide);
-  }
-  return common == ScalarType::float32
-             ? fold_by(arguments, input, reduction, to, output, fold.start, fold.step.single)
-             : fold_by(arguments, input, reduction, to, output, fold.start, fold.step.integer);
+  return with_compute_type(common, [&](auto type) {
+    using Compute = type_of<decltype(type)>;
+    return fold_by(arguments, input, reduction, to, output, fold.start, fold.step.get<Compute>());
+  });
 }
 
 constexpr Fold addition = {Fold::Start::zero, {wrapping_sum, wrapping_sum, wrapping_sum}};

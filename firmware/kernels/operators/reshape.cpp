@@ -33,8 +33,8 @@ Status copy_into(Arguments& arguments, const Tensor& input, Tensor& output) {
     copy_to_all(input, 0, broadcast_strides(input, output.rank), output);
     return arguments.status();
   }
-  return with_compute_type(input.dtype, [&](auto compute) {
-    using Compute = decltype(compute);
+  return with_compute_type(input.dtype, [&](auto type) {
+    using Compute = type_of<decltype(type)>;
     return map_unary<Compute>(arguments, input, output, [](Compute value) { return value; });
   });
 }

@@ -20,11 +20,7 @@ Compute lesser_of(Compute left, Compute right) {
 template <typename Compute>
 using Ternary = Compute (*)(Compute first, Compute second, Compute third);
 
-struct TernaryOperations {
-  Ternary<std::int64_t> integer;
-  Ternary<float> single;
-  Ternary<double> wide;
-};
+using TernaryOperations = ForComputeTypes<Ternary>;
 
 // Three tensors, broadcast against each other.
 struct Three {
@@ -60,11 +56,9 @@ Status compute_ternary(Arguments& arguments, const Three& inputs, Tensor& output
   if (!arguments.ok() || resize_to_broadcast(arguments, {inputs.of, 3}, output) != Status::ok) {
     return arguments.status();
   }
-  if (common == ScalarType::float64) {
-    return map_ternary(arguments, inputs, output, operations.wide);
-  }
-  return common == ScalarType::float32 ? map_ternary(arguments, inputs, output, operations.single)
-                                       : map_ternary(arguments, inputs, output, operations.integer);
+  return with_compute_type(common, [&](auto type) {
+    return map_ternary(arguments, inputs, output, operations.get<type_of<decltype(type)>>());
+  });
 }
 
 // A NaN among the bounds wins too.

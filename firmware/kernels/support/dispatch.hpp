@@ -57,11 +57,48 @@ bool for_float(ScalarType dtype, Function&& function) {
 }
 
 template <typename Function>
-bool for_real(ScalarType dtype, Function&& function) {
-  if (dtype == ScalarType::int64) {
-    return call_with<std::int64_t>(function);
-  }
-  return for_small_integer(dtype, function) || for_float(dtype, function);
+bool for_integer(ScalarType dtype, Function&& function) {
+  return dtype == ScalarType::int64 ? call_with<std::int64_t>(function) : for_small_integer(dtype, function);
 }
+
+template <typename Function>
+bool for_real(ScalarType dtype, Function&& function) {
+  return for_integer(dtype, function) || for_float(dtype, function);
+}
+
+// The types to compute with themselves.
+template <typename Function>
+bool for_compute_type(ScalarType dtype, Function&& function) {
+  return dtype == ScalarType::int64 ? call_with<std::int64_t>(function) : for_float(dtype, function);
+}
+
+// Calls `function` with the type that computes `dtype`: float, double, or int64 for integers and bool.
+// Returns what it returns.
+template <typename Function>
+auto with_compute_type(ScalarType dtype, Function&& function) {
+  if (dtype == ScalarType::float64) {
+    return function(Type<double>());
+  }
+  return dtype == ScalarType::float32 ? function(Type<float>()) : function(Type<std::int64_t>());
+}
+
+// The same function for each type to compute with; nullptr: there is none.
+template <template <typename Compute> class Function>
+struct ForComputeTypes {
+  Function<std::int64_t> integer;
+  Function<float> single;
+  Function<double> wide;
+
+  template <typename Compute>
+  Function<Compute> get() const {
+    if constexpr (std::is_same_v<Compute, double>) {
+      return wide;
+    } else if constexpr (std::is_same_v<Compute, float>) {
+      return single;
+    } else {
+      return integer;
+    }
+  }
+};
 
 }  // namespace ethosu_sdk::kernels

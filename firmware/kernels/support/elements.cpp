@@ -3,19 +3,19 @@
 #include <type_traits>
 
 #include "kernels/support/convert.hpp"
+#include "kernels/support/dispatch.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
 
 template <typename Compute, typename Element>
 Compute load(const void* data, std::size_t index) {
-  return static_cast<Compute>(static_cast<const Element*>(data)[index]);
-}
-
-template <typename Compute>
-Compute load_bool(const void* data, std::size_t index) {
-  return static_cast<const std::uint8_t*>(data)[index] != 0 ? Compute{1}
-                                                            : Compute{0};  // whatever the file holds
+  if constexpr (std::is_same_v<Element, bool>) {
+    // Whatever byte the file holds.
+    return static_cast<const std::uint8_t*>(data)[index] != 0 ? Compute{1} : Compute{0};
+  } else {
+    return static_cast<Compute>(static_cast<const Element*>(data)[index]);
+  }
 }
 
 template <typename Compute, typename Element>
@@ -27,55 +27,21 @@ void store(void* data, std::size_t index, Compute value) {
 
 template <typename Compute>
 Load<Compute> load_of(ScalarType dtype) {
-  switch (dtype) {
-    case ScalarType::boolean:
-      return load_bool<Compute>;
-    case ScalarType::uint8:
-      return load<Compute, std::uint8_t>;
-    case ScalarType::int8:
-      return load<Compute, std::int8_t>;
-    case ScalarType::int16:
-      return load<Compute, std::int16_t>;
-    case ScalarType::int32:
-      return load<Compute, std::int32_t>;
-    case ScalarType::int64:
-      return load<Compute, std::int64_t>;
-    default:
-      break;
+  Load<Compute> found = dtype == ScalarType::boolean ? load<Compute, bool> : nullptr;
+  const auto take = [&](auto type) { found = load<Compute, type_of<decltype(type)>>; };
+  if constexpr (std::is_integral_v<Compute>) {
+    for_integer(dtype, take);
+  } else {
+    for_real(dtype, take);
   }
-  if constexpr (!std::is_integral_v<Compute>) {
-    if (dtype == ScalarType::float32) {
-      return load<Compute, float>;
-    }
-    if (dtype == ScalarType::float64) {
-      return load<Compute, double>;
-    }
-  }
-  return nullptr;
+  return found;
 }
 
 template <typename Compute>
 Store<Compute> store_of(ScalarType dtype) {
-  switch (dtype) {
-    case ScalarType::boolean:
-      return store<Compute, bool>;
-    case ScalarType::uint8:
-      return store<Compute, std::uint8_t>;
-    case ScalarType::int8:
-      return store<Compute, std::int8_t>;
-    case ScalarType::int16:
-      return store<Compute, std::int16_t>;
-    case ScalarType::int32:
-      return store<Compute, std::int32_t>;
-    case ScalarType::int64:
-      return store<Compute, std::int64_t>;
-    case ScalarType::float32:
-      return store<Compute, float>;
-    case ScalarType::float64:
-      return store<Compute, double>;
-    default:
-      return nullptr;
-  }
+  Store<Compute> found = dtype == ScalarType::boolean ? store<Compute, bool> : nullptr;
+  for_real(dtype, [&](auto type) { found = store<Compute, type_of<decltype(type)>>; });
+  return found;
 }
 
 template Load<std::int64_t> load_of(ScalarType);

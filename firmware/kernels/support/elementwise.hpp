@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/support/arguments.hpp"
+#include "kernels/support/dispatch.hpp"
 #include "kernels/support/elements.hpp"
 #include "kernels/support/walk.hpp"
 
@@ -52,15 +53,6 @@ Status map_unary(Arguments& arguments, const Tensor& input, Tensor& output, Oper
   walk(output.sizes, output.rank, strides,
        [&](const std::size_t(&at)[2]) { store(output.data, at[1], operation(load(input.data, at[0]))); });
   return arguments.status();
-}
-
-// Calls `function(Compute{})` with the type that computes `common`.
-template <typename Function>
-Status with_compute_type(ScalarType common, Function&& function) {
-  if (common == ScalarType::float64) {
-    return function(double{});
-  }
-  return common == ScalarType::float32 ? function(float{}) : function(std::int64_t{});
 }
 
 }  // namespace ethosu_sdk::kernels

@@ -1,22 +1,6 @@
 #include "kernels/support/operations.hpp"
 
 namespace ethosu_sdk::kernels {
-namespace {
-
-template <typename Compute>
-Status unary_by(Arguments& arguments, const Tensor& input, Tensor& output, Unary<Compute> operation) {
-  return operation == nullptr ? arguments.unsupported_dtype(input)
-                              : map_unary<Compute>(arguments, input, output, operation);
-}
-
-template <typename Compute>
-Status binary_by(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output,
-                 Binary<Compute> operation) {
-  return operation == nullptr ? arguments.unsupported_dtype(left)
-                              : map_binary<Compute>(arguments, left, right, output, operation);
-}
-
-}  // namespace
 
 Operand::Operand(Arguments& arguments, std::size_t index) : tensor_(&own_) {
   if (arguments.is_tensor(index)) {
@@ -50,11 +34,12 @@ Status compute_unary(Arguments& arguments, const Tensor& input, Tensor& output, 
   if (arguments.resize_like(output, input) != Status::ok) {
     return arguments.status();
   }
-  if (common == ScalarType::float64) {
-    return unary_by(arguments, input, output, operations.wide);
-  }
-  return common == ScalarType::float32 ? unary_by(arguments, input, output, operations.single)
-                                       : unary_by(arguments, input, output, operations.integer);
+  return with_compute_type(common, [&](auto type) {
+    using Compute = type_of<decltype(type)>;
+    const Unary<Compute> operation = operations.get<Compute>();
+    return operation == nullptr ? arguments.unsupported_dtype(input)
+                                : map_unary<Compute>(arguments, input, output, operation);
+  });
 }
 
 Status compute_binary(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output,
@@ -65,11 +50,12 @@ Status compute_binary(Arguments& arguments, const Tensor& left, const Tensor& ri
   if (!arguments.ok() || resize_to_broadcast(arguments, left, right, output) != Status::ok) {
     return arguments.status();
   }
-  if (common == ScalarType::float64) {
-    return binary_by(arguments, left, right, output, operations.wide);
-  }
-  return common == ScalarType::float32 ? binary_by(arguments, left, right, output, operations.single)
-                                       : binary_by(arguments, left, right, output, operations.integer);
+  return with_compute_type(common, [&](auto type) {
+    using Compute = type_of<decltype(type)>;
+    const Binary<Compute> operation = operations.get<Compute>();
+    return operation == nullptr ? arguments.unsupported_dtype(left)
+                                : map_binary<Compute>(arguments, left, right, output, operation);
+  });
 }
 
 Status same_type_unary(KernelContext& context, Span<Value* const> values, const UnaryOperations& operations) {

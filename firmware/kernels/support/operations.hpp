@@ -15,16 +15,8 @@ template <typename Compute>
 using Binary = Compute (*)(Compute left, Compute right);
 
 // What computes integers and bool, float32 and float64; nullptr: the operator does not compute them.
-struct UnaryOperations {
-  Unary<std::int64_t> integer;
-  Unary<float> single;
-  Unary<double> wide;
-};
-struct BinaryOperations {
-  Binary<std::int64_t> integer;
-  Binary<float> single;
-  Binary<double> wide;
-};
+using UnaryOperations = ForComputeTypes<Unary>;
+using BinaryOperations = ForComputeTypes<Binary>;
 
 // A Tensor argument, or a Scalar argument as a tensor without dimensions: operators have overloads for both.
 class Operand {
