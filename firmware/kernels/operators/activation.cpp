@@ -167,12 +167,12 @@ Status glu_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize(output, sizes, input.rank) != Status::ok) {
     return arguments.status();
   }
-  const Strides from = strides_of(input);
-  const Strides strides[] = {from, strides_of(output)};
-  const std::size_t gate = static_cast<std::size_t>(sizes[dim]) * from.of[dim];
-  walk(sizes, input.rank, strides, [&](const std::size_t(&at)[2]) {
-    const auto* const first = input.as<const float>() + at[0];
-    output.as<float>()[at[1]] = *first * (1.0f / (1.0f + std::exp(-first[gate])));
+  const View from = view_of(input);
+  const View to = view_of(output);
+  const std::size_t gate = static_cast<std::size_t>(sizes[dim]) * from.strides[dim];
+  walk({&to, &from}, [&](const std::size_t(&at)[2]) {
+    const auto* const first = input.as<const float>() + at[1];
+    output.as<float>()[at[0]] = *first * (1.0f / (1.0f + std::exp(-first[gate])));
   });
   return arguments.status();
 }

@@ -21,7 +21,6 @@ struct Picking {
   bool picked[max_rank] = {};
   const Tensor* mask = nullptr;
   std::size_t mask_dim = 0;
-  std::int32_t block_sizes[max_rank] = {};
   std::size_t block_dims[max_rank] = {};    // in the whole
   std::size_t block_places[max_rank] = {};  // in the result
   std::size_t block_rank = 0;
@@ -121,8 +120,7 @@ Picking read_picking(Arguments& arguments, const Tensor& whole) {
   picking.picked_place = neighbours ? static_cast<std::size_t>(first - begin) : 0;
   for (std::size_t i = 0; i < whole.rank; ++i) {
     if (!picking.picked[i]) {
-      picking.block_dims[picking.block_rank] = i;
-      picking.block_sizes[picking.block_rank++] = whole.sizes[i];
+      picking.block_dims[picking.block_rank++] = i;
     }
   }
   picking.rank = picking.block_rank + picking.picked_rank;
@@ -136,38 +134,38 @@ Picking read_picking(Arguments& arguments, const Tensor& whole) {
   for (std::size_t i = 0; i < picking.block_rank; ++i) {
     const std::size_t place = i < picking.picked_place ? i : i + picking.picked_rank;
     picking.block_places[i] = place;
-    picking.sizes[place] = picking.block_sizes[i];
+    picking.sizes[place] = whole.sizes[picking.block_dims[i]];
   }
   return picking;
 }
 
-Strides strides_at(const Strides& strides, const std::size_t (&dims)[max_rank], std::size_t count) {
-  Strides chosen;
-  for (std::size_t i = 0; i < count; ++i) {
-    chosen.of[i] = strides.of[dims[i]];
-  }
-  return chosen;
+// A block in the whole, and in the result or what has its shape: `first` is to be set.
+View block_of(const View& whole, const Picking& picking) {
+  return chosen_dims(whole, picking.block_dims, picking.block_rank);
+}
+View block_in_result(const View& result, const Picking& picking) {
+  return chosen_dims(result, picking.block_places, picking.block_rank);
 }
 
 // Calls `function(the block's first element in the whole, and in the result)` for every block.
 template <typename Function>
-void for_each_block(Arguments& arguments, const Tensor& whole, const Picking& picking, const Strides& result,
+void for_each_block(Arguments& arguments, const Tensor& whole, const Picking& picking, const View& result,
                     Function&& function) {
-  const Strides own = strides_of(whole);
-  const Strides* const strides = &own;
+  const View own = view_of(whole);
+  const std::size_t* const places = result.strides + picking.picked_place;
   if (picking.mask != nullptr) {
     const Tensor& mask = *picking.mask;
-    const Strides mask_strides = strides_of(mask);
+    const View flags = view_of(mask);
     std::size_t count = 0;
     walk_indices(mask.sizes, mask.rank, [&](const std::int32_t* at) {
-      if (mask.as<const std::uint8_t>()[offset_of(at, mask_strides, mask.rank)] == 0) {
+      if (mask.as<const std::uint8_t>()[flags.at(at)] == 0) {
         return;
       }
       std::size_t from = 0;
       for (std::size_t i = 0; i < mask.rank; ++i) {
-        from += static_cast<std::size_t>(at[i]) * strides->of[picking.mask_dim + i];
+        from += static_cast<std::size_t>(at[i]) * own.strides[picking.mask_dim + i];
       }
-      function(from, count++ * result.of[picking.picked_place]);
+      function(from, count++ * places[0]);
     });
     return;
   }
@@ -176,15 +174,13 @@ void for_each_block(Arguments& arguments, const Tensor& whole, const Picking& pi
     for (std::size_t i = 0; i < whole.rank; ++i) {
       const Tensor* const index = picking.indices[i];
       if (index != nullptr) {
-        const Strides repeated = broadcast_strides(*index, picking.picked_rank);
-        from += read_index(arguments, *index, offset_of(at, repeated, picking.picked_rank), whole.sizes[i],
-                           true) *
-                strides->of[i];
+        const View repeated = broadcast_view(*index, picking.picked_sizes, picking.picked_rank);
+        from += read_index(arguments, *index, repeated.at(at), whole.sizes[i], true) * own.strides[i];
       }
     }
     std::size_t to = 0;
     for (std::size_t i = 0; i < picking.picked_rank; ++i) {
-      to += static_cast<std::size_t>(at[i]) * result.of[picking.picked_place + i];
+      to += static_cast<std::size_t>(at[i]) * places[i];
     }
     if (arguments.ok()) {
       function(from, to);
@@ -193,20 +189,17 @@ void for_each_block(Arguments& arguments, const Tensor& whole, const Picking& pi
 }
 
 template <typename Compute>
-void add_block(const Tensor& values, std::size_t from, const Strides& from_strides, Tensor& output,
-               std::size_t to, const Strides& to_strides, const Picking& picking) {
+void add_block(const Tensor& values, const View& from, Tensor& output, const View& to) {
   const auto load = load_of<Compute>(output.dtype);
   const auto store = store_of<Compute>(output.dtype);
-  const Strides strides[] = {from_strides, to_strides};
-  walk(picking.block_sizes, picking.block_rank, strides, [&](const std::size_t(&at)[2]) {
-    const Compute left = load(output.data, to + at[1]);
-    const Compute right = load(values.data, from + at[0]);
-    store(output.data, to + at[1], wrapping_sum(left, right));
+  walk({&from, &to}, [&](const std::size_t(&at)[2]) {
+    const Compute left = load(output.data, at[1]);
+    const Compute right = load(values.data, at[0]);
+    store(output.data, at[1], wrapping_sum(left, right));
   });
 }
 
-using AddBlock = void (*)(const Tensor&, std::size_t, const Strides&, Tensor&, std::size_t, const Strides&,
-                          const Picking&);
+using AddBlock = void (*)(const Tensor&, const View&, Tensor&, const View&);
 
 // What adds blocks of a dtype; nullptr: nothing does. Nothing adds float64.
 AddBlock addition_of(ScalarType dtype) {
@@ -237,16 +230,13 @@ Status put(Arguments& arguments, const Picking& picking, const Tensor& values, b
   if (!arguments.ok()) {
     return arguments.status();
   }
-  const Strides repeated = broadcast_strides(values, picking.rank);
-  const Strides from_strides = strides_at(repeated, picking.block_places, picking.block_rank);
-  const Strides to_strides = strides_at(strides_of(output), picking.block_dims, picking.block_rank);
-  for_each_block(arguments, output, picking, repeated, [&](std::size_t to, std::size_t from) {
-    if (accumulate) {
-      add(values, from, from_strides, output, to, to_strides, picking);
-    } else {
-      copy_elements(values, from, from_strides, output, to, to_strides, picking.block_sizes,
-                    picking.block_rank);
-    }
+  const View repeated = broadcast_view(values, picking.sizes, picking.rank);
+  View from = block_in_result(repeated, picking);
+  View to = block_of(view_of(output), picking);
+  for_each_block(arguments, output, picking, repeated, [&](std::size_t place, std::size_t source) {
+    to.first = place;
+    from.first = source;
+    (accumulate ? add : copy_elements)(values, from, output, to);
   });
   return arguments.status();
 }
@@ -262,11 +252,13 @@ Status index_out(KernelContext& context, Span<Value* const> values) {
   if (!arguments.ok() || arguments.resize(output, picking.sizes, picking.rank) != Status::ok) {
     return arguments.status();
   }
-  const Strides to = strides_of(output);
-  const Strides block_from = strides_at(strides_of(input), picking.block_dims, picking.block_rank);
-  const Strides block_to = strides_at(to, picking.block_places, picking.block_rank);
-  for_each_block(arguments, input, picking, to, [&](std::size_t from, std::size_t place) {
-    copy_elements(input, from, block_from, output, place, block_to, picking.block_sizes, picking.block_rank);
+  const View result = view_of(output);
+  View from = block_of(view_of(input), picking);
+  View to = block_in_result(result, picking);
+  for_each_block(arguments, input, picking, result, [&](std::size_t first, std::size_t place) {
+    from.first = first;
+    to.first = place;
+    copy_elements(input, from, output, to);
   });
   return arguments.status();
 }

@@ -1,9 +1,9 @@
 // Operators along one dimension: aten::argmax, argmin, max.dim, min.dim, topk and cumsum.
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "kernels/kernels.hpp"
+#include "kernels/support/copy.hpp"
 #include "kernels/support/dispatch.hpp"
 #include "kernels/support/elementwise.hpp"
 #include "kernels/support/reduction.hpp"
@@ -80,7 +80,7 @@ Status argument_extreme(KernelContext& context, Span<Value* const> values, bool 
   Tensor& output = arguments.output(3);
   arguments.expect_dtype(output, ScalarType::int64, "the output");
   const Finder find = read_finder(arguments, input, reduction);
-  const Strides to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : Strides{};
+  const View to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : View{};
   if (arguments.ok()) {
     for_each_result(reduction, to, [&](std::size_t first, std::size_t result) {
       output.as<std::int64_t>()[result] = find(input, reduction, first, greatest).position;
@@ -100,18 +100,14 @@ Status extreme_along(KernelContext& context, Span<Value* const> values, bool gre
   arguments.expect_dtype(output, input.dtype, "the output");
   arguments.expect_dtype(indices, ScalarType::int64, "the indices");
   const Finder find = read_finder(arguments, input, reduction);
-  const Strides to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : Strides{};
-  const Strides indices_to =
-      arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, indices) : Strides{};
+  const View to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : View{};
+  const View indices_to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, indices) : View{};
   if (!arguments.ok()) {
     return arguments.status();
   }
-  const std::size_t bytes = element_bytes(input.dtype);
-  const Strides strides[] = {reduction.from, to, indices_to};
-  walk(reduction.kept_sizes, reduction.rank, strides, [&](const std::size_t(&at)[3]) {
+  walk({&reduction.results, &to, &indices_to}, [&](const std::size_t(&at)[3]) {
     const Found found = find(input, reduction, at[0], greatest);
-    std::memmove(output.as<std::uint8_t>() + at[1] * bytes,
-                 input.as<const std::uint8_t>() + found.offset * bytes, bytes);
+    copy_element(input, found.offset, output, at[1]);
     indices.as<std::int64_t>()[at[2]] = found.position;
   });
   return arguments.status();
@@ -122,16 +118,14 @@ template <typename Compute>
 void choose_first(const Tensor& input, Tensor& output, Tensor& indices, std::size_t dim, bool greatest) {
   const auto load = load_of<Compute>(input.dtype);
   const auto store = store_of<Compute>(output.dtype);
-  const Strides strides[] = {strides_of(input), strides_of(output), strides_of(indices)};
-  std::int32_t lanes[max_rank] = {};
-  for (std::size_t i = 0; i < input.rank; ++i) {
-    lanes[i] = i == dim ? 1 : input.sizes[i];
-  }
+  const View from = part_of(view_of(input), dim, 0, 1);  // the first of each lane
+  const View to = view_of(output);
+  const View indices_to = view_of(indices);
   const std::int32_t length = input.rank == 0 ? 1 : input.sizes[dim];
   const std::int32_t wanted = output.rank == 0 ? 1 : output.sizes[dim];
-  walk(lanes, input.rank, strides, [&](const std::size_t(&at)[3]) {
+  walk({&from, &to, &indices_to}, [&](const std::size_t(&at)[3]) {
     const auto element = [&](std::int32_t i) {
-      return load(input.data, at[0] + static_cast<std::size_t>(i) * strides[0].of[dim]);
+      return load(input.data, at[0] + static_cast<std::size_t>(i) * from.strides[dim]);
     };
     std::int32_t last = -1;
     for (std::int32_t n = 0; n < wanted; ++n) {
@@ -145,8 +139,8 @@ void choose_first(const Tensor& input, Tensor& output, Tensor& indices, std::siz
       }
       best = best < 0 ? 0 : best;  // nothing is left only when the output overwrites the input
       const auto place = static_cast<std::size_t>(n);
-      store(output.data, at[1] + place * strides[1].of[dim], element(best));
-      indices.as<std::int64_t>()[at[2] + place * strides[2].of[dim]] = best;
+      store(output.data, at[1] + place * to.strides[dim], element(best));
+      indices.as<std::int64_t>()[at[2] + place * indices_to.strides[dim]] = best;
       last = best;
     }
   });
@@ -155,18 +149,15 @@ void choose_first(const Tensor& input, Tensor& output, Tensor& indices, std::siz
 template <typename Compute>
 void sum_along(const Tensor& input, Tensor& output, std::size_t dim, Load<Compute> load) {
   const auto store = store_of<Compute>(output.dtype);
-  const Strides strides[] = {strides_of(input), strides_of(output)};
-  std::int32_t lanes[max_rank] = {};
-  for (std::size_t i = 0; i < input.rank; ++i) {
-    lanes[i] = i == dim ? 1 : input.sizes[i];
-  }
+  const View from = part_of(view_of(input), dim, 0, 1);  // the first of each lane
+  const View to = view_of(output);
   const std::size_t length = input.rank == 0 ? 1 : static_cast<std::size_t>(input.sizes[dim]);
-  walk(lanes, input.rank, strides, [&](const std::size_t(&at)[2]) {
+  walk({&from, &to}, [&](const std::size_t(&at)[2]) {
     Compute sum = 0;
     for (std::size_t i = 0; i < length; ++i) {
-      const Compute next = load(input.data, at[0] + i * strides[0].of[dim]);
+      const Compute next = load(input.data, at[0] + i * from.strides[dim]);
       sum = i == 0 ? next : wrapping_sum(sum, next);
-      store(output.data, at[1] + i * strides[1].of[dim], sum);
+      store(output.data, at[1] + i * to.strides[dim], sum);
     }
   });
 }

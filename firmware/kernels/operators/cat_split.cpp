@@ -17,14 +17,7 @@ bool is_skipped(const Tensor& tensor) {
 Status copy_rows(Arguments& arguments, const Tensor& input, std::size_t dim, std::int64_t row,
                  std::int64_t count, Tensor& output) {
   arguments.expect_dtype(output, input.dtype, "an output");
-  std::int32_t sizes[max_rank] = {};
-  std::copy_n(input.sizes, input.rank, sizes);
-  sizes[dim] = static_cast<std::int32_t>(count);
-  if (arguments.resize(output, sizes, input.rank) == Status::ok) {
-    const Strides from = strides_of(input);
-    copy_to_all(input, static_cast<std::size_t>(row) * from.of[dim], from, output);
-  }
-  return arguments.status();
+  return copy_view(arguments, input, part_of(view_of(input), dim, row, count), output);
 }
 
 }  // namespace
@@ -65,13 +58,13 @@ Status cat_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize(output, sizes, output.rank) != Status::ok) {
     return arguments.status();
   }
-  const Strides to = strides_of(output);
-  std::size_t row = 0;
+  const View to = view_of(output);
+  std::int64_t row = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Tensor& input = arguments.list_tensor(0, i);
     if (!is_skipped(input)) {
-      copy_elements(input, 0, strides_of(input), output, row * to.of[dim], to, input.sizes, input.rank);
-      row += static_cast<std::size_t>(input.sizes[dim]);
+      copy_elements(input, view_of(input), output, part_of(to, dim, row, input.sizes[dim]));
+      row += input.sizes[dim];
     }
   }
   return arguments.status();
@@ -101,14 +94,10 @@ Status stack_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize(output, sizes, model.rank + 1u) != Status::ok) {
     return arguments.status();
   }
-  const Strides own = strides_of(output);
-  Strides to;
-  for (std::size_t i = 0; i < model.rank; ++i) {
-    to.of[i] = own.of[i < dim ? i : i + 1];
-  }
+  const View to = view_of(output);
   for (std::size_t i = 0; i < count; ++i) {
     const Tensor& input = arguments.list_tensor(0, i);
-    copy_elements(input, 0, strides_of(input), output, i * own.of[dim], to, input.sizes, input.rank);
+    copy_elements(input, view_of(input), output, slice_at(to, dim, i));
   }
   return arguments.status();
 }
@@ -165,19 +154,11 @@ Status unbind_copy_out(KernelContext& context, Span<Value* const> values) {
   if (!arguments.ok() || input.rank == 0 || outputs != static_cast<std::size_t>(input.sizes[dim])) {
     return arguments.fail(Status::invalid_argument, outputs, " outputs from a tensor of rank ", input.rank);
   }
-  const Strides own = strides_of(input);
-  Strides from;
-  std::int32_t sizes[max_rank] = {};
-  for (std::size_t i = 0; i + 1 < input.rank; ++i) {
-    sizes[i] = input.sizes[i < dim ? i : i + 1];
-    from.of[i] = own.of[i < dim ? i : i + 1];
-  }
+  const View from = view_of(input);
   for (std::size_t i = 0; i < outputs && arguments.ok(); ++i) {
     Tensor& output = arguments.list_output(2, i);
     arguments.expect_dtype(output, input.dtype, "an output");
-    if (arguments.resize(output, sizes, input.rank - 1u) == Status::ok) {
-      copy_to_all(input, i * own.of[dim], from, output);
-    }
+    copy_view(arguments, input, slice_at(from, dim, i), output);
   }
   return arguments.status();
 }

@@ -38,9 +38,9 @@ struct Convolution {
   std::size_t groups;
   std::size_t group_inputs;
   std::size_t group_outputs;
-  Strides input;
-  Strides weight;
-  Strides output;
+  View input;
+  View weight;
+  View output;
 };
 
 void read_axis_list(Arguments& arguments, std::size_t index, std::size_t axes, std::int64_t minimum,
@@ -96,9 +96,9 @@ void set_strides(Convolution& convolution, std::size_t rank) {
   Axis* const axes[2] = {&convolution.height, &convolution.width};
   for (std::size_t dim = 2; dim < rank; ++dim) {
     Axis& axis = *axes[dim - rank + 2];
-    axis.input_stride = convolution.input.of[dim];
-    axis.kernel_stride = convolution.weight.of[dim];
-    axis.output_stride = convolution.output.of[dim];
+    axis.input_stride = convolution.input.strides[dim];
+    axis.kernel_stride = convolution.weight.strides[dim];
+    axis.output_stride = convolution.output.strides[dim];
   }
 }
 
@@ -154,9 +154,9 @@ Convolution fit(Arguments& arguments, const Tensor& input, const Tensor& weight,
                  static_cast<std::size_t>(channels.groups),
                  static_cast<std::size_t>(channels.inputs / channels.groups),
                  static_cast<std::size_t>(channels.outputs / channels.groups),
-                 strides_of(input),
-                 strides_of(weight),
-                 strides_of(output)};
+                 view_of(input),
+                 view_of(weight),
+                 view_of(output)};
   set_strides(convolution, input.rank);
   return convolution;
 }
@@ -169,8 +169,8 @@ Float sum_at(const Convolution& convolution, const Float* input, const Float* we
   const Axis& width = convolution.width;
   Float sum = 0;
   for (std::size_t channel = 0; channel < convolution.group_inputs; ++channel) {
-    const Float* const plane = input + channel * convolution.input.of[1];
-    const Float* const taps = weight + channel * convolution.weight.of[1];
+    const Float* const plane = input + channel * convolution.input.strides[1];
+    const Float* const taps = weight + channel * convolution.weight.strides[1];
     for (std::int64_t i = 0; i < height.kernel; ++i) {
       const std::int64_t row = height.position(y, i);
       if (!height.holds(row)) {
@@ -216,7 +216,7 @@ Float transposed_sum_at(const Convolution& convolution, const Float* input, cons
       const Float* const tap = weight + static_cast<std::size_t>(i) * height.kernel_stride +
                                static_cast<std::size_t>(j) * width.kernel_stride;
       for (std::size_t channel = 0; channel < convolution.group_inputs; ++channel) {
-        sum += element[channel * convolution.input.of[1]] * tap[channel * convolution.weight.of[0]];
+        sum += element[channel * convolution.input.strides[1]] * tap[channel * convolution.weight.strides[0]];
       }
     }
   }
@@ -230,16 +230,16 @@ void convolve(const Convolution& convolution, const Tensor& input, const Tensor&
   for (std::size_t image = 0; image < convolution.images; ++image) {
     for (std::size_t channel = 0; channel < outputs; ++channel) {
       const std::size_t group = channel / convolution.group_outputs;
-      const Float* const from = input.as<const Float>() + image * convolution.input.of[0] +
-                                group * convolution.group_inputs * convolution.input.of[1];
-      const std::size_t first_tap = transposed
-                                        ? group * convolution.group_inputs * convolution.weight.of[0] +
-                                              channel % convolution.group_outputs * convolution.weight.of[1]
-                                        : channel * convolution.weight.of[0];
+      const Float* const from = input.as<const Float>() + image * convolution.input.strides[0] +
+                                group * convolution.group_inputs * convolution.input.strides[1];
+      const std::size_t first_tap =
+          transposed ? group * convolution.group_inputs * convolution.weight.strides[0] +
+                           channel % convolution.group_outputs * convolution.weight.strides[1]
+                     : channel * convolution.weight.strides[0];
       const Float* const taps = weight.as<const Float>() + first_tap;
       const Float added = bias == nullptr ? Float{0} : bias->as<const Float>()[channel];
-      Float* const to =
-          output.as<Float>() + image * convolution.output.of[0] + channel * convolution.output.of[1];
+      Float* const to = output.as<Float>() + image * convolution.output.strides[0] +
+                        channel * convolution.output.strides[1];
       for (std::int64_t y = 0; y < convolution.height.output; ++y) {
         for (std::int64_t x = 0; x < convolution.width.output; ++x) {
           const Float sum = transposed ? transposed_sum_at(convolution, from, taps, added, y, x)

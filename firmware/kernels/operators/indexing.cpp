@@ -19,20 +19,20 @@ namespace {
 template <typename Function>
 Status for_each_target(Arguments& arguments, const Tensor& index, std::size_t dim, const Tensor& whole,
                        Function&& function) {
-  const Strides strides = strides_of(whole);
-  const Strides own = strides_of(index);
+  const View elements = view_of(whole);
+  const View own = view_of(index);
   const std::int64_t size = whole.rank == 0 ? 1 : whole.sizes[dim];
   if (index.element_count() == 0) {
     return arguments.status();
   }
   walk_indices(index.sizes, index.rank, [&](const std::int32_t* at) {
-    const std::size_t position = read_index(arguments, index, offset_of(at, own, index.rank), size, false);
+    const std::size_t position = read_index(arguments, index, own.at(at), size, false);
     if (!arguments.ok()) {
       return;
     }
-    std::size_t offset = position * strides.of[dim];
+    std::size_t offset = position * elements.strides[dim];
     for (std::size_t i = 0; i < index.rank; ++i) {
-      offset += i == dim ? 0 : static_cast<std::size_t>(at[i]) * strides.of[i];
+      offset += i == dim ? 0 : static_cast<std::size_t>(at[i]) * elements.strides[i];
     }
     function(offset, at);
   });
@@ -59,11 +59,6 @@ void expect_inside(Arguments& arguments, const Tensor& index, const Tensor& othe
     arguments.fail(Status::shape_mismatch, "an index of rank ", index.rank, " for a tensor of rank ",
                    other.rank);
   }
-}
-
-void copy_element(const Tensor& input, std::size_t from, Tensor& output, std::size_t to) {
-  const Strides nowhere;
-  copy_elements(input, from, nowhere, output, to, nowhere, nullptr, 0);
 }
 
 // Copies the input, then calls `function(offset in the output, index tuple)` for every element of the index.
@@ -110,10 +105,9 @@ Status scatter_source(Arguments& arguments, Move move) {
   if (arguments.ok() && move == nullptr) {
     arguments.unsupported_dtype(input);
   }
-  const Strides from = arguments.ok() ? strides_of(source) : Strides{};
-  return scatter(arguments, index, dim, input, output, [&](std::size_t to, const std::int32_t* at) {
-    move(source, offset_of(at, from, index.rank), output, to);
-  });
+  const View from = arguments.ok() ? view_of(source) : View{};
+  return scatter(arguments, index, dim, input, output,
+                 [&](std::size_t to, const std::int32_t* at) { move(source, from.at(at), output, to); });
 }
 
 }  // namespace
@@ -157,15 +151,14 @@ Status index_select_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize(output, sizes, input.rank) != Status::ok) {
     return arguments.status();
   }
-  const Strides from = strides_of(input);
-  const Strides to = strides_of(output);
-  sizes[dim] = 1;
+  const View from = view_of(input);
+  const View to = view_of(output);
   for (std::int32_t i = 0; i < count && arguments.ok(); ++i) {
-    const auto place = static_cast<std::size_t>(i);
     const std::int64_t size = input.rank == 0 ? 1 : input.sizes[dim];
-    const std::size_t position = read_index(arguments, index, place, size, false);
+    const std::size_t position = read_index(arguments, index, static_cast<std::size_t>(i), size, false);
     if (arguments.ok()) {
-      copy_elements(input, position * from.of[dim], from, output, place * to.of[dim], to, sizes, input.rank);
+      copy_elements(input, part_of(from, dim, static_cast<std::int64_t>(position), 1), output,
+                    part_of(to, dim, i, 1));
     }
   }
   return arguments.status();
@@ -187,17 +180,17 @@ Status embedding_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize(output, sizes, index.rank + 1u) != Status::ok || output.element_count() == 0) {
     return arguments.status();
   }
-  const Strides from = strides_of(table);
-  const Strides to = strides_of(output);
-  const Strides row_from = {{from.of[1]}};
-  const Strides row_to = {{to.of[index.rank]}};
-  const Strides own = strides_of(index);
+  const View from = view_of(table);
+  const View own = view_of(index);
+  const View to = view_of(output);
+  const View rows = slice_at(to, index.rank, 0);  // the first element of each
+  const std::size_t columns[] = {index.rank};
+  View row_to = chosen_dims(to, columns, 1);
   walk_indices(index.sizes, index.rank, [&](const std::int32_t* at) {
-    const std::size_t row =
-        read_index(arguments, index, offset_of(at, own, index.rank), table.sizes[0], false);
+    const std::size_t row = read_index(arguments, index, own.at(at), table.sizes[0], false);
     if (arguments.ok()) {
-      copy_elements(table, row * from.of[0], row_from, output, offset_of(at, to, index.rank), row_to,
-                    &table.sizes[1], 1);
+      row_to.first = rows.at(at);
+      copy_elements(table, slice_at(from, 0, row), output, row_to);
     }
   });
   return arguments.status();
@@ -215,9 +208,9 @@ Status gather_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize_like(output, index) != Status::ok) {
     return arguments.status();
   }
-  const Strides to = strides_of(output);
+  const View to = view_of(output);
   return for_each_target(arguments, index, dim, input, [&](std::size_t from, const std::int32_t* at) {
-    copy_element(input, from, output, offset_of(at, to, index.rank));
+    copy_element(input, from, output, to.at(at));
   });
 }
 

@@ -11,11 +11,8 @@ namespace {
 
 // left [rows, depth] times right [depth, columns], of which each may be transposed in memory.
 struct Product {
-  std::size_t rows;
-  std::size_t depth;
-  std::size_t columns;
-  Strides left;
-  Strides right;
+  View left;
+  View right;
 };
 
 template <typename Float>
@@ -31,11 +28,15 @@ Float dot(const Float* left, std::size_t left_stride, const Float* right, std::s
 // Calls `finish(sum, row, column)` for every element of the product.
 template <typename Float, typename Finish>
 void multiply(const Tensor& left, const Tensor& right, const Product& product, Finish&& finish) {
-  for (std::size_t row = 0; row < product.rows; ++row) {
-    for (std::size_t column = 0; column < product.columns; ++column) {
-      finish(dot(left.as<const Float>() + row * product.left.of[0], product.left.of[1],
-                 right.as<const Float>() + column * product.right.of[1], product.right.of[0], product.depth),
-             row, column);
+  const auto rows = static_cast<std::size_t>(product.left.sizes[0]);
+  const auto depth = static_cast<std::size_t>(product.left.sizes[1]);
+  const auto columns = static_cast<std::size_t>(product.right.sizes[1]);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      finish(
+          dot(left.as<const Float>() + row * product.left.strides[0], product.left.strides[1],
+              right.as<const Float>() + column * product.right.strides[1], product.right.strides[0], depth),
+          row, column);
     }
   }
 }
@@ -54,9 +55,7 @@ Product matrix_product(Arguments& arguments, const Tensor& left, const Tensor& r
   }
   const std::int32_t sizes[] = {left.sizes[0], right.sizes[1]};
   arguments.resize(output, sizes, 2);
-  product = {static_cast<std::size_t>(sizes[0]), static_cast<std::size_t>(left.sizes[1]),
-             static_cast<std::size_t>(sizes[1]), strides_of(left), strides_of(right)};
-  return product;
+  return {view_of(left), view_of(right)};
 }
 
 }  // namespace
@@ -80,16 +79,15 @@ Status addmm_out(KernelContext& context, Span<Value* const> values) {
       return arguments.fail(Status::shape_mismatch, "size ", i, " of the addend is ", addend.sizes[i]);
     }
   }
-  const Strides addend_strides = broadcast_strides(addend, 2);
-  const Strides to = strides_of(output);
+  const View addends = broadcast_view(addend, output.sizes, 2);
+  const View to = view_of(output);
   const bool supported = for_float(left.dtype, [&](auto type) {
     using Float = type_of<decltype(type)>;
     const auto scale = scalar_as<Float>(alpha);
     const auto addend_scale = scalar_as<Float>(beta);
     multiply<Float>(left, right, product, [&](Float sum, std::size_t row, std::size_t column) {
-      const Float added =
-          addend.as<const Float>()[row * addend_strides.of[0] + column * addend_strides.of[1]];
-      output.as<Float>()[row * to.of[0] + column * to.of[1]] = sum * scale + added * addend_scale;
+      const Float added = addend.as<const Float>()[addends.in_plane(row, column)];
+      output.as<Float>()[to.in_plane(row, column)] = sum * scale + added * addend_scale;
     });
   });
   return supported ? arguments.status() : arguments.unsupported_dtype(left);
@@ -104,11 +102,11 @@ Status mm_out(KernelContext& context, Span<Value* const> values) {
   if (!arguments.ok()) {
     return arguments.status();
   }
-  const Strides to = strides_of(output);
+  const View to = view_of(output);
   const bool supported = for_float(left.dtype, [&](auto type) {
     using Float = type_of<decltype(type)>;
     multiply<Float>(left, right, product, [&](Float sum, std::size_t row, std::size_t column) {
-      output.as<Float>()[row * to.of[0] + column * to.of[1]] = sum;
+      output.as<Float>()[to.in_plane(row, column)] = sum;
     });
   });
   return supported ? arguments.status() : arguments.unsupported_dtype(left);
@@ -129,19 +127,19 @@ Status bmm_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize(output, sizes, 3) != Status::ok) {
     return arguments.status();
   }
-  const Strides by_left = strides_of(left);
-  const Strides by_right = strides_of(right);
-  const Strides to = strides_of(output);
+  const View by_left = view_of(left);
+  const View by_right = view_of(right);
+  const View to = view_of(output);
   const auto depth = static_cast<std::size_t>(left.sizes[2]);
   const bool supported = for_float(left.dtype, [&](auto type) {
     using Float = type_of<decltype(type)>;
     walk_indices(sizes, 3, [&](const std::int32_t* at) {
       const auto image = static_cast<std::size_t>(at[0]);
-      const Float* const row =
-          left.as<const Float>() + image * by_left.of[0] + static_cast<std::size_t>(at[1]) * by_left.of[1];
-      const Float* const column =
-          right.as<const Float>() + image * by_right.of[0] + static_cast<std::size_t>(at[2]) * by_right.of[2];
-      output.as<Float>()[offset_of(at, to, 3)] = dot(row, by_left.of[2], column, by_right.of[1], depth);
+      const Float* const row = left.as<const Float>() + image * by_left.strides[0] +
+                               static_cast<std::size_t>(at[1]) * by_left.strides[1];
+      const Float* const column = right.as<const Float>() + image * by_right.strides[0] +
+                                  static_cast<std::size_t>(at[2]) * by_right.strides[2];
+      output.as<Float>()[to.at(at)] = dot(row, by_left.strides[2], column, by_right.strides[1], depth);
     });
   });
   return supported ? arguments.status() : arguments.unsupported_dtype(left);
@@ -174,7 +172,7 @@ Status linear_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize(output, sizes, input.rank) != Status::ok) {
     return arguments.status();
   }
-  const Strides by_weight = strides_of(weight);
+  const View by_weight = view_of(weight);
   const auto depth = static_cast<std::size_t>(weight.sizes[1]);
   const auto features = static_cast<std::size_t>(weight.sizes[0]);
   const std::size_t count = output.element_count();
@@ -182,8 +180,9 @@ Status linear_out(KernelContext& context, Span<Value* const> values) {
     using Float = type_of<decltype(type)>;
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t feature = i % features;
-      const Float sum = dot(input.as<const Float>() + i / features * depth, 1,
-                            weight.as<const Float>() + feature * by_weight.of[0], by_weight.of[1], depth);
+      const Float sum =
+          dot(input.as<const Float>() + i / features * depth, 1,
+              weight.as<const Float>() + feature * by_weight.strides[0], by_weight.strides[1], depth);
       output.as<Float>()[i] = bias == nullptr ? sum : sum + bias->as<const Float>()[feature];
     }
   });

@@ -54,15 +54,14 @@ Status resize_padded(Arguments& arguments, const Tensor& input, const Margins& m
 // Copies to every index of `output` the input element at `source(dim, position)` in each dimension.
 template <typename Source>
 void copy_from(const Tensor& input, Tensor& output, Source&& source) {
-  const Strides from = strides_of(input);
-  const Strides to = strides_of(output);
-  const Strides nowhere;
+  const View from = view_of(input);
+  const View to = view_of(output);
   walk_indices(output.sizes, output.rank, [&](const std::int32_t* index) {
     std::size_t element = 0;
     for (std::size_t dim = 0; dim < output.rank; ++dim) {
-      element += static_cast<std::size_t>(source(dim, index[dim])) * from.of[dim];
+      element += static_cast<std::size_t>(source(dim, index[dim])) * from.strides[dim];
     }
-    copy_elements(input, element, nowhere, output, offset_of(index, to, output.rank), nowhere, nullptr, 0);
+    copy_element(input, element, output, to.at(index));
   });
 }
 
@@ -104,11 +103,8 @@ Status constant_pad_nd_out(KernelContext& context, Span<Value* const> values) {
       fill(arguments, output, number) != Status::ok) {
     return arguments.status();
   }
-  const Strides from = strides_of(input);
-  const Strides to = strides_of(output);
-  std::int32_t sizes[max_rank] = {};
-  std::size_t first = 0;
-  std::size_t place = 0;
+  View from = view_of(input);
+  View to = view_of(output);
   for (std::size_t i = 0; i < input.rank; ++i) {
     const std::int64_t cut = std::max<std::int64_t>(-margins.before[i], 0);
     const std::int64_t left = std::max<std::int64_t>(margins.before[i], 0);
@@ -116,11 +112,10 @@ Status constant_pad_nd_out(KernelContext& context, Span<Value* const> values) {
     if (count <= 0) {
       return arguments.status();
     }
-    sizes[i] = static_cast<std::int32_t>(count);
-    first += static_cast<std::size_t>(cut) * from.of[i];
-    place += static_cast<std::size_t>(left) * to.of[i];
+    from = part_of(from, i, cut, count);
+    to = part_of(to, i, left, count);
   }
-  copy_elements(input, first, from, output, place, to, sizes, input.rank);
+  copy_elements(input, from, output, to);
   return arguments.status();
 }
 
@@ -178,10 +173,10 @@ Status tril_out(KernelContext& context, Span<Value* const> values) {
   }
   copy_all(input, output);
   const std::size_t bytes = element_bytes(output.dtype);
-  const Strides to = strides_of(output);
+  const View to = view_of(output);
   walk_indices(output.sizes, output.rank, [&](const std::int32_t* index) {
     if (index[output.rank - 1] - std::int64_t{index[output.rank - 2]} > diagonal) {
-      auto* const element = output.as<std::uint8_t>() + offset_of(index, to, output.rank) * bytes;
+      auto* const element = output.as<std::uint8_t>() + to.at(index) * bytes;
       std::fill_n(element, bytes, std::uint8_t{0});
     }
   });

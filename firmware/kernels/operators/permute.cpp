@@ -16,23 +16,12 @@ Status permute_copy_out(KernelContext& context, Span<Value* const> values) {
   if (count != input.rank) {
     return arguments.fail(Status::invalid_argument, count, " dimensions for a tensor of rank ", input.rank);
   }
-  const Strides own = strides_of(input);
-  Strides strides;
-  std::int32_t sizes[max_rank] = {};
+  std::size_t order[max_rank] = {};
   bool seen[max_rank] = {};
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t dim = arguments.checked_dim(dims[i], input.rank);
-    if (seen[dim]) {
-      return arguments.fail(Status::invalid_argument, "dimension ", dim, " twice");
-    }
-    seen[dim] = true;
-    strides.of[i] = own.of[dim];
-    sizes[i] = input.sizes[dim];
+    order[i] = arguments.another_dim(dims[i], input.rank, seen);
   }
-  if (arguments.resize(output, sizes, count) == Status::ok) {
-    copy_to_all(input, 0, strides, output);
-  }
-  return arguments.status();
+  return copy_view(arguments, input, chosen_dims(view_of(input), order, count), output);
 }
 
 Status expand_copy_out(KernelContext& context, Span<Value* const> values) {
@@ -45,24 +34,17 @@ Status expand_copy_out(KernelContext& context, Span<Value* const> values) {
   if (rank < input.rank) {
     return arguments.fail(Status::invalid_argument, "a tensor of rank ", input.rank, " expanded to ", rank);
   }
-  const Strides own = strides_of(input);
-  Strides strides;
   std::int32_t sizes[max_rank] = {};
   for (std::size_t i = 0; i < rank; ++i) {
     const bool is_new = i + input.rank < rank;
-    const std::size_t dim = is_new ? 0 : i + input.rank - rank;
-    const std::int64_t had = is_new ? 1 : input.sizes[dim];
+    const std::int64_t had = is_new ? 1 : input.sizes[i + input.rank - rank];
     const std::int64_t size = wanted[i] == -1 && !is_new ? had : wanted[i];
     if (size < 0 || size > 0x7FFFFFFF || (had != 1 && had != size)) {
       return arguments.fail(Status::invalid_argument, "size ", had, " expanded to ", wanted[i]);
     }
     sizes[i] = static_cast<std::int32_t>(size);
-    strides.of[i] = had == 1 ? 0 : own.of[dim];
   }
-  if (arguments.resize(output, sizes, rank) == Status::ok) {
-    copy_to_all(input, 0, strides, output);
-  }
-  return arguments.status();
+  return copy_view(arguments, input, broadcast_view(input, sizes, rank), output);
 }
 
 }  // namespace ethosu_sdk::kernels

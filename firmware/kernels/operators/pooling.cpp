@@ -6,7 +6,7 @@
 #include "kernels/kernels.hpp"
 #include "kernels/support/arguments.hpp"
 #include "kernels/support/dispatch.hpp"
-#include "kernels/support/layout.hpp"
+#include "kernels/support/walk.hpp"
 #include "kernels/support/wrapping.hpp"
 
 namespace ethosu_sdk::kernels {
@@ -145,30 +145,11 @@ std::int64_t padded_count(const Axis& axis, std::int64_t position) {
   return (end < limit ? end : limit) - start;
 }
 
-// Calls `function(plane of the input, plane of the output)` with element offsets for each image and channel.
-template <typename Function>
-void for_each_plane(const Tensor& input, const Tensor& output, const Strides& from, const Strides& to,
-                    Function&& function) {
-  const std::size_t channel_dim = input.rank - 3u;
-  const std::size_t images = input.rank == 4 ? static_cast<std::size_t>(input.sizes[0]) : 1;
-  const auto channels = static_cast<std::size_t>(input.sizes[channel_dim]);
-  const bool empty = output.element_count() == 0;
-  for (std::size_t image = 0; image < images && !empty; ++image) {
-    for (std::size_t channel = 0; channel < channels; ++channel) {
-      const std::size_t image_from = input.rank == 4 ? image * from.of[0] : 0;
-      const std::size_t image_to = input.rank == 4 ? image * to.of[0] : 0;
-      function(image_from + channel * from.of[channel_dim], image_to + channel * to.of[channel_dim]);
-    }
-  }
-}
-
 // One plane's windows in memory order. `Window::add(value, index in the plane)` gets each window's elements
 // row by row, then `finish(window, element count, offset in the output plane)` is called.
 template <typename T, typename Window, typename Finish>
-void pool_plane(const T* plane, const Geometry& geometry, const Strides& from, const Strides& to,
-                std::size_t rank, bool count_padding, Finish&& finish) {
-  const std::size_t row_stride = from.of[rank - 2];
-  const std::size_t column_stride = from.of[rank - 1];
+void pool_plane(const T* plane, const Geometry& geometry, const View& from, const View& to,
+                bool count_padding, Finish&& finish) {
   for (std::int64_t y = 0; y < geometry.height.output; ++y) {
     const Range rows = inside(geometry.height, y);
     for (std::int64_t x = 0; x < geometry.width.output; ++x) {
@@ -178,16 +159,14 @@ void pool_plane(const T* plane, const Geometry& geometry, const Strides& from, c
         const std::int64_t row = rows.first + i * geometry.height.dilation;
         for (std::int64_t j = 0; j < columns.count; ++j) {
           const std::int64_t column = columns.first + j * geometry.width.dilation;
-          window.add(plane[static_cast<std::size_t>(row) * row_stride +
-                           static_cast<std::size_t>(column) * column_stride],
+          window.add(plane[from.in_plane(static_cast<std::size_t>(row), static_cast<std::size_t>(column))],
                      row * geometry.width.input + column);
         }
       }
       const std::int64_t count = count_padding
                                      ? padded_count(geometry.height, y) * padded_count(geometry.width, x)
                                      : rows.count * columns.count;
-      finish(window, count,
-             static_cast<std::size_t>(y) * to.of[rank - 2] + static_cast<std::size_t>(x) * to.of[rank - 1]);
+      finish(window, count, to.in_plane(static_cast<std::size_t>(y), static_cast<std::size_t>(x)));
     }
   }
 }
@@ -234,24 +213,24 @@ T quotient(T sum, std::int64_t divisor) {
 template <typename T>
 void average(const Tensor& input, Tensor& output, const Geometry& geometry, bool count_padding,
              std::int64_t divisor_override) {
-  const Strides from = strides_of(input);
-  const Strides to = strides_of(output);
-  for_each_plane(input, output, from, to, [&](std::size_t plane_from, std::size_t plane_to) {
-    pool_plane<T, SumWindow<T>>(
-        input.as<const T>() + plane_from, geometry, from, to, input.rank, count_padding,
-        [&](const SumWindow<T>& window, std::int64_t count, std::size_t offset) {
-          const std::int64_t divisor = divisor_override != 0 ? divisor_override : count;
-          output.as<T>()[plane_to + offset] = quotient(window.sum, divisor);
-        });
+  const View from = view_of(input);
+  const View to = view_of(output);
+  for_each_plane(from, to, [&](std::size_t plane_from, std::size_t plane_to) {
+    pool_plane<T, SumWindow<T>>(input.as<const T>() + plane_from, geometry, from, to, count_padding,
+                                [&](const SumWindow<T>& window, std::int64_t count, std::size_t offset) {
+                                  const std::int64_t divisor =
+                                      divisor_override != 0 ? divisor_override : count;
+                                  output.as<T>()[plane_to + offset] = quotient(window.sum, divisor);
+                                });
   });
 }
 
 template <typename T>
 void maximum(const Tensor& input, Tensor& output, Tensor& indices, const Geometry& geometry) {
-  const Strides from = strides_of(input);
-  const Strides to = strides_of(output);
-  for_each_plane(input, output, from, to, [&](std::size_t plane_from, std::size_t plane_to) {
-    pool_plane<T, MaximumWindow<T>>(input.as<const T>() + plane_from, geometry, from, to, input.rank, false,
+  const View from = view_of(input);
+  const View to = view_of(output);
+  for_each_plane(from, to, [&](std::size_t plane_from, std::size_t plane_to) {
+    pool_plane<T, MaximumWindow<T>>(input.as<const T>() + plane_from, geometry, from, to, false,
                                     [&](const MaximumWindow<T>& window, std::int64_t, std::size_t offset) {
                                       output.as<T>()[plane_to + offset] = window.maximum;
                                       indices.as<std::int64_t>()[plane_to + offset] = window.index;

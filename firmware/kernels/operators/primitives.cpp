@@ -256,11 +256,8 @@ Status prim_copy_index(KernelContext& context, Span<Value* const> values) {
     arguments.fail(Status::shape_mismatch, "the row has other sizes");
   }
   if (arguments.ok()) {
-    const Strides to = strides_of(output);
-    Strides row_strides;
-    std::copy_n(to.of + 1, source.rank, row_strides.of);
-    copy_elements(source, 0, strides_of(source), output, static_cast<std::size_t>(row) * to.of[0],
-                  row_strides, source.sizes, source.rank);
+    copy_elements(source, view_of(source), output,
+                  slice_at(view_of(output), 0, static_cast<std::size_t>(row)));
   }
   return arguments.status();
 }

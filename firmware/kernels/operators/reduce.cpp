@@ -34,7 +34,7 @@ struct Fold {
 };
 
 template <typename Compute>
-Status fold_by(Arguments& arguments, const Tensor& input, const Reduction& reduction, const Strides& to,
+Status fold_by(Arguments& arguments, const Tensor& input, const Reduction& reduction, const View& to,
                Tensor& output, Fold::Start start, Binary<Compute> step) {
   const auto load = load_of<Compute>(input.dtype);
   const auto store = store_of<Compute>(output.dtype);
@@ -56,7 +56,7 @@ Status fold(Arguments& arguments, const Tensor& input, const Reduction& reductio
   if (arguments.ok() && fold.start == Fold::Start::first && reduction.count == 0) {
     arguments.fail(Status::invalid_argument, "no element to choose from");
   }
-  const Strides to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : Strides{};
+  const View to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : View{};
   if (!arguments.ok()) {
     return arguments.status();
   }
@@ -102,7 +102,7 @@ Status any_of(Arguments& arguments, const Tensor& input, const Reduction& reduct
 
 Status mean(Arguments& arguments, const Tensor& input, const Reduction& reduction, bool keep_dims,
             Tensor& output) {
-  const Strides to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : Strides{};
+  const View to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : View{};
   if (!arguments.ok()) {
     return arguments.status();
   }
@@ -129,8 +129,8 @@ Status variance(Arguments& arguments, const Tensor& input, const Reduction& redu
     arguments.unsupported_dtype(input);
   }
   arguments.expect_dtype(output, ScalarType::float32, "the output");
-  const Strides to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : Strides{};
-  Strides means_to;
+  const View to = arguments.ok() ? resize_to_kept(arguments, reduction, keep_dims, output) : View{};
+  View means_to;
   if (means != nullptr && arguments.expect_dtype(*means, ScalarType::float32, "the mean") == Status::ok) {
     means_to = resize_to_kept(arguments, reduction, keep_dims, *means);
   }
@@ -140,8 +140,7 @@ Status variance(Arguments& arguments, const Tensor& input, const Reduction& redu
   const auto count = static_cast<float>(reduction.count);
   const double divisor = static_cast<double>(reduction.count) - correction;
   const auto* const from = input.as<const float>();
-  const Strides strides[] = {reduction.from, to, means_to};
-  walk(reduction.kept_sizes, reduction.rank, strides, [&](const std::size_t(&at)[3]) {
+  walk({&reduction.results, &to, &means_to}, [&](const std::size_t(&at)[3]) {
     float sum = 0;
     for_each_reduced(reduction, at[0], [&](std::size_t element) { sum += from[element]; });
     const float average = sum / count;

@@ -12,11 +12,9 @@
 namespace ethosu_sdk::kernels {
 namespace {
 
-// Calls `function(first element of a plane of the input, of the output)` for all of them.
-template <typename Function>
-void for_each_plane(const Tensor& input, const Tensor& output, Function&& function) {
-  const Strides strides[] = {strides_of(input), strides_of(output)};
-  walk(input.sizes, input.rank - 2u, strides, [&](const std::size_t(&at)[2]) { function(at[0], at[1]); });
+// Where the element at an index of a plane is behind the plane's first.
+std::size_t place_of(const View& view, const std::int32_t* at) {
+  return view.in_plane(static_cast<std::size_t>(at[0]), static_cast<std::size_t>(at[1]));
 }
 
 // Gives the output the input's shape with other planes.
@@ -124,8 +122,8 @@ Status adaptive_avg_pool2d_out(KernelContext& context, Span<Value* const> values
   if (resize_planes(arguments, input, plane, output) != Status::ok) {
     return arguments.status();
   }
-  const Strides from = strides_of(input);
-  const Strides to = strides_of(output);
+  const View from = view_of(input);
+  const View to = view_of(output);
   const std::size_t y_dim = input.rank - 2u;
   const std::size_t x_dim = input.rank - 1u;
   // Windows cover the input and may overlap.
@@ -133,8 +131,8 @@ Status adaptive_avg_pool2d_out(KernelContext& context, Span<Value* const> values
   const auto end = [](std::int64_t at, std::int64_t size, std::int64_t count) {
     return ((at + 1) * size + count - 1) / count;
   };
-  for_each_plane(input, output, [&](std::size_t input_plane, std::size_t output_plane) {
-    walk_indices(output.sizes + y_dim, 2, [&](const std::int32_t* at) {
+  for_each_plane(from, to, [&](std::size_t input_plane, std::size_t output_plane) {
+    walk_indices(output.sizes + output.rank - 2, 2, [&](const std::int32_t* at) {
       const std::int64_t top = start(at[0], input.sizes[y_dim], plane[0]);
       const std::int64_t bottom = end(at[0], input.sizes[y_dim], plane[0]);
       const std::int64_t left = start(at[1], input.sizes[x_dim], plane[1]);
@@ -142,12 +140,11 @@ Status adaptive_avg_pool2d_out(KernelContext& context, Span<Value* const> values
       float sum = 0;
       for (std::int64_t y = top; y < bottom; ++y) {
         for (std::int64_t x = left; x < right; ++x) {
-          sum += input.as<const float>()[input_plane + static_cast<std::size_t>(y) * from.of[y_dim] +
-                                         static_cast<std::size_t>(x) * from.of[x_dim]];
+          sum += input.as<const float>()[input_plane + from.in_plane(static_cast<std::size_t>(y),
+                                                                     static_cast<std::size_t>(x))];
         }
       }
-      output.as<float>()[output_plane + static_cast<std::size_t>(at[0]) * to.of[y_dim] +
-                         static_cast<std::size_t>(at[1]) * to.of[x_dim]] =
+      output.as<float>()[output_plane + place_of(to, at)] =
           sum / static_cast<float>((bottom - top) * (right - left));
     });
   });
@@ -162,20 +159,13 @@ Status upsample_nearest2d_out(KernelContext& context, Span<Value* const> values)
   if (!arguments.ok()) {
     return arguments.status();
   }
-  const Strides from = strides_of(input);
-  const Strides to = strides_of(output);
-  const Strides nowhere;
-  const std::size_t y_dim = input.rank - 2u;
-  const std::size_t x_dim = input.rank - 1u;
-  for_each_plane(input, output, [&](std::size_t input_plane, std::size_t output_plane) {
-    walk_indices(output.sizes + y_dim, 2, [&](const std::int32_t* at) {
-      copy_elements(input,
-                    input_plane + upsampling.height.nearest(at[0]) * from.of[y_dim] +
-                        upsampling.width.nearest(at[1]) * from.of[x_dim],
-                    nowhere, output,
-                    output_plane + static_cast<std::size_t>(at[0]) * to.of[y_dim] +
-                        static_cast<std::size_t>(at[1]) * to.of[x_dim],
-                    nowhere, nullptr, 0);
+  const View from = view_of(input);
+  const View to = view_of(output);
+  for_each_plane(from, to, [&](std::size_t input_plane, std::size_t output_plane) {
+    walk_indices(output.sizes + output.rank - 2, 2, [&](const std::int32_t* at) {
+      const std::size_t row = upsampling.height.nearest(at[0]);
+      const std::size_t column = upsampling.width.nearest(at[1]);
+      copy_element(input, input_plane + from.in_plane(row, column), output, output_plane + place_of(to, at));
     });
   });
   return arguments.status();
@@ -191,20 +181,18 @@ Status upsample_bilinear2d_out(KernelContext& context, Span<Value* const> values
   if (!arguments.ok()) {
     return arguments.status();
   }
-  const Strides from = strides_of(input);
-  const Strides to = strides_of(output);
-  const std::size_t y_dim = input.rank - 2u;
-  const std::size_t x_dim = input.rank - 1u;
-  for_each_plane(input, output, [&](std::size_t input_plane, std::size_t output_plane) {
-    walk_indices(output.sizes + y_dim, 2, [&](const std::int32_t* at) {
+  const View from = view_of(input);
+  const View to = view_of(output);
+  for_each_plane(from, to, [&](std::size_t input_plane, std::size_t output_plane) {
+    walk_indices(output.sizes + output.rank - 2, 2, [&](const std::int32_t* at) {
       const Source y = upsampling.height.source(at[0]);
       const Source x = upsampling.width.source(at[1]);
       const auto row = [&](std::size_t position) {
-        const float* const first = input.as<const float>() + input_plane + position * from.of[y_dim];
-        return (1.0f - x.weight) * first[x.low * from.of[x_dim]] + x.weight * first[x.high * from.of[x_dim]];
+        const float* const plane = input.as<const float>() + input_plane;
+        return (1.0f - x.weight) * plane[from.in_plane(position, x.low)] +
+               x.weight * plane[from.in_plane(position, x.high)];
       };
-      output.as<float>()[output_plane + static_cast<std::size_t>(at[0]) * to.of[y_dim] +
-                         static_cast<std::size_t>(at[1]) * to.of[x_dim]] =
+      output.as<float>()[output_plane + place_of(to, at)] =
           (1.0f - y.weight) * row(y.low) + y.weight * row(y.high);
     });
   });

@@ -30,7 +30,7 @@ Status copy_into(Arguments& arguments, const Tensor& input, Tensor& output) {
     }
   }
   if (output.dtype == input.dtype) {
-    copy_to_all(input, 0, broadcast_strides(input, output.rank), output);
+    copy_elements(input, broadcast_view(input, output.sizes, output.rank), output, view_of(output));
     return arguments.status();
   }
   return with_compute_type(input.dtype, [&](auto type) {

@@ -30,17 +30,17 @@ struct Three {
 template <typename Compute>
 Status map_ternary(Arguments& arguments, const Three& inputs, Tensor& output, Ternary<Compute> operation) {
   Load<Compute> load[3];
-  Strides strides[4];
+  View views[4];
   const auto store = store_of<Compute>(output.dtype);
   for (std::size_t i = 0; i < 3; ++i) {
     load[i] = load_of<Compute>(inputs.of[i]->dtype);
     if (load[i] == nullptr || store == nullptr) {
       return arguments.unsupported_dtype(*inputs.of[i]);
     }
-    strides[i] = broadcast_strides(*inputs.of[i], output.rank);
+    views[i] = broadcast_view(*inputs.of[i], output.sizes, output.rank);
   }
-  strides[3] = strides_of(output);
-  walk(output.sizes, output.rank, strides, [&](const std::size_t(&at)[4]) {
+  views[3] = view_of(output);
+  walk({&views[0], &views[1], &views[2], &views[3]}, [&](const std::size_t(&at)[4]) {
     store(output.data, at[3],
           operation(load[0](inputs.of[0]->data, at[0]), load[1](inputs.of[1]->data, at[1]),
                     load[2](inputs.of[2]->data, at[2])));

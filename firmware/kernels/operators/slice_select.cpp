@@ -52,54 +52,39 @@ std::size_t read_position(Arguments& arguments, std::size_t index, std::int64_t 
   return static_cast<std::size_t>(wanted < 0 ? wanted + size : wanted);
 }
 
-// Strides of the part's elements, and the first one's offset.
-Strides strides_of_part(const Tensor& whole, const Part& part, std::size_t& first) {
-  Strides strides = strides_of(whole);
-  first = part.count == 0 ? 0 : static_cast<std::size_t>(part.start) * strides.of[part.dim];
-  strides.of[part.dim] *= part.count > 1 ? static_cast<std::size_t>(part.step) : 1;
-  return strides;
+View view_of_part(const View& whole, const Part& part) {
+  return part_of(whole, part.dim, part.start, part.count, part.step);
 }
 
 Status copy_part(Arguments& arguments, const Tensor& input, const Part& part, Tensor& output) {
   arguments.expect_dtype(output, input.dtype, "the output");
-  if (!arguments.ok()) {
-    return arguments.status();
-  }
-  std::int32_t sizes[max_rank] = {};
-  std::copy_n(input.sizes, input.rank, sizes);
-  sizes[part.dim] = static_cast<std::int32_t>(part.count);
-  if (arguments.resize(output, sizes, input.rank) == Status::ok) {
-    std::size_t first = 0;
-    const Strides strides = strides_of_part(input, part, first);
-    copy_to_all(input, first, strides, output);
-  }
-  return arguments.status();
+  return arguments.ok() ? copy_view(arguments, input, view_of_part(view_of(input), part), output)
+                        : arguments.status();
 }
 
-// A tensor without one of its dimensions.
-struct Plane {
-  std::int32_t sizes[max_rank] = {};
-  Strides strides;
-  std::size_t rank = 0;
-};
-
-Plane plane_of(const Tensor& tensor, std::size_t dim) {
-  const Strides own = strides_of(tensor);
-  Plane plane;
-  for (std::size_t i = 0; i < tensor.rank; ++i) {
-    if (i != dim) {
-      plane.sizes[plane.rank] = tensor.sizes[i];
-      plane.strides.of[plane.rank++] = own.of[i];
-    }
-  }
-  return plane;
-}
-
-void expect_sizes(Arguments& arguments, const Tensor& tensor, const std::int32_t* sizes, std::size_t rank) {
-  if (!arguments.ok() || (tensor.rank == rank && std::equal(sizes, sizes + rank, tensor.sizes))) {
+void expect_sizes(Arguments& arguments, const Tensor& tensor, const View& part) {
+  if (!arguments.ok() ||
+      (tensor.rank == part.rank && std::equal(part.sizes, part.sizes + part.rank, tensor.sizes))) {
     return;
   }
   arguments.fail(Status::shape_mismatch, "the source has other sizes than the part that it replaces");
+}
+
+// The input with `source` in the place of a part, which `place(the whole)` views.
+template <typename Place>
+Status scatter(Arguments& arguments, const Tensor& input, const Tensor& source, Tensor& output,
+               Place&& place) {
+  arguments.expect_dtype(source, input.dtype, "the source");
+  arguments.expect_dtype(output, input.dtype, "the output");
+  if (!arguments.ok()) {
+    return arguments.status();
+  }
+  expect_sizes(arguments, source, place(view_of(input)));
+  if (arguments.resize_like(output, input) == Status::ok) {
+    copy_all(input, output);
+    copy_elements(source, view_of(source), output, place(view_of(output)));
+  }
+  return arguments.status();
 }
 
 }  // namespace
@@ -132,15 +117,8 @@ Status select_copy_out(KernelContext& context, Span<Value* const> values) {
   const std::int64_t size = arguments.ok() && input.rank != 0 ? input.sizes[dim] : 0;
   const std::size_t position = read_position(arguments, 2, size);
   Tensor& output = arguments.output(3);
-  arguments.expect_dtype(output, input.dtype, "the output");
-  if (!arguments.ok()) {
-    return arguments.status();
-  }
-  const Plane plane = plane_of(input, dim);
-  if (arguments.resize(output, plane.sizes, plane.rank) == Status::ok) {
-    copy_to_all(input, position * strides_of(input).of[dim], plane.strides, output);
-  }
-  return arguments.status();
+  return arguments.ok() ? copy_view(arguments, input, slice_at(view_of(input), dim, position), output)
+                        : arguments.status();
 }
 
 Status slice_scatter_out(KernelContext& context, Span<Value* const> values) {
@@ -148,23 +126,8 @@ Status slice_scatter_out(KernelContext& context, Span<Value* const> values) {
   const Tensor& input = arguments.tensor(0);
   const Tensor& source = arguments.tensor(1);
   const Part part = read_slice(arguments, input, 2);
-  Tensor& output = arguments.output(6);
-  arguments.expect_dtype(source, input.dtype, "the source");
-  arguments.expect_dtype(output, input.dtype, "the output");
-  if (!arguments.ok()) {
-    return arguments.status();
-  }
-  std::int32_t sizes[max_rank] = {};
-  std::copy_n(input.sizes, input.rank, sizes);
-  sizes[part.dim] = static_cast<std::int32_t>(part.count);
-  expect_sizes(arguments, source, sizes, input.rank);
-  if (arguments.resize_like(output, input) == Status::ok) {
-    copy_all(input, output);
-    std::size_t first = 0;
-    const Strides strides = strides_of_part(output, part, first);
-    copy_elements(source, 0, strides_of(source), output, first, strides, sizes, input.rank);
-  }
-  return arguments.status();
+  return scatter(arguments, input, source, arguments.output(6),
+                 [&](const View& whole) { return view_of_part(whole, part); });
 }
 
 Status select_scatter_out(KernelContext& context, Span<Value* const> values) {
@@ -174,21 +137,8 @@ Status select_scatter_out(KernelContext& context, Span<Value* const> values) {
   const std::size_t dim = arguments.dim(2, input.rank);
   const std::int64_t size = arguments.ok() && input.rank != 0 ? input.sizes[dim] : 0;
   const std::size_t position = read_position(arguments, 3, size);
-  Tensor& output = arguments.output(4);
-  arguments.expect_dtype(source, input.dtype, "the source");
-  arguments.expect_dtype(output, input.dtype, "the output");
-  if (!arguments.ok()) {
-    return arguments.status();
-  }
-  const Plane input_plane = plane_of(input, dim);
-  expect_sizes(arguments, source, input_plane.sizes, input_plane.rank);
-  if (arguments.resize_like(output, input) == Status::ok) {
-    copy_all(input, output);
-    const Plane plane = plane_of(output, dim);
-    copy_elements(source, 0, strides_of(source), output, position * strides_of(output).of[dim], plane.strides,
-                  plane.sizes, plane.rank);
-  }
-  return arguments.status();
+  return scatter(arguments, input, source, arguments.output(4),
+                 [&](const View& whole) { return slice_at(whole, dim, position); });
 }
 
 }  // namespace ethosu_sdk::kernels

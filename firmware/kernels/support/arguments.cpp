@@ -165,7 +165,7 @@ std::size_t Arguments::tensor_count(std::size_t index) {
   return ok() ? list.item_count : 0;
 }
 
-const Tensor& Arguments::list_tensor(std::size_t index, std::size_t item) {
+Tensor& Arguments::list_item(std::size_t index, std::size_t item) {
   const Value& list = value(index, ValueKind::tensor_list);
   if (!ok()) {
     return no_tensor_;
@@ -178,21 +178,16 @@ const Tensor& Arguments::list_tensor(std::size_t index, std::size_t item) {
   return *found.tensor;
 }
 
+const Tensor& Arguments::list_tensor(std::size_t index, std::size_t item) {
+  return list_item(index, item);
+}
+
 Tensor& Arguments::list_output(std::size_t index, std::size_t item) {
-  const Value& list = value(index, ValueKind::tensor_list);
-  if (!ok()) {
-    return no_tensor_;
-  }
-  const Value& found = *list.values()[item];
-  if (!found.is(ValueKind::tensor)) {
-    wrong_kind(index, "a list of tensors", found);
-    return no_tensor_;
-  }
-  if (found.tensor->constant) {
+  Tensor& found = list_item(index, item);
+  if (ok() && found.constant) {
     fail(Status::invalid_argument, "output ", item, " is a constant");
-    return no_tensor_;
   }
-  return *found.tensor;
+  return ok() ? found : no_tensor_;
 }
 
 std::size_t Arguments::optional_tensor_count(std::size_t index) {
@@ -242,6 +237,15 @@ std::size_t Arguments::checked_dim(std::int64_t dim, std::size_t rank) {
     return 0;
   }
   return static_cast<std::size_t>(dim < 0 ? dim + dims : dim);
+}
+
+std::size_t Arguments::another_dim(std::int64_t dim, std::size_t rank, bool (&seen)[max_rank]) {
+  const std::size_t checked = checked_dim(dim, rank);
+  if (seen[checked]) {
+    fail(Status::invalid_argument, "dimension ", checked, " twice");
+  }
+  seen[checked] = true;
+  return checked;
 }
 
 Status Arguments::resize(Tensor& output, const std::int32_t* sizes, std::size_t rank) {

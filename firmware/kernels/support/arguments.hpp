@@ -71,6 +71,8 @@ class Arguments {
   // without dimensions have one.
   std::size_t dim(std::size_t index, std::size_t rank);
   std::size_t checked_dim(std::int64_t dim, std::size_t rank);
+  // The same of a list of dimensions: notes it among those that were seen, where it must not be yet.
+  std::size_t another_dim(std::int64_t dim, std::size_t rank, bool (&seen)[max_rank]);
 
   // Gives the output these sizes: they are what it has, or it can be resized.
   Status resize(Tensor& output, const std::int32_t* sizes, std::size_t rank);
@@ -84,6 +86,7 @@ class Arguments {
  private:
   const Value& value(std::size_t index, ValueKind kind);
   Status wrong_kind(std::size_t index, const char* wanted, const Value& found);
+  Tensor& list_item(std::size_t index, std::size_t item);
 
   KernelContext& context_;
   Span<Value* const> values_;

@@ -9,19 +9,15 @@ namespace {
 
 // Copies elements of `Bytes` bytes; from and to may be any layout.
 template <std::size_t Bytes>
-void copy_strided(const Tensor& input, std::size_t from, const Strides& from_strides, Tensor& output,
-                  std::size_t to, const Strides& to_strides, const std::int32_t* sizes, std::size_t rank) {
+void copy_strided(const Tensor& input, const View& from, Tensor& output, const View& to) {
   const auto* const source = input.as<const std::uint8_t>();
   auto* const destination = output.as<std::uint8_t>();
-  const Strides strides[] = {from_strides, to_strides};
-  // Sums of offsets wrap: a stride may be negative.
-  walk(sizes, rank, strides, [=](const std::size_t(&at)[2]) {
-    std::memmove(destination + (to + at[1]) * Bytes, source + (from + at[0]) * Bytes, Bytes);
+  walk({&from, &to}, [=](const std::size_t(&at)[2]) {
+    std::memmove(destination + at[1] * Bytes, source + at[0] * Bytes, Bytes);
   });
 }
 
-using CopyStrided = void (*)(const Tensor&, std::size_t, const Strides&, Tensor&, std::size_t, const Strides&,
-                             const std::int32_t*, std::size_t);
+using CopyStrided = void (*)(const Tensor&, const View&, Tensor&, const View&);
 
 CopyStrided copy_for(ScalarType dtype) {
   switch (element_bytes(dtype)) {
@@ -38,20 +34,28 @@ CopyStrided copy_for(ScalarType dtype) {
 
 }  // namespace
 
-void copy_elements(const Tensor& input, std::size_t from, const Strides& from_strides, Tensor& output,
-                   std::size_t to, const Strides& to_strides, const std::int32_t* sizes, std::size_t rank) {
-  copy_for(output.dtype)(input, from, from_strides, output, to, to_strides, sizes, rank);
+void copy_elements(const Tensor& input, const View& from, Tensor& output, const View& to) {
+  copy_for(output.dtype)(input, from, output, to);
 }
 
-void copy_to_all(const Tensor& input, std::size_t from, const Strides& strides, Tensor& output) {
-  copy_elements(input, from, strides, output, 0, strides_of(output), output.sizes, output.rank);
+void copy_element(const Tensor& input, std::size_t from, Tensor& output, std::size_t to) {
+  const std::size_t bytes = element_bytes(output.dtype);
+  std::memmove(output.as<std::uint8_t>() + to * bytes, input.as<const std::uint8_t>() + from * bytes, bytes);
+}
+
+Status copy_view(Arguments& arguments, const Tensor& input, const View& from, Tensor& output) {
+  arguments.expect_dtype(output, input.dtype, "the output");
+  if (arguments.resize(output, from.sizes, from.rank) == Status::ok) {
+    copy_elements(input, from, output, view_of(output));
+  }
+  return arguments.status();
 }
 
 void copy_all(const Tensor& input, Tensor& output) {
   if (same_layout(input, output)) {
     copy_bytes(input, output);
   } else {
-    copy_to_all(input, 0, strides_of(input), output);
+    copy_elements(input, view_of(input), output, view_of(output));
   }
 }
 

@@ -8,15 +8,17 @@
 
 namespace ethosu_sdk::kernels {
 
-// Copies the elements at every index tuple of `sizes`, without a change of their bits. Both tensors have the
-// same dtype; `from` and `to` are the first elements' offsets.
-void copy_elements(const Tensor& input, std::size_t from, const Strides& from_strides, Tensor& output,
-                   std::size_t to, const Strides& to_strides, const std::int32_t* sizes, std::size_t rank);
+// Copies the elements of `from`, a view of `input`, to those of `to`, a view of `output` that is large
+// enough, without a change of their bits. Both tensors have the same dtype; the same below.
+void copy_elements(const Tensor& input, const View& from, Tensor& output, const View& to);
 
-// The same for the whole of `output`, whose sizes the input has at `strides`.
-void copy_to_all(const Tensor& input, std::size_t from, const Strides& strides, Tensor& output);
+// One element, by offsets.
+void copy_element(const Tensor& input, std::size_t from, Tensor& output, std::size_t to);
 
-// The whole of `input` into `output` of the same shape and dtype, whatever their layouts.
+// Makes `output` the elements of `from`: checks its dtype and gives it their shape.
+Status copy_view(Arguments& arguments, const Tensor& input, const View& from, Tensor& output);
+
+// The whole of `input` into `output` of the same shape, whatever their layouts.
 void copy_all(const Tensor& input, Tensor& output);
 
 // As many bytes as `output` has.

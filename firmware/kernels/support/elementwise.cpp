@@ -2,16 +2,6 @@
 
 namespace ethosu_sdk::kernels {
 
-Strides broadcast_strides(const Tensor& tensor, std::size_t rank) {
-  const Strides own = strides_of(tensor);
-  Strides strides;
-  for (std::size_t i = 0; i < tensor.rank; ++i) {
-    const std::size_t dim = rank - tensor.rank + i;
-    strides.of[dim] = tensor.sizes[i] == 1 ? 0 : own.of[i];
-  }
-  return strides;
-}
-
 Status resize_to_broadcast(Arguments& arguments, Span<const Tensor* const> inputs, Tensor& output) {
   std::size_t rank = 0;
   for (const Tensor* input : inputs) {

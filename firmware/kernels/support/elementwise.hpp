@@ -11,9 +11,6 @@
 
 namespace ethosu_sdk::kernels {
 
-// Strides that let `tensor` follow a result of `rank` dimensions: 0 where it is repeated.
-Strides broadcast_strides(const Tensor& tensor, std::size_t rank);
-
 // Gives `output` the shape of all inputs broadcast against each other.
 Status resize_to_broadcast(Arguments& arguments, Span<const Tensor* const> inputs, Tensor& output);
 Status resize_to_broadcast(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output);
@@ -33,9 +30,10 @@ Status map_binary(Arguments& arguments, const Tensor& left, const Tensor& right,
                           scalar_type_name(left.dtype), " and ", scalar_type_name(right.dtype), " to ",
                           scalar_type_name(output.dtype));
   }
-  const Strides strides[] = {broadcast_strides(left, output.rank), broadcast_strides(right, output.rank),
-                             strides_of(output)};
-  walk(output.sizes, output.rank, strides, [&](const std::size_t(&at)[3]) {
+  const View from_left = broadcast_view(left, output.sizes, output.rank);
+  const View from_right = broadcast_view(right, output.sizes, output.rank);
+  const View to = view_of(output);
+  walk({&from_left, &from_right, &to}, [&](const std::size_t(&at)[3]) {
     store(output.data, at[2], operation(load_left(left.data, at[0]), load_right(right.data, at[1])));
   });
   return arguments.status();
@@ -49,8 +47,9 @@ Status map_unary(Arguments& arguments, const Tensor& input, Tensor& output, Oper
   if (load == nullptr || store == nullptr) {
     return arguments.unsupported_dtype(input);
   }
-  const Strides strides[] = {broadcast_strides(input, output.rank), strides_of(output)};
-  walk(output.sizes, output.rank, strides,
+  const View from = broadcast_view(input, output.sizes, output.rank);
+  const View to = view_of(output);
+  walk({&from, &to},
        [&](const std::size_t(&at)[2]) { store(output.data, at[1], operation(load(input.data, at[0]))); });
   return arguments.status();
 }

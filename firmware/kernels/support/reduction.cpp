@@ -6,21 +6,15 @@ Reduction reduction_over(Arguments& arguments, const Tensor& input, const std::i
                          std::size_t count) {
   Reduction reduction;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t dim = arguments.checked_dim(dims[i], input.rank);
-    if (reduction.reduced[dim]) {
-      arguments.fail(Status::invalid_argument, "dimension ", dim, " twice");
-    }
-    reduction.reduced[dim] = true;
+    arguments.another_dim(dims[i], input.rank, reduction.reduced);
   }
-  reduction.rank = input.rank;
+  reduction.results = view_of(input);
+  reduction.elements = reduction.results;
   for (std::size_t i = 0; i < input.rank; ++i) {
-    const bool reduced = count == 0 || reduction.reduced[i];
-    reduction.reduced[i] = reduced;
-    reduction.kept_sizes[i] = reduced ? 1 : input.sizes[i];
-    reduction.reduced_sizes[i] = reduced ? input.sizes[i] : 1;
-    reduction.count *= static_cast<std::size_t>(reduction.reduced_sizes[i]);
+    reduction.reduced[i] = count == 0 || reduction.reduced[i];
+    reduction.count *= reduction.reduced[i] ? static_cast<std::size_t>(input.sizes[i]) : 1;
+    (reduction.reduced[i] ? reduction.results : reduction.elements).sizes[i] = 1;
   }
-  reduction.from = strides_of(input);
   return reduction;
 }
 
@@ -36,24 +30,25 @@ Reduction read_reduction(Arguments& arguments, const Tensor& input, std::size_t 
   return reduction_over(arguments, input, dims, count);
 }
 
-Strides resize_to_kept(Arguments& arguments, const Reduction& reduction, bool keep_dims, Tensor& output) {
+View resize_to_kept(Arguments& arguments, const Reduction& reduction, bool keep_dims, Tensor& output) {
+  const View& results = reduction.results;
   std::int32_t sizes[max_rank] = {};
   std::size_t dims[max_rank] = {};  // of the output, by the input's
   std::size_t rank = 0;
-  for (std::size_t i = 0; i < reduction.rank; ++i) {
+  for (std::size_t i = 0; i < results.rank; ++i) {
     dims[i] = rank;
     if (keep_dims || !reduction.reduced[i]) {
-      sizes[rank++] = reduction.kept_sizes[i];
+      sizes[rank++] = results.sizes[i];
     }
   }
-  Strides strides;
+  View to;
   if (arguments.resize(output, sizes, rank) == Status::ok) {
-    const Strides own = strides_of(output);
-    for (std::size_t i = 0; i < reduction.rank; ++i) {
-      strides.of[i] = reduction.reduced[i] ? 0 : own.of[dims[i]];
+    const View own = view_of(output);
+    for (std::size_t i = 0; i < results.rank; ++i) {
+      to.append(results.sizes[i], reduction.reduced[i] ? 0 : own.strides[dims[i]]);
     }
   }
-  return strides;
+  return to;
 }
 
 }  // namespace ethosu_sdk::kernels

@@ -8,30 +8,42 @@
 
 namespace ethosu_sdk::kernels {
 
-// Calls `function(offsets)` for every index tuple of `sizes`, the last dimension fastest; offsets[n] is the
-// element offset by strides[n].
-template <std::size_t Operands, typename Function>
-void walk(const std::int32_t* sizes, std::size_t rank, const Strides (&strides)[Operands],
-          Function&& function) {
+// Whether an index tuple of `sizes` exists.
+inline bool has_indices(const std::int32_t* sizes, std::size_t rank) {
   for (std::size_t dim = 0; dim < rank; ++dim) {
     if (sizes[dim] == 0) {
-      return;
+      return false;
     }
   }
+  return true;
+}
+
+// Calls `function(offsets)` for every index tuple of the first view's sizes, the last dimension fastest;
+// offsets[n] is the element of views[n], which is large enough for them.
+template <std::size_t Count, typename Function>
+void walk(const View* const (&views)[Count], Function&& function) {
+  const std::int32_t* const sizes = views[0]->sizes;
+  const std::size_t rank = views[0]->rank;
+  if (!has_indices(sizes, rank)) {
+    return;
+  }
   std::int32_t index[max_rank] = {};
-  std::size_t offsets[Operands] = {};
+  std::size_t offsets[Count];
+  for (std::size_t n = 0; n < Count; ++n) {
+    offsets[n] = views[n]->first;
+  }
   while (true) {
     function(offsets);
     std::size_t dim = rank;
     while (dim-- > 0) {
-      for (std::size_t n = 0; n < Operands; ++n) {
-        offsets[n] += strides[n].of[dim];
+      for (std::size_t n = 0; n < Count; ++n) {
+        offsets[n] += views[n]->strides[dim];
       }
       if (++index[dim] < sizes[dim]) {
         break;
       }
-      for (std::size_t n = 0; n < Operands; ++n) {
-        offsets[n] -= strides[n].of[dim] * static_cast<std::size_t>(sizes[dim]);
+      for (std::size_t n = 0; n < Count; ++n) {
+        offsets[n] -= views[n]->strides[dim] * static_cast<std::size_t>(sizes[dim]);
       }
       index[dim] = 0;
     }
@@ -44,26 +56,26 @@ void walk(const std::int32_t* sizes, std::size_t rank, const Strides (&strides)[
 // Calls `function(index)` for every index tuple of `sizes`, the last dimension fastest.
 template <typename Function>
 void walk_indices(const std::int32_t* sizes, std::size_t rank, Function&& function) {
+  if (!has_indices(sizes, rank)) {
+    return;
+  }
   std::int32_t index[max_rank] = {};
-  const Strides strides[1];
-  walk(sizes, rank, strides, [&](const std::size_t(&)[1]) {
+  std::size_t dim = 0;
+  do {
     function(static_cast<const std::int32_t*>(index));
-    for (std::size_t dim = rank; dim-- > 0;) {
-      if (++index[dim] < sizes[dim]) {
-        return;
-      }
-      index[dim] = 0;
+    dim = rank;
+    while (dim > 0 && ++index[dim - 1] == sizes[dim - 1]) {
+      index[--dim] = 0;
     }
-  });
+  } while (dim > 0);
 }
 
-// The element at an index tuple.
-inline std::size_t offset_of(const std::int32_t* index, const Strides& strides, std::size_t rank) {
-  std::size_t offset = 0;
-  for (std::size_t dim = 0; dim < rank; ++dim) {
-    offset += static_cast<std::size_t>(index[dim]) * strides.of[dim];
-  }
-  return offset;
+// Calls `function(offset in the first view, in the second)` for each plane of their last two dimensions.
+template <typename Function>
+void for_each_plane(const View& input, const View& output, Function&& function) {
+  View planes = input;
+  planes.rank -= 2;
+  walk({&planes, &output}, [&](const std::size_t(&at)[2]) { function(at[0], at[1]); });
 }
 
 }  // namespace ethosu_sdk::kernels
