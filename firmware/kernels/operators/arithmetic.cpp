@@ -9,24 +9,28 @@ namespace ethosu_sdk::kernels {
 namespace {
 
 struct Add {
+  static constexpr bool has_alpha = true;
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute alpha) {
     return wrapping_sum(left, wrapping_product(alpha, right));
   }
 };
 struct Subtract {
+  static constexpr bool has_alpha = true;
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute alpha) {
     return wrapping_difference(left, wrapping_product(alpha, right));
   }
 };
 struct SubtractFrom {
+  static constexpr bool has_alpha = true;
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute alpha) {
     return wrapping_difference(right, wrapping_product(alpha, left));
   }
 };
 struct Multiply {
+  static constexpr bool has_alpha = false;
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute /*alpha*/) {
     return wrapping_product(left, right);
@@ -35,13 +39,22 @@ struct Multiply {
 // ExecuTorch's portable kernel divides; its optimised one for the host multiplies by a lone divisor's
 // reciprocal, which can differ in the last bit.
 struct Divide {
+  static constexpr bool has_alpha = false;
   template <typename Compute>
   static Compute apply(Compute left, Compute right, Compute /*alpha*/) {
     return left / right;
   }
 };
 
-constexpr Scalar one = {ScalarType::int64, 1, 1.0};
+// self, other, alpha where the operator has one, out
+template <typename Operation>
+constexpr std::size_t parameters = Operation::has_alpha ? 4 : 3;
+
+template <typename Operation>
+Scalar read_alpha(Arguments& arguments) {
+  constexpr Scalar one = {ScalarType::int64, 1, 1.0};
+  return Operation::has_alpha ? arguments.scalar(2) : one;
+}
 
 Status check_alpha(Arguments& arguments, const Scalar& alpha, ScalarType common) {
   return alpha.is_real() && is_integral(common)
@@ -65,10 +78,12 @@ ScalarType result_type(ScalarType common) {
 }
 
 template <typename Operation>
-Status tensor_and_tensor(Arguments& arguments, const Scalar& alpha, std::size_t output_index) {
+Status tensor_and_tensor(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, parameters<Operation>);
+  const Scalar alpha = read_alpha<Operation>(arguments);
   const Tensor& left = arguments.tensor(0);
   const Tensor& right = arguments.tensor(1);
-  Tensor& output = arguments.output(output_index);
+  Tensor& output = arguments.output(parameters<Operation> - 1);
   const ScalarType common = result_type<Operation>(promote(left.dtype, right.dtype));
   check_alpha(arguments, alpha, common);
   check_result_dtype(arguments, common, output);
@@ -84,10 +99,12 @@ Status tensor_and_tensor(Arguments& arguments, const Scalar& alpha, std::size_t 
 }
 
 template <typename Operation>
-Status tensor_and_scalar(Arguments& arguments, const Scalar& alpha, std::size_t output_index) {
+Status tensor_and_scalar(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, parameters<Operation>);
+  const Scalar alpha = read_alpha<Operation>(arguments);
   const Tensor& left = arguments.tensor(0);
   const Scalar right = arguments.scalar(1);
-  Tensor& output = arguments.output(output_index);
+  Tensor& output = arguments.output(parameters<Operation> - 1);
   const ScalarType common = result_type<Operation>(promote_with_scalar(left.dtype, right));
   check_alpha(arguments, alpha, common);
   check_result_dtype(arguments, common, output);
@@ -106,48 +123,39 @@ Status tensor_and_scalar(Arguments& arguments, const Scalar& alpha, std::size_t 
 }  // namespace
 
 Status add_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 4);
-  return tensor_and_tensor<Add>(arguments, arguments.scalar(2), 3);
+  return tensor_and_tensor<Add>(context, values);
 }
 
 Status add_scalar_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 4);
-  return tensor_and_scalar<Add>(arguments, arguments.scalar(2), 3);
+  return tensor_and_scalar<Add>(context, values);
 }
 
 Status sub_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 4);
-  return tensor_and_tensor<Subtract>(arguments, arguments.scalar(2), 3);
+  return tensor_and_tensor<Subtract>(context, values);
 }
 
 Status sub_scalar_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 4);
-  return tensor_and_scalar<Subtract>(arguments, arguments.scalar(2), 3);
+  return tensor_and_scalar<Subtract>(context, values);
 }
 
 Status rsub_scalar_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 4);
-  return tensor_and_scalar<SubtractFrom>(arguments, arguments.scalar(2), 3);
+  return tensor_and_scalar<SubtractFrom>(context, values);
 }
 
 Status mul_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 3);
-  return tensor_and_tensor<Multiply>(arguments, one, 2);
+  return tensor_and_tensor<Multiply>(context, values);
 }
 
 Status mul_scalar_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 3);
-  return tensor_and_scalar<Multiply>(arguments, one, 2);
+  return tensor_and_scalar<Multiply>(context, values);
 }
 
 Status div_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 3);
-  return tensor_and_tensor<Divide>(arguments, one, 2);
+  return tensor_and_tensor<Divide>(context, values);
 }
 
 Status div_scalar_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 3);
-  return tensor_and_scalar<Divide>(arguments, one, 2);
+  return tensor_and_scalar<Divide>(context, values);
 }
 
 }  // namespace ethosu_sdk::kernels

@@ -195,7 +195,7 @@ Status convert_runs(Arguments& arguments, const Tensor& input, Tensor& output, c
 }
 
 // All elements in one run.
-Lanes whole(const Tensor& tensor) {
+Lanes whole(Arguments& /*arguments*/, const Tensor& tensor) {
   return {1, 1, tensor.element_count()};
 }
 
@@ -218,6 +218,31 @@ Lanes tokens_of(Arguments& arguments, const Tensor& tensor) {
 Lanes channels_of(Arguments& arguments, const Tensor& tensor) {
   const std::size_t axis = arguments.dim(3, tensor.rank);
   return arguments.ok() ? lanes_along(tensor, axis) : Lanes{};
+}
+
+using LanesOf = Lanes (*)(Arguments&, const Tensor&);
+
+// input, scales, zero_points, …, the range from `range_index` on, dtype, out: `count` parameters.
+Status quantize_runs(KernelContext& context, Span<Value* const> values, std::size_t count, LanesOf lanes_of,
+                     std::size_t range_index) {
+  Arguments arguments(context, values, count);
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(count - 1);
+  const Lanes lanes = lanes_of(arguments, input);
+  const Quantization range = read_range(arguments, range_index, output);
+  return convert_runs(arguments, input, output, lanes, quantizer(arguments, input, output, range), range);
+}
+
+// The same, and the output's dtype before the output.
+Status dequantize_runs(KernelContext& context, Span<Value* const> values, std::size_t count, LanesOf lanes_of,
+                       std::size_t range_index) {
+  Arguments arguments(context, values, count);
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(count - 1);
+  arguments.expect_dtype(output, arguments.scalar_type_or(count - 2, output.dtype), "the output");
+  const Lanes lanes = lanes_of(arguments, input);
+  const Quantization range = read_range(arguments, range_index, input);
+  return convert_runs(arguments, input, output, lanes, dequantizer(arguments, input, output), range);
 }
 
 }  // namespace
@@ -244,59 +269,27 @@ Status cortex_m_dequantize_per_tensor_out(KernelContext& context, Span<Value* co
 }
 
 Status quantize_per_tensor_tensor_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 7);  // input, scale, zero_point, quant_min, quant_max, dtype, out
-  const Tensor& input = arguments.tensor(0);
-  Tensor& output = arguments.output(6);
-  const Quantization range = read_range(arguments, 3, output);
-  return convert_runs(arguments, input, output, whole(input), quantizer(arguments, input, output, range),
-                      range);
+  return quantize_runs(context, values, 7, whole, 3);
 }
 
 Status dequantize_per_tensor_tensor_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 8);  // as above, out_dtype, out
-  const Tensor& input = arguments.tensor(0);
-  Tensor& output = arguments.output(7);
-  arguments.expect_dtype(output, arguments.scalar_type_or(6, output.dtype), "the output");
-  const Quantization range = read_range(arguments, 3, input);
-  return convert_runs(arguments, input, output, whole(input), dequantizer(arguments, input, output), range);
+  return dequantize_runs(context, values, 8, whole, 3);
 }
 
 Status quantize_per_channel_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 8);  // input, scales, zero_points, axis, range, dtype, out
-  const Tensor& input = arguments.tensor(0);
-  Tensor& output = arguments.output(7);
-  const Lanes lanes = channels_of(arguments, input);
-  const Quantization range = read_range(arguments, 4, output);
-  return convert_runs(arguments, input, output, lanes, quantizer(arguments, input, output, range), range);
+  return quantize_runs(context, values, 8, channels_of, 4);
 }
 
 Status dequantize_per_channel_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 9);  // input, scales, zero_points, axis, range, dtypes, out
-  const Tensor& input = arguments.tensor(0);
-  Tensor& output = arguments.output(8);
-  arguments.expect_dtype(output, arguments.scalar_type_or(7, output.dtype), "the output");
-  const Lanes lanes = channels_of(arguments, input);
-  const Quantization range = read_range(arguments, 4, input);
-  return convert_runs(arguments, input, output, lanes, dequantizer(arguments, input, output), range);
+  return dequantize_runs(context, values, 9, channels_of, 4);
 }
 
 Status quantize_per_token_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 7);  // input, scales, zero_points, range, dtype, out
-  const Tensor& input = arguments.tensor(0);
-  Tensor& output = arguments.output(6);
-  const Lanes lanes = tokens_of(arguments, input);
-  const Quantization range = read_range(arguments, 3, output);
-  return convert_runs(arguments, input, output, lanes, quantizer(arguments, input, output, range), range);
+  return quantize_runs(context, values, 7, tokens_of, 3);
 }
 
 Status dequantize_per_token_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 8);  // input, scales, zero_points, range, dtypes, out
-  const Tensor& input = arguments.tensor(0);
-  Tensor& output = arguments.output(7);
-  arguments.expect_dtype(output, arguments.scalar_type_or(6, output.dtype), "the output");
-  const Lanes lanes = tokens_of(arguments, input);
-  const Quantization range = read_range(arguments, 3, input);
-  return convert_runs(arguments, input, output, lanes, dequantizer(arguments, input, output), range);
+  return dequantize_runs(context, values, 8, tokens_of, 3);
 }
 
 }  // namespace ethosu_sdk::kernels

@@ -73,6 +73,16 @@ constexpr Fold greatest = {Fold::Start::first,
                            {greater_of<std::int64_t>, greater_of<float>, greater_of<double>}};
 constexpr Fold least = {Fold::Start::first, {lesser_of<std::int64_t>, lesser_of<float>, lesser_of<double>}};
 
+// self, dim, keepdim, dtype, out
+Status join(KernelContext& context, Span<Value* const> values, const Fold& which) {
+  Arguments arguments(context, values, 5);
+  const Tensor& input = arguments.tensor(0);
+  Tensor& output = arguments.output(4);
+  arguments.expect_dtype(output, arguments.scalar_type_or(3, output.dtype), "the output");
+  return fold(arguments, input, read_reduction(arguments, input, 1), arguments.boolean(2), output,
+              output.dtype, which);
+}
+
 // self, dim, keepdim, out: the same dtype.
 Status extreme(KernelContext& context, Span<Value* const> values, const Fold& which) {
   Arguments arguments(context, values, 4);
@@ -162,12 +172,7 @@ Status variance(Arguments& arguments, const Tensor& input, const Reduction& redu
 }  // namespace
 
 Status sum_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 5);  // self, dim, keepdim, dtype, out
-  const Tensor& input = arguments.tensor(0);
-  Tensor& output = arguments.output(4);
-  arguments.expect_dtype(output, arguments.scalar_type_or(3, output.dtype), "the output");
-  return fold(arguments, input, read_reduction(arguments, input, 1), arguments.boolean(2), output,
-              output.dtype, addition);
+  return join(context, values, addition);
 }
 
 Status prod_out(KernelContext& context, Span<Value* const> values) {
@@ -180,12 +185,7 @@ Status prod_out(KernelContext& context, Span<Value* const> values) {
 }
 
 Status prod_int_out(KernelContext& context, Span<Value* const> values) {
-  Arguments arguments(context, values, 5);  // self, dim, keepdim, dtype, out
-  const Tensor& input = arguments.tensor(0);
-  Tensor& output = arguments.output(4);
-  arguments.expect_dtype(output, arguments.scalar_type_or(3, output.dtype), "the output");
-  return fold(arguments, input, read_reduction(arguments, input, 1), arguments.boolean(2), output,
-              output.dtype, product);
+  return join(context, values, product);
 }
 
 Status amax_out(KernelContext& context, Span<Value* const> values) {

@@ -12,9 +12,16 @@
 namespace ethosu_sdk::kernels {
 namespace {
 
-// Where the element at an index of a plane is behind the plane's first.
-std::size_t place_of(const View& view, const std::int32_t* at) {
-  return view.in_plane(static_cast<std::size_t>(at[0]), static_cast<std::size_t>(at[1]));
+// Calls `function(first element of the input's plane, row and column in the output's, element of the output)`
+// for all of the output.
+template <typename Function>
+void for_each_pixel(const View& from, const View& to, Function&& function) {
+  for_each_plane(from, to, [&](std::size_t input_plane, std::size_t output_plane) {
+    walk_indices(to.sizes + to.rank - 2, 2, [&](const std::int32_t* at) {
+      const std::size_t place = to.in_plane(static_cast<std::size_t>(at[0]), static_cast<std::size_t>(at[1]));
+      function(input_plane, at, output_plane + place);
+    });
+  });
 }
 
 // Gives the output the input's shape with other planes.
@@ -123,30 +130,26 @@ Status adaptive_avg_pool2d_out(KernelContext& context, Span<Value* const> values
     return arguments.status();
   }
   const View from = view_of(input);
-  const View to = view_of(output);
-  const std::size_t y_dim = input.rank - 2u;
-  const std::size_t x_dim = input.rank - 1u;
+  const std::int64_t height = input.sizes[input.rank - 2];
+  const std::int64_t width = input.sizes[input.rank - 1];
   // Windows cover the input and may overlap.
   const auto start = [](std::int64_t at, std::int64_t size, std::int64_t count) { return at * size / count; };
   const auto end = [](std::int64_t at, std::int64_t size, std::int64_t count) {
     return ((at + 1) * size + count - 1) / count;
   };
-  for_each_plane(from, to, [&](std::size_t input_plane, std::size_t output_plane) {
-    walk_indices(output.sizes + output.rank - 2, 2, [&](const std::int32_t* at) {
-      const std::int64_t top = start(at[0], input.sizes[y_dim], plane[0]);
-      const std::int64_t bottom = end(at[0], input.sizes[y_dim], plane[0]);
-      const std::int64_t left = start(at[1], input.sizes[x_dim], plane[1]);
-      const std::int64_t right = end(at[1], input.sizes[x_dim], plane[1]);
-      float sum = 0;
-      for (std::int64_t y = top; y < bottom; ++y) {
-        for (std::int64_t x = left; x < right; ++x) {
-          sum += input.as<const float>()[input_plane + from.in_plane(static_cast<std::size_t>(y),
-                                                                     static_cast<std::size_t>(x))];
-        }
+  for_each_pixel(from, view_of(output), [&](std::size_t first, const std::int32_t* at, std::size_t place) {
+    const std::int64_t top = start(at[0], height, plane[0]);
+    const std::int64_t bottom = end(at[0], height, plane[0]);
+    const std::int64_t left = start(at[1], width, plane[1]);
+    const std::int64_t right = end(at[1], width, plane[1]);
+    float sum = 0;
+    for (std::int64_t y = top; y < bottom; ++y) {
+      for (std::int64_t x = left; x < right; ++x) {
+        sum += input.as<const float>()[first + from.in_plane(static_cast<std::size_t>(y),
+                                                             static_cast<std::size_t>(x))];
       }
-      output.as<float>()[output_plane + place_of(to, at)] =
-          sum / static_cast<float>((bottom - top) * (right - left));
-    });
+    }
+    output.as<float>()[place] = sum / static_cast<float>((bottom - top) * (right - left));
   });
   return arguments.status();
 }
@@ -160,13 +163,10 @@ Status upsample_nearest2d_out(KernelContext& context, Span<Value* const> values)
     return arguments.status();
   }
   const View from = view_of(input);
-  const View to = view_of(output);
-  for_each_plane(from, to, [&](std::size_t input_plane, std::size_t output_plane) {
-    walk_indices(output.sizes + output.rank - 2, 2, [&](const std::int32_t* at) {
-      const std::size_t row = upsampling.height.nearest(at[0]);
-      const std::size_t column = upsampling.width.nearest(at[1]);
-      copy_element(input, input_plane + from.in_plane(row, column), output, output_plane + place_of(to, at));
-    });
+  for_each_pixel(from, view_of(output), [&](std::size_t first, const std::int32_t* at, std::size_t place) {
+    const std::size_t row = upsampling.height.nearest(at[0]);
+    const std::size_t column = upsampling.width.nearest(at[1]);
+    copy_element(input, first + from.in_plane(row, column), output, place);
   });
   return arguments.status();
 }
@@ -182,19 +182,15 @@ Status upsample_bilinear2d_out(KernelContext& context, Span<Value* const> values
     return arguments.status();
   }
   const View from = view_of(input);
-  const View to = view_of(output);
-  for_each_plane(from, to, [&](std::size_t input_plane, std::size_t output_plane) {
-    walk_indices(output.sizes + output.rank - 2, 2, [&](const std::int32_t* at) {
-      const Source y = upsampling.height.source(at[0]);
-      const Source x = upsampling.width.source(at[1]);
-      const auto row = [&](std::size_t position) {
-        const float* const plane = input.as<const float>() + input_plane;
-        return (1.0f - x.weight) * plane[from.in_plane(position, x.low)] +
-               x.weight * plane[from.in_plane(position, x.high)];
-      };
-      output.as<float>()[output_plane + place_of(to, at)] =
-          (1.0f - y.weight) * row(y.low) + y.weight * row(y.high);
-    });
+  for_each_pixel(from, view_of(output), [&](std::size_t first, const std::int32_t* at, std::size_t place) {
+    const Source y = upsampling.height.source(at[0]);
+    const Source x = upsampling.width.source(at[1]);
+    const auto row = [&](std::size_t position) {
+      const float* const source = input.as<const float>() + first;
+      return (1.0f - x.weight) * source[from.in_plane(position, x.low)] +
+             x.weight * source[from.in_plane(position, x.high)];
+    };
+    output.as<float>()[place] = (1.0f - y.weight) * row(y.low) + y.weight * row(y.high);
   });
   return arguments.status();
 }

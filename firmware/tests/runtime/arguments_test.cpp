@@ -13,29 +13,14 @@ namespace {
 
 using namespace ethosu_sdk;
 
-constexpr std::uint8_t orders[] = {0, 1, 2, 3};
-
 // A tensor of its own memory.
-struct Owned {
+struct Owned : TensorValue {
   explicit Owned(std::vector<std::int32_t> shape, ScalarType dtype = ScalarType::float32)
-      : sizes(std::move(shape)) {
-    tensor.sizes = sizes.data();
-    tensor.rank = static_cast<std::uint8_t>(sizes.size());
-    tensor.dim_order = orders;
-    tensor.dtype = dtype;
-    memory.resize(tensor.byte_count() + 8);
+      : TensorValue(std::move(shape), dtype, nullptr), memory(tensor.byte_count() + 8) {
     tensor.data = memory.data();
-    tensor.capacity_bytes = tensor.byte_count();
-    value.kind = ValueKind::tensor;
-    value.tensor = &tensor;
   }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
 
-  std::vector<std::int32_t> sizes;
   std::vector<std::uint8_t> memory;
-  Tensor tensor;
-  Value value;
 };
 
 Value list(ValueKind kind, const std::vector<Value*>& items) {
@@ -44,14 +29,6 @@ Value list(ValueKind kind, const std::vector<Value*>& items) {
   value.items = items.data();
   value.item_count = static_cast<std::uint32_t>(items.size());
   return value;
-}
-
-Status call(KernelFn kernel, std::vector<Value*> arguments) {
-  ErrorText text;
-  KernelContext context(text);
-  const Status status = kernel(context, {arguments.data(), arguments.size()});
-  CHECK((status == Status::ok) == text.empty());
-  return status;
 }
 
 void test_softmax() {

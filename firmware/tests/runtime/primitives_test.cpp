@@ -37,14 +37,6 @@ bool same(const Value& left, const Value& right) {
   }
 }
 
-Status call(KernelFn kernel, std::vector<Value*> arguments) {
-  ErrorText text;
-  KernelContext context(text);
-  const Status status = kernel(context, {arguments.data(), arguments.size()});
-  CHECK((status == Status::ok) == text.empty());
-  return status;
-}
-
 struct Row {
   KernelFn kernel;
   std::vector<Value> arguments;
@@ -121,30 +113,14 @@ void test_table() {
   CHECK(call(kernels::prim_mod, {&seven, &zero, &result}) == Status::invalid_argument);
 }
 
-constexpr std::uint8_t order[] = {0, 1, 2};
-
-// A float32 tensor over its caller's memory.
-struct View {
-  View(std::vector<std::int32_t> shape, float* data) : sizes(std::move(shape)) {
-    tensor.sizes = sizes.data();
-    tensor.dim_order = order;
-    tensor.rank = static_cast<std::uint8_t>(sizes.size());
-    tensor.data = data;
-    tensor.capacity_bytes = tensor.byte_count();
-    value.kind = ValueKind::tensor;
-    value.tensor = &tensor;
-  }
-  View(const View&) = delete;
-  View& operator=(const View&) = delete;
-
-  std::vector<std::int32_t> sizes;
-  Tensor tensor;
-  Value value;
+struct FloatTensor : TensorValue {
+  FloatTensor(std::vector<std::int32_t> shape, float* data)
+      : TensorValue(std::move(shape), ScalarType::float32, data) {}
 };
 
 void test_tensors() {
   float data[] = {1, 2, 3, 4, 5, 6};
-  View input({2, 3}, data);
+  FloatTensor input({2, 3}, data);
   Value one = of(INT64_C(1));
   Value far = of(INT64_C(2));
   Value result;
@@ -161,8 +137,8 @@ void test_tensors() {
 
 void test_view() {
   float data[] = {1, 2, 3, 4, 5, 6};
-  View input({2, 3}, data);
-  View view({3, 2}, nullptr);
+  FloatTensor input({2, 3}, data);
+  FloatTensor view({3, 2}, nullptr);
   Value three = of(INT64_C(3));
   Value rest = of(INT64_C(-1));
   std::vector<Value*> items = {&three, &rest};
@@ -182,8 +158,8 @@ void test_view() {
 void test_copy_index() {
   float data[6] = {};
   float row_data[] = {7, 8, 9};
-  View output({2, 3}, data);
-  View row({3}, row_data);
+  FloatTensor output({2, 3}, data);
+  FloatTensor row({3}, row_data);
   Value one = of(INT64_C(1));
   Value far = of(INT64_C(2));
   CHECK(call(kernels::prim_copy_index, {&output.value, &row.value, &one}) == Status::ok);
