@@ -7,6 +7,15 @@ void View::append(std::int32_t size, std::size_t stride) {
   strides[rank++] = stride;
 }
 
+bool has_indices(const std::int32_t* sizes, std::size_t rank) {
+  for (std::size_t dim = 0; dim < rank; ++dim) {
+    if (sizes[dim] == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 View view_of(const Tensor& tensor) {
   View view;
   view.rank = tensor.rank;

@@ -32,6 +32,9 @@ struct View {
   }
 };
 
+// Whether an index of these sizes exists: none of them is 0.
+bool has_indices(const std::int32_t* sizes, std::size_t rank);
+
 // All elements of a tensor.
 View view_of(const Tensor& tensor);
 

@@ -8,16 +8,6 @@
 
 namespace ethosu_sdk::kernels {
 
-// Whether an index tuple of `sizes` exists.
-inline bool has_indices(const std::int32_t* sizes, std::size_t rank) {
-  for (std::size_t dim = 0; dim < rank; ++dim) {
-    if (sizes[dim] == 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // Calls `function(offsets)` for every index tuple of the first view's sizes, the last dimension fastest;
 // offsets[n] is the element of views[n], which is large enough for them.
 template <std::size_t Count, typename Function>
