@@ -54,8 +54,9 @@ Product matrix_product(Arguments& arguments, const Tensor& left, const Tensor& r
     return product;
   }
   const std::int32_t sizes[] = {left.sizes[0], right.sizes[1]};
+  product = {view_of(left), view_of(right)};
   arguments.resize(output, sizes, 2);
-  return {view_of(left), view_of(right)};
+  return product;
 }
 
 }  // namespace

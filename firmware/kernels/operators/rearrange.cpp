@@ -200,10 +200,12 @@ Status repeat_out(KernelContext& context, Span<Value* const> values) {
   if (arguments.resize(output, sizes, rank) != Status::ok || input.element_count() == 0) {
     return arguments.status();
   }
-  View to = view_of(output);
+  const View whole = view_of(output);
+  View to;      // a block in it
   View starts;  // of the blocks
   for (std::size_t i = 0; i < rank; ++i) {
-    starts.append(repeats[i], to.strides[i] * static_cast<std::size_t>(block.sizes[i]));
+    to.append(block.sizes[i], whole.strides[i]);
+    starts.append(repeats[i], whole.strides[i] * static_cast<std::size_t>(block.sizes[i]));
   }
   walk({&starts}, [&](const std::size_t(&at)[1]) {
     to.first = at[0];

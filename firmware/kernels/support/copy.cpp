@@ -12,8 +12,8 @@ template <std::size_t Bytes>
 void copy_strided(const Tensor& input, const View& from, Tensor& output, const View& to) {
   const auto* const source = input.as<const std::uint8_t>();
   auto* const destination = output.as<std::uint8_t>();
-  walk({&from, &to}, [=](const std::size_t(&at)[2]) {
-    std::memmove(destination + at[1] * Bytes, source + at[0] * Bytes, Bytes);
+  walk({&to, &from}, [=](const std::size_t(&at)[2]) {
+    std::memmove(destination + at[0] * Bytes, source + at[1] * Bytes, Bytes);
   });
 }
 

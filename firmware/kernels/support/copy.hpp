@@ -8,8 +8,8 @@
 
 namespace ethosu_sdk::kernels {
 
-// Copies the elements of `from`, a view of `input`, to those of `to`, a view of `output` that is large
-// enough, without a change of their bits. Both tensors have the same dtype; the same below.
+// Copies to the elements of `to`, a view of `output`, those of `from`, a view of `input` that is large
+// enough: without a change of their bits. Both tensors have the same dtype; the same below.
 void copy_elements(const Tensor& input, const View& from, Tensor& output, const View& to);
 
 // One element, by offsets.
