@@ -68,16 +68,15 @@ Status shift(KernelContext& context, Span<Value* const> values, bool left_wards)
     return arguments.status();
   }
   const std::uint64_t width = width_of(common);
-  return map_binary<std::int64_t>(arguments, value.tensor(), distance.tensor(), output,
-                                  [width, left_wards](std::int64_t number, std::int64_t by) -> std::int64_t {
-                                    const auto steps = static_cast<std::uint64_t>(by);
-                                    if (left_wards) {
-                                      return steps < width ? wrapping_shift(number, steps) : 0;
-                                    }
-                                    // GCC and every compiler we build with shift signed integers
-                                    // arithmetically.
-                                    return number >> (steps < width ? steps : width - 1);
-                                  });
+  const auto operation = [width, left_wards](std::int64_t number, std::int64_t by) -> std::int64_t {
+    const auto steps = static_cast<std::uint64_t>(by);
+    if (left_wards) {
+      return steps < width ? wrapping_shift(number, steps) : 0;
+    }
+    // GCC and every compiler we build with shift signed integers arithmetically.
+    return number >> (steps < width ? steps : width - 1);
+  };
+  return map_binary<std::int64_t>(arguments, value.tensor(), distance.tensor(), output, operation);
 }
 
 }  // namespace

@@ -216,12 +216,11 @@ void average(const Tensor& input, Tensor& output, const Geometry& geometry, bool
   const View from = view_of(input);
   const View to = view_of(output);
   for_each_plane(from, to, [&](std::size_t plane_from, std::size_t plane_to) {
-    pool_plane<T, SumWindow<T>>(input.as<const T>() + plane_from, geometry, from, to, count_padding,
-                                [&](const SumWindow<T>& window, std::int64_t count, std::size_t offset) {
-                                  const std::int64_t divisor =
-                                      divisor_override != 0 ? divisor_override : count;
-                                  output.as<T>()[plane_to + offset] = quotient(window.sum, divisor);
-                                });
+    const auto finish = [&](const SumWindow<T>& window, std::int64_t count, std::size_t offset) {
+      const std::int64_t divisor = divisor_override != 0 ? divisor_override : count;
+      output.as<T>()[plane_to + offset] = quotient(window.sum, divisor);
+    };
+    pool_plane<T, SumWindow<T>>(input.as<const T>() + plane_from, geometry, from, to, count_padding, finish);
   });
 }
 
