@@ -73,8 +73,8 @@ def profile_command(
     """Show where an inference's cycles and bytes go, operation by operation.
 
     MODEL is run first, and what the CPU executes is counted in instructions. Cycles of the NPU are modelled, beside
-    Vela's estimate of each operation. With other options of `compile`, give the MODEL.pte that it made. A model FILE.py
-    is executed.
+    Vela's estimate of each operation. With other options of `compile`, give the MODEL.pte that it made. A model
+    FILE.py is executed.
     """
     from ethosu_sdk.commands.profile import command
     from ethosu_sdk.commands.shared.reporter import Reporter
