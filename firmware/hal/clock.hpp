@@ -12,8 +12,8 @@ void clock_open();
 std::uint32_t clock_ms();
 constexpr std::uint32_t clock_tick_ms = 10;
 
-// Cycles of the processor's clock since clock_open(). On a simulator that gives every instruction the same time they
-// count instructions.
+// Cycles of the processor's clock since clock_open(). On a simulator that gives every instruction the same
+// time they count instructions.
 std::uint64_t clock_cycles();
 
 // Sleeps until any interrupt, at most one clock tick. Returns at once when `done` is already set: the test
