@@ -1,5 +1,7 @@
 #include "kernels/support/arguments.hpp"
 
+#include <algorithm>
+
 namespace ethosu_sdk::kernels {
 namespace {
 
@@ -8,7 +10,7 @@ constexpr std::uint64_t max_partial = 0x7FFFFFFF;
 }  // namespace
 
 Arguments::Arguments(KernelContext& context, Span<Value* const> values, std::size_t schema_count)
-    : context_(context), values_(values) {
+    : context_(context), values_(values), first_output_(values.size()) {
   if (values.size() != schema_count && values.size() != schema_count + 1) {
     fail(Status::invalid_argument, values.size(), " arguments, the operator has ", schema_count);
   }
@@ -53,6 +55,7 @@ const Tensor* Arguments::optional_tensor(std::size_t index) {
 }
 
 Tensor& Arguments::output(std::size_t index) {
+  first_output_ = std::min(first_output_, index);
   const Value& found = value(index, ValueKind::tensor);
   if (ok() && found.tensor->constant) {
     fail(Status::invalid_argument, "output ", index, " is a constant");
@@ -183,6 +186,7 @@ const Tensor& Arguments::list_tensor(std::size_t index, std::size_t item) {
 }
 
 Tensor& Arguments::list_output(std::size_t index, std::size_t item) {
+  first_output_ = std::min(first_output_, index);
   Tensor& found = list_item(index, item);
   if (ok() && found.constant) {
     fail(Status::invalid_argument, "output ", item, " is a constant");
@@ -270,6 +274,9 @@ Status Arguments::resize(Tensor& output, const std::int32_t* sizes, std::size_t 
                   ", of the result ", sizes[i]);
     }
   }
+  if (!same && is_input(output)) {
+    return fail(Status::invalid_argument, "the output is an input too, and its sizes change");
+  }
   if (!same && (bytes > output.capacity_bytes || partial > max_partial)) {
     return fail(Status::shape_mismatch, "the result does not fit the output's ", output.capacity_bytes,
                 " bytes");
@@ -278,6 +285,21 @@ Status Arguments::resize(Tensor& output, const std::int32_t* sizes, std::size_t 
     output.sizes[i] = sizes[i];
   }
   return Status::ok;
+}
+
+bool Arguments::is_input(const Tensor& tensor) const {
+  const auto holds = [&tensor](const Value& value) {
+    return value.is(ValueKind::tensor) && value.tensor == &tensor;
+  };
+  for (std::size_t i = 0; i < first_output_; ++i) {
+    const Value& value = *values_[i];
+    const bool is_list = value.is(ValueKind::tensor_list) || value.is(ValueKind::optional_tensor_list);
+    if (holds(value) || (is_list && std::any_of(value.values().begin(), value.values().end(),
+                                                [&holds](const Value* item) { return holds(*item); }))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 Status Arguments::expect_dtype(const Tensor& tensor, ScalarType dtype, const char* what) {

@@ -74,7 +74,8 @@ class Arguments {
   // The same of a list of dimensions: notes it among those that were seen, where it must not be yet.
   std::size_t another_dim(std::int64_t dim, std::size_t rank, bool (&seen)[max_rank]);
 
-  // Gives the output these sizes: they are what it has, or it can be resized.
+  // Gives the output these sizes: they are what it has, or it can be resized and is no input as well, whose
+  // sizes the kernel has looked at.
   Status resize(Tensor& output, const std::int32_t* sizes, std::size_t rank);
   Status resize_like(Tensor& output, const Tensor& model) { return resize(output, model.sizes, model.rank); }
 
@@ -87,11 +88,13 @@ class Arguments {
   const Value& value(std::size_t index, ValueKind kind);
   Status wrong_kind(std::size_t index, const char* wanted, const Value& found);
   Tensor& list_item(std::size_t index, std::size_t item);
+  bool is_input(const Tensor& tensor) const;
 
   KernelContext& context_;
   Span<Value* const> values_;
   Status status_ = Status::ok;
-  Tensor no_tensor_;  // what a failed read returns
+  std::size_t first_output_;  // the least of those that were asked for
+  Tensor no_tensor_;          // what a failed read returns
   Value no_value_;
 };
 

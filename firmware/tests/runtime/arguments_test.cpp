@@ -257,7 +257,29 @@ void test_error_text() {
 
 }  // namespace
 
+// An output that is an input too: a kernel has looked at its sizes when it gives it others.
+void test_outputs_that_are_inputs() {
+  Owned both({4, 3});
+  both.tensor.resizable = true;
+  both.sizes[0] = 2;
+  Owned other({1, 3});
+  const std::vector<Value*> items = {&both.value, &other.value};
+  Value joined = list(ValueKind::tensor_list, items);
+  Value zero = integer(0);
+  CHECK(call(kernels::cat_out, {&joined, &zero, &both.value}) == Status::invalid_argument);
+  CHECK(both.sizes[0] == 2);
+  Owned product({2, 4, 4});
+  product.tensor.resizable = true;
+  product.sizes[2] = 3;
+  Owned right({2, 3, 4});
+  CHECK(call(kernels::bmm_out, {&product.value, &right.value, &product.value}) == Status::invalid_argument);
+  Owned same({2, 3});
+  same.tensor.resizable = true;
+  CHECK(call(kernels::relu_out, {&same.value, &same.value, &same.value}) == Status::ok);
+}
+
 int main() {
+  test_outputs_that_are_inputs();
   test_softmax();
   test_resize();
   test_quantize();
