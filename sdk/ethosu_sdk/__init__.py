@@ -19,11 +19,14 @@ __all__ = [
     "Compiled",
     "Firmware",
     "Inspection",
+    "Profile",
+    "ProfileOptions",
     "Run",
     "RunOptions",
     "build",
     "compile",
     "inspect",
+    "profile",
     "run",
 ]
 

@@ -24,6 +24,8 @@ from ethosu_sdk.commands import build as build_command
 from ethosu_sdk.commands.compile import command as compile_command
 from ethosu_sdk.commands.compile.options import CompileOptions as CompileOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.commands.inspect import command as inspect_command
+from ethosu_sdk.commands.profile import command as profile_command
+from ethosu_sdk.commands.profile.options import ProfileOptions as ProfileOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.commands.run import command as run_command
 from ethosu_sdk.commands.run.options import RunOptions as RunOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.commands.shared import locations
@@ -103,6 +105,21 @@ class Inspection(_Made):
         return tuple(method["name"] for method in self.record["methods"])
 
 
+@dataclass(frozen=True)
+class Profile(_Made):
+    """Where an inference's cycles and bytes go: `record` is its ``profile/1``."""
+
+    @property
+    def operations(self) -> list[Record]:
+        """The rows: NPU operations and CPU operators, in the order in which they run."""
+        return list(self.record["operations"])
+
+    @property
+    def npu_cycles(self) -> dict[str, int]:
+        """Cycles of the NPU in one inference by their source: ``modelled``, ``estimated``, ``measured``."""
+        return {row["source"]: int(row["value"]) for row in self.record["totals"]["npu"]["cycles"]}
+
+
 def compile(model: str | Path, options: CompileOptions | None = None, *, out: Path | None = None) -> Compiled:
     """Compile `model` (``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2``) ahead of time, as ``ethosu-sdk compile``.
 
@@ -143,9 +160,34 @@ def run(
     return Run(done.folder, record=done.record)
 
 
-def inspect(pte: str | Path, *, commands: bool = False) -> Inspection:
-    """What `pte` holds, as ``ethosu-sdk inspect``; with `commands`, its NPU command streams too.
+def profile(
+    model: str | Path,
+    options: ProfileOptions | None = None,
+    run_options: RunOptions | None = None,
+    compile_options: CompileOptions | None = None,
+    *,
+    out: Path | None = None,
+) -> Profile:
+    """Where the cycles and bytes of `model` go, or of a run whose folder that is, as ``ethosu-sdk profile``.
+
+    Raises InputError for a folder without a run, and what :func:`run` raises.
+    """
+    record = profile_command.profile(
+        str(model),
+        compile_options or CompileOptions(),
+        run_options or RunOptions(),
+        options or ProfileOptions(),
+        out,
+        Reporter(quiet=True),
+    )
+    return Profile(record=record)
+
+
+def inspect(pte: str | Path, *, commands: bool = False, hazards: bool = False) -> Inspection:
+    """What `pte` holds, as ``ethosu-sdk inspect``; with `commands`, its NPU command streams too, with `hazards`, what
+    those do too early for hardware.
 
     Raises InputError for a damaged file.
     """
-    return Inspection(record=inspect_command.make(Path(pte), inspect_command.Wanted(commands=commands)))
+    wanted = inspect_command.Wanted(commands=commands, hazards=hazards)
+    return Inspection(record=inspect_command.make(Path(pte), wanted))

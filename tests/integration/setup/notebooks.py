@@ -1,0 +1,57 @@
+"""Executes the notebooks of docs/: ``python -m tests.integration.setup.notebooks`` stores what they show."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.places import ROOT
+
+NOTEBOOKS = sorted((ROOT / "docs" / "guide" / "notebooks").glob("*.ipynb"))
+_TIMEOUT_S = 600
+
+
+def executed(path: Path, folder: Path) -> Any:
+    """The notebook at `path`, executed in the empty `folder`; nbclient's error for a cell that raises."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(path, as_version=4)
+    # The kernel's files and its Python, whichever environment's this is.
+    os.environ["JUPYTER_PATH"] = str(Path(sys.prefix) / "share" / "jupyter")
+    client = NotebookClient(notebook, timeout=_TIMEOUT_S, resources={"metadata": {"path": str(folder)}})
+    client.execute()
+    for cell in notebook.cells:
+        cell.get("metadata", {}).pop("execution", None)  # when it was executed
+        if "outputs" in cell:  # warnings are for whoever executes it
+            cell["outputs"] = [row for row in cell["outputs"] if row.get("name") != "stderr"]
+    return notebook
+
+
+def shown(notebook: Any) -> list[str]:
+    """What the cells of code show, as text."""
+    return [
+        "".join(
+            row.get("text", "") if row["output_type"] == "stream" else row["data"].get("text/plain", "")
+            for row in cell["outputs"]
+        )
+        for cell in notebook.cells
+        if cell["cell_type"] == "code"
+    ]
+
+
+def main() -> None:
+    """Execute all notebooks and write them back."""
+    import nbformat
+
+    for path in NOTEBOOKS:
+        with tempfile.TemporaryDirectory() as folder:
+            nbformat.write(executed(path, Path(folder)), path)
+        print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
