@@ -8,7 +8,12 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, FeatureMap, Kind, Shape
 
 BRICK = 16  # channels of a brick of NHCWB16
-SUBKERNEL = 8  # rows and columns of a kernel that are walked in one go
+_SUBKERNEL = 8  # rows and columns that a kernel's elements may span which are walked in one go
+
+
+def subkernel(dilation: int) -> int:
+    """Rows or columns of a kernel that are walked in one go."""
+    return _SUBKERNEL // dilation
 
 
 def ceil_div(value: int, divisor: int) -> int:

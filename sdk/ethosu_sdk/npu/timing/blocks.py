@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.geometry import SUBKERNEL, ceil_div, divided, most_ifm_block_channels, round_up
+from ethosu_sdk.npu.geometry import ceil_div, divided, most_ifm_block_channels, round_up, subkernel
 from ethosu_sdk.npu.operation import BlockOp, Kind, Shape
 from ethosu_sdk.npu.timing.tables import IFM_UNITS
 
@@ -47,22 +47,23 @@ def ifm_sides(op: BlockOp, axis: int) -> int:
     """Rows (axis 0) or columns (axis 1) of the stored IFM that all OFM blocks along that axis read together.
 
     Rows that two blocks need (the halo) are read twice, and so are those that two parts of a kernel need which is
-    larger than 8x8; padding is not read.
+    larger than 8x8, dilation included; padding is not read.
     """
     kernel, size = op.kernel, op.ifm_shape[axis]
     stride, dilation = ((kernel.stride_y, kernel.dilation_y), (kernel.stride_x, kernel.dilation_x))[axis]
     length = (kernel.height, kernel.width)[axis]
     before = (op.padding.top, op.padding.left)[axis]
     factor = 2 if op.upscale else 1
-    count, parts = ceil_div(op.shape[axis], op.block[axis]), ceil_div(length, SUBKERNEL)
+    walked = subkernel(dilation)
+    count, parts = ceil_div(op.shape[axis], op.block[axis]), ceil_div(length, walked)
     if count * parts > _MOST_EXTENTS:  # no network has so many: the borders do not matter
-        span = (op.block[axis] - 1) * stride + min(length, SUBKERNEL) * dilation
+        span = (op.block[axis] - 1) * stride + min(length, walked) * dilation
         return count * parts * ceil_div(min(size, span), factor)
     total = 0
     for start in range(0, op.shape[axis], op.block[axis]):
         end = min(start + op.block[axis], op.shape[axis])
-        for part in range(0, length, SUBKERNEL):
-            last_element = min(part + SUBKERNEL, length) - 1
+        for part in range(0, length, walked):
+            last_element = min(part + walked, length) - 1
             first = max(0, start * stride - before + part * dilation)
             last = min(size, (end - 1) * stride - before + last_element * dilation + 1)
             total += max(0, ceil_div(last, factor) - first // factor)
@@ -80,7 +81,9 @@ def ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:
 
 
 def subkernels(op: BlockOp) -> int:
-    """Parts in which a kernel is walked that is larger than 8x8. Each reads its IFM for itself."""
+    """Parts in which a kernel is walked that is larger than 8x8, dilation included. Each reads its IFM for itself."""
     if op.kind in (Kind.ELEMENTWISE, Kind.RESIZE):
         return 1
-    return ceil_div(op.kernel.height, SUBKERNEL) * ceil_div(op.kernel.width, SUBKERNEL)
+    kernel = op.kernel
+    high, wide = subkernel(kernel.dilation_y), subkernel(kernel.dilation_x)
+    return ceil_div(kernel.height, high) * ceil_div(kernel.width, wide)

@@ -13,7 +13,7 @@ import numpy as np
 from ethosu_sdk.npu.arrays import Places, Weights
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import WeightOrderError
-from ethosu_sdk.npu.geometry import SUBKERNEL
+from ethosu_sdk.npu.geometry import subkernel
 from ethosu_sdk.npu.operation import BlockOp, Kind
 from ethosu_sdk.npu.weights.fill import Filler
 from ethosu_sdk.npu.weights.order import OrderKey, Walk, path_u55, share, subkernels, walk_u55
@@ -99,8 +99,8 @@ def _size(key: OrderKey, walk: Walk, depth: int) -> int:
     # A whole IFM block is a whole number of micro-blocks.
     ifm_steps = walk.ifm_steps(key.ifm_depth)
     steps = 0
-    for rows, times_y in _lengths(key.height, SUBKERNEL // key.dilation_y):
-        for columns, times_x in _lengths(key.width, SUBKERNEL // key.dilation_x):
+    for rows, times_y in _lengths(key.height, subkernel(key.dilation_y)):
+        for columns, times_x in _lengths(key.width, subkernel(key.dilation_x)):
             steps += times_y * times_x * walk.steps(rows * columns)
     return ofm_steps * ifm_steps * steps * walk.ofm_micro * walk.ifm_micro
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ethosu_sdk.npu.geometry import SUBKERNEL, ceil_div
+from ethosu_sdk.npu.geometry import ceil_div, subkernel
 from ethosu_sdk.npu.tables.rows import Generation
 
-# The kernel is walked in parts of at most SUBKERNEL x SUBKERNEL, dilation included.
+# The kernel is walked in parts of at most 8x8, dilation included.
 _IFM_MICRO_DEPTH = 8
 
 
@@ -130,7 +130,7 @@ def share(total: int, core: int, cores: int) -> int:
 
 def subkernels(key: OrderKey, columns_first: bool) -> Iterator[Subkernel]:
     """The parts of the kernel in the order of the stream."""
-    high, wide = SUBKERNEL // key.dilation_y, SUBKERNEL // key.dilation_x
+    high, wide = subkernel(key.dilation_y), subkernel(key.dilation_x)
     rows = [(start, min(high, key.height - start)) for start in range(0, key.height, high)]
     columns = [(start, min(wide, key.width - start)) for start in range(0, key.width, wide)]
     if columns_first:
