@@ -14,13 +14,22 @@ from pathlib import Path
 
 from ethosu_sdk import records
 from ethosu_sdk.errors import SdkError
-from tests.attack import archives, arrays, disks, killed, logs, oracle, process, programs, streams
+from tests.attack import archives, arrays, disks, killed, logs, oracle, process, profiles, programs, streams
 from tests.attack.case import Case, Context, Kind, Probe, TooSlow
 
 KILLS = "kills"
 KINDS: dict[str, Kind] = {
     kind.name: kind
-    for kind in (programs.KIND, streams.KIND, arrays.KIND, logs.KIND, archives.KIND, Kind(KILLS), disks.KIND)
+    for kind in (
+        programs.KIND,
+        streams.KIND,
+        arrays.KIND,
+        logs.KIND,
+        profiles.KIND,
+        archives.KIND,
+        Kind(KILLS),
+        disks.KIND,
+    )
 }
 _PROBES = 200  # in one turn
 _LEAST_PROBES = 20  # however short the time is

@@ -40,7 +40,7 @@ def problems(ended: Ended, folder: Path, sent: signal.Signals | None = None) -> 
 def unsound(folder: Path, *, killed: bool) -> Iterator[str]:
     """Results below `folder` that are half-written. A killed command may have left something under other names."""
     for root, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith((".", "given"))]
         for name in sorted(files):
             path = Path(root, name)
             if path.is_symlink() or name.startswith("given"):

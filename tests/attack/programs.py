@@ -193,7 +193,12 @@ def _case(context: Context, choice: random.Random) -> Case:
     name = choice.choice(_READ if way < 0.3 else _RUN)
     data = mutated(choice, golden(name))
     if way < 0.3:
-        return Case(f"inspect {name}", {"given.pte": data}, ("inspect", "given.pte", "--json"))
+        words = (
+            "inspect",
+            "given.pte",
+            *choice.sample(("--commands", "--hazards", "--json"), choice.randint(0, 3)),
+        )
+        return Case(f"inspect {name}", {"given.pte": data}, words)
     return _both(context, choice, data, name) if way < 0.5 else expected_run(context, choice, data, name)
 
 

@@ -145,3 +145,36 @@ def test_a_program_without_a_compile_record(tmp_path: Path) -> None:
     assert speed["inferences_per_s"] == pytest.approx(
         profile["clock"]["hz"] / profile["totals"]["npu"]["cycles"][0]["value"]
     )
+
+
+def _ran(folder: Path) -> Path:
+    """A run with its program beside its record."""
+    program = folder / "add_u55.pte"
+    program.write_bytes((GOLDEN_PTE / "add_u55.pte").read_bytes())
+    assert sdk("run", program, "-o", folder, "-q", cwd=folder).code == 0
+    return program
+
+
+def test_a_run_that_was_made_before(tmp_path: Path) -> None:
+    _ran(tmp_path)
+    done = sdk("profile", tmp_path, "--clock-mhz", "250", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "running" not in done.err
+    assert "250 MHz (--clock-mhz)" in done.out
+    profile = json.loads((tmp_path / "profile.json").read_text(encoding="utf-8"))
+    _check_against_the_run(profile, json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
+    shown = sdk("profile", tmp_path, "--json", cwd=tmp_path)
+    assert json.loads(shown.out)["operations"] == profile["operations"]
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = sdk("profile", empty, cwd=tmp_path)
+    assert (done.code, "holds no run.json" in done.err) == (3, True)
+    program = _ran(tmp_path)
+    program.write_bytes((GOLDEN_PTE / "softmax.pte").read_bytes())
+    done = sdk("profile", tmp_path, cwd=tmp_path)
+    assert (done.code, "the program of the run is not in" in done.err) == (3, True)
+    assert "ethosu-sdk profile MODEL.pte makes a run" in done.err
+    assert not (tmp_path / "profile.json").exists()

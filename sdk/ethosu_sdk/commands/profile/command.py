@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ethosu_sdk.commands.run.options import RunOptions
 from ethosu_sdk.commands.shared import locations
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.records import Record
 
 RECORD_NAME = "profile.json"
@@ -51,16 +53,7 @@ def profile(
         run_options = replace(run_options, count_instructions=True)
         finished = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
         done = _Run(finished.folder, finished.record, finished.pte)
-    facts = ProfileFacts(
-        path=done.pte,
-        program=pte.read(done.pte),
-        run=done.record,
-        run_file=done.folder / run_command.RECORD_NAME,
-        compiled=_compile_record(done),
-        compiled_file=locations.compile_record(done.pte),
-        clock_hz=None if options.clock_mhz is None else options.clock_mhz * 1e6,
-    )
-    record = profile_record.make(facts)
+    record = _record(done, options.clock_mhz, run_options.timeout_s)
     schema.check(record, "the profile")
     folder = records.make_directory(out_dir) if out_dir is not None else done.folder
     records.write_bytes(folder / CSV_NAME, _csv(record).encode())
@@ -68,6 +61,25 @@ def profile(
     reporter.show(*tables.tables(record, folder, options.rows))
     reporter.emit(record)
     return record
+
+
+def of_run(folder: Path, *, timeout_s: float) -> Record:
+    """The record of the profile of the run in `folder`; nothing is written."""
+    return _record(_finished(folder), None, timeout_s)
+
+
+def _record(done: _Run, clock_mhz: float | None, timeout_s: float) -> Record:
+    facts = ProfileFacts(
+        path=done.pte,
+        program=pte.read(done.pte),
+        run=done.record,
+        run_file=done.folder / run_command.RECORD_NAME,
+        compiled=_compile_record(done),
+        compiled_file=locations.compile_record(done.pte),
+        clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
+    )
+    with deadline.until(time.monotonic() + timeout_s):
+        return profile_record.make(facts)
 
 
 def _finished(folder: Path) -> _Run:

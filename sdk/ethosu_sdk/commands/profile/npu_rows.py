@@ -89,8 +89,11 @@ def _origins(offsets: Sequence[int], known: Record | None) -> list[_Origin]:
         following = by_offset.get(offset, following)
         numbers.append(following)
     numbers.reverse()
+    first: dict[int | None, int] = {}
+    for place, number in enumerate(numbers):
+        first.setdefault(number, place)
     return [
-        (None, {}, False) if number is None else (number, scheduled[number], numbers.index(number) == place)
+        (None, {}, False) if number is None else (number, scheduled[number], first[number] == place)
         for place, number in enumerate(numbers)
     ]
 
