@@ -18,9 +18,9 @@ _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 def tables(record: Record, folder: Path, rows: int | None) -> list[RenderableType]:
     """Operations, memories and totals. `rows` limits the operations to the slowest; None shows all of a small
     program."""
-    found = list(_merged(record["operations"]))
-    shown = _slowest(found, rows or _MOST_ROWS)
-    parts: list[RenderableType] = [_operations(shown, len(found))]
+    count = sum(1 for _ in _merged(record["operations"]))
+    shown = slowest(record["operations"], rows or _MOST_ROWS)
+    parts: list[RenderableType] = [_operations(shown, count)]
     if record["memories"]:
         parts += ["", _memories(record)]
     if record.get("delegation"):
@@ -57,8 +57,9 @@ def _sum(parts: Sequence[Record]) -> Record:
     }
 
 
-def _slowest(rows: Sequence[Record], most: int) -> list[Record]:
-    """The rows with the most cycles or CPU instructions, in their order."""
+def slowest(operations: Sequence[Record], most: int) -> list[Record]:
+    """What Vela scheduled with the most cycles, and operators on the CPU, in their order."""
+    rows = list(_merged(operations))
     ranked = sorted(rows, key=lambda row: (row["runs_on"] == "CPU", _modelled(row)), reverse=True)
     chosen = {row["index"] for row in ranked[:most]}
     return [row for row in rows if row["index"] in chosen]
@@ -79,11 +80,13 @@ def _operations(rows: Sequence[Record], count: int) -> Table:
         table.add_column(name, justify="right")
     table.add_column("bound by", overflow="fold")
     for row in rows:
-        table.add_row(str(row["index"]), *(escape(cell) for cell in _cells(row)))
+        table.add_row(*(escape(cell) for cell in cells(row)))
     return table
 
 
-def _cells(row: Record) -> Iterator[str]:
+def cells(row: Record) -> Iterator[str]:
+    """A row of the table of operations."""
+    yield str(row["index"])
     calls = f", {row['calls']} times" if row["calls"] > 1 else ""
     count = f" ({row['count']})" if "count" in row else ""
     yield row.get("tosa", {}).get("operator", row["name"]) + count + calls
@@ -136,31 +139,39 @@ def _delegation(rows: Sequence[Record]) -> Table:
     return table
 
 
-def _totals(record: Record, folder: Path) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False)
+def total_rows(record: Record) -> Iterator[tuple[str, str]]:
+    """Name and text of each total."""
     npu, cpu = record["totals"]["npu"], record["totals"]["cpu"]
     count = npu["operations"] + cpu["operators"]
     share = npu["operations"] / count if count else 0.0
-    table.add_row("NPU operations", f"{npu['operations']:,} ({share:.1%})")
+    yield "NPU operations", f"{npu['operations']:,} ({share:.1%})"
     words = f"{cpu['operators']:,} ({1 - share:.1%})" if count else "0"
     if "instructions" in cpu:
         words += f", {cpu['instructions']['value']:,} instructions ({cpu['instructions']['source']})"
-    table.add_row("CPU operators", words)
-    table.add_row("MACs", f"{npu['macs']:,}")
+    yield "CPU operators", words
+    yield "MACs", f"{npu['macs']:,}"
     speed = {row["source"]: row for row in record["totals"].get("speed", ())}
     for cycles in npu["cycles"]:
-        line = f"{cycles['value']:,} ({cycles['source']})"
-        if cycles["source"] in speed:
-            row = speed[cycles["source"]]
-            line += (
-                f": {row['inference_s'] * 1e3:,.3f} ms, {row['inferences_per_s']:,.1f} inferences/s, "
-                f"{row['tera_operations_per_s']:.3f} Tops/s"
-            )
-        table.add_row("NPU cycles", line)
+        yield "NPU cycles", _cycles_text(cycles, speed.get(cycles["source"]))
     if "clock" in record:
-        table.add_row("NPU clock", f"{record['clock']['hz'] / 1e6:,.0f} MHz ({record['clock']['source']})")
-    table.add_row("worth", escape(record["simulator"]["fidelity"]))
+        yield "NPU clock", f"{record['clock']['hz'] / 1e6:,.0f} MHz ({record['clock']['source']})"
+    yield "worth", record["simulator"]["fidelity"]
     for row in record["unavailable"]:
-        table.add_row("not known", escape(f"{row['path']}: {row['reason']}"))
-    table.add_row("files", escape(str(folder)))
+        yield "not known", f"{row['path']}: {row['reason']}"
+
+
+def _cycles_text(cycles: Record, speed: Record | None) -> str:
+    text = f"{cycles['value']:,} ({cycles['source']})"
+    if speed is None:
+        return text
+    return (
+        f"{text}: {speed['inference_s'] * 1e3:,.3f} ms, {speed['inferences_per_s']:,.1f} inferences/s, "
+        f"{speed['tera_operations_per_s']:.3f} Tops/s"
+    )
+
+
+def _totals(record: Record, folder: Path) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in (*total_rows(record), ("files", str(folder))):
+        table.add_row(name, escape(text))
     return table

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ethosu_sdk import records, schema
 from ethosu_sdk.commands.shared.reporter import Reporter
-from ethosu_sdk.commands.summary import compile as summary_compile
+from ethosu_sdk.commands.summary import compile as summary_compile, profile as summary_profile
 from ethosu_sdk.commands.summary.markdown import table, target_text, title
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
@@ -134,6 +134,7 @@ def _doctor(record: Record) -> list[str]:
 _KINDS: dict[str, Callable[[Record], list[str]]] = {
     "compile-result/1": summary_compile.lines,
     "run-result/1": _run,
+    "profile/1": summary_profile.lines,
     "build-result/1": _build,
     "verify-result/1": _verify,
     "doctor-report/1": _doctor,
