@@ -58,7 +58,7 @@ def _damaged(choice: random.Random, record: Record) -> Record:
             if isinstance(part[key], (dict, list)) and part[key] and choice.random() < 0.8:
                 part = part[key]
                 continue
-            part[key] = choice.choice(_VALUES)
+            part[key] = copy.deepcopy(choice.choice(_VALUES))
             break
     return changed
 
