@@ -47,8 +47,8 @@ def test_request_survives_json(request_: CompileRequest) -> None:
 def test_output_survives_json(tmp_path: Path) -> None:
     tensor = aot.TensorFacts("int8", (1, 3, 2, 2), (0, 2, 3, 1))
     source = aot.SourceLine("net.py", 3, "block.conv", "Conv2d")
-    operation = aot.OperationFacts("Conv2D", "out", (64, 96), 7, None, 3, "CONV2D", "conv", source)
-    copy = aot.OperationFacts("Copy", "", (128,), None, None, None, None, None, None)
+    operation = aot.OperationFacts("Conv2D", "out", (64, 96), 7, None, 640, 3, "CONV2D", "conv", source)
+    copy = aot.OperationFacts("Copy", "", (128,), None, None, None, None, None, None, None)
     delegate = aot.DelegateFacts(
         index=0,
         payload_sha256="ab",

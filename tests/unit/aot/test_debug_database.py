@@ -9,7 +9,8 @@ from ethosu_sdk.errors import BuildError
 TABLES = {
     "source": '"id","operator","ext_key"\n1,"Const",0\n5,"Conv2D",7\n6,"Rescale",-1\n',
     "optimised": '"id","source_id","operator"\n10,5,"Conv2D"\n11,0,"Copy"\n12,6,"Rescale"\n',
-    "perf": '"id","operator","name","op_cycles","mac_count"\n20,"Conv2D","out",300,400\n21,"Copy","#99",5,""\n',
+    "perf": '"id","operator","name","op_cycles","mac_count","staging_usage"\n20,"Conv2D","out",300,400,640\n'
+    '21,"Copy","#99",5,"",""\n',
     "queue": '"offset","cmdstream_id","optimised_id","scheduled_id"\n64,1,10,20\n96,1,10,20\n120,1,11,21\n'
     "200,1,12,22\n",
 }
@@ -25,10 +26,12 @@ def database(**changes: str) -> bytes:
 
 def test_join() -> None:
     assert debug_database.scheduled_operations(database()) == (
-        ScheduledOperation("Conv2D", "out", (64, 96), 300, 400, 7),
-        ScheduledOperation("Copy", "", (120,), 5, None, None),  # Vela's own, with a serial number for a name
+        ScheduledOperation("Conv2D", "out", (64, 96), 300, 400, 640, 7),
         ScheduledOperation(
-            "Rescale", "", (200,), None, None, None
+            "Copy", "", (120,), 5, None, None, None
+        ),  # Vela's own, with a serial number for a name
+        ScheduledOperation(
+            "Rescale", "", (200,), None, None, None, None
         ),  # scheduled, but not in the table of cycles
     )
 
@@ -36,7 +39,7 @@ def test_join() -> None:
 def test_operations_inside_of_branches_have_no_origin() -> None:
     queue = TABLES["queue"] + "300,1,0,30\n340,1,0,31\n"
     found = debug_database.scheduled_operations(database(queue=queue))
-    assert found[-1] == ScheduledOperation("Unknown", "", (300, 340), None, None, None)
+    assert found[-1] == ScheduledOperation("Unknown", "", (300, 340), None, None, None, None)
     assert found[:-1] == debug_database.scheduled_operations(database())
 
 

@@ -13,7 +13,7 @@ from ethosu_sdk.errors import BuildError
 from tests.unit.aot.test_debug_database import layer
 
 PLACE = SourceLine("net.py", 7, "features.0", "Conv2d")
-LAYER = OperationFacts("Conv2D", "out", (64, 96), 300, 400, 7, "CONV2D", "t", PLACE)
+LAYER = OperationFacts("Conv2D", "out", (64, 96), 300, 400, 640, 7, "CONV2D", "t", PLACE)
 OTHER = replace(LAYER, name="copy", offsets=(120,))
 DELEGATE = DelegateFacts(2, "", 0, "", "", "", "", "", 0, 0, {}, (OTHER, LAYER))
 

@@ -90,7 +90,9 @@ def test_a_qemu_that_cannot_start_the_board_says_why(
     from ethosu_sdk.simulators.qemu import machine
 
     argv = machine.qemu_argv
-    monkeypatch.setattr(machine, "qemu_argv", lambda *args: (*argv(*args), "-global", "nonsense"))
+    monkeypatch.setattr(
+        machine, "qemu_argv", lambda *args, **options: (*argv(*args, **options), "-global", "nonsense")
+    )
     with pytest.raises(ToolError, match=r"could not start the board: .*nonsense"):
         simulator.run(request_for(Scenario.EXIT))
 
