@@ -73,8 +73,11 @@ def compile_network(
 
 
 def _read(folder: Path, system: str) -> Compiled:
-    with np.load(folder / f"{_FILE}_vela.npz", allow_pickle=True) as content:
-        data = bytes(content["cmd_data"].item())
+    # Versions differ in whether they number the parts of a network that is one, and in how they store bytes.
+    (stored,) = folder.glob(f"{_FILE}_vela*.npz")
+    with np.load(stored, allow_pickle=True) as content:
+        commands = content["cmd_data"]
+        data = commands.tobytes() if commands.dtype == np.uint8 else bytes(commands.item())
     actions = vela_blocks.driver_actions(memoryview(data + bytes(-len(data) % 4)))
     with (folder / f"{_FILE}_summary_{system}.csv").open() as file:
         (row,) = csv.DictReader(file)
