@@ -284,9 +284,11 @@ def _profile_adds_up(record: Record) -> list[str]:
         if "start_cycles" not in delegate or whole is None:
             continue
         rows = [row for row in record["operations"] if row.get("delegate") == delegate["index"]]
-        parts = delegate["start_cycles"] + sum(_modelled_cycles(row) or 0 for row in rows)
-        if parts != whole:
-            found.append(f"delegate {delegate['index']} takes {whole} cycles, its operations {parts}")
+        calls = delegate["calls"]
+        parts = calls * delegate["start_cycles"]
+        parts += sum(row["calls"] * (_modelled_cycles(row) or 0) for row in rows)
+        if parts != calls * whole:
+            found.append(f"delegate {delegate['index']} takes {calls * whole} cycles, its operations {parts}")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ethosu_sdk.commands.profile import figures
 from ethosu_sdk.records import Record
 
 _PLAIN = ("index", "instruction", "calls", "runs_on", "name", "kind", "delegate", "offset", "macs", "bytes")
@@ -23,15 +24,11 @@ COLUMNS = (
 def row(entry: Record) -> dict[str, object]:
     """An operation of the record by COLUMNS; what it does not have is empty. Shapes are ``HxWxC``."""
     source, dtypes = entry.get("source", {}), entry.get("dtypes", {})
-    weights = entry.get("weights", {})
+    weights, on_npu = entry.get("weights", {}), "traffic" in entry
     found: dict[str, object] = {name: entry.get(name) for name in _PLAIN}
-    found |= {name: _shape(entry.get("shapes", {}).get(name)) for name in _SHAPES}
+    found |= {name: figures.shape(sizes) for name, sizes in entry.get("shapes", {}).items()}
     found |= {f"{stage}_cycles": entry.get("stages", {}).get(stage) for stage in _STAGES}
-    found |= {
-        f"cycles_{row['source']}": row["value"]
-        for row in entry.get("cycles", ())
-        if row["source"] in _SOURCES
-    }
+    found |= {f"cycles_{source}": figures.cycles(entry, source) for source in _SOURCES}
     return found | {
         "tosa_operator": entry.get("tosa", {}).get("operator"),
         "vela_operator": entry.get("vela", {}).get("operator"),
@@ -43,17 +40,7 @@ def row(entry: Record) -> dict[str, object]:
         "weight_bytes": weights.get("bytes"),
         "encoded_weight_bytes": weights.get("encoded_bytes"),
         "scratch_bytes": entry.get("scratch_bytes"),
-        "read_bytes": _moved(entry, "read"),
-        "write_bytes": _moved(entry, "write"),
+        "read_bytes": figures.moved_bytes(entry, "read") if on_npu else None,
+        "write_bytes": figures.moved_bytes(entry, "write") if on_npu else None,
         "cpu_instructions": entry.get("instructions", {}).get("value"),
     }
-
-
-def _shape(sizes: list[int] | None) -> str | None:
-    return None if sizes is None else "x".join(map(str, sizes))
-
-
-def _moved(entry: Record, direction: str) -> int | None:
-    if "traffic" not in entry:
-        return None
-    return sum(int(row["bytes"]) for row in entry["traffic"] if row["direction"] == direction)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk import pte
+from ethosu_sdk.commands.run.execution import metric
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.npu import program, timing
 from ethosu_sdk.npu.config import NpuConfig
@@ -13,8 +14,10 @@ from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
 from ethosu_sdk.npu.timing import OperationProfile, StreamProfile
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.records import Record
+from ethosu_sdk.simulators import MODELLED
 
 _Origin = tuple[int | None, Record, bool]
+ESTIMATED = "estimated"  # by Vela
 _BRANCHES = "its command stream branches: which operations run depends on data"
 
 
@@ -63,7 +66,10 @@ def rows(found: DelegateProfile, known: Record | None) -> Iterator[Record]:
             **{key: origin[key] for key in ("vela", "tosa", "source") if key in origin},
             **_shapes(operation),
             "macs": operation.price.macs,
-            "cycles": [_cycles(operation.cycles, "modelled"), *(_estimates(origin) if is_first else ())],
+            "cycles": [
+                metric(operation.cycles, "cycles", MODELLED),
+                *(_estimates(origin) if is_first else ()),
+            ],
             **_figures(operation, found),
             "traffic": _traffic(operation, found),
             **(_scratch(origin) if is_first else {}),
@@ -98,14 +104,10 @@ def _origins(offsets: Sequence[int], known: Record | None) -> list[_Origin]:
     ]
 
 
-def _cycles(value: int, source: str) -> Record:
-    return {"value": value, "unit": "cycles", "source": source}
-
-
 def _estimates(origin: Record) -> Iterator[Record]:
     for row in origin["estimates"]:
         if row["name"] == "cycles":
-            yield _cycles(int(row["value"]), "estimated")
+            yield metric(int(row["value"]), "cycles", ESTIMATED)
 
 
 def _scratch(origin: Record) -> Record:

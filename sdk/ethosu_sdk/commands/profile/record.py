@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import provenance, pte, records
+from ethosu_sdk import provenance, pte
 from ethosu_sdk.commands import build
 from ethosu_sdk.commands.profile import cpu_rows, npu_rows, totals
 from ethosu_sdk.commands.profile.npu_rows import DelegateProfile
@@ -67,16 +67,9 @@ def make(facts: ProfileFacts) -> Record:
     rows = list(_rows(calls, plan, delegates, facts.compiled))
     sums = totals.Sums(
         rows=rows,
-        calls=Counter(
-            {
-                call.instruction.delegate_index: call.calls
-                for call in calls
-                if isinstance(call.instruction, pte.DelegateCall)
-            }
-        ),
+        ran=_ran(calls),
         delegates=list(delegates.values()),
         compiled=facts.compiled,
-        run=facts.run,
     )
     clock = facts.clock_hz or (None if system is None else system.clock_hz)
     return {
@@ -131,25 +124,29 @@ def _calls(plan: pte.ExecutionPlan, run: Record) -> list[_Call]:
     ]
 
 
+def _ran(calls: Sequence[_Call]) -> dict[int, list[Record]]:
+    """The entries of each delegate's calls, which may be of several instructions."""
+    found: defaultdict[int, list[Record]] = defaultdict(list)
+    for call in calls:
+        if isinstance(call.instruction, pte.DelegateCall):
+            found[call.instruction.delegate_index] += call.ran
+    return found
+
+
 def _rows(
     calls: Sequence[_Call],
     plan: pte.ExecutionPlan,
     delegates: dict[int, DelegateProfile],
     compiled: Record | None,
 ) -> Iterator[Record]:
-    known = _by_digest(compiled)
+    known = {row["index"]: row for row in (compiled or {}).get("delegates", ())}
     for call in calls:
         place = {"instruction": call.index, "calls": call.calls}
         if isinstance(call.instruction, pte.KernelCall):
             yield {**place, **cpu_rows.row(call.instruction, plan, call.ran, compiled)}
         elif (found := delegates.get(call.instruction.delegate_index)) is not None:
-            payload = plan.delegates[found.index].payload
-            for row in npu_rows.rows(found, known.get(records.sha256_bytes(payload))):
+            for row in npu_rows.rows(found, known.get(found.index)):
                 yield {**place, **row}
-
-
-def _by_digest(compiled: Record | None) -> dict[str, Record]:
-    return {row["payload_sha256"]: row for row in (compiled or {}).get("delegates", ())}
 
 
 def _unavailable(

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
+from ethosu_sdk.commands.profile import figures
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.records import Record
 
@@ -18,9 +19,8 @@ _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 def tables(record: Record, folder: Path, rows: int | None) -> list[RenderableType]:
     """Operations, memories and totals. `rows` limits the operations to the slowest; None shows all of a small
     program."""
-    count = sum(1 for _ in _merged(record["operations"]))
-    shown = slowest(record["operations"], rows or _MOST_ROWS)
-    parts: list[RenderableType] = [_operations(shown, count)]
+    found = merged(record["operations"])
+    parts: list[RenderableType] = [_operations(slowest(found, rows or _MOST_ROWS), len(found))]
     if record["memories"]:
         parts += ["", _memories(record)]
     if record.get("delegation"):
@@ -28,11 +28,10 @@ def tables(record: Record, folder: Path, rows: int | None) -> list[RenderableTyp
     return [*parts, "", _totals(record, folder)]
 
 
-def _merged(rows: Sequence[Record]) -> Iterator[Record]:
+def merged(rows: Sequence[Record]) -> list[Record]:
     """One row for what Vela schedules as one operation: in the record it can have many NPU operations."""
-    for _, group in itertools.groupby(rows, _identity):
-        parts = list(group)
-        yield parts[0] if len(parts) == 1 else _sum(parts)
+    groups = (list(group) for _, group in itertools.groupby(rows, _identity))
+    return [parts[0] if len(parts) == 1 else _sum(parts) for parts in groups]
 
 
 def _identity(row: Record) -> tuple[int, ...]:
@@ -57,16 +56,15 @@ def _sum(parts: Sequence[Record]) -> Record:
     }
 
 
-def slowest(operations: Sequence[Record], most: int) -> list[Record]:
-    """What Vela scheduled with the most cycles, and operators on the CPU, in their order."""
-    rows = list(_merged(operations))
+def slowest(rows: Sequence[Record], most: int) -> list[Record]:
+    """The rows with the most cycles, and those on the CPU, in their order."""
     ranked = sorted(rows, key=lambda row: (row["runs_on"] == "CPU", _modelled(row)), reverse=True)
     chosen = {row["index"] for row in ranked[:most]}
     return [row for row in rows if row["index"] in chosen]
 
 
 def _modelled(row: Record) -> int:
-    return sum(int(part["value"]) for part in row.get("cycles", ()) if part["source"] == "modelled")
+    return figures.cycles(row, "modelled") or 0
 
 
 def _operations(rows: Sequence[Record], count: int) -> Table:
@@ -91,17 +89,17 @@ def cells(row: Record) -> Iterator[str]:
     count = f" ({row['count']})" if "count" in row else ""
     yield row.get("tosa", {}).get("operator", row["name"]) + count + calls
     yield _place(row.get("source", {}))
-    yield "x".join(map(str, row.get("shapes", {}).get("ofm", ())))
+    yield figures.shape(row.get("shapes", {}).get("ofm", ()))
     if row["runs_on"] == "CPU":
         counted = row.get("instructions")
         yield from ("", f"{counted['value']:,} instr." if counted else "", "", "", "", "", "CPU")
         return
     yield f"{row['macs']:,}" if row["macs"] else ""
     yield f"{_modelled(row):,}"
-    yield next((f"{part['value']:,}" for part in row["cycles"] if part["source"] == "estimated"), "")
+    estimated = figures.cycles(row, "estimated")
+    yield "" if estimated is None else f"{estimated:,}"
     yield f"{row['utilisation']:.0%}" if row["macs"] else ""
-    for direction in ("read", "write"):
-        yield f"{sum(part['bytes'] for part in row['traffic'] if part['direction'] == direction):,}"
+    yield from (f"{figures.moved_bytes(row, direction):,}" for direction in ("read", "write"))
     yield row["bound_by"]
 
 

@@ -7,27 +7,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk.commands.profile import npu_rows
-from ethosu_sdk.commands.profile.npu_rows import DelegateProfile
+from ethosu_sdk.commands.profile.npu_rows import ESTIMATED, DelegateProfile
+from ethosu_sdk.commands.run.execution import metric
 from ethosu_sdk.npu.timing.system_config import Memory
 from ethosu_sdk.records import Record
+from ethosu_sdk.simulators import MODELLED
 
 _OPERATIONS_PER_MAC = 2
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What is summed up: rows of the profile, `calls` of each delegate in an inference, and the records behind."""
+    """What is summed up: rows of the profile, the run record's entries of each delegate's calls in an inference, and
+    the compile record."""
 
     rows: Sequence[Record]
-    calls: Mapping[int, int]
+    ran: Mapping[int, Sequence[Record]]
     delegates: Sequence[DelegateProfile]
     compiled: Record | None
-    run: Record
+
+    @property
+    def macs(self) -> int:
+        """Of one inference."""
+        return sum(row["calls"] * row["macs"] for row in self.rows if row["runs_on"] == "NPU")
 
 
 def parts(sums: Sums, clock_hz: float | None) -> Record:
     """The members `delegates`, `memories`, `totals` and, from the compile record, `vela` and `delegation`."""
-    delegates = [_delegate(found, sums) for found in sums.delegates if sums.calls.get(found.index)]
+    delegates = [_delegate(found, sums) for found in sums.delegates if found.index in sums.ran]
     cycles = _summed_cycles(delegates)
     moved = list(_traffic(delegates, sums))
     compiled = sums.compiled or {}
@@ -49,36 +56,27 @@ def parts(sums: Sums, clock_hz: float | None) -> Record:
 
 def _delegate(found: DelegateProfile, sums: Sums) -> Record:
     """A delegate with its cycles in one call, each by its source."""
+    ran = sums.ran[found.index]
     cycles = []
     if found.stream is not None:
-        cycles.append(_cycles(found.stream.cycles, "modelled"))
-    cycles += [_cycles(int(value), "estimated") for value in _estimated(found.index, sums)]
-    ran = [row["npu_cycles"] for row in _ran(found.index, sums) if "npu_cycles" in row]
-    if ran and not any(row["source"] == ran[0]["source"] for row in cycles):
-        cycles.append(ran[0])
+        cycles.append(metric(found.stream.cycles, "cycles", MODELLED))
+    cycles += [metric(int(value), "cycles", ESTIMATED) for value in _estimated(found.index, sums)]
+    known = {row["source"] for row in cycles}
+    counted = [row["npu_cycles"] for row in ran if "npu_cycles" in row]
+    cycles += [row for row in counted[:1] if row["source"] not in known]
     return {
         "index": found.index,
-        "calls": sums.calls[found.index],
+        "calls": len(ran),
         "cycles": cycles,
         **({} if found.stream is None else {"start_cycles": found.stream.start_cycles}),
         "commands": npu_rows.fetched_commands(found),
     }
 
 
-def _cycles(value: int, source: str) -> Record:
-    return {"value": value, "unit": "cycles", "source": source}
-
-
 def _estimated(index: int, sums: Sums) -> Iterator[float]:
     for row in (sums.compiled or {}).get("delegates", ()):
         if row["index"] == index:
             yield from (part["value"] for part in row["estimates"] if part["name"] == "total_cycles")
-
-
-def _ran(index: int, sums: Sums) -> Iterator[Record]:
-    """The entries of the run record of calls of a delegate."""
-    calls = {row["instruction"] for row in sums.rows if row.get("delegate") == index}
-    yield from (row for row in sums.run["operators"] if row["instruction"] in calls)
 
 
 def _summed_cycles(delegates: Sequence[Record]) -> dict[str, int]:
@@ -94,12 +92,9 @@ def _summed_cycles(delegates: Sequence[Record]) -> dict[str, int]:
 
 def _traffic(delegates: Sequence[Record], sums: Sums) -> Iterator[Record]:
     """All that is moved in an inference, the command streams included."""
-    for row in sums.rows:
-        for moved in row.get("traffic", ()):
-            yield {**moved, "bytes": row["calls"] * moved["bytes"], "beats": row["calls"] * moved["beats"]}
-    for row in delegates:
-        moved = row["commands"]
-        yield {**moved, "bytes": row["calls"] * moved["bytes"], "beats": row["calls"] * moved["beats"]}
+    each = [(row["calls"], moved) for row in sums.rows for moved in row.get("traffic", ())]
+    for calls, moved in (*each, *((row["calls"], row["commands"]) for row in delegates)):
+        yield {**moved, "bytes": calls * moved["bytes"], "beats": calls * moved["beats"]}
 
 
 def _memory(
@@ -135,13 +130,13 @@ def _by_kind(moved: Sequence[Record]) -> list[Record]:
 
 def _npu(sums: Sums, cycles: Mapping[str, int]) -> Record:
     rows = [row for row in sums.rows if row["runs_on"] == "NPU"]
-    macs = sum(row["calls"] * row["macs"] for row in rows)
+    macs = sums.macs
     most = sums.delegates[0].config.macs if sums.delegates else 0
     per_cycle = {source: round(macs / value, 3) for source, value in cycles.items() if value}
     return {
         "operations": sum(row["calls"] for row in rows),
         "macs": macs,
-        "cycles": [_cycles(value, source) for source, value in cycles.items()],
+        "cycles": [metric(value, "cycles", source) for source, value in cycles.items()],
         "macs_per_cycle": {"ideal": most, **per_cycle},
     }
 
@@ -157,7 +152,7 @@ def _cpu(sums: Sums) -> Record:
 
 def _speed(sums: Sums, cycles: Mapping[str, int], clock_hz: float) -> Iterator[Record]:
     """Time, inferences and operations per second that the NPU alone would allow, by the source of its cycles."""
-    macs = sum(row["calls"] * row["macs"] for row in sums.rows if row["runs_on"] == "NPU")
+    macs = sums.macs
     for source, value in cycles.items():
         if value:
             yield {

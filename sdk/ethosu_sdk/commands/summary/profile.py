@@ -26,7 +26,7 @@ _HEADINGS = (
 
 def lines(record: Record) -> list[str]:
     """The lines of the summary."""
-    rows = profile_tables.slowest(record["operations"], _MOST_ROWS)
+    rows = profile_tables.slowest(profile_tables.merged(record["operations"]), _MOST_ROWS)
     return [
         title(record, "profile", record["model"]["file"]),
         *table(("", ""), [("target", target_text(record)), *profile_tables.total_rows(record)]),
