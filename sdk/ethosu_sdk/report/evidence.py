@@ -8,7 +8,7 @@ import hashlib
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,11 +57,13 @@ class PmuSample:
 @dataclass(frozen=True)
 class Operator:
     """One executed instruction of the first inference: a `kind` of INSTRUCTION_KINDS; `name` is that of the operator
-    or backend, and of the instruction itself where it calls neither."""
+    or backend, and of the instruction itself where it calls neither. `cpu_cycles` are those of the processor, where
+    the run asked for them."""
 
     instruction: int
     kind: str
     name: str
+    cpu_cycles: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,6 @@ class Evidence:
     pmu: tuple[PmuSample, ...]
     operators: tuple[Operator, ...]
     delegate_calls: int
-    cpu_cycles: tuple[int, ...]  # of each of `operators`; none when the run did not ask for them
     changed_outputs: tuple[Changed, ...]
     changed_counters: tuple[Changed, ...]
 
@@ -111,8 +112,7 @@ def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
         npu=npu[0] if npu else None,
         memory=tuple(log.of_type("memory")),
         pmu=pmu,
-        operators=tuple(_operator(row) for row in log.of_type("operator")),
-        cpu_cycles=_cpu_cycles(log, expected),
+        operators=_operators(log, expected),
         delegate_calls=sum(row["delegate_calls"] for row in log.of_type("inference")),
         changed_outputs=changes(plan, [{i: row.identity for i, row in rows.items()} for rows in sent]),
         changed_counters=_changed_counters(plan, pmu),
@@ -283,13 +283,16 @@ def _joined(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
     return bytes(data)
 
 
-def _cpu_cycles(log: UartLog, expected: Expected) -> tuple[int, ...]:
-    """The processor's cycles of each instruction of the first inference."""
-    rows = log.of_type("cpu")
-    operators = [row["instruction"] for row in log.of_type("operator")] if expected.counts_cycles else []
-    if [row["instruction"] for row in rows] != operators:
-        raise ProtocolError(f"{len(rows)} instructions have cycles where {len(operators)} were executed")
-    return tuple(row["cycles"] for row in rows)
+def _operators(log: UartLog, expected: Expected) -> tuple[Operator, ...]:
+    """The instructions of the first inference, with the processor's cycles where those were asked for."""
+    found = tuple(_operator(row) for row in log.of_type("operator"))
+    cycles = log.of_type("cpu")
+    counted = found if expected.counts_cycles else ()
+    if [row["instruction"] for row in cycles] != [row.instruction for row in counted]:
+        raise ProtocolError(f"{len(cycles)} instructions have cycles where {len(counted)} were executed")
+    if not counted:
+        return found
+    return tuple(replace(row, cpu_cycles=part["cycles"]) for row, part in zip(counted, cycles, strict=True))
 
 
 def _operator(row: dict[str, Any]) -> Operator:

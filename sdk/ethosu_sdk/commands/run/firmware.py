@@ -177,10 +177,10 @@ def _operators(found: Evidence, figures: Figures) -> list[Record]:
     first = () if figures.absent else found.pmu
     cycles = {row.instruction: row.cycles for row in first if row.inference == 0}
     rows: list[Record] = []
-    for index, row in enumerate(found.operators):
+    for row in found.operators:
         entry: Record = {"instruction": row.instruction, "kind": row.kind, "name": row.name}
-        if found.cpu_cycles and row.kind == "kernel":
-            count = round(found.cpu_cycles[index] * figures.instructions_per_cycle)
+        if row.cpu_cycles is not None and row.kind == "kernel":
+            count = round(row.cpu_cycles * figures.instructions_per_cycle)
             entry["instructions"] = metric(count, "instructions", COUNTED)
         if row.instruction in cycles:
             entry["npu_cycles"] = metric(cycles[row.instruction], "cycles", figures.source)
