@@ -12,6 +12,17 @@ COPY container/install-apt container/trim-toolchain container/prove-toolchain to
 RUN /tmp/build/install-apt /tmp/build/toolchain.lock.json image && /tmp/build/trim-toolchain && \
     /tmp/build/prove-toolchain && rm -rf /tmp/build
 
+# --- QEMU with Corstone-320 and the Ethos-U, with its source: nothing of the SDK's takes part -------------------------
+FROM ${BASE_IMAGE} AS qemu-corstone
+ARG APT_SNAPSHOT=""
+COPY container/install-apt toolchain.lock.json /tmp/build/
+RUN /tmp/build/install-apt /tmp/build/toolchain.lock.json qemu
+COPY toolchain.lock.json /src/
+COPY qemu /src/qemu
+COPY scripts/build-qemu /src/scripts/
+COPY container/pack-qemu /tmp/build/
+RUN /tmp/build/pack-qemu /src /opt/qemu
+
 # --- Python packages, by the locks alone --------------------------------------------------------------------------
 FROM ${BUILDER_IMAGE} AS builder
 ARG APT_SNAPSHOT=""
@@ -46,6 +57,8 @@ RUN /opt/venv/bin/python /tmp/build/check-lock python /tmp/build/requirements-sl
 
 # --- slim ---------------------------------------------------------------------------------------------------------
 FROM toolchain AS environment
+COPY --from=qemu-corstone /opt/qemu/bin /usr/local/bin
+COPY --from=qemu-corstone /opt/qemu/source /usr/share/ethosu-sdk/qemu-corstone
 ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 HOME=/tmp USER=ethosu-sdk PYTHONDONTWRITEBYTECODE=1 \
     ETHOSU_SDK_CACHE=/tmp/ethosu-sdk ETHOSU_SDK_PREBUILT=/opt/prebuilt
 WORKDIR /work

@@ -18,6 +18,7 @@ from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from ethosu_sdk.targets import parse_target
+from tests import own_qemu as corstone_qemu
 from tests.oracles import chain
 from tests.oracles.tosa import TosaModel, tosa_model
 
@@ -37,9 +38,14 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(shared_folder: Path) -> Iterator[None]:
-    """Keep the SDK's cache inside of the test session: nothing is found that an earlier one left."""
+def own_surroundings(shared_folder: Path) -> Iterator[None]:
+    """Keep the SDK's cache inside of the test session: nothing is found that an earlier one left.
+
+    The width and the colours of the terminal that the tests are started from do not reach them either.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
+            patch.delenv(name, raising=False)
         patch.setenv("ETHOSU_SDK_CACHE", str(shared_folder / "cache"))
         yield
 
@@ -60,6 +66,12 @@ def zoo_pte(shared_folder: Path) -> ZooPte:
         return CompileOutput.from_json(json.loads(facts.read_text(encoding="utf-8")))
 
     return compiled
+
+
+@pytest.fixture(scope="session")
+def own_qemu() -> Path:
+    """The QEMU with Corstone-310 and -320."""
+    return corstone_qemu.built()
 
 
 @pytest.fixture(scope="session")

@@ -5,3 +5,4 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN_PTE = ROOT / "tests" / "golden" / "pte"
 GOLDEN_LOGS = ROOT / "tests" / "golden" / "logs"
+GOLDEN_KIT_LOGS = ROOT / "tests" / "golden" / "kit_logs"

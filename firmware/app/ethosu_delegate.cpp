@@ -1,8 +1,14 @@
 #include "app/ethosu_delegate.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ethosu_sdk::app {
+namespace {
+
+constexpr std::uint8_t forgotten = 0xA5;
+
+}  // namespace
 
 template <typename... Pieces>
 Status EthosUDelegate::refuse(const char* code, const Pieces&... pieces) {
@@ -50,18 +56,53 @@ Status EthosUDelegate::execute(std::uint32_t index, std::uint32_t instruction, S
   if (const Status status = check_arguments(payload, arguments); status != Status::ok) {
     return status;
   }
+  if (pieces_ != nullptr) {
+    forget();
+  }
   std::uint8_t* const scratch = memory_.scratch.data();
   for (std::uint32_t i = 0; i < payload.inputs.count; ++i) {
     const npu::Slot slot = payload.inputs.at(i);
     std::memcpy(scratch + slot.offset, arguments[i]->tensor->data, slot.bytes);
   }
-  npu::Counters counters;
-  if (const npu::Result result = driver_.run(job_for(payload), timeout_ms_, counters); !result.ok()) {
-    return refuse(result);
+  const Status ran =
+      pieces_ == nullptr ? run_job(job_for(payload), instruction) : run_pieces(index, instruction);
+  if (ran != Status::ok) {
+    return ran;
   }
   for (std::uint32_t i = 0; i < payload.outputs.count; ++i) {
     const npu::Slot slot = payload.outputs.at(i);
     std::memcpy(arguments[payload.inputs.count + i]->tensor->data, scratch + slot.offset, slot.bytes);
+  }
+  observer_.on_call();
+  return Status::ok;
+}
+
+// Takes from memory what earlier calls left there: a piece that does not write would go unnoticed otherwise.
+void EthosUDelegate::forget() {
+  std::fill(memory_.scratch.begin(), memory_.scratch.end(), forgotten);
+  std::fill(memory_.fast_scratch.begin(), memory_.fast_scratch.end(), forgotten);
+}
+
+Status EthosUDelegate::run_pieces(std::uint32_t index, std::uint32_t instruction) {
+  npu::Job job = job_for(memory_.payloads[index]);
+  for (std::uint32_t i = 0; i < pieces_->pieces(); ++i) {
+    const StreamPiece piece = pieces_->piece(i);
+    if (piece.delegate != index) {
+      continue;
+    }
+    job.command_stream = piece.commands.data();
+    job.command_bytes = static_cast<std::uint32_t>(piece.commands.size());
+    if (const Status status = run_job(job, instruction); status != Status::ok) {
+      return status;
+    }
+  }
+  return Status::ok;
+}
+
+Status EthosUDelegate::run_job(const npu::Job& job, std::uint32_t instruction) {
+  npu::Counters counters;
+  if (const npu::Result result = driver_.run(job, timeout_ms_, counters); !result.ok()) {
+    return refuse(result);
   }
   observer_.on_job(instruction, counters);
   return Status::ok;

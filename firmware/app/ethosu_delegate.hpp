@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "app/input_image.hpp"
 #include "base/text.hpp"
 #include "npu/driver.hpp"
 #include "npu/payload.hpp"
@@ -16,6 +17,8 @@ class JobObserver {
  public:
   // After a job that ended well; `instruction` is the DelegateCall's index.
   virtual void on_job(std::uint32_t instruction, const npu::Counters& counters) = 0;
+  // After a call that ended well: one job, or one for each piece of its command stream.
+  virtual void on_call() = 0;
 
  protected:
   ~JobObserver() = default;
@@ -43,6 +46,9 @@ class EthosUDelegate final : public runtime::Delegate {
     timeout_ms_ = timeout_ms;
   }
 
+  // From here on calls run the pieces that `image` has of their streams; nullptr: whole streams.
+  void cut(const InputImage* image) { pieces_ = image; }
+
   Status init(std::uint32_t index, Span<const std::uint8_t> payload) override;
   Status execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) override;
   const char* error_text() const override { return error_.detail.c_str(); }
@@ -57,12 +63,16 @@ class EthosUDelegate final : public runtime::Delegate {
   Status refuse(const npu::Result& result);
   Status check_arguments(const npu::Payload& payload, Span<Value* const> arguments);
   Status check_slot(const npu::Slot& slot, const Value& value, std::size_t argument, bool is_input);
+  void forget();
+  Status run_pieces(std::uint32_t index, std::uint32_t instruction);
+  Status run_job(const npu::Job& job, std::uint32_t instruction);
   npu::Job job_for(const npu::Payload& payload) const;
 
   npu::Driver& driver_;
   JobObserver& observer_;
   Memory memory_{};
   std::uint32_t timeout_ms_ = 0;
+  const InputImage* pieces_ = nullptr;
   DelegateError error_;
   std::size_t scratch_used_ = 0;
 };

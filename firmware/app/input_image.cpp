@@ -18,12 +18,15 @@ constexpr std::size_t groups_at = 28;
 constexpr std::size_t group_bytes = 4 + 4 * protocol::input_image_max_events;  // a count and its numbers
 static_assert(protocol::input_image_event_groups_at + group_bytes * protocol::input_image_max_event_groups ==
               protocol::input_image_header_bytes);
-constexpr std::size_t reference_bytes = 8;       // offset and size
+constexpr std::size_t reference_bytes = 8;  // offset and size
+constexpr std::size_t piece_bytes = 12;     // delegate, offset and size
+constexpr std::size_t piece_count_at = protocol::input_image_pieces_at + 4;
+constexpr std::uint32_t word_bytes = 4;          // a command has one or two words
 constexpr std::uint32_t event_limit = 1U << 10;  // PMEVTYPER.EV_TYPE has ten bits
 
-constexpr const char* error_names[] = {"none",         "no_image",     "wrong_version",
-                                       "wrong_size",   "wrong_crc",    "wrong_inputs",
-                                       "wrong_counts", "wrong_events", "wrong_reference"};
+constexpr const char* error_names[] = {
+    "none",         "no_image",     "wrong_version", "wrong_size",      "wrong_crc",
+    "wrong_inputs", "wrong_counts", "wrong_events",  "wrong_reference", "wrong_pieces"};
 
 constexpr std::size_t group_at(std::uint32_t group) {
   return protocol::input_image_event_groups_at + group_bytes * group;
@@ -51,7 +54,11 @@ ImageError InputImage::open(const std::uint8_t* data, std::size_t capacity, std:
     return ImageError::wrong_crc;
   }
   const ImageError error = read_header(method_inputs);
-  return error == ImageError::none ? check_references() : error;
+  if (error != ImageError::none) {
+    return error;
+  }
+  const ImageError reference_error = check_references();
+  return reference_error == ImageError::none ? check_pieces() : reference_error;
 }
 
 ImageError InputImage::read_header(std::uint32_t method_inputs) {
@@ -59,6 +66,7 @@ ImageError InputImage::read_header(std::uint32_t method_inputs) {
   inputs_ = word(inputs_at);
   repeats_ = word(repeats_at);
   groups_ = word(groups_at);
+  pieces_ = word(piece_count_at);
   if (inputs_ != method_inputs) {
     return ImageError::wrong_inputs;
   }
@@ -95,11 +103,34 @@ ImageError InputImage::check_references() const {
     const std::size_t entry = protocol::input_image_header_bytes + reference_bytes * i;
     const std::uint32_t offset = word(entry);
     const std::uint32_t size = word(entry + 4);
-    if (offset % protocol::input_image_alignment != 0 || offset > bytes_ || size > bytes_ - offset) {
+    if (!holds(offset, size)) {
       return ImageError::wrong_reference;
     }
   }
   return ImageError::none;
+}
+
+ImageError InputImage::check_pieces() const {
+  const std::uint32_t table = word(protocol::input_image_pieces_at);
+  if (pieces_ == 0) {
+    return ImageError::none;
+  }
+  if (!holds(table, 0) || pieces_ > (bytes_ - table) / piece_bytes) {
+    return ImageError::wrong_pieces;
+  }
+  for (std::uint32_t i = 0; i < pieces_; ++i) {
+    const std::size_t entry = table + piece_bytes * i;
+    const std::uint32_t size = word(entry + 8);
+    if (size % word_bytes != 0 || !holds(word(entry + 4), size)) {
+      return ImageError::wrong_pieces;
+    }
+  }
+  return ImageError::none;
+}
+
+// Whether the image has `size` bytes at `offset`, an aligned one.
+bool InputImage::holds(std::uint32_t offset, std::uint32_t size) const {
+  return offset % protocol::input_image_alignment == 0 && offset <= bytes_ && size <= bytes_ - offset;
 }
 
 Bytes InputImage::nonce() const {
@@ -125,6 +156,11 @@ Bytes InputImage::input(std::uint32_t set, std::uint32_t index) const {
   const std::size_t entry =
       protocol::input_image_header_bytes + reference_bytes * (std::size_t{set} * inputs_ + index);
   return {data_ + word(entry), word(entry + 4)};
+}
+
+StreamPiece InputImage::piece(std::uint32_t index) const {
+  const std::size_t entry = word(protocol::input_image_pieces_at) + piece_bytes * index;
+  return {word(entry), {data_ + word(entry + 4), word(entry + 8)}};
 }
 
 std::uint32_t InputImage::word(std::size_t offset) const {

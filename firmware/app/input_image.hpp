@@ -19,9 +19,16 @@ enum class ImageError : std::uint8_t {
   wrong_counts,  // no sets of inputs, no repeats, or too many of them
   wrong_events,
   wrong_reference,  // an input outside the image, or misaligned
+  wrong_pieces,     // likewise of a command stream's pieces
 };
 
 const char* image_error_name(ImageError error);
+
+// A part of the command stream of delegate `delegate` that runs as a job of its own.
+struct StreamPiece {
+  std::uint32_t delegate;
+  Bytes commands;
+};
 
 class InputImage {
  public:
@@ -42,11 +49,16 @@ class InputImage {
   bool counts_cycles() const;
   std::uint16_t event(std::uint32_t group, std::uint32_t index) const;
   Bytes input(std::uint32_t set, std::uint32_t index) const;
+  // With pieces, the last repeat of every set runs those of each delegate, in turn, instead of its stream.
+  std::uint32_t pieces() const { return pieces_; }
+  StreamPiece piece(std::uint32_t index) const;
 
  private:
   ImageError read_header(std::uint32_t method_inputs);
   ImageError check_events() const;
   ImageError check_references() const;
+  ImageError check_pieces() const;
+  bool holds(std::uint32_t offset, std::uint32_t size) const;
   std::uint32_t word(std::size_t offset) const;
 
   const std::uint8_t* data_ = nullptr;
@@ -55,6 +67,7 @@ class InputImage {
   std::uint32_t inputs_ = 0;
   std::uint32_t repeats_ = 0;
   std::uint32_t groups_ = 0;
+  std::uint32_t pieces_ = 0;
 };
 
 }  // namespace ethosu_sdk::app

@@ -7,12 +7,12 @@
 
 namespace ethosu_sdk::app::protocol {
 
-constexpr std::uint32_t version = 4;
+constexpr std::uint32_t version = 5;
 constexpr char record_prefix[] = "~ethosu";
 constexpr std::size_t data_chunk_bytes = 768;
 
 constexpr std::uint32_t input_image_magic = 0x31495545;
-constexpr std::uint32_t input_image_version = 3;
+constexpr std::uint32_t input_image_version = 4;
 constexpr std::size_t input_image_header_bytes = 1216;
 constexpr std::size_t input_image_alignment = 16;
 constexpr std::size_t input_image_max_events = 8;
@@ -22,6 +22,7 @@ constexpr std::size_t input_image_nonce_at = 32;
 constexpr std::size_t input_image_nonce_bytes = 16;
 constexpr std::size_t input_image_options_at = 48;
 constexpr std::uint32_t input_image_counts_cycles = 1;
+constexpr std::size_t input_image_pieces_at = 52;
 
 constexpr std::uint32_t program_header_magic = 0x31505545;
 constexpr std::uint32_t program_header_version = 1;

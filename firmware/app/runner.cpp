@@ -119,6 +119,8 @@ bool Runner::open_inputs() {
 
 bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
   delegate_calls_ = 0;
+  const bool cut = image_.pieces() != 0 && repeat + 1 == image_.repeats();
+  delegate_.cut(cut ? &image_ : nullptr);
   if (!select_events(repeat)) {
     return false;
   }
@@ -255,7 +257,6 @@ void Runner::on_job(std::uint32_t instruction, const npu::Counters& counters) {
   }
   records_.write(protocol::pmu, inference_, instruction, counters.cycles, counters.overflow,
                  Span<const NumberPair>{pairs, counters.count});
-  ++delegate_calls_;
 }
 
 template <typename... Pieces>

@@ -82,6 +82,7 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
 
   void on_instruction(std::uint32_t index, const char* kind, const char* name) override;
   void on_job(std::uint32_t instruction, const npu::Counters& counters) override;
+  void on_call() override { ++delegate_calls_; }
 
   // Writes the `error` record; always false, for `return fail(...)`.
   template <typename... Pieces>

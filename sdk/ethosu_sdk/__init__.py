@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CompareOptions",
+    "Comparison",
     "CompileOptions",
     "Compiled",
+    "DebugOptions",
+    "Debugged",
     "Firmware",
     "Inspection",
     "Profile",
@@ -24,7 +28,9 @@ __all__ = [
     "Run",
     "RunOptions",
     "build",
+    "compare",
     "compile",
+    "debug",
     "inspect",
     "profile",
     "run",

@@ -21,8 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from ethosu_sdk import npz, records
 from ethosu_sdk.commands import build as build_command
+from ethosu_sdk.commands.compare import command as compare_command
+from ethosu_sdk.commands.compare.options import CompareOptions as CompareOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.commands.compile import command as compile_command
 from ethosu_sdk.commands.compile.options import CompileOptions as CompileOptions  # noqa: PLC0414 - public here
+from ethosu_sdk.commands.debug import command as debug_command
+from ethosu_sdk.commands.debug.options import DebugOptions as DebugOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.commands.inspect import command as inspect_command
 from ethosu_sdk.commands.profile import command as profile_command
 from ethosu_sdk.commands.profile.options import ProfileOptions as ProfileOptions  # noqa: PLC0414 - public here
@@ -120,6 +124,53 @@ class Profile(_Made):
         return {row["source"]: int(row["value"]) for row in self.record["totals"]["npu"]["cycles"]}
 
 
+@dataclass(frozen=True)
+class Comparison(_Made):
+    """What became better or worse from the first run to each of the others: `record` is its ``compare/1``."""
+
+    @property
+    def status(self) -> str:
+        """``pass``; ``fail`` when a figure is worse than the policy tolerates; ``blocked`` when runs cannot be
+        compared."""
+        return str(self.record["status"])
+
+    @property
+    def changes(self) -> list[Record]:
+        """The figures that differ, of all comparisons: name, before, after, change and status."""
+        return [row for part in self.record["comparisons"] for row in part["metrics"]]
+
+    @property
+    def regressions(self) -> list[Record]:
+        """Those that are worse than the policy tolerates, and figures of single operators that are worse than their
+        rules tolerate."""
+        parts = (part for row in self.operators for part in row["figures"])
+        return [row for row in (*self.changes, *parts) if row.get("status") == "regression"]
+
+    @property
+    def operators(self) -> list[Record]:
+        """The operators that differ, with the figures that changed, of all comparisons."""
+        return [row for part in self.record["comparisons"] for row in part["operators"]]
+
+
+@dataclass(frozen=True)
+class Debugged(_Made):
+    """The numerics inside of delegates: `record` is its ``debug/1``."""
+
+    @property
+    def layers(self) -> list[Record]:
+        """The tensors that the NPU wrote, in the order in which they were begun."""
+        return list(self.record["layers"])
+
+    def first_break(self, against: str = "quantised") -> Record | None:
+        """The layer that breaks first, against the ``quantised`` or the ``float`` model; None when none does, or
+        there is no such model."""
+        for row in self.record["comparisons"]:
+            if row["against"] == against and "first_break" in row:
+                layer: Record = self.layers[row["first_break"]["layer"]]
+                return layer
+        return None
+
+
 def compile(model: str | Path, options: CompileOptions | None = None, *, out: Path | None = None) -> Compiled:
     """Compile `model` (``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2``) ahead of time, as ``ethosu-sdk compile``.
 
@@ -181,6 +232,33 @@ def profile(
         Reporter(quiet=True),
     )
     return Profile(record=record)
+
+
+def compare(*runs: str | Path, options: CompareOptions | None = None) -> Comparison:
+    """Each of `runs` but the first with the first, as ``ethosu-sdk compare``: folders of runs, or records.
+
+    A regression is for the caller to judge: nothing is raised for it, or for runs that cannot be compared, and
+    nothing is written. Raises InputError for what is no run or record, and for a damaged policy.
+    """
+    return Comparison(record=compare_command.make([Path(run) for run in runs], options or CompareOptions()))
+
+
+def debug(
+    model: str | Path,
+    options: DebugOptions | None = None,
+    compile_options: CompileOptions | None = None,
+    *,
+    out: Path | None = None,
+) -> Debugged:
+    """The tensors inside of the delegates of `model`, compared with the model in PyTorch, as ``ethosu-sdk debug``.
+
+    Raises SimulationError for a program that does not run, and what :func:`compile` raises.
+    """
+    compile_options = compile_options or CompileOptions()
+    reporter = Reporter(quiet=True)
+    return Debugged(
+        record=debug_command.debug(str(model), compile_options, options or DebugOptions(), out, reporter)
+    )
 
 
 def inspect(pte: str | Path, *, commands: bool = False, hazards: bool = False) -> Inspection:

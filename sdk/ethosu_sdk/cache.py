@@ -84,6 +84,11 @@ def directory(part: str) -> Path:
     return folder
 
 
+def place(part: str) -> Path:
+    """Where the cache folder for `part` is, or would be."""
+    return _folder(part)
+
+
 def prebuilt(part: str) -> Path | None:
     """What came with the installation for `part` of this cache, never to be written; None when nothing did.
 

@@ -6,7 +6,7 @@ Only :mod:`ethosu_sdk.cli` prints an error or ends the process. Everything else 
 from __future__ import annotations
 
 import errno
-from typing import ClassVar
+from typing import Any, ClassVar
 
 DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # nothing more can be written, or to this file
 _TORCH_HAS_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
@@ -34,6 +34,11 @@ class SdkError(Exception):
         self.message = message
         self.hint = hint
         self.recorded = recorded
+
+    def to_json(self) -> dict[str, Any]:
+        """The members by which records tell of it."""
+        hint = {"hint": self.hint} if self.hint else {}
+        return {"class": type(self).__name__, "exit_code": self.exit_code, "message": self.message, **hint}
 
 
 class UsageError(SdkError):

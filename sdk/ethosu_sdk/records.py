@@ -23,7 +23,7 @@ from ethosu_sdk.errors import BuildError, InputError
 Record = dict[str, Any]
 
 # What may differ between two runs of the same thing; everything else in a record must repeat bit for bit.
-VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host")
+VOLATILE_KEYS = ("created", "wall_time_s", "check_time_s", "host", "session")
 _MAX_RECORD_BYTES = 16 << 20  # in memory, JSON takes up to thirty times that
 _MAX_DIGITS = 400  # of a number; Python itself stops at 4300, with a message of its own
 _MAX_DEPTH = 64

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ethosu_sdk import proc, provenance
+from ethosu_sdk import cache, proc, provenance
 from ethosu_sdk.errors import SdkError, ToolError
 
 Status = Literal["found", "missing", "too old", "broken"]
@@ -33,6 +33,7 @@ class Tool:
     fix: str
     debian: str = ""  # the Debian package of a program
     from_system: bool = False  # not the one that a Python package put beside this interpreter
+    variable: str = ""  # of a program that the SDK builds itself: the environment variable that names another
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def table() -> dict[str, Tool]:
             fix=row["fix"],
             debian=row.get("debian", ""),
             from_system=row.get("from_system", False),
+            variable=row.get("variable", ""),
         )
         for kind in ("programs", "packages")
         for name, row in data[kind].items()
@@ -94,8 +96,19 @@ def _system_path() -> str:
     return os.pathsep.join(part for part in parts if part and Path(part).resolve() != ours)
 
 
+def _own_build(tool: Tool) -> str | None:
+    """Where a program is that the SDK builds: what its variable names, in any case, else the one in the cache."""
+    chosen = os.environ.get(tool.variable)
+    if chosen:
+        return chosen
+    built = cache.place(tool.name) / "current" / tool.name
+    return str(built) if os.access(built, os.X_OK) else None
+
+
 def _probe_program(tool: Tool) -> Found:
-    where = shutil.which(tool.name, path=_system_path() if tool.from_system else None)
+    where = _own_build(tool) if tool.variable else None
+    if where is None:
+        where = shutil.which(tool.name, path=_system_path() if tool.from_system else None)
     if where is None:
         return Found(tool, "missing")
     path = Path(where)

@@ -14,7 +14,19 @@ from pathlib import Path
 
 from ethosu_sdk import records
 from ethosu_sdk.errors import SdkError
-from tests.attack import archives, arrays, disks, killed, logs, oracle, process, profiles, programs, streams
+from tests.attack import (
+    archives,
+    arrays,
+    comparisons,
+    disks,
+    killed,
+    logs,
+    oracle,
+    process,
+    profiles,
+    programs,
+    streams,
+)
 from tests.attack.case import Case, Context, Kind, Probe, TooSlow
 
 KILLS = "kills"
@@ -26,6 +38,7 @@ KINDS: dict[str, Kind] = {
         arrays.KIND,
         logs.KIND,
         profiles.KIND,
+        comparisons.KIND,
         archives.KIND,
         Kind(KILLS),
         disks.KIND,

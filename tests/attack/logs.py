@@ -17,7 +17,7 @@ from ethosu_sdk.report import evidence, uart
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended
-from tests.places import GOLDEN_LOGS
+from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS
 from tests.unit.report import wire
 
 _OWN = "own"
@@ -40,7 +40,8 @@ _CODES = (b"\x1b[2J", b"\x1b]0;x\x07", b"\r", b"\x9b31m", "\u202e".encode(), b"\
 
 @functools.cache
 def _sources() -> dict[str, bytes]:
-    published = {path.name: path.read_bytes() for path in sorted(GOLDEN_LOGS.glob("*.log"))}
+    folders = (GOLDEN_LOGS, GOLDEN_KIT_LOGS)
+    published = {path.name: path.read_bytes() for place in folders for path in sorted(place.glob("*.log"))}
     return {_OWN: wire.uart(wire.good_rows()), **published}
 
 

@@ -26,7 +26,7 @@ SMALL = Limits(seconds=60.0, memory_bytes=300 << 20)
 @pytest.mark.torch
 @pytest.mark.parametrize(
     "kinds",
-    [("programs", "streams", "npz"), ("logs", "profiles", "archives", "kills", "disks")],
+    [("programs", "streams", "npz"), ("logs", "profiles", "comparisons", "archives", "kills", "disks")],
     ids=" ".join,
 )
 def test_half_a_minute_finds_nothing(kinds: tuple[str, ...], tmp_path: Path, shared_folder: Path) -> None:
@@ -40,7 +40,9 @@ def test_half_a_minute_finds_nothing(kinds: tuple[str, ...], tmp_path: Path, sha
 
 
 def test_every_kind_is_run_in_some_test() -> None:
-    assert set(KINDS) == {"programs", "streams", "npz", "logs", "profiles", "archives", "kills", "disks"}
+    assert set(KINDS) == {
+        *("programs", "streams", "npz", "logs", "profiles", "comparisons", "archives", "kills", "disks")
+    }
 
 
 @pytest.mark.parametrize("kind", [name for name, row in KINDS.items() if row.probe])

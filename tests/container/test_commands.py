@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import npz, records, schema
 from tests.container.conftest import STRANGER, Image
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE
@@ -67,6 +68,26 @@ def test_run_gives_the_hosts_outputs(slim: Image, model: str, work: Path, host_r
     assert {path.stat().st_uid for path in got.iterdir()} == {STRANGER}
 
 
+def test_an_ethos_u85_runs_on_its_own_board(image: Image, work: Path) -> None:
+    """The outputs are the sum; NPU figures are those of corstone-300, on Debian's QEMU; another sum is noticed."""
+    name = put("add_u85_segment", work)
+    given = np.array([-(2**30), 7, 0, 12345, -1], np.int32)
+    npz.write_npz(work / "in.npz", {"input0": given})
+    npz.write_npz(work / "want.npz", {"output0": given + given})
+    npz.write_npz(work / "other.npz", {"output0": given + given + 1})
+    arguments = ("run", name, "--simulator", "qemu", "--inputs", "in.npz", "--expect")
+    found = {}
+    for board in ("corstone-320", "corstone-300"):
+        outcome = image.run(*arguments, "want.npz", "--board", board, "-o", board, work=work)
+        assert outcome.code == 0, outcome.err
+        found[board] = read(work / board / "run.json")
+        assert found[board]["board"] == board
+    assert "in a QEMU of its own build" in found["corstone-320"]["simulator"]["fidelity"]
+    assert found["corstone-320"]["npu"] == found["corstone-300"]["npu"]
+    outcome = image.run(*arguments, "other.npz", "--board", "corstone-320", "-o", "other", work=work)
+    assert outcome.code == 7, outcome.err
+
+
 def test_full_runs_what_slim_runs(full: Image, work: Path, host_run: dict[str, Path]) -> None:
     outcome = full.run("run", put("add_u55", work), "-o", "out", work=work)
     assert outcome.code == 0, outcome.err
@@ -112,7 +133,10 @@ def test_compile_in_slim_says_what_it_lacks(slim: Image, work: Path) -> None:
 def test_doctor_is_content(image: Image) -> None:
     outcome = image.run("doctor", "--json")
     assert outcome.code == 0, outcome.err
-    assert schema.problems(json.loads(outcome.out)) == []
+    record = json.loads(outcome.out)
+    assert schema.problems(record) == []
+    (row,) = [row for row in record["checks"] if row["name"] == "qemu-corstone"]
+    assert row["status"] == "found"
 
 
 def test_doctor_is_quick(slim: Image) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.container
 
 CHECK_LOCK = (ROOT / "container" / "check-lock").read_text(encoding="utf-8")
 BUILD_FOLDER = "/work"
+QEMU_SOURCE = "/usr/share/ethosu-sdk/qemu-corstone"
 
 
 @pytest.mark.parametrize(("target", "limit_bytes"), [("slim", 1.0e9), ("full", 2.3e9)])
@@ -85,3 +87,31 @@ def test_a_container_is_locked_down(slim: Image) -> None:
     outcome = slim.script("sh", probe)
     assert "Read-only file system" in outcome.out
     assert outcome.out.split()[-4:] == ["lo", "CapEff:", "0000000000000000", "12345"]
+
+
+def test_the_qemu_of_our_own_build_is_the_hosts(image: Image, own_qemu: Path) -> None:
+    """Built in another place, by the same locked packages: the same bytes."""
+    digest = image.script("sh", "sha256sum /usr/local/bin/qemu-corstone").out.split()[0]
+    assert digest == hashlib.sha256(own_qemu.read_bytes()).hexdigest()
+
+
+def test_the_qemu_of_our_own_build_comes_with_its_source(image: Image) -> None:
+    """Licence, files and the digests of Debian's part, as the repository has them; the note and the bill of materials
+    name the very program."""
+    listing = f"cd {QEMU_SOURCE} && find . -type f ! -name SOURCE.txt -exec sha256sum {{}} +"
+    shown = {name: digest for digest, name in map(str.split, image.script("sh", listing).out.splitlines())}
+    files = [path for path in (ROOT / "qemu").rglob("*") if path.is_file()]
+    wanted = [*files, ROOT / "scripts" / "build-qemu", ROOT / "toolchain.lock.json"]
+    assert shown == {
+        f"./{path.relative_to(ROOT)}": hashlib.sha256(path.read_bytes()).hexdigest() for path in wanted
+    }
+    (row,) = json.loads((ROOT / "toolchain.lock.json").read_text(encoding="utf-8"))["source"]
+    note = image.script("sh", f"cat {QEMU_SOURCE}/SOURCE.txt").out
+    for name, digest in row["files"].items():
+        assert f"{digest}  {name}" in note
+    digest = image.script("sh", "sha256sum /usr/local/bin/qemu-corstone").out.split()[0]
+    assert f"SHA-256 of the program: {digest}" in note
+    bill = json.loads(image.script("sh", "cat /usr/share/ethosu-sdk/sbom.cdx.json").out)
+    (component,) = [row for row in bill["components"] if row["name"] == "qemu-corstone"]
+    assert component["hashes"] == [{"alg": "SHA-256", "content": digest}]
+    assert component["licenses"] == [{"license": {"id": "GPL-2.0-only"}}]

@@ -30,7 +30,7 @@ FACTS = {
     "error_catalogue",
     "files",
 }
-WORKERS = {"aot", "firmware_build", "simulators", "report"}
+WORKERS = {"aot", "firmware_build", "simulators", "report", "runtimes"}
 
 # Unit → the units of the package it may import. A unit is a module or sub-package directly under ethosu_sdk.
 ALLOWED: dict[str, set[str]] = {

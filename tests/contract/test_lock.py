@@ -19,6 +19,7 @@ COMPARED = (
     "toolchain.lock.json",
     "Dockerfile",
     "scripts/apt-packages.txt",
+    "qemu/apt-packages.txt",
     "sdk/ethosu_sdk/tools.toml",
 )
 
@@ -58,7 +59,9 @@ def test_the_locks_agree_with_what_they_lock() -> None:
         ("requirements-slim.lock", r"^numpy==.*\n(    --hash.*\n)+", "numpy==2.1.3\n", "without hash"),
         ("requirements-slim.lock", r"^typer==\S+", "typer==0.12.0", "typer is 0.12.0 in slim"),
         ("sdk/ethosu_sdk/tools.toml", 'exact = "5.1.0"', 'exact = "5.0.0"', "ethos-u-vela 5.0.0"),
+        ("pyproject.toml", 'mlia-ethos-u==0.1.0"', 'mlia-ethos-u==0.2.0"', "wants mlia-ethos-u 0.1.0"),
         ("scripts/apt-packages.txt", "^cmake\n", "", "cmake"),
+        ("qemu/apt-packages.txt", "^meson\n", "", "qemu/apt-packages.txt and the lock differ in ['meson']"),
         ("toolchain.lock.json", '"for": "host image"', '"for": "host"', "is not in the image"),
         ("Dockerfile", "@sha256:[0-9a-f]{64}", "@sha256:" + "0" * 64, "the Dockerfile does not say"),
     ],
@@ -74,7 +77,7 @@ def test_a_difference_is_named(copy: Path, name: str, pattern: str, replacement:
 
 
 @pytest.mark.parametrize("architecture", ["amd64", "arm64"])
-@pytest.mark.parametrize("purpose", ["host", "image", "builder"])
+@pytest.mark.parametrize("purpose", ["host", "image", "builder", "qemu"])
 def test_the_image_installs_what_the_lock_says(architecture: str, purpose: str, tmp_path: Path) -> None:
     """container/install-apt reads JSON with sed: it must see what a JSON reader sees."""
     dpkg = tmp_path / "dpkg"  # a double: it names the architecture that is asked for

@@ -1,4 +1,4 @@
-"""Vela in versions other than the SDK's own: each in a folder of its own, run as a process, results kept."""
+"""Networks as versions of Vela other than the SDK's own compile them: results kept."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ import csv
 import hashlib
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ethosu_sdk import vela_blocks
-from ethosu_sdk.errors import ToolError
+from ethosu_sdk.aot.vela import versions
 from ethosu_sdk.npu.config import NpuConfig
 
 _FILE = "model"
-_RUN = "import sys; from ethosu.vela.vela import main; sys.exit(main(sys.argv[1:]))"
-# Packages that a version needs besides those of the SDK.
-_NEEDS = {"4": ("lxml<6.0.1",)}
 
 
 @dataclass(frozen=True)
@@ -34,22 +29,9 @@ class Compiled:
 
 
 def cache() -> Path:
-    """Where versions of Vela and what they made are kept."""
+    """Where what versions of Vela made is kept."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "ethosu-sdk" / "fidelity"
-
-
-def environment(version: str) -> Path:
-    """The folder with `version` of Vela, installed from the package index if it is not there. ToolError otherwise."""
-    place = cache() / f"vela-{version}"
-    if not (place / "ethosu").is_dir():
-        packages = [f"ethos-u-vela=={version}"]
-        _checked(
-            [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(place), *packages]
-        )
-        if extra := _NEEDS.get(version[0]):
-            _checked([sys.executable, "-m", "pip", "install", "-q", "--target", str(place), *extra])
-    return place
 
 
 def compile_network(
@@ -66,8 +48,8 @@ def compile_network(
         folder.mkdir(parents=True, exist_ok=True)
         source = folder / f"{_FILE}.tflite"
         source.write_bytes(model)
-        arguments = [str(source), "--output-dir", str(folder), *options]
-        _checked([sys.executable, "-c", _RUN, *arguments], _variables(version), folder)
+        path = versions.python_path(version) if version else ""
+        versions.run(path, [str(source), "--output-dir", str(folder), *options], folder)
         (folder / "done").touch()
     return _read(folder, system)
 
@@ -84,22 +66,3 @@ def _read(folder: Path, system: str) -> Compiled:
     config = NpuConfig.from_word(actions.config_word)
     stream = bytes(actions.command_stream)
     return Compiled(stream, config, int(float(row["cycles_total"])), int(float(row["cycles_npu"])))
-
-
-def _variables(version: str) -> dict[str, str]:
-    return {"PYTHONPATH": str(environment(version))} if version else {}
-
-
-def _checked(command: list[str], variables: dict[str, str] | None = None, folder: Path | None = None) -> None:
-    done = subprocess.run(
-        command,
-        env={**os.environ, **(variables or {})},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    if done.returncode:
-        last = (done.stderr or done.stdout).strip().splitlines()[-5:]
-        raise ToolError("; ".join(last) or f"{command[0]} failed", "run it by hand: " + " ".join(command[:6]))

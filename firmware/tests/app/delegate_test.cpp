@@ -13,6 +13,7 @@ constexpr std::size_t slot_words = 9;  // shape[6], element size, offset, region
 class NoObserver final : public app::JobObserver {
  public:
   void on_job(std::uint32_t, const npu::Counters&) override {}
+  void on_call() override {}
 };
 
 // One input and one output of four bytes each.

@@ -1,6 +1,7 @@
 // The input image's reader: a good image, then damage of every kind.
 #include "app/input_image.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -14,13 +15,15 @@ using app::ImageError;
 
 struct Parts {
   std::uint32_t magic = app::protocol::input_image_magic;
-  std::uint32_t version = 3;
+  std::uint32_t version = 4;
   std::uint32_t sets = 2;
   std::uint32_t inputs = 1;
   std::uint32_t repeats = 3;
   std::uint32_t groups = 2;
   std::uint32_t group[2][9] = {{2, 130, 391}, {1, 32}};  // a count, then numbers
   std::vector<std::uint32_t> references = {1232, 4, 1248, 16};
+  std::uint32_t pieces[2] = {};  // where their table is, and how many
+  std::vector<std::uint32_t> piece;
   std::uint32_t bytes = 1264;
 };
 
@@ -34,9 +37,11 @@ std::vector<std::uint8_t> image_of(const Parts& parts) {
   words[6] = parts.repeats;
   words[7] = parts.groups;
   words[8] = 0x636E6F4E;  // "Nonc"
+  std::memcpy(&words[13], parts.pieces, sizeof parts.pieces);
   std::memcpy(&words[16], parts.group, sizeof parts.group);
   std::memcpy(&words[304], parts.references.data(), parts.references.size() * 4);
   words[308] = 0x44332211;
+  std::copy(parts.piece.begin(), parts.piece.end(), words.begin() + 312);  // at byte 1248
   std::vector<std::uint8_t> image(words.size() * 4);
   std::memcpy(image.data(), words.data(), image.size());
   const std::uint32_t crc = app::crc32(image.data() + 16, image.size() - 16);
@@ -121,10 +126,38 @@ void test_contradictions() {
   }
 }
 
+void test_pieces() {
+  Parts parts;
+  parts.pieces[0] = 1248;
+  parts.pieces[1] = 1;
+  parts.piece = {2, 1232, 8};  // of delegate 2
+  const std::vector<std::uint8_t> image = image_of(parts);
+  app::InputImage reader;
+  CHECK(reader.open(image.data(), image.size(), 1) == ImageError::none);
+  CHECK(reader.pieces() == 1 && reader.piece(0).delegate == 2);
+  CHECK(reader.piece(0).commands.data() == image.data() + 1232 && reader.piece(0).commands.size() == 8);
+  constexpr std::uint32_t bad_tables[][2] = {{1248, 2}, {1248, 0xFFFFFFFF}, {1244, 1},
+                                             {1264, 1}, {0xFFFFFFF0, 1},    {1248, 0x15555556}};
+  for (const auto& table : bad_tables) {
+    Parts bad = parts;
+    bad.pieces[0] = table[0];
+    bad.pieces[1] = table[1];
+    CHECK(open(image_of(bad)) == ImageError::wrong_pieces);
+  }
+  constexpr std::uint32_t bad_pieces[][2] = {{1232, 6},  {1236, 4},        {1264, 4},
+                                             {1248, 20}, {0xFFFFFFF0, 16}, {1232, 0xFFFFFFFC}};
+  for (const auto& piece : bad_pieces) {
+    Parts bad = parts;
+    bad.piece = {0, piece[0], piece[1]};
+    CHECK(open(image_of(bad)) == ImageError::wrong_pieces);
+  }
+}
+
 }  // namespace
 
 int main() {
   test_good();
+  test_pieces();
   test_damage();
   test_contradictions();
   return host::failed_checks == 0 ? 0 : 1;

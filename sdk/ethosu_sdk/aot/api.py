@@ -9,6 +9,7 @@ from typing import Any
 
 from ethosu_sdk.aot.check.facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation.facts import EvaluationFacts, EvaluationRequest
+from ethosu_sdk.aot.evaluation.layer_facts import LayerRequest
 from ethosu_sdk.aot.model.source_line import SourceLine
 from ethosu_sdk.aot.vela.scheduled_operation import ScheduledOperation
 from ethosu_sdk.program_options import ProgramOptions
@@ -26,7 +27,8 @@ class CompileRequest:
     `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.aot.model.spec`).
     `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
-    delegates were given (:mod:`ethosu_sdk.aot.check.fault`), and the first wrong operation is looked for.
+    delegates were given (:mod:`ethosu_sdk.aot.check.fault`), and the first wrong operation is looked for. `layers`
+    asks for the values of all layers in PyTorch.
     """
 
     model: str
@@ -38,6 +40,7 @@ class CompileRequest:
     evaluation: EvaluationRequest | None = None
     check_folder: Path | None = None
     locate: bool = False
+    layers: LayerRequest | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON values; :meth:`from_json` is the way back."""
@@ -48,6 +51,7 @@ class CompileRequest:
             "options": self.options.to_json(),
             "evaluation": None if self.evaluation is None else self.evaluation.to_json(),
             "check_folder": None if self.check_folder is None else str(self.check_folder),
+            "layers": None if self.layers is None else self.layers.to_json(),
         }
 
     @classmethod
@@ -63,6 +67,7 @@ class CompileRequest:
                 if data["evaluation"] is None
                 else EvaluationRequest.from_json(data["evaluation"]),
                 "check_folder": None if data["check_folder"] is None else Path(data["check_folder"]),
+                "layers": None if data["layers"] is None else LayerRequest.from_json(data["layers"]),
             }
         )
 
@@ -153,7 +158,7 @@ class CompileOutput:
     ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
     sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``; `own_quantizer`
     is ``function`` or ``instance`` when its file defines the quantiser; with an instance `quantize` means
-    nothing. `evaluation` and `check` are there when they were asked for.
+    nothing. `evaluation`, `check` and `etrecord`, the name of a file, are there when they were asked for.
     """
 
     name: str
@@ -183,6 +188,7 @@ class CompileOutput:
     check: CheckFacts | None = None
     start: StartFacts | None = None
     delegation: tuple[DelegationCount, ...] = ()
+    etrecord: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The output as JSON values; :meth:`from_json` is the way back."""
@@ -202,7 +208,7 @@ class CompileOutput:
                 "inputs": _tensors(data["inputs"]),
                 "outputs": _tensors(data["outputs"]),
                 "cpu_operators": tuple(_operator(row) for row in data["cpu_operators"]),
-                "delegates": tuple(_delegate(row) for row in data["delegates"]),
+                "delegates": tuple(delegate_facts(row) for row in data["delegates"]),
                 "warnings": tuple(data["warnings"]),
                 "delegation": tuple(DelegationCount(**row) for row in data["delegation"]),
                 "evaluation": None
@@ -227,7 +233,8 @@ def _operator(row: dict[str, Any]) -> OperatorCount:
     return OperatorCount(**{**row, "sites": sites})
 
 
-def _delegate(row: dict[str, Any]) -> DelegateFacts:
+def delegate_facts(row: dict[str, Any]) -> DelegateFacts:
+    """A delegate from its JSON values."""
     operations = tuple(
         OperationFacts(**{**part, "offsets": tuple(part["offsets"]), "source": _source(part["source"])})
         for part in row["operations"]

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
-from ethosu_sdk.aot import program_facts
+from ethosu_sdk import npz, records
+from ethosu_sdk.aot import arrays, program_facts, tensors
 from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.aot.lowering import etrecord
 from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.vela import debug_database, delegate_outputs, delegate_weights
 from ethosu_sdk.aot.vela.capture import VelaCapture
@@ -30,22 +31,37 @@ _ARTEFACT = re.compile(r"delegate\d+(\.tosa|\.summary\.csv|\.per-layer\.csv|\.de
 
 
 @contextlib.contextmanager
-def published(folder: Path) -> Iterator[Path]:
+def published(folder: Path, *optional: str) -> Iterator[Path]:
     """An empty folder whose files replace those of `folder` when the block ends well, and vanish otherwise.
 
-    Artefacts of delegates that an earlier compilation left are removed. BuildError when the disk refuses.
+    Artefacts of delegates that an earlier compilation left are removed, and of the files `optional` those that are
+    not written this time. BuildError when the disk refuses.
     """
     try:
         with records.temporary_directory(".compile-", folder) as temporary:
             yield temporary
             written = {path.name: path for path in temporary.iterdir()}
             for old in folder.iterdir():
-                if _ARTEFACT.fullmatch(old.name) and old.name not in written:
+                stale = old.name in optional or _ARTEFACT.fullmatch(old.name)
+                if stale and old.name not in written:
                     old.unlink()
             for final, path in sorted(written.items()):
                 path.replace(folder / final)
     except OSError as error:
         raise BuildError(f"cannot write to {folder}: {error.strerror}", "choose another with -o") from error
+
+
+def write_io(path: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Write the example inputs and outputs of a program to `path`."""
+    given, computed = ([tensors.as_numpy(item) for item in row] for row in (inputs, outputs))
+    npz.write_npz(path, arrays.io_arrays(given, computed))
+
+
+def write_etrecord(path: Path, manager: Any, captures: Sequence[VelaCapture]) -> None:
+    """Write ExecuTorch's record of the lowering of the program `manager` to `path`."""
+    by_digest = {capture.payload_sha256: capture for capture in captures}
+    payloads = program_facts.delegate_payloads(manager)
+    etrecord.write(path, manager, [by_digest[hashlib.sha256(payload).hexdigest()] for payload in payloads])
 
 
 def write_delegates(
@@ -66,7 +82,7 @@ def write_delegates(
             raise BuildError(f"delegate {index} of the program is none that Vela compiled in this run")
         delegate_outputs.check(index, payload, capture, finder)
         delegate_outputs.check_call(index, payload, capture, finder, arguments.get(index))
-        facts.append(_write_one(folder, index, capture, finder))
+        facts.append(write_one(folder, index, capture, finder))
         delegate_weights.check(facts[-1], capture.debug_xml)
     return tuple(facts)
 
@@ -75,7 +91,7 @@ def _file_names(index: int) -> dict[str, str]:
     return {part: f"delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
 
 
-def _write_one(folder: Path, index: int, capture: VelaCapture, finder: SourceFinder) -> DelegateFacts:
+def write_one(folder: Path, index: int, capture: VelaCapture, finder: SourceFinder) -> DelegateFacts:
     names = _file_names(index)
     for part, name in names.items():
         records.write_bytes(folder / name, getattr(capture, part))

@@ -10,14 +10,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import cache, npz, records
+from ethosu_sdk import cache, records
 from ethosu_sdk.aot import arrays, artefacts, program_facts, tensors
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegationCount
 from ethosu_sdk.aot.check import fault, rounding
 from ethosu_sdk.aot.check.facts import CheckFacts, StartFacts
+from ethosu_sdk.aot.delegate_compiler import VELA, DelegateCompiler
 from ethosu_sdk.aot.evaluation import eager as evaluation
 from ethosu_sdk.aot.evaluation.facts import EvaluationFacts
-from ethosu_sdk.aot.lowering import acceleration, cpu_operators, steps as lowering, substeps
+from ethosu_sdk.aot.evaluation.layers import LayerValues
+from ethosu_sdk.aot.lowering import (
+    acceleration,
+    cpu_operators,
+    etrecord as etrecords,
+    steps as lowering,
+    substeps,
+)
 from ethosu_sdk.aot.model import checks as model_checks, loading as model_loading, unrolling
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.model.loading import LoadedModel
@@ -26,7 +34,7 @@ from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.quantization import prequantized_passes, training_mode
 from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer
 from ethosu_sdk.aot.repairs import constant_likes, plain_addmm
-from ethosu_sdk.aot.vela import capture as vela_capture, config as vela_config
+from ethosu_sdk.aot.vela import config as vela_config
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
@@ -57,7 +65,8 @@ class StageClock:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A loaded model with everything decided: its inputs, calibration samples and quantisation."""
+    """A loaded model with everything decided: its inputs, calibration samples and quantisation, and what keeps the
+    values of its layers, if they are asked for."""
 
     module: Any
     inputs: Tensors
@@ -67,6 +76,7 @@ class _Plan:
     prequantized: bool = False
     lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     quantizer: OwnQuantizer | None = None
+    layers: LayerValues | None = None
 
     @property
     def quantized(self) -> bool:
@@ -90,7 +100,7 @@ class _Lowered:
     delegation: tuple[DelegationCount, ...] = ()
 
 
-def run(request: CompileRequest, progress: Progress) -> CompileOutput:
+def run(request: CompileRequest, progress: Progress, compiler: DelegateCompiler = VELA) -> CompileOutput:
     """Compile, write every file into the (existing) output folder and return the facts.
 
     Raises InputError, UsageError or BuildError; a failed run leaves the files of an earlier one as they were.
@@ -105,18 +115,18 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, plan.lines)
     with (
         acceleration.accelerated(),
-        vela_capture.captured(config) as captures,
+        compiler.captured(config) as captures,
         substeps.told(progress),
         recorded(finder),
     ):
         lowered = _lower(request, plan, config, clock, finder)
-    with clock.stage("write"), artefacts.published(request.out_dir) as folder:
-        delegates = artefacts.write_delegates(folder, lowered.manager, captures, finder)
-        content = arrays.io_arrays(
-            [tensors.as_numpy(item) for item in lowered.inputs],
-            [tensors.as_numpy(item) for item in lowered.outputs],
-        )
-        npz.write_npz(folder / f"{spec.name}.io.npz", content)
+    _keep_layers(plan, lowered, captures, clock, finder)
+    etrecord = f"{spec.name}{etrecords.SUFFIX}"
+    with clock.stage("write"), artefacts.published(request.out_dir, etrecord) as folder:
+        delegates = compiler.write(folder, lowered.manager, captures, finder)
+        if request.options.etrecord:
+            artefacts.write_etrecord(folder / etrecord, lowered.manager, captures)
+        artefacts.write_io(folder / f"{spec.name}.io.npz", lowered.inputs, lowered.outputs)
         data = bytes(lowered.manager.buffer)
         records.write_bytes(folder / f"{spec.name}.pte", data)
     operators = cpu_operators.find(lowered.manager, finder, delegated=request.options.delegate)
@@ -127,6 +137,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         pte_bytes=len(data),
         io=request.out_dir / f"{spec.name}.io.npz",
         log=request.out_dir / artefacts.LOG_NAME,
+        etrecord=etrecord if request.options.etrecord else None,
         model_source=request.model,
         model_sha256=_source_digest(spec),
         target=request.target,
@@ -149,6 +160,15 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         start=_start(request, lowered, captures, finder),
         delegation=lowered.delegation,
     )
+
+
+def _keep_layers(
+    plan: _Plan, lowered: _Lowered, captures: Sequence[VelaCapture], clock: StageClock, finder: SourceFinder
+) -> None:
+    if plan.layers is not None:
+        with clock.stage("evaluate"):
+            cpu_calls = [name for name, _ in program_facts.kernel_calls(lowered.manager)]
+            plan.layers.finish(lowered.program, cpu_calls, captures, finder)
 
 
 def _start(
@@ -193,7 +213,15 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
     for index, sample in enumerate(calibration):
         model_checks.check_values(sample, f"calibration sample {index}: input")
     return _Plan(
-        model.module, inputs, calibration, source, quantize, model.prequantized, model.lines, model.quantizer
+        module=model.module,
+        inputs=inputs,
+        calibration=calibration,
+        calibration_source=source,
+        quantize=quantize,
+        prequantized=model.prequantized,
+        lines=model.lines,
+        quantizer=model.quantizer,
+        layers=None if request.layers is None else LayerValues(request.layers, inputs),
     )
 
 
@@ -310,7 +338,9 @@ def _lower(
             samples = evaluation.Samples(plan.inputs, outputs, plan.calibration, request.options.io == "int8")
             evaluated = evaluation.evaluate(request.evaluation, subject, samples, state)
     with clock.stage("lower"):
-        edge = lowering.lower(program, spec if request.options.delegate else None)
+        edge = lowering.lower(
+            program, spec if request.options.delegate else None, etrecord=request.options.etrecord
+        )
         inputs = plan.inputs
         if request.options.io == "int8":
             edge = lowering.quantize_io(edge, inputs, outputs)
@@ -340,6 +370,8 @@ def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, cl
         prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel, adjust=adjust)
         for sample in plan.calibration:
             lowering.run_eager(prepared, sample)
+        if plan.layers is not None:
+            plan.layers.take_float(prepared)
     with clock.stage("quantize"), torch.no_grad():
         return lowering.convert(prepared)
 

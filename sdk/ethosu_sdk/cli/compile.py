@@ -6,6 +6,7 @@ from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
     Calibration,
     Debug,
+    EtRecord,
     Evaluate,
     ExtraVelaFlag,
     Inputs,
@@ -48,6 +49,7 @@ def compile_command(
     vela_config: VelaConfig = CompileOptions.vela_config,
     extra_vela_flag: ExtraVelaFlag = None,
     require_full_delegation: RequireFullDelegation = CompileOptions.require_full_delegation,
+    etrecord: EtRecord = CompileOptions.etrecord,
     no_check: NoCheck = not CompileOptions.check,
     trust: Trust = CompileOptions.trust,
     evaluate: Evaluate = None,
@@ -88,6 +90,7 @@ def compile_command(
         require_full_delegation=require_full_delegation,
         check=not no_check,
         trust=trust,
+        etrecord=etrecord,
         evaluate=read_options(evaluate, thresholds),
     )
     command.compile_model(model, options, output, Reporter(as_json=json, quiet=quiet))

@@ -57,7 +57,6 @@ def _report(error: SdkError) -> int:
     if "--json" in sys.argv[1:] and not error.recorded:
         from ethosu_sdk import provenance, records
 
-        detail = {"class": type(error).__name__, "exit_code": error.exit_code, "message": error.message}
         sys.stdout.write(
             records.dumps(
                 {
@@ -65,7 +64,7 @@ def _report(error: SdkError) -> int:
                     "status": "error",
                     "created": records.timestamp(),
                     "tool": provenance.tool(),
-                    "error": {**detail, **({"hint": hint} if hint else {})},
+                    "error": {**error.to_json(), **({"hint": hint} if hint else {})},
                 }
             )
         )

@@ -10,7 +10,7 @@ import typer
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import Application, app
 from ethosu_sdk.cli.options import BOARDS, Debug, Json, Quiet
-from ethosu_sdk.commands.fvp.options import SANDBOX_CHOICES, InstallOptions
+from ethosu_sdk.commands.fvp.options import LAYOUT_CHOICES, SANDBOX_CHOICES, InstallOptions
 
 fvp_app = Application(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
 app.add_typer(fvp_app, name="fvp")
@@ -22,6 +22,14 @@ def install_launchers_command(
     force: Annotated[
         bool, typer.Option("--force", help="Replace programs of the same names that are no launchers.")
     ] = False,
+    layout: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(LAYOUT_CHOICES),
+            help="The programs in DIR itself, or in DIR's folders as Arm's installer makes them for an FVP.",
+            autocompletion=completion.choices(LAYOUT_CHOICES),
+        ),
+    ] = LAYOUT_CHOICES[0],
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -33,7 +41,7 @@ def install_launchers_command(
     from ethosu_sdk.commands.fvp import launchers as command
     from ethosu_sdk.commands.shared.reporter import Reporter
 
-    command.install(folder, Reporter(as_json=json, quiet=quiet), force=force)
+    command.install(folder, Reporter(as_json=json, quiet=quiet), force=force, layout=layout)
 
 
 @fvp_app.command("install")

@@ -155,12 +155,26 @@ MinCosine = Annotated[
     list[str] | None, _limit("--min-cosine", "C", "below this cosine similarity of the outputs")
 ]
 MaxError = Annotated[list[str] | None, _limit("--max-error", "E", "above this absolute error in an output")]
+EtRecord = Annotated[
+    bool,
+    typer.Option(
+        "--etrecord",
+        help="Write MODEL.etrecord too: by it ExecuTorch's Inspector tells where in the model events come from.",
+    ),
+]
 NoDelegate = Annotated[bool, typer.Option("--no-delegate", help="Keep every operator on the CPU.")]
 AllowSpill = Annotated[
     bool,
     typer.Option(
         "--allow-spill",
         help="Let what is too large for the memory mode's SRAM lie in DDR; the record says so.",
+    ),
+]
+MemoryTiming = Annotated[
+    str,
+    typer.Option(
+        metavar="vela|executorch|FILE.toml",
+        help="Memories that modelled cycles are for: vela.ini's, or behind timing adapters.",
     ),
 ]
 Board = Annotated[

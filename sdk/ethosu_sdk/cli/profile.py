@@ -16,6 +16,7 @@ from ethosu_sdk.cli.options import (
     Inputs,
     Json,
     MemoryMode,
+    MemoryTiming,
     OutDir,
     Quiet,
     SystemConfig,
@@ -54,6 +55,13 @@ def profile_command(
             metavar="N", min=1, help="Show the N slowest operations.", show_default="all, up to 100"
         ),
     ] = ProfileOptions.rows,
+    split: Annotated[
+        bool,
+        typer.Option(
+            "--split",
+            help="Run each NPU operation as a job of its own too, and read the NPU's counters of each.",
+        ),
+    ] = ProfileOptions.split,
     inputs: Inputs = RunOptions.inputs,
     timeout: Annotated[
         float,
@@ -63,6 +71,7 @@ def profile_command(
     system_config: SystemConfig = CompileOptions.system_config,
     memory_mode: MemoryMode = CompileOptions.memory_mode,
     trust: Trust = CompileOptions.trust,
+    memory_timing: MemoryTiming = RunOptions.memory_timing,
     board: Board = RunOptions.board,
     allow_spill: AllowSpill = RunOptions.allow_spill,
     output: OutDir = None,
@@ -85,8 +94,14 @@ def profile_command(
     command.profile(
         subject,
         compile_options,
-        RunOptions(inputs=inputs, timeout_s=timeout, board=board, allow_spill=allow_spill),
-        ProfileOptions(clock_mhz=clock_mhz, rows=rows),
+        RunOptions(
+            inputs=inputs,
+            timeout_s=timeout,
+            memory_timing=memory_timing,
+            board=board,
+            allow_spill=allow_spill,
+        ),
+        ProfileOptions(clock_mhz=clock_mhz, rows=rows, split=split),
         output,
         Reporter(as_json=json, quiet=quiet),
     )

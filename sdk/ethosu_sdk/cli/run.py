@@ -20,6 +20,7 @@ from ethosu_sdk.cli.options import (
     Io,
     Json,
     MemoryMode,
+    MemoryTiming,
     Model,
     NoCheck,
     NoDelegate,
@@ -35,7 +36,7 @@ from ethosu_sdk.cli.options import (
     finite,
 )
 from ethosu_sdk.commands.compile.options import CompileOptions
-from ethosu_sdk.commands.run.options import SIMULATORS, RunOptions
+from ethosu_sdk.commands.run.options import RUNTIMES, SIMULATORS, RunOptions
 
 
 @app.command("run")
@@ -59,6 +60,14 @@ def run_command(
             autocompletion=completion.choices(SIMULATORS),
         ),
     ] = RunOptions.simulator,
+    runtime: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(RUNTIMES),
+            help="What interprets the program on the board: the SDK's firmware, Arm's build of ExecuTorch, or both.",
+            autocompletion=completion.choices(RUNTIMES),
+        ),
+    ] = RunOptions.runtime,
     timeout: Annotated[
         float, typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit in seconds.")
     ] = RunOptions.timeout_s,
@@ -71,6 +80,7 @@ def run_command(
             autocompletion=completion.events,
         ),
     ] = RunOptions.events,
+    memory_timing: MemoryTiming = RunOptions.memory_timing,
     fast: Annotated[
         bool, typer.Option("--fast", help="FVP: skip the NPU's timing; its counters then mean nothing.")
     ] = RunOptions.fast,
@@ -141,8 +151,10 @@ def run_command(
         atol=atol,
         rtol=rtol,
         simulator=simulator,
+        runtime=runtime,
         timeout_s=timeout,
         events=events,
+        memory_timing=memory_timing,
         board=board,
         fast=fast,
         simulated_limit_s=simulated_limit,

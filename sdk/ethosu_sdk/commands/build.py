@@ -8,9 +8,11 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools, vela_blocks
+from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools
 from ethosu_sdk.commands.shared import (
     board as run_board,
+    bundle,
+    fast_scratch,
     host_facts,
     locations,
     memory_advice,
@@ -18,7 +20,6 @@ from ethosu_sdk.commands.shared import (
 )
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
-from ethosu_sdk.errors import SdkError
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
 from ethosu_sdk.records import Record
 
@@ -46,11 +47,20 @@ def build(
     with records.locked(folder):
         choice = run_board.for_build(program.npu(), board)
         wishes = BuildOptions(board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill)
-        with memory_advice.given(path, compiled_here=False):
+        with (
+            bundle.published(folder, "build") as add,
+            memory_advice.given(path, compiled_here=False),
+        ):
             built = build_in(path, program, folder, wishes, reporter, choice.reason)
+            add(*files(built.record))
     reporter.show(summary(built, folder))
     reporter.emit(built.record)
     return built
+
+
+def files(record: Record) -> tuple[str, ...]:
+    """What a build leaves in its folder."""
+    return (RECORD_NAME, record["elf"]["file"], record["map"]["file"], *firmware_build.WORK_FILES)
 
 
 def build_in(
@@ -68,7 +78,7 @@ def build_in(
     for name in _PROGRAMS:
         tools.require(name)
     with reporter.stage(f"building the firmware for {escape(path.name)}"):
-        needs = replace(options, fast_scratch_bytes=_fast_scratch_bytes(program))
+        needs = replace(options, fast_scratch_bytes=fast_scratch.most_bytes(program.plans))
         firmware = firmware_build.build(path, folder, needs)
     if board_reason:
         firmware = replace(firmware, board_reason=board_reason)
@@ -78,25 +88,6 @@ def build_in(
     schema.check(record, "the build result")
     records.write_json(folder / RECORD_NAME, record)
     return Built(program, firmware, record)
-
-
-def _fast_scratch_bytes(program: pte.Pte) -> int | None:
-    """What the delegates write to fast scratch memory, at most: a payload does not say it, its commands do.
-
-    None when the NPU model cannot read them, which need not concern who runs the firmware elsewhere.
-    """
-    # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
-    from ethosu_sdk.npu import config, extent
-
-    most = 0
-    for vela in (row.vela for plan in program.plans for row in plan.delegates if row.vela is not None):
-        try:
-            npu = config.NpuConfig.from_word(vela.config_word)
-            written = extent.written_bytes(bytes(vela.command_stream), npu)
-        except SdkError:
-            return None
-        most = max(most, written.get(vela_blocks.REGION_FAST_SCRATCH, 0))
-    return most
 
 
 def model_part(path: Path, program: pte.Pte) -> Record:

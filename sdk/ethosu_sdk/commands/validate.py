@@ -1,17 +1,45 @@
-"""`ethosu-sdk validate`: check a record against its schema and the named extra rules."""
+"""`ethosu-sdk validate`: check a record against its schema and the named extra rules, or a folder by its manifest."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ethosu_sdk import records, schema
+from ethosu_sdk.commands.shared import bundle
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
+from ethosu_sdk.errors import InputError
+
+_MOST_SHOWN = 20
 
 
 def validate(path: Path, reporter: Reporter) -> None:
-    """Raise InputError, listing the problems, unless `path` holds a valid record."""
+    """Raise InputError, listing the problems, unless `path` holds a valid record, or is a folder that is as the
+    commands left it which wrote there."""
+    if path.is_dir():
+        _validate_folder(path, reporter)
+        return
     record = records.read_json(path)
     schema.check(record, str(path))
     reporter.show(f"{escape(str(path))}: valid [bold]{record['schema']}[/bold], status {record['status']}")
     reporter.emit(record)
+
+
+def _validate_folder(folder: Path, reporter: Reporter) -> None:
+    manifest = bundle.read(folder)
+    if manifest is None:
+        raise InputError(
+            f"{folder} holds no {bundle.MANIFEST_NAME}: nothing tells which files belong to it",
+            "folders of earlier versions have none, and nor has one in which the first command failed: "
+            "give a record in it",
+        )
+    found = bundle.problems(folder, manifest)
+    if found:
+        more = [f"and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else []
+        lines = "\n  ".join([*found[:_MOST_SHOWN], *more])
+        raise InputError(
+            f"{folder} is not as it was written:\n  {lines}", "run the command again that wrote it"
+        )
+    count = sum("schema" in row for row in manifest["files"])
+    reporter.show(f"{escape(str(folder))}: complete, {len(manifest['files'])} files, {count} valid records")
+    reporter.emit(manifest)

@@ -83,6 +83,11 @@ def _read(path: Path) -> Record:
         raise InputError(
             f"{path} is a {record['schema']}", f"give a {_BUILD} or {_RUN}: build.json or run.json"
         )
+    if record["schema"] == _RUN and any(row["role"] == "runner" for row in record["provenance"]["inputs"]):
+        raise InputError(
+            f"{path} tells of a run on Arm's prebuilt runner",
+            "nothing was built for it that could be built again",
+        )
     if record["schema"] == _RUN and _firmware(record) is None:
         raise InputError(
             f"{path} tells of a run without a firmware, on the simulator '{record['simulator']['name']}'",

@@ -27,15 +27,20 @@ def choose_board(npu: str | None, wish: str | None = None, simulator: str | None
         _check(npu, wish, simulator)
         return _choice(wish, "asked for with --board", npu)
     if npu is None:
-        fitting = [row.name for row in boards().values() if simulator is None or row.is_in(simulator, npu)]
+        fitting = [
+            row.name for row in boards().values() if simulator is None or row.is_default_in(simulator, npu)
+        ]
         return _choice(fitting[0], "the first: the program uses no NPU", npu)
     own = families()[npu].board
-    if simulator is None or board(own).is_in(simulator, npu):
+    if simulator is None or board(own).is_default_in(simulator, npu):
         elsewhere = [] if simulator else _simulators_of_others(npu, own)
         return _choice(own, "; ".join([f"the board of {npu}", *elsewhere]), npu)
     for name in BOARDS:
-        if board(name).is_in(simulator, npu):
-            return _choice(name, f"{simulator} has {npu} on this board, and no {own}", npu)
+        if board(name).is_default_in(simulator, npu):
+            without = (
+                f"and {own} only when asked for" if board(own).is_in(simulator, npu) else f"and no {own}"
+            )
+            return _choice(name, f"{simulator} has {npu} on this board, {without}", npu)
     raise UsageError(f"{simulator} has no board with {npu}", f"{npu} is on: {', '.join(_boards_with(npu))}")
 
 
@@ -67,7 +72,7 @@ def _simulators_of_others(npu: str, own: str) -> list[str]:
         f"{key} runs {npu} on {row.name} (--board {row.name})"
         for row in boards().values()
         for key, npus in row.simulators.items()
-        if row.name != own and npu in npus and key not in board(own).simulators
+        if row.name != own and npu in npus and not board(own).is_default_in(key, npu)
     ]
 
 

@@ -28,7 +28,8 @@ class Memory:
 class Board:
     """A board: its CMake preset, its memories and what each is for, and the NPUs it has in each simulator.
 
-    `fast` lies next to the NPU, `bulk` takes everything large, `near` the method pool unless it is large.
+    Simulators in `on_request` run it when it is asked for, and have another as their default. `fast` lies next to the
+    NPU, `bulk` takes everything large, `near` the method pool unless it is large.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Board:
     near: Memory
     memories: tuple[Memory, ...]
     simulators: dict[str, tuple[str, ...]]
+    on_request: tuple[str, ...] = ()
 
     @property
     def npus(self) -> tuple[str, ...]:
@@ -49,6 +51,10 @@ class Board:
         npus = self.simulators.get(simulator, ())
         return bool(npus) if npu is None else npu in npus
 
+    def is_default_in(self, simulator: str, npu: str | None) -> bool:
+        """Whether `simulator` may take this board for a program with `npu` when none is asked for."""
+        return simulator not in self.on_request and self.is_in(simulator, npu)
+
 
 @functools.cache
 def boards() -> dict[str, Board]:
@@ -59,9 +65,10 @@ def boards() -> dict[str, Board]:
 
 def _board(name: str, row: dict[str, object]) -> Board:
     rows = row["memories"]
-    simulators = row["simulators"]
+    simulators, on_request = row["simulators"], row.get("on_request", [])
     assert isinstance(rows, dict)
     assert isinstance(simulators, dict)
+    assert isinstance(on_request, list)
     memories = {key: Memory(key, **value) for key, value in rows.items()}
     return Board(
         name=name,
@@ -71,6 +78,7 @@ def _board(name: str, row: dict[str, object]) -> Board:
         near=memories[str(row["near"])],
         memories=tuple(memories.values()),
         simulators={key: tuple(npus) for key, npus in simulators.items()},
+        on_request=tuple(on_request),
     )
 
 

@@ -18,6 +18,7 @@ _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 INCLUDE_ROOTS = ("/usr/include", "/usr/local/include")  # where firmware/runtime looks, too
 _CONFIGURED_FOR = "configured-for.json"
 EXECUTABLE = "executor_runner"  # firmware/cmake
+LOG_NAME = "build.log"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def publish(
 
     `products` is where the ELF and the linker's map go; for the rest see :func:`build`.
     """
-    log = folder / "build.log"
+    log = folder / LOG_NAME
     log.unlink(missing_ok=True)
     with records.locked(shared) if shared else contextlib.nullcontext():
         tree = (shared or folder) / "build"

@@ -11,6 +11,8 @@ from ethosu_sdk.firmware_build.boards import Board
 from ethosu_sdk.firmware_build.elf import RegionUse, Section, Symbol, read_elf, region_use
 from ethosu_sdk.firmware_build.kernels import Kernel
 
+STAMP_NAME = "current.json"  # what tells whether a build is current
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -60,7 +62,7 @@ def make(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
     elf, linker_map = out_dir / f"{recipe.name}.elf", out_dir / f"{recipe.name}.map"
     products = {path.name: path for path in (elf, linker_map)}
     with records.locked(work):
-        stamp = work / "current.json"
+        stamp = work / STAMP_NAME
         cached = cache.is_current(stamp, key, products)
         if not cached:
             shared = cache.work_directory({"source": str(source), "preset": configuration.preset})

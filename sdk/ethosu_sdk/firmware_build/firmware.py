@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import __version__, pte
@@ -22,6 +22,7 @@ DEFAULT_NPU_TIMEOUT_MS = 10_000
 INPUT_IMAGE_SYMBOL = "input_image"  # app/pools.cpp; without it no input would reach the firmware
 _MODEL_SECTION = ".model"  # app/model.S
 _WORK = "firmware"  # the folder beside the ELF
+WORK_FILES = (f"{_WORK}/{cmake.LOG_NAME}", f"{_WORK}/{executable.STAMP_NAME}")
 _METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
@@ -61,6 +62,7 @@ class BuildOptions:
     memory together). `npu_timeout_ms` bounds one NPU job in the board's own time. `fast_scratch_bytes` is what the
     command streams need of region 2, by default the most that the memory mode allows them. `allow_spill` lets a model
     or scratch that is too large for where its memory mode has it lie in the large memory, with a note.
+    `extra_image_bytes` is what the input image holds beside inputs.
     """
 
     board: str | None = None
@@ -70,6 +72,7 @@ class BuildOptions:
     npu_timeout_ms: int = DEFAULT_NPU_TIMEOUT_MS
     fast_scratch_bytes: int | None = None
     allow_spill: bool = False
+    extra_image_bytes: int = 0
 
 
 _DEFAULTS = BuildOptions()
@@ -125,7 +128,10 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
     plan = program.plan(name)
     target = program.target()
     selected = kernels.select((row.full_name for row in plan.operators), kernels.all_known())
-    needs = requirements(len(data), plan, target, options.fast_scratch_bytes)
+    needs = replace(
+        requirements(len(data), plan, target, options.fast_scratch_bytes),
+        extra_image_bytes=options.extra_image_bytes,
+    )
     choice = choose_board(program.npu(), options.board, options.simulator)
     board = boards.board(choice.board)
     modes = allowed_modes(target)

@@ -39,6 +39,7 @@ class Requirements:
     method_pool_bytes: int
     input_bytes: tuple[int, ...]  # each input of one inference
     fast_scratch_bytes: int | None = None  # the largest of all delegates; None when it is not known
+    extra_image_bytes: int = 0  # of the input image, beside inputs
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def _input_image(needs: Requirements, board: Board, others: list[Placement], inf
     wish = max(_MIN_INPUT_IMAGE_BYTES, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
     used = aligned(end_of([row for row in others if row.memory == board.bulk]))
     left = (board.bulk.size_bytes - used) // POOL_ALIGNMENT * POOL_ALIGNMENT
-    least = input_image_bytes(needs.input_bytes, inferences)
+    least = input_image_bytes(needs.input_bytes, inferences) + aligned(needs.extra_image_bytes)
     return Placement("INPUT_IMAGE", board.bulk, max(least, min(wish, left)), least)
 
 

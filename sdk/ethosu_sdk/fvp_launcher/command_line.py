@@ -20,6 +20,7 @@ _WITH_VALUE = {
     "-f": "config-file",
     "--config-file": "config-file",
     "--data": "data",
+    "--dump": "dump",
     "-T": "timelimit",
     "--timelimit": "timelimit",
     "--simlimit": "simlimit",
@@ -43,6 +44,15 @@ options: {", ".join(_WITH_VALUE)}, {", ".join(_WITHOUT)}
 
 
 @dataclass(frozen=True)
+class Dump:
+    """Memory that goes to `file` after the run."""
+
+    file: Path
+    address: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
 class Options:
     """A parsed command line. `data` are files and addresses; a limit that is not given is None.
 
@@ -56,6 +66,7 @@ class Options:
     time_limit_s: float | None
     unhonoured_limits: tuple[str, ...]  # those of simulated time, which is not modelled
     statistics: bool
+    dumps: tuple[Dump, ...] = ()
 
 
 def parse(words: Sequence[str], model: FvpModel) -> Options:
@@ -80,6 +91,7 @@ def parse(words: Sequence[str], model: FvpModel) -> Options:
         time_limit_s=_seconds(limits[-1]) if limits else None,
         unhonoured_limits=tuple(f"--{name}" for name in names if name in ("simlimit", "cyclelimit")),
         statistics="stat" in names,
+        dumps=tuple(_dump(value) for name, value in options if name == "dump"),
     )
 
 
@@ -142,6 +154,21 @@ def _data(text: str) -> tuple[Path, int]:
         return Path(_without_instance(name)), int(address.rpartition(":")[2], 0)
     except ValueError:
         raise UsageError(f"--data {text} is not FILE@ADDRESS", "such as model.bin@0x70000000") from None
+
+
+def _dump(text: str) -> Dump:
+    """``[INSTANCE=]FILE@[SPACE:]ADDRESS,SIZE`` → file, address and size."""
+    place, comma, size = unquoted(text).rpartition(",")
+    try:
+        file, address = _data(place)
+        size_bytes = int(size, 0)
+        if not comma or size_bytes <= 0:
+            raise ValueError(text)
+    except (UsageError, ValueError):
+        raise UsageError(
+            f"--dump {text} is not FILE@ADDRESS,SIZE", "such as out.bin@0x93000000,1000"
+        ) from None
+    return Dump(file, address, size_bytes)
 
 
 def _seconds(text: str) -> float:

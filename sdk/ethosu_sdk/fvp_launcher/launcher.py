@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ethosu_sdk import plain_text
+from ethosu_sdk import plain_text, records
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.fvp_launcher.command_line import HELP, Options, parse
 from ethosu_sdk.fvp_launcher.parameters import known_parameters
 from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP
-from ethosu_sdk.simulators.fvp.models import FvpModel, command_line_limit, models
+from ethosu_sdk.simulators.fvp.models import FvpModel, command_line_limit, launchers
 from ethosu_sdk.targets import Target
 
 _NO_LIMIT_S = 7 * 24 * 3600.0  # an FVP without --timelimit runs for ever
@@ -28,30 +28,17 @@ _TIME_OVER = "\nInfo: Simulation is stopping. Reason: CPU time has been exceeded
 _TIME_LIMIT_EXIT_CODE = 6
 
 
-class EndedByUart(Exception):  # noqa: N818 - an event, no error
-    """The firmware asked for the end of the simulation by what it printed."""
-
-
 class Uart:
-    """Takes what the firmware prints: hands it on, and watches for the character or text that ends the run.
+    """Takes what the firmware prints and hands it on to `out`, if there is one, at once."""
 
-    `tag` is the text that the parameter ``shutdown_tag`` names, as bytes; empty for none.
-    """
-
-    def __init__(self, out: IO[bytes] | None, *, end_on_eot: bool, tag: bytes) -> None:
+    def __init__(self, out: IO[bytes] | None) -> None:
         self._out = out
-        self._ends = [mark for mark in (_END_OF_TRANSMISSION if end_on_eot else b"", tag) if mark]
-        self._recent = b""
 
     def write(self, data: bytes) -> int:
-        """Take `data`, all of it. Raises EndedByUart behind the mark that ends the run."""
+        """Take `data`, all of it."""
         if self._out is not None:
             self._out.write(data)
             self._out.flush()
-        self._recent += data
-        if any(mark in self._recent for mark in self._ends):
-            raise EndedByUart
-        self._recent = self._recent[-max(map(len, self._ends), default=1) :]
         return len(data)
 
     def flush(self) -> None:
@@ -79,18 +66,19 @@ def launch(program: str, words: Sequence[str]) -> int:
 
     Raises SdkError as the simulator does, UsageError for a command line that it does not understand.
     """
-    model = models()[program]
+    model = launchers()[program]
     options = parse(words, model)
     if options.action:
         sys.stdout.write(_answer(options.action, model))
         return 0
     if options.elf is None:
         raise UsageError("no firmware was given", "-a FIRMWARE.elf")
-    for line in _notes(model, options):
+    board = _board(options.elf, model)
+    for line in _notes(model, options, board):
         sys.stderr.write(f"{program}: {line}\n")
     sys.stderr.flush()
     begun = time.monotonic()
-    status = _run(model, options, options.elf)
+    status = _run(model, options, options.elf, board)
     if options.statistics:
         sys.stdout.write(
             "\n--- cpu_core statistics: " + "-" * 54 + "\n"
@@ -117,11 +105,13 @@ def _answer(action: str, model: FvpModel) -> str:
     )
 
 
-def _notes(model: FvpModel, options: Options) -> list[str]:
+def _notes(model: FvpModel, options: Options, board: str) -> list[str]:
     """What the user must know beforehand, one line each."""
     lines = [f"a launcher of ethosu-sdk, {NOT_AN_FVP}: QEMU and the SDK's NPU model run {options.elf}"]
-    if model.board != _BOARD:
-        lines.append(f"QEMU has no {model.board}: the board is a {_BOARD} with {model.npu} in it")
+    if model.board != board:
+        lines.append(
+            f"the firmware is for {board}: the board is a {board} with {model.npu} in it, no {model.board}"
+        )
     lines += [f"{limit} is ignored: simulated time is not modelled" for limit in options.unhonoured_limits]
     if not options.values.get(model.parameter("uart_file")):
         lines.append(f"UART0 is not shown: -C {model.parameter('uart_file')}=- prints it")
@@ -131,13 +121,12 @@ def _notes(model: FvpModel, options: Options) -> list[str]:
     return lines
 
 
-def _run(model: FvpModel, options: Options, elf: Path) -> int:
+def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
     # Here and not above: --version must not wait for NumPy.
     from ethosu_sdk.errors import SimulationError
     from ethosu_sdk.simulators.base import SimulationRequest
     from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 
-    _check_board(elf)
     limit = options.time_limit_s or _NO_LIMIT_S
     begun = time.monotonic()
     with _open_uart(model, options) as out:
@@ -154,38 +143,55 @@ def _run(model: FvpModel, options: Options, elf: Path) -> int:
             semihosting_arguments=tuple(
                 str(options.values.get(model.parameter("semihosting_command_line"), "")).split()
             ),
-            uart_tee=cast(IO[bytes], _uart(model, options, out)),
+            uart_tee=cast(IO[bytes], Uart(out)),
             fast=str(options.values.get(model.parameter("npu_arguments"), "")) == "--fast",
+            end_marks=_end_marks(model, options),
+            read_back=tuple((row.address, row.size_bytes) for row in options.dumps),
         )
         try:
-            code = QemuSimulator(program=_qemu()).run(request).exit_code
-        except EndedByUart:
-            return 0
+            result = QemuSimulator(program=_qemu(board), board=board).run(request)
         except SimulationError:
             if time.monotonic() - begun < limit:
                 raise
             sys.stdout.write(_TIME_OVER)
             return _TIME_LIMIT_EXIT_CODE
-    if code:
-        sys.stderr.write(f"{model.program}: the firmware ended with exit code {code}\n")
-    return code
+    for row, content in zip(options.dumps, result.memory, strict=True):
+        records.write_bytes(row.file, content)
+    if result.exit_code:
+        sys.stderr.write(f"{model.program}: the firmware ended with exit code {result.exit_code}\n")
+    return result.exit_code
 
 
-def _qemu() -> Path | None:
-    """QEMU on PATH, whose version `install-launchers` has checked; None leaves it to the simulator to complain."""
-    found = shutil.which("qemu-system-arm")
+def _qemu(board: str) -> Path | None:
+    """QEMU on PATH, whose version `install-launchers` has checked; None leaves it to the simulator to find one."""
+    found = shutil.which("qemu-system-arm") if board == _BOARD else None
     return Path(found) if found else None
 
 
-def _check_board(elf: Path) -> None:
+def _board(elf: Path, model: FvpModel) -> str:
+    """The board that the firmware `elf` is linked for. Corstone-310 and Corstone-320 look at one place after reset.
+
+    InputError for a board that neither the program nor QEMU has.
+    """
+    from ethosu_sdk import tools
     from ethosu_sdk.simulators.fvp.elf import board_of
 
-    board = board_of(elf)
-    if board not in (None, _BOARD):
+    linked = board_of(elf)
+    if linked in (None, _BOARD):
+        return _BOARD
+    if model.board == _BOARD:
         raise InputError(
-            f"{elf} is linked for {board}, a board that QEMU does not have",
-            f"build it with --board {_BOARD}; Arm's FVP runs the other",
+            f"{elf} is linked for {linked}, a board that {model.program} is not",
+            f"build it for {_BOARD} (--board {_BOARD}; MLIA: --backend {_BOARD})",
         )
+    own = tools.probe("qemu-corstone")
+    if own.status != "found":
+        raise InputError(
+            f"{elf} is linked for {model.board}, a board that the installed QEMU does not have",
+            f"build it for {_BOARD} (--board {_BOARD}; MLIA: --backend {_BOARD}), or install the SDK's QEMU: "
+            f"{own.tool.fix}; Arm's FVP runs it too",
+        )
+    return model.board
 
 
 def _macs(model: FvpModel, options: Options) -> int:
@@ -211,13 +217,10 @@ def _open_uart(model: FvpModel, options: Options) -> IO[bytes]:
         raise InputError(f"cannot write UART0's output to {name}: {error.strerror}") from error
 
 
-def _uart(model: FvpModel, options: Options, out: IO[bytes]) -> Uart:
-    board = model.instances["board"]
-    return Uart(
-        out,
-        end_on_eot=bool(options.values.get(model.parameter("uart_end_on_eot"), False)),
-        tag=str(options.values.get(f"{board}.uart0.shutdown_tag", "")).encode(),
-    )
+def _end_marks(model: FvpModel, options: Options) -> tuple[bytes, ...]:
+    tag = str(options.values.get(f"{model.instances['board']}.uart0.shutdown_tag", "")).encode()
+    on_eot = bool(options.values.get(model.parameter("uart_end_on_eot"), False))
+    return tuple(mark for mark in (_END_OF_TRANSMISSION if on_eot else b"", tag) if mark)
 
 
 def _read(path: Path) -> bytes:

@@ -17,6 +17,7 @@ from ethosu_sdk.npu.errors import (
     WeightStreamError,
 )
 from ethosu_sdk.npu.machine import Counters
+from ethosu_sdk.npu.observation import Observer, Written
 from ethosu_sdk.npu.timing import OperationTrace
 
 __all__ = [
@@ -24,12 +25,14 @@ __all__ = [
     "CommandError",
     "Counters",
     "NpuConfig",
+    "Observer",
     "OperationTrace",
     "Program",
     "RunResult",
     "UnsupportedCommand",
     "WeightOrderError",
     "WeightStreamError",
+    "Written",
     "load",
     "run",
 ]

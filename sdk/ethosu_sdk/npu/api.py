@@ -16,6 +16,7 @@ from ethosu_sdk.npu.arrays import Array
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.machine import Counters, Machine
 from ethosu_sdk.npu.memory import FixedRegions
+from ethosu_sdk.npu.observation import Observer
 from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.npu.weights.cache import WeightCache
@@ -84,10 +85,15 @@ def load(blob: bytes | memoryview, system: SystemConfig | None = None) -> Progra
     return Program(blocks, NpuConfig.from_word(blocks.config_word), system)
 
 
-def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) -> RunResult:
+def run(
+    blob_or_program: bytes | memoryview | Program,
+    inputs: Sequence[Array],
+    observer: Observer | None = None,
+) -> RunResult:
     """Run a delegate on `inputs`, one array per input in the payload's order, each of the input's size in bytes.
 
-    Regions 0 (constants), 1 (scratch) and 2 (fast scratch) exist: Vela's memory modes use no others.
+    `observer` is called with each OFM as it is written; what it raises ends the run. Regions 0 (constants),
+    1 (scratch) and 2 (fast scratch) exist: Vela's memory modes use no others.
 
     Raises InputError for inputs that do not fit, CommandError or BusError for a command stream that hardware
     would refuse, WeightStreamError or WeightOrderError for damaged weights, UnsupportedCommand for what the
@@ -111,7 +117,7 @@ def run(blob_or_program: bytes | memoryview | Program, inputs: Sequence[Array]) 
             vela_blocks.REGION_FAST_SCRATCH: np.zeros(program.fast_scratch_bytes, np.uint8),
         }
     )
-    machine = Machine(program.config, regions, program.cache, system=program.system)
+    machine = Machine(program.config, regions, program.cache, system=program.system, observer=observer)
     machine.run(bytes(blocks.command_stream))
     outputs = [
         scratch[slot.offset : slot.offset + slot.nbytes]

@@ -14,6 +14,7 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import Channel, UnsupportedCommand
 from ethosu_sdk.npu.geometry import ceil_div
 from ethosu_sdk.npu.memory import Memory
+from ethosu_sdk.npu.observation import Observer, Written
 from ethosu_sdk.npu.operation import (
     BlockOp,
     DmaOp,
@@ -42,16 +43,19 @@ Accumulate = Callable[
 
 
 class Executor:
-    """Carries out operations on one memory. Weights are kept between runs in `cache`.
+    """Carries out operations on one memory. Weights are kept between runs in `cache`; `observer` is told of OFMs.
 
     `result_flag` is COND_STATUS: whether the last operation's only element was not 0; None after operations with
     more elements, where it is not known what the hardware does.
     """
 
-    def __init__(self, config: NpuConfig, memory: Memory, cache: WeightCache) -> None:
+    def __init__(
+        self, config: NpuConfig, memory: Memory, cache: WeightCache, observer: Observer | None = None
+    ) -> None:
         self._config = config
         self._memory = memory
         self._cache = cache
+        self._observer = observer
         self._chains: dict[int, Array] = {}
         self._sums: Int64 | None = None  # what a partial operation left in the accumulators
         self.result_flag: bool | None = None
@@ -109,6 +113,8 @@ class Executor:
             self._memory.write(op.ofm, values)
         else:
             self._chains[op.ofm.chain] = values
+        if self._observer is not None:
+            self._observer(Written(op, values[np.newaxis]))
         self.result_flag = bool(values.any()) if values.size == 1 else None
 
     def _load(self, op: BlockOp, feature_map: FeatureMap, shape: Shape) -> Array:

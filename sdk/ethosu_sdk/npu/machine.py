@@ -11,6 +11,7 @@ from ethosu_sdk.npu.errors import BranchError, UnsupportedCommand
 from ethosu_sdk.npu.execute import Executor
 from ethosu_sdk.npu.geometry import ceil_div
 from ethosu_sdk.npu.memory import Memory, Regions, Traffic
+from ethosu_sdk.npu.observation import Observer
 from ethosu_sdk.npu.program import Branch, Segment, segment
 from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
@@ -67,9 +68,12 @@ class Machine:
         cache: WeightCache,
         ports: Ports | None = None,
         system: SystemConfig | None = None,
+        observer: Observer | None = None,
     ) -> None:
-        """`system` gives the cycles and, without `ports`, the ports; by default it is the family's default."""
+        """`system` gives the cycles and, without `ports`, the ports; by default it is the family's default.
+        `observer` is told of every OFM."""
         self._config = config
+        self._observer = observer
         self._system = system or default_for(config.npu)
         self._cache = cache
         self._ports = ports or ports_of(self._system)
@@ -86,7 +90,7 @@ class Machine:
         Raises CommandError, BusError, WeightStreamError, WeightOrderError or UnsupportedCommand; `position` then
         is the offset of the operation that failed, and `trace` and `counters` hold those before it.
         """
-        executor = Executor(self._config, self._memory, self._cache)
+        executor = Executor(self._config, self._memory, self._cache, self._observer)
         entry = part = segment(stream, self._config)
         # What follows a segment depends on the branch alone: loops need not look it up by all their registers.
         known = {id(entry): entry}  # keeps them, and so their ids, alive

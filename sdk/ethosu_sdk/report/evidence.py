@@ -7,8 +7,9 @@ import binascii
 import hashlib
 import math
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,17 +36,20 @@ class Expected:
     repeats: int = 1  # of every set
     event_groups: int = 1  # which the repeats count in turn
     counts_cycles: bool = False  # of the processor, for each instruction
+    pieces: Mapping[int, int] = field(
+        default_factory=dict
+    )  # of a call's stream, by instruction; empty: never cut
     nonce: bytes = input_image.NO_NONCE  # that the input image brought
 
     @property
     def plan(self) -> Plan:
         """How the run repeats."""
-        return Plan(len(self.sets), self.repeats, self.event_groups)
+        return Plan(len(self.sets), self.repeats, self.event_groups, bool(self.pieces))
 
 
 @dataclass(frozen=True)
 class PmuSample:
-    """Counters around one delegate call."""
+    """Counters around one NPU job: a delegate call, or a piece of one."""
 
     inference: int
     instruction: int
@@ -71,7 +75,8 @@ class Evidence:
     """A complete and consistent run, as the firmware reported it.
 
     `outputs` are those of the first repeat of each set. A repeat that gave others, or whose counters are not those of
-    the first that counted the same events, is in `changed_outputs` or `changed_counters`.
+    the first that counted the same events, is in `changed_outputs` or `changed_counters`. `pieces` are those of `pmu`
+    that belong to pieces of command streams; `jobs` is how many NPU jobs the delegate calls were.
     """
 
     outputs: tuple[tuple[npt.NDArray[Any], ...], ...]  # [set][output]
@@ -80,6 +85,8 @@ class Evidence:
     pmu: tuple[PmuSample, ...]
     operators: tuple[Operator, ...]
     delegate_calls: int
+    jobs: int
+    pieces: tuple[PmuSample, ...]
     changed_outputs: tuple[Changed, ...]
     changed_counters: tuple[Changed, ...]
 
@@ -103,6 +110,9 @@ def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
     plan = expected.plan
     sent = _outputs(log, expected)
     pmu = tuple(_pmu(row) for row in log.of_type("pmu"))
+    pieces = tuple(row for row in pmu if plan.runs_pieces(row.inference))
+    calls = {row["inference"]: row["delegate_calls"] for row in log.of_type("inference")}
+    _check_pieces(expected, pmu, pieces)
     npu = log.of_type("npu")
     return Evidence(
         outputs=tuple(
@@ -113,7 +123,9 @@ def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
         memory=tuple(log.of_type("memory")),
         pmu=pmu,
         operators=_operators(log, expected),
-        delegate_calls=sum(row["delegate_calls"] for row in log.of_type("inference")),
+        delegate_calls=sum(calls.values()),
+        jobs=len(pieces) + sum(count for number, count in calls.items() if not plan.runs_pieces(number)),
+        pieces=pieces,
         changed_outputs=changes(plan, [{i: row.identity for i, row in rows.items()} for rows in sent]),
         changed_counters=_changed_counters(plan, pmu),
     )
@@ -230,6 +242,18 @@ def _outputs(log: UartLog, expected: Expected) -> list[dict[int, _Output]]:
     return found
 
 
+def _check_pieces(expected: Expected, pmu: Sequence[PmuSample], pieces: Sequence[PmuSample]) -> None:
+    """As many jobs as the pieces of the calls that the first inference made."""
+    calls = Counter(row.instruction for row in pmu if row.inference == 0)
+    for inference in filter(expected.plan.runs_pieces, range(expected.plan.inferences)):
+        jobs = Counter(row.instruction for row in pieces if row.inference == inference)
+        due = {number: count * expected.pieces.get(number, 0) for number, count in calls.items()}
+        if jobs != due:
+            raise ProtocolError(
+                f"inference {inference} reports {jobs.total()} NPU jobs where its pieces are {sum(due.values())}"
+            )
+
+
 def _changed_counters(plan: Plan, samples: Sequence[PmuSample]) -> tuple[Changed, ...]:
     """Events are compared within their group, cycles with the first repeat, whichever events that counted.
 
@@ -242,7 +266,7 @@ def _changed_counters(plan: Plan, samples: Sequence[PmuSample]) -> tuple[Changed
             raise ProtocolError(f"counters of inference {row.inference}, of {plan.inferences}")
         cycles[row.inference].setdefault(row.instruction, []).append(row.cycles)
         events[row.inference].setdefault(row.instruction, []).append((row.overflow, row.counters))
-    found = {*changes(plan, cycles), *changes(plan, events, same_group=True)}
+    found = {*changes(plan, cycles, whole=True), *changes(plan, events, same_group=True, whole=True)}
     return tuple(sorted(found, key=lambda row: (row.set, row.repeat, row.index)))
 
 

@@ -5,15 +5,25 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.report import protocol
 
 _CRC_COVERS_FROM = 16
 _LARGEST = 0xFFFF_FFFF
+_PIECE_BYTES = 12
 
 
 NO_NONCE = bytes(protocol.INPUT_IMAGE_NONCE_BYTES)
+
+
+@dataclass(frozen=True)
+class StreamPiece:
+    """A part of the command stream of the program's delegate number `delegate` that runs as a job of its own."""
+
+    delegate: int
+    commands: bytes
 
 
 def encode(
@@ -23,12 +33,14 @@ def encode(
     nonce: bytes = NO_NONCE,
     *,
     counts_cycles: bool = False,
+    pieces: Sequence[StreamPiece] = (),
 ) -> bytes:
     """The image for `sets`, each the raw bytes of the model's inputs in order, each to be run `repeats` times.
 
     `event_groups` are PMU event numbers, at most eight in a group, at most 32 groups: repeat k counts those of group
     k modulo their number; none leaves the choice to the firmware. The firmware seals its records with `nonce`; with
-    `counts_cycles` it reports the processor's cycles of each instruction. Raises InputError for more than that.
+    `counts_cycles` it reports the processor's cycles of each instruction. With `pieces`, the last of the `repeats`
+    runs those. Raises InputError for more than that.
     """
     _check_counts(sets, event_groups, repeats)
     per_set = len(sets[0]) if sets else 0
@@ -44,11 +56,29 @@ def encode(
     head = counts.ljust(protocol.INPUT_IMAGE_NONCE_AT - _CRC_COVERS_FROM, b"\0") + nonce
     options = protocol.INPUT_IMAGE_COUNTS_CYCLES if counts_cycles else 0
     head = head.ljust(protocol.INPUT_IMAGE_OPTIONS_AT - _CRC_COVERS_FROM, b"\0") + struct.pack("<I", options)
+    where = (start + len(body), len(pieces)) if pieces else (0, 0)
+    head = head.ljust(protocol.INPUT_IMAGE_PIECES_AT - _CRC_COVERS_FROM, b"\0") + struct.pack("<2I", *where)
     head = head.ljust(protocol.INPUT_IMAGE_EVENT_GROUPS_AT - _CRC_COVERS_FROM, b"\0") + groups
     rest = head.ljust(protocol.INPUT_IMAGE_HEADER_BYTES - _CRC_COVERS_FROM, b"\0") + table
-    rest = rest.ljust(start - _CRC_COVERS_FROM, b"\0") + body
+    rest = rest.ljust(start - _CRC_COVERS_FROM, b"\0") + body + _pieces(pieces, start + len(body))
     first = (protocol.INPUT_IMAGE_MAGIC, protocol.INPUT_IMAGE_VERSION, _CRC_COVERS_FROM + len(rest))
     return struct.pack("<4I", *first, zlib.crc32(rest)) + rest
+
+
+def bytes_of_pieces(pieces: Sequence[StreamPiece]) -> int:
+    """What an image needs more for `pieces`, in bytes."""
+    return _aligned(_PIECE_BYTES * len(pieces)) + sum(_aligned(len(row.commands)) for row in pieces)
+
+
+def _pieces(pieces: Sequence[StreamPiece], start: int) -> bytes:
+    """The table of pieces and behind it their commands, for byte `start` of the image."""
+    table = bytearray()
+    body = bytearray()
+    first = start + _aligned(_PIECE_BYTES * len(pieces))
+    for piece in pieces:
+        table += struct.pack("<3I", piece.delegate, first + len(body), len(piece.commands))
+        body += piece.commands.ljust(_aligned(len(piece.commands)), b"\0")
+    return bytes(table.ljust(first - start, b"\0") + body)
 
 
 def encode_program_header(program_bytes: int) -> bytes:

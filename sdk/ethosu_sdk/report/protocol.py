@@ -21,11 +21,15 @@ little-endian uint32::
 
     0   magic "EUI1"      4   version          8   total bytes      12  crc32 of everything behind this word
     16  sets of inputs    20  inputs each      24  repeats          28  groups of PMU events
-    32  nonce, 16 bytes   48  options, then 0   64  room for 32 groups of nine words: a count, eight event numbers
+    32  nonce, 16 bytes   48  options           52  offset of the table of pieces, 0: none
+    56  pieces            60  0                 64  room for 32 groups of nine words: a count, eight event numbers
     1216 table: one (offset, bytes) pair per set and input; offsets from the image's start, aligned to 16
 
 Repeat k counts the events of group k modulo the number of groups; without groups the firmware chooses. An input that
 is no tensor has 0 bytes: the program's own value stands. Option 1 asks for `cpu` records.
+
+Pieces are parts of delegates' command streams (:mod:`ethosu_sdk.npu.stream.pieces`), one (delegate, offset, bytes)
+triple each. With them, the last repeat of every set runs a delegate's pieces in turn, a job and a `pmu` record each.
 
 Program header. The resident firmware takes a program that the host has laid at its `program_memory` symbol when these
 four words stand at its `program_header` symbol::
@@ -39,12 +43,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 RECORD_PREFIX = "~ethosu"
 DATA_CHUNK_BYTES = 768  # output bytes in one `data` record
 
 INPUT_IMAGE_MAGIC = 0x31495545  # "EUI1"
-INPUT_IMAGE_VERSION = 3
+INPUT_IMAGE_VERSION = 4
 INPUT_IMAGE_HEADER_BYTES = 1216
 INPUT_IMAGE_ALIGNMENT = 16
 INPUT_IMAGE_MAX_EVENTS = 8  # in one group
@@ -54,6 +58,7 @@ INPUT_IMAGE_NONCE_AT = 32
 INPUT_IMAGE_NONCE_BYTES = 16
 INPUT_IMAGE_OPTIONS_AT = 48
 INPUT_IMAGE_COUNTS_CYCLES = 1  # an option
+INPUT_IMAGE_PIECES_AT = 52
 INPUT_IMAGE_SYMBOL = "input_image"
 
 PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
@@ -126,7 +131,7 @@ RECORD_TYPES: dict[str, RecordType] = {
         ),
         _record(
             "pmu",
-            "counters around one delegate call; `counters` holds [event number, value] pairs",
+            "counters around one NPU job, a delegate call or a piece of it; `counters` holds [event, value] pairs",
             inference=int,
             instruction=int,
             cycles=int,

@@ -20,11 +20,24 @@ class Changed:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a run repeats: `sets` of inputs, each `repeats` times; repeat k counts event group ``k % event_groups``."""
+    """How a run repeats: `sets` of inputs, each `repeats` times; repeat k counts event group ``k % event_groups``.
+
+    With `in_pieces`, the last repeat runs command streams in pieces.
+    """
 
     sets: int
     repeats: int = 1
     event_groups: int = 1
+    in_pieces: bool = False
+
+    @property
+    def whole(self) -> int:
+        """The repeats that run whole command streams."""
+        return self.repeats - self.in_pieces
+
+    def runs_pieces(self, inference: int) -> bool:
+        """Whether the inference runs command streams in pieces."""
+        return inference % self.repeats >= self.whole
 
     @property
     def inferences(self) -> int:
@@ -45,15 +58,21 @@ class Plan:
 
 
 def changes(
-    plan: Plan, results: Sequence[Mapping[int, object]], *, same_group: bool = False
+    plan: Plan,
+    results: Sequence[Mapping[int, object]],
+    *,
+    same_group: bool = False,
+    whole: bool = False,
 ) -> tuple[Changed, ...]:
     """Where the result of an inference is not that of the first repeat; `results` are by inference, then by index.
 
     With `same_group` the first repeat that counts the same events is meant. A result that only one of the two has is
-    a change.
+    a change. `whole` leaves out the repeats that run pieces.
     """
     found = []
     for inference, result in enumerate(results):
+        if whole and plan.runs_pieces(inference):
+            continue
         first = results[plan.first_of_group(inference) if same_group else plan.first(inference)]
         found += [
             plan.changed(inference, index)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import error_catalogue
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.report.lines import feed
 
 _PREFIX = re.compile(
     r"^(?P<level>[DIEF]) (?:[\d:.]+ )?(?P<open>\[?)executorch:[^:\]]+:\d+(?P<function> \w+\(\))?\] ?(?P<message>.*)$"
@@ -252,13 +252,7 @@ def parse(lines: Sequence[str]) -> UpstreamLog:
     InputError when a number in it cannot be one.
     """
     reader = _Reader()
-    for number, line in enumerate(lines, start=1):
-        try:
-            reader.take(number, line.rstrip("\r\n\x04 "))
-        except ValueError as error:
-            raise InputError(
-                f"line {number} of the log has {error}", "the log is damaged, or no firmware wrote it"
-            ) from error
+    feed(reader.take, (line.rstrip("\r\n\x04 ") for line in lines))
     return UpstreamLog(
         facts=reader.facts,
         reports=tuple(

@@ -60,7 +60,7 @@ def compare(name: str, got: npt.NDArray[Any], want: npt.NDArray[Any], tolerance:
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     bad = ~(same | (np.isfinite(right) & (difference <= allowed)))
     if tolerance.exact:
-        bad = _different_bits(got, want)
+        bad = different_bits(got, want)
     finite = difference[np.isfinite(difference)]
     largest = float(finite.max()) if finite.size else float("inf")
     detail = f"{int(bad.sum())} of {got.size} elements differ, largest difference {largest:g}"
@@ -70,7 +70,8 @@ def compare(name: str, got: npt.NDArray[Any], want: npt.NDArray[Any], tolerance:
     return Check(name, not bad.any(), detail)
 
 
-def _different_bits(got: npt.NDArray[Any], want: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def different_bits(got: npt.NDArray[Any], want: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where two arrays of one shape and type are not the same, bit for bit."""
     width = got.dtype.itemsize
     left = np.ascontiguousarray(got).reshape(-1).view(np.uint8).reshape(-1, width)
     right = np.ascontiguousarray(want).reshape(-1).view(np.uint8).reshape(-1, width)

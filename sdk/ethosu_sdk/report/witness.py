@@ -17,9 +17,10 @@ def check_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
 
     `job_cycles` are the cycles of each job in turn, as the NPU's own counter had them.
     """
-    if found.delegate_calls != len(job_cycles):
+    if found.jobs != len(job_cycles):
+        pieces = " and pieces of them" if found.pieces else ""
         raise ProtocolError(
-            f"the firmware reports {found.delegate_calls} delegate calls, the simulator's NPU ran "
+            f"the firmware reports {found.jobs} delegate calls{pieces}, the simulator's NPU ran "
             f"{len(job_cycles)} jobs",
             _HINT,
         )

@@ -59,6 +59,9 @@ class SimulationRequest:
     relative names in that folder. It is no prison: the firmware's absolute names are the host's.
     `semihosting_arguments` is its command line, the program's own name first. `fast` asks a simulator that can for
     speed at the cost of its counters, `count_instructions` for the same time for every instruction of the processor.
+
+    A firmware that does not end itself ends with the first of `end_marks` that it prints. `read_back` are (address,
+    bytes) of memory that is read after the end.
     """
 
     elf: Path
@@ -72,14 +75,16 @@ class SimulationRequest:
     uart_tee: IO[bytes] | None = field(default=None, repr=False)
     fast: bool = False
     count_instructions: bool = False
+    end_marks: tuple[bytes, ...] = ()
+    read_back: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """A run that the firmware itself ended by semihosting. Whether it went well is for the caller to judge.
+    """A run that the firmware ended, by semihosting or a mark. Whether it went well is for the caller to judge.
 
     `uart` holds every byte that the firmware printed, `npu_jobs` what the NPU model kept of each job in turn, None
-    from a simulator that does not show what its NPU does.
+    from a simulator that does not show what its NPU does. `memory` is what was to be read back, in its order.
     """
 
     uart: bytes = field(repr=False)
@@ -87,6 +92,7 @@ class SimulationResult:
     wall_time_s: float
     npu_accesses: int
     npu_jobs: tuple[Any, ...] | None
+    memory: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 class Simulator(Protocol):

@@ -1,4 +1,4 @@
-"""The largest model that a memory holds, and one that is a byte larger: on the command line and on the board.
+"""The largest model that a memory holds, and one that is a byte larger: on the command line and on both boards.
 
 The program is `x + x` on an Ethos-U85 in memory mode Sram_Only (tests/golden/pte); bytes behind it, which the
 firmware carries and digests like any other, make it as large as wanted.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,24 +16,49 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk import npz, schema
-from tests.integration.cli import sdk
+from tests import own_qemu
+from tests.integration.cli import Outcome, sdk
 from tests.places import GOLDEN_PTE
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.qemu]
 
 GOLDEN = GOLDEN_PTE / "add_u85_segment.pte"
-SRAM_ORIGIN, SRAM_BYTES = 0x31000000, 2 << 20  # Corstone-300, the FVP's
+SRAM_ORIGIN = 0x31000000
+SRAM_BYTES = {"corstone-300": 2 << 20, "corstone-320": 4 << 20}  # the FVPs'
 SCRATCH_BYTES = 64  # of this program
-LARGEST = SRAM_BYTES - SCRATCH_BYTES
 X = np.array([1, -2, 3, (1 << 30) - 1, 0], np.int32)
 TWICE = np.array([2, -4, 6, 2147483646, 0], np.int32)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@dataclass(frozen=True)
+class Bench:
+    """A folder with inputs and the outputs that they must give, and a board to try programs on."""
+
+    board: str
+    folder: Path
+    environment: dict[str, str]
+
+    @property
+    def sram_bytes(self) -> int:
+        return SRAM_BYTES[self.board]
+
+    @property
+    def largest(self) -> int:
+        return self.sram_bytes - SCRATCH_BYTES
+
+    def sdk(self, command: str, *words: str | Path) -> Outcome:
+        return sdk(command, *words, "--board", self.board, cwd=self.folder, env=self.environment)
+
+    def run(self, program: Path, *options: str) -> Outcome:
+        given = ("--simulator", "qemu", "--inputs", "x.npz", "--expect", "twice.npz", "-o", "out", "--json")
+        return self.sdk("run", program, *options, *given)
+
+
+@pytest.fixture(params=SRAM_BYTES)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
     npz.write_npz(tmp_path / "x.npz", {"input0": X})
     npz.write_npz(tmp_path / "twice.npz", {"output0": TWICE})
-    return tmp_path
+    return Bench(request.param, tmp_path, own_qemu.environment(request.param, request))
 
 
 def program_of(size_bytes: int, folder: Path) -> Path:
@@ -42,49 +68,52 @@ def program_of(size_bytes: int, folder: Path) -> Path:
     return path
 
 
-def test_the_largest_model_builds_and_runs(folder: Path) -> None:
+def test_the_largest_model_builds_and_runs(bench: Bench) -> None:
     """Its sections fill the memory to the last byte: nothing larger could be linked."""
-    path = program_of(LARGEST, folder)
-    options = ("--inputs", "x.npz", "--expect", "twice.npz", "-o", "out", "--json")
-    outcome = sdk("run", path, *options, cwd=folder)
+    outcome = bench.run(program_of(bench.largest, bench.folder))
     assert outcome.code == 0, outcome.err
     record = json.loads(outcome.out)
-    assert record["status"] == "pass"
-    with (folder / "out" / "executor_runner.elf").open("rb") as stream:
+    assert (record["status"], record["board"]) == ("pass", bench.board)
+    with (bench.folder / "out" / "executor_runner.elf").open("rb") as stream:
         elf = ELFFile(stream)
         model, scratch = (elf.get_section_by_name(name).header for name in (".model", ".scratch"))
-    assert (model.sh_addr, model.sh_size) == (SRAM_ORIGIN, LARGEST)
-    assert scratch.sh_addr + scratch.sh_size == SRAM_ORIGIN + SRAM_BYTES
+    assert (model.sh_addr, model.sh_size) == (SRAM_ORIGIN, bench.largest)
+    assert scratch.sh_addr + scratch.sh_size == SRAM_ORIGIN + bench.sram_bytes
     sram = next(row for row in record["memory"]["regions"] if row["name"] == "SRAM")
-    assert sram["used_bytes"] == sram["size_bytes"] == SRAM_BYTES
+    assert sram["used_bytes"] == sram["size_bytes"] == bench.sram_bytes
 
 
-def test_one_byte_more_is_refused_with_the_arithmetic_and_what_would_fit(folder: Path) -> None:
-    path = program_of(LARGEST + 1, folder)
-    outcome = sdk("build", path, "--board", "corstone-300", "-o", "out", cwd=folder)
+ONE_TOO_MANY = {  # model, sum, size of the memory
+    "corstone-300": ("2,097,089", "2,097,168", "2,097,152"),
+    "corstone-320": ("4,194,241", "4,194,320", "4,194,304"),
+}
+
+
+def test_one_byte_more_is_refused_with_the_arithmetic_and_what_would_fit(bench: Bench) -> None:
+    path = program_of(bench.largest + 1, bench.folder)
+    outcome = bench.sdk("build", path, "-o", "out")
     assert outcome.code == 5
+    model, total, size = ONE_TOO_MANY[bench.board]
     assert (
-        "the model does not fit SRAM of corstone-300 in memory mode Sram_Only: model 2,097,089 + scratch 64 + "
-        "alignment 15 = 2,097,168 bytes, but it has 2,097,152 (16 too many)"
+        f"the model does not fit SRAM of {bench.board} in memory mode Sram_Only: model {model} + scratch 64 + "
+        f"alignment 15 = {total} bytes, but it has {size} (16 too many)"
     ) in outcome.err
     assert "--memory-mode Shared_Sram" in outcome.err
     assert "--allow-spill" in outcome.err
-    assert not (folder / "out" / "build.json").exists()
-    assert not list((folder / "out").glob("executor_runner.*"))
+    assert not (bench.folder / "out" / "build.json").exists()
+    assert not list((bench.folder / "out").glob("executor_runner.*"))
     (line,) = (row.removeprefix("try: ") for row in outcome.err.splitlines() if row.startswith("try: "))
-    again = sdk(*shlex.split(line)[1:], cwd=folder)
+    again = sdk(*shlex.split(line)[1:], cwd=bench.folder)
     assert again.code == 0, again.err
 
 
-def test_spilling_is_a_wish_and_the_record_tells_of_it(folder: Path) -> None:
-    path = program_of(LARGEST + 1, folder)
-    options = ("--allow-spill", "--inputs", "x.npz", "--expect", "twice.npz", "-o", "out", "--json")
-    outcome = sdk("run", path, *options, cwd=folder)
+def test_spilling_is_a_wish_and_the_record_tells_of_it(bench: Bench) -> None:
+    outcome = bench.run(program_of(bench.largest + 1, bench.folder), "--allow-spill")
     assert outcome.code == 0, outcome.err
     record = json.loads(outcome.out)
     assert schema.problems(record) == []
     assert any("traffic figures are not those of Sram_Only" in note for note in record["notes"])
-    built = json.loads((folder / "out" / "build.json").read_text(encoding="utf-8"))
+    built = json.loads((bench.folder / "out" / "build.json").read_text(encoding="utf-8"))
     homes = {row["name"]: row["region"] for row in built["memory"]["pools"]}
     assert (homes["model"], homes["scratch"]) == ("DDR", "SRAM")
 
@@ -94,9 +123,9 @@ def test_spilling_is_a_wish_and_the_record_tells_of_it(folder: Path) -> None:
     [
         (
             "add_u85_segment",
-            ("run", "--board", "corstone-320"),
-            "qemu cannot run corstone-320",
-            "--simulator fvp",
+            ("run", "--board", "corstone-300", "--simulator", "fvp"),
+            "fvp cannot run corstone-300 with ethos-u85",
+            "--board corstone-320",
         ),
         (
             "add_u55",

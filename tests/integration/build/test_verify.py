@@ -74,6 +74,7 @@ def test_a_changed_model_is_a_mismatch(made: Path, tmp_path: Path) -> None:
 def test_records_that_cannot_be_verified_are_bad_input(made: Path, tmp_path: Path) -> None:
     run = records.read_json(made / "run.json")
     on_host = {**run, "simulator": {**run["simulator"], "name": "host"}}
+    on_host["runtime"] = {"name": "executorch", "version": "1.5.1"}
     on_host["provenance"] = {**run["provenance"], "inputs": [run["provenance"]["inputs"][0]]}
     damaged = {key: value for key, value in run.items() if key != "model"}
     examples = ROOT / "schemas" / "examples" / "valid"

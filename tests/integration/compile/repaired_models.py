@@ -138,11 +138,29 @@ class Batches(nn.Module):
         return pixels, torch.sigmoid(self.wide(pixels)), torch.tanh(self.line(batches)), clipped
 
 
+class Negations(nn.Module):
+    """Negations whose results have another range than what is stored of that which they negate."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Of what shares the range of larger values, and of ReLUs of values on both sides of zero."""
+        wide = 12 * x
+        return -torch.cat([x, 3 * x], 1)[:, :3], -torch.relu(-wide), -torch.relu(wide)
+
+
+class Duplicates(nn.Module):
+    """Equal operators whose results are stored in different ranges."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """A sigmoid in its own range, and one in that of a concatenation."""
+        wide = 4 * x
+        return 2 * torch.sigmoid(wide), torch.cat([torch.sigmoid(wide), wide], 1)
+
+
 def _made(kind: type[nn.Module]) -> Any:
     torch.manual_seed(3)
     return kind().eval()
 
 
-sharing, segmentation, taps, windows, parts, batches = map(
-    _made, (Sharing, Segmentation, Taps, Windows, Parts, Batches)
+sharing, segmentation, taps, windows, parts, batches, negations, duplicates = map(
+    _made, (Sharing, Segmentation, Taps, Windows, Parts, Batches, Negations, Duplicates)
 )

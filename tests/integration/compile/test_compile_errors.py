@@ -172,7 +172,7 @@ def test_vela_refuses_a_configuration(failure: Compile, tmp_path: Path) -> None:
 def test_vela_ends_the_process(failure: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
     from ethosu_sdk.aot.vela import capture as vela_capture
 
-    monkeypatch.setattr(vela_capture, "_REPORT_FLAGS", ("--no-such-flag",))
+    monkeypatch.setattr(vela_capture, "REPORT_FLAGS", ("--no-such-flag",))
     caught = failure("")
     assert type(caught) is BuildError
     assert caught.message == "Vela refused: vela: error: unrecognized arguments: --no-such-flag"

@@ -23,7 +23,7 @@ from ethosu_sdk.simulators import host
 from tests.conftest import ExpectedOutputs
 from tests.integration.cli import sdk
 from tests.integration.compile import repairs_child
-from tests.integration.compile.repairs_child import CRASHING, REPAIRED, UNTOUCHED, Compilation
+from tests.integration.compile.repairs_child import CRASHING, INT16, REPAIRED, UNTOUCHED, Compilation
 
 pytestmark = pytest.mark.torch
 
@@ -60,7 +60,7 @@ def distance_db(reference: Array, candidate: Array) -> float:
     return float("inf") if error == 0 else float(20 * np.log10(np.linalg.norm(reference) / error))
 
 
-@pytest.mark.parametrize("case", [*REPAIRED, CRASHING], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [*REPAIRED, *INT16, CRASHING], ids=lambda case: case.name)
 def test_values(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
 ) -> None:
@@ -102,6 +102,44 @@ def test_without_the_repair_activations_are_gone(folder: Path, expected_outputs:
 
 def test_without_the_repair_a_returned_input_is_refused(folder: Path) -> None:
     assert "Vela refused" in facts(folder, UNTOUCHED[1])["message"]
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in REPAIRED if case.model == "negations"], ids=lambda case: case.name
+)
+def test_negations_of_every_integer(
+    folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
+) -> None:
+    output = CompileOutput.from_json(facts(folder, case))
+    (given,) = stored(output, "input")
+    # The first negation reads the model's input as it is stored, with the range of three times its values.
+    beyond = 4 * np.abs(given).max()
+    grid = np.linspace(-beyond, beyond, given.size, dtype=given.dtype).reshape(given.shape)
+    seen: list[Array] = []
+
+    def execute(call: host.DelegateCall) -> list[Array]:
+        seen.extend(call.inputs)
+        return npu.run(call.payload, call.inputs).outputs
+
+    with host.open_pte(host_runner, output.pte, execute) as runtime:
+        results = runtime.run([grid])
+    assert set(np.unique(np.concatenate([array.ravel() for array in seen]))) == set(range(-128, 128))
+    for result, oracle in zip(results, expected_outputs(output, [grid]), strict=True):
+        np.testing.assert_array_equal(result, oracle, strict=True)
+    negated, step = results[0], np.diff(np.unique(results[0])).max()
+    inside = (-grid > negated.min()) & (-grid < negated.max())
+    assert inside.any()
+    assert np.abs(negated + grid)[inside].max() <= 2 * step
+
+
+@pytest.mark.parametrize("case", UNTOUCHED[2:], ids=lambda case: case.name)
+def test_without_the_repair_results_have_the_wrong_scale(
+    folder: Path, case: Compilation, expected_outputs: ExpectedOutputs
+) -> None:
+    output = CompileOutput.from_json(facts(folder, case))
+    results = expected_outputs(output, stored(output, "input"))
+    pairs = zip(results, stored(output, "output"), strict=True)
+    assert min(distance_db(eager, result) for result, eager in pairs) < NEAR_DB / 2
 
 
 @pytest.mark.qemu

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import signal
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -21,6 +24,7 @@ pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 U55, U65, U85 = "FVP_Corstone_SSE-300_Ethos-U55", "FVP_Corstone_SSE-300_Ethos-U65", "FVP_Corstone_SSE-320"
 UART = ("-C", "mps3_board.uart0.out_file='-'")
 UART_320 = ("-C", "mps4_board.uart0.out_file=-")
+FOLDERS = {"x86_64": "Linux64_GCC-9.3", "aarch64": "Linux64_armv8l_GCC-9.3"}
 CONFIG = 0x28  # Ethos-U register: product in bits 31:28, log2 of the MACs in 3:0
 
 
@@ -29,7 +33,9 @@ def launchers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("launchers with a space")
     outcome = sdk("fvp", "install-launchers", folder, cwd=folder)
     assert outcome.code == 0, outcome.err
-    assert sorted(path.name for path in folder.iterdir()) == [U55, U65, U85]
+    kinds = ("SSE-300_Ethos-U55", "SSE-300_Ethos-U65", "SSE-310", "SSE-310_Ethos-U65", "SSE-320")
+    names = [f"{maker}_Corstone_{kind}" for maker in ("FVP", "VHT") for kind in kinds]
+    assert sorted(path.name for path in folder.iterdir()) == names
     return folder
 
 
@@ -143,7 +149,15 @@ def test_files_that_are_no_firmware_are_refused(launchers: Path, tmp_path: Path)
         assert name in done.stderr
 
 
-def test_a_firmware_for_corstone_320_is_refused(launchers: Path, firmware: Path, tmp_path: Path) -> None:
+def without_own_qemu(words: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a launcher where Debian's QEMU alone is installed."""
+    environment = {**os.environ, "ETHOSU_SDK_CACHE": str(folder), "ETHOSU_SDK_QEMU_CORSTONE": ""}
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=environment)
+
+
+def test_a_firmware_for_corstone_320_is_refused_without_its_qemu(
+    launchers: Path, firmware: Path, tmp_path: Path
+) -> None:
     """The same program, moved to where an SSE-320 boots."""
     other = tmp_path / "moved.elf"
     image = bytearray(firmware.read_bytes())
@@ -154,9 +168,7 @@ def test_a_firmware_for_corstone_320_is_refused(launchers: Path, firmware: Path,
         if address in (0x10000000, 0):
             image[at + 12 : at + 16] = (0x11000000).to_bytes(4, "little")
     other.write_bytes(image)
-    done = subprocess.run(
-        [launchers / U85, "-a", other], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = without_own_qemu([launchers / U85, "-a", other], tmp_path)
     assert done.returncode == 3
     assert "corstone-320" in done.stderr
     assert "--board corstone-300" in done.stderr
@@ -190,4 +202,82 @@ def test_programs_of_others_are_not_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [U85]
     fvp_launchers.install(tmp_path, Reporter(), force=True)
     fvp_launchers.install(tmp_path, Reporter())  # over one's own, at any time
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 10
+
+
+def test_the_layout_of_an_fvp_says_that_it_is_none(tmp_path: Path) -> None:
+    """As Arm's installer lays an FVP out. Callers name the folder of its Python: it must not be the launcher's."""
+    outcome = sdk("fvp", "install-launchers", "sdk", "--layout", "fvp", "--json", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    programs = tmp_path / "sdk" / "models" / FOLDERS[platform.machine()]
+    assert json.loads(outcome.out)["folder"] == str(programs)
+    assert {path.name for path in programs.parents[1].iterdir()} == {"models", "python", "ETHOSU-SDK.txt"}
+    told = (programs.parents[1] / "ETHOSU-SDK.txt").read_text()
+    assert "not Arm's FVP" in told
+    assert str(programs.relative_to(tmp_path / "sdk")) in told
+    assert [path.name for path in (tmp_path / "sdk" / "python").iterdir()] == ["ETHOSU-SDK.txt"]
+    environment = {**os.environ, "PYTHONHOME": str(tmp_path / "sdk" / "python")}
+    done = subprocess.run(
+        [programs / U85, "--version"], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (done.returncode, "not Arm's FVP" in done.stdout) == (0, True), done.stderr
+    outcome = sdk("fvp", "install-launchers", "other", "--layout", "fvq", cwd=tmp_path)
+    assert (outcome.code, "did you mean 'fvp'" in outcome.err) == (2, True)
+    assert not (tmp_path / "other").exists()
+
+
+def linked_at(path: Path, address: int) -> Path:
+    """An executable with nothing but a segment at `address`."""
+    head = struct.pack(
+        "<16sHHIIIIIHHHHHH",
+        b"\x7fELF\x01\x01\x01",
+        *(2, 40, 1, address | 1, 52, 0, 0x5000200, 52, 32, 1, 40, 0, 0),
+    )
+    path.write_bytes(head + struct.pack("<8I", 1, 0x60, address, address, 32, 32, 7, 4) + bytes(44))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("FVP_Corstone_SSE-310", "for corstone-310, a board that the installed QEMU does not have"),
+        ("VHT_Corstone_SSE-310_Ethos-U65", "for corstone-310, a board that the installed QEMU does not have"),
+        ("VHT_Corstone_SSE-320", "for corstone-320, a board that the installed QEMU does not have"),
+        (U55, f"for corstone-320, a board that {U55} is not"),
+    ],
+)
+def test_a_board_that_cannot_be_simulated_is_named(
+    program: str, said: str, launchers: Path, tmp_path: Path
+) -> None:
+    """Firmware of Corstone-310 and Corstone-320 has its vectors at 0x11000000."""
+    elf = linked_at(tmp_path / "other.axf", 0x1100_0000)
+    done = without_own_qemu([launchers / program, "-a", elf], tmp_path)
+    assert done.returncode == 3
+    assert f"is linked {said}" in done.stderr
+    assert "build it for corstone-300" in done.stderr
+    assert ("scripts/setup --corstone-320" in done.stderr) == (program != U55)
+
+
+@pytest.mark.parametrize("program", ["FVP_Corstone_SSE-310", "VHT_Corstone_SSE-300_Ethos-U55"])
+def test_other_names_run_firmware_of_corstone_300(program: str, launch: Launch) -> None:
+    done = launch(program, Scenario.PRINT_MANY, 3, *UART)
+    assert (done.returncode, done.stdout) == (0, "abc")
+    assert ("in it, no corstone-310" in done.stderr) == ("SSE-310" in program)
+
+
+def test_memory_is_dumped_whole_or_not_at_all(launch: Launch) -> None:
+    """What --data laid is what --dump gives, of several files; another run leaves no file."""
+    (launch.folder / "more.bin").write_bytes(b"laid by a second --data")
+    data = ("--data", "more.bin@0x70100000")
+    dumps = ("--dump", f"a.bin@{PARAMETERS_ADDRESS:#x},8", "--dump", "b.bin@0x70100002,5")
+    done = launch(U55, Scenario.EXIT, 0, *data, *dumps)
+    assert done.returncode == 0, done.stderr
+    assert (launch.folder / "a.bin").read_bytes() == (launch.folder / "parameters.bin").read_bytes()[:8]
+    assert (launch.folder / "b.bin").read_bytes() == b"id by"
+    for name in ("a.bin", "b.bin"):
+        (launch.folder / name).unlink()
+    outside = launch(U55, Scenario.EXIT, 0, *dumps, "--dump", "c.bin@0x31000000,0x7000000")
+    assert (outside.returncode, "do not lie in one memory" in outside.stderr) == (3, True)
+    gone = launch(U55, Scenario.EXIT, 0, *dumps, "--dump", "c.bin@0x31000000,16")
+    assert (gone.returncode, "ended QEMU by semihosting" in gone.stderr) == (6, True)
+    assert not [path.name for path in launch.folder.glob("[abc].bin")]

@@ -58,4 +58,4 @@ def test_every_call_counts(calls: int, tmp_path: Path) -> None:
 def test_rows_that_lack_a_call_are_refused(tmp_path: Path) -> None:
     profile = _profile(2, tmp_path)
     profile["operations"] = [row for row in profile["operations"] if row["instruction"] == 0]
-    assert any("_profile_adds_up" in problem for problem in schema.problems(profile))
+    assert any("profile_adds_up" in problem for problem in schema.problems(profile))

@@ -13,6 +13,12 @@ import pytest
 from ethosu_sdk import records
 from ethosu_sdk.aot import CompileRequest
 from ethosu_sdk.commands.compile import check_record, record as compile_record
+from ethosu_sdk.commands.compile.options import CompileOptions
+from ethosu_sdk.commands.run import command as run_command, pieces as run_pieces
+from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.errors import VerdictError
+from ethosu_sdk.npu.stream.pieces import cut
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk
@@ -45,9 +51,9 @@ def program(request: pytest.FixtureRequest, zoo_pte: ZooPte, tmp_path: Path) -> 
     return compiled.pte
 
 
-def _profile(program: Path, folder: Path) -> tuple[Record, Record, Record]:
+def _profile(program: Path, folder: Path, *options: str) -> tuple[Record, Record, Record]:
     """The profile, the run and the compilation."""
-    done = sdk("profile", program, "-o", folder, cwd=program.parent)
+    done = sdk("profile", program, "-o", folder, *options, cwd=program.parent)
     assert done.code == 0, done.err
     compiled = program.with_name(f"{program.stem}.compile.json")
     return (
@@ -83,6 +89,37 @@ def _check_against_the_run(profile: Record, run: Record) -> None:
     assert beats
     kernels = [row["name"] for row in profile["operations"] if row["runs_on"] == "CPU"]
     assert kernels == [row["name"] for row in run["operators"] if row["kind"] == "kernel"]
+
+
+def _check_the_pieces(profile: Record, run: Record) -> None:
+    """Each operation's own job moved what the operation moves in the whole stream; the commands come on top."""
+    verdict = {row["name"]: row["status"] for row in run["verdict"]["checks"]}
+    assert verdict["the pieces gave the same outputs as the whole"] == "pass"
+    own = [row["offsets"] for row in run["pieces"]]
+    rows = {(row["delegate"], row["offset"]): row for row in profile["operations"] if row["runs_on"] == "NPU"}
+    assert sum(map(len, own)) == len(rows)
+    commands = {row["commands"]["port"] for row in profile["delegates"]}
+    compared = 0
+    for row in rows.values():
+        if row.get("job", {}).get("operations") != 1:
+            continue
+        for counter in row["job"]["counters"]:
+            port, _, rest = counter["event"].partition("_")
+            direction = {"RD": "read", "WR": "write"}.get(rest.partition("_")[0])
+            if direction is None or counter["unit"] != "beats":
+                continue
+            place = (PORTS[port], direction)
+            beats = sum(
+                part["beats"] for part in row["traffic"] if (part["port"], part["direction"]) == place
+            )
+            fetched = direction == "read" and PORTS[port] in commands
+            assert counter["value"] > beats if fetched else counter["value"] == beats, (row, counter)
+            compared += 1
+    assert compared >= 2 * len(run["pieces"]) * 0.8
+    jobs = profile["totals"]["npu"]["jobs"]
+    assert jobs["count"] == len(own)
+    assert jobs["cycles"]["value"] == sum(row["cycles"]["value"] for row in run["pieces"])
+    assert jobs["cycles"]["value"] >= run["npu"]["cycles"]["value"]
 
 
 def _check_against_vela(profile: Record, compiled: Record) -> None:
@@ -122,8 +159,9 @@ def _check_against_vela(profile: Record, compiled: Record) -> None:
     indirect=True,
 )
 def test_rows_add_up(program: Path, tmp_path: Path) -> None:
-    profile, run, compiled = _profile(program, tmp_path / "out")
+    profile, run, compiled = _profile(program, tmp_path / "out", "--split")
     _check_against_the_run(profile, run)
+    _check_the_pieces(profile, run)
     _check_against_vela(profile, compiled)
     cpu = [row for row in profile["operations"] if row["runs_on"] == "CPU"]
     assert len(cpu) == sum(row["calls"] for row in compiled["cpu_operators"])
@@ -167,6 +205,29 @@ def test_a_run_that_was_made_before(tmp_path: Path) -> None:
     assert json.loads(shown.out)["operations"] == profile["operations"]
 
 
+def test_a_piece_that_does_not_run_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: the first operation runs twice, the last one never."""
+    monkeypatch.setattr(run_pieces.pieces, "cut", lambda *given: (cut(*given)[0], *cut(*given)[:-1]))
+    options = RunOptions(split=True, simulator="qemu")
+    program = str(GOLDEN_PTE / "conv_u65_int8.pte")
+    with pytest.raises(VerdictError, match="the pieces gave the same outputs as the whole: output 0"):
+        run_command.run(program, CompileOptions(), options, tmp_path, Reporter(quiet=True))
+    run = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert run["status"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((".", "--split"), "--split makes a run of its own"),
+        ((str(GOLDEN_PTE / "softmax.pte"), "--split"), "no delegate whose command stream could be split"),
+    ],
+)
+def test_what_cannot_be_split_is_refused(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = sdk("profile", *arguments, cwd=tmp_path)
+    assert (done.code, words in done.err) == (2, True), done.err
+
+
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -178,3 +239,29 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     assert (done.code, "the program of the run is not in" in done.err) == (3, True)
     assert "ethosu-sdk profile MODEL.pte makes a run" in done.err
     assert not (tmp_path / "profile.json").exists()
+
+
+SLOW = "max_reads=4\nmax_writes=4\nread_latency=900\nwrite_latency=900\npulse_on=1\npulse_off=7\nbwcap=1\n"
+
+
+def test_cycles_for_timing_adapters(tmp_path: Path) -> None:
+    """Slower memories, more cycles; the profile prices for what the run was modelled for."""
+    program = _ran(tmp_path)
+    fast = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["npu"]
+    (tmp_path / "slow.toml").write_text(f"[axi0]\n{SLOW}[axi1]\n{SLOW}", encoding="utf-8")
+    profile, run, _ = _profile(program, tmp_path / "slow", "--memory-timing", "slow.toml")
+    _check_against_the_run(profile, run)
+    assert run["npu"]["memory_timing"]["name"] == "slow.toml"
+    assert [row["bytes_per_cycle"] for row in run["npu"]["memory_timing"]["interfaces"]] == [1.0, 1.0]
+    assert run["npu"]["cycles"]["value"] > 2 * fast["cycles"]["value"]
+    assert run["npu"]["counters"] == fast["counters"]
+
+
+def test_memory_timing_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    program = _ran(tmp_path)
+    done = sdk("run", program, "--memory-timing", "exectorch", cwd=tmp_path)
+    assert (done.code, "did you mean 'executorch'" in done.err) == (2, True)
+    done = sdk("run", program, "--memory-timing", "none.toml", cwd=tmp_path)
+    assert (done.code, "cannot read none.toml" in done.err) == (3, True)
+    done = sdk("run", GOLDEN_PTE / "softmax.pte", "--memory-timing", "executorch", cwd=tmp_path)
+    assert (done.code, "uses no NPU" in done.err) == (2, True)

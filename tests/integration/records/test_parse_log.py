@@ -15,7 +15,7 @@ from ethosu_sdk.commands.logs import command as parse_log
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import InputError, VerdictError
 from tests.integration.cli import sdk
-from tests.places import GOLDEN_LOGS
+from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS
 from tests.unit.report import wire
 
 
@@ -31,6 +31,8 @@ def record_of(name: str, content: bytes) -> dict[str, Any]:
         ("mobilenet_v2_corstone320_2024.log", "pass", "reported"),
         ("mobilenet_v2_sram_only_pmu.log", "incomplete", "reported"),
         ("tflm_zephyr_pmu.log", "incomplete", "reported"),
+        ("evaluation_kit_alif_kws_pmu.log", "incomplete", "reported"),
+        ("evaluation_kit_u85_pmu.log", "incomplete", "reported"),
         ("add_zephyr_fvp_2025.log", "pass", None),
         ("add_corstone320_2025_outputs.log", "pass", None),
         ("softmax_corstone300_2023.log", "pass", None),
@@ -56,6 +58,46 @@ def test_what_a_launcher_printed_is_modelled() -> None:
     log = (GOLDEN_LOGS / "mobilenet_v2_corstone320_2024.log").read_bytes()
     record = record_of("launcher", b"FVP_X: a launcher of ethosu-sdk, not Arm's FVP: QEMU runs a.elf\n" + log)
     assert record["npu"]["reports"][0]["cycles"]["source"] == "modelled"
+
+
+def test_the_evaluation_kits_runner(tmp_path: Path) -> None:
+    done = sdk("parse-log", GOLDEN_KIT_LOGS / "ds_cnn.log", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert record["grammars"] == ["evaluation-kit"]
+    assert record["model"] == {"address": "0x90000000", "entry": "forward"}
+    assert (record["inferences"], record["npu"]["delegate_calls"]) == (1, 2)
+    (report,) = record["npu"]["reports"]
+    assert report["cycles"] == {"value": 125366, "unit": "cycles", "source": "reported"}
+    assert {row["event"]: row["value"] for row in report["counters"]} == {
+        "NPU_ACTIVE": 125366,
+        "AXI0_RD_DATA_BEAT_RECEIVED": 23916,
+        "AXI0_WR_DATA_BEAT_WRITTEN": 14630,
+        "AXI1_RD_DATA_BEAT_RECEIVED": 4136,
+        "NPU_IDLE": 0,
+    }
+    assert record["outputs"] == [{"index": 0, "kind": "fp32", "shape": [1, 12], "elements": 12}]
+    assert {row["name"]: row["used_bytes"] for row in record["memory"]["pools"]} == {
+        "method_pool": 43633,
+        "temp_pool": 22080,
+    }
+
+
+def test_a_failure_of_the_evaluation_kits_runner_is_explained(tmp_path: Path) -> None:
+    done = sdk("parse-log", GOLDEN_KIT_LOGS / "missing_operator.log", "--json", cwd=tmp_path)
+    assert done.code == 7
+    record = json.loads(done.out)
+    assert record["status"] == "fail"
+    assert len(record["failures"]) == 4
+    assert all("missing" in name for row in record["failures"][:2] for name in row["known"])
+    assert "ethosu-sdk explain executorch-operator-missing" in done.err
+
+
+def test_names_of_an_ethos_u85s_events() -> None:
+    record = record_of("u85", (GOLDEN_LOGS / "evaluation_kit_u85_pmu.log").read_bytes())
+    events = [row["event"] for row in record["npu"]["reports"][0]["counters"]]
+    assert "SRAM_RD_DATA_BEAT_RECEIVED" in events
+    assert not any(name.startswith("ETHOSU_PMU_") for name in events)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The firmware of Corstone-320, which no simulator here can run: its ELF against the published memory map.
+"""The firmware of Corstone-320, also where no simulator can run it: its ELF against the published memory map.
 
 Addresses are literals from the documentation of the board: Zephyr's devicetree of mps4_corstone320_fvp and
 Trusted Firmware-M's corstone320 target; where ExecuTorch's Corstone-320.ld has code, data and vectors.

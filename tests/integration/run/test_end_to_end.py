@@ -1,4 +1,4 @@
-"""The main job against the independent chain: firmware on the simulated board equals TOSA and ExecuTorch.
+"""The main job against the independent chain: firmware on the simulated boards equals TOSA and ExecuTorch.
 
 Expected values come from ExecuTorch's host runtime for CPU operators and the TOSA reference model for delegates;
 nothing of the SDK's NPU model, firmware or simulator takes part in them.
@@ -7,6 +7,7 @@ nothing of the SDK's NPU model, firmware or simulator takes part in them.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import pytest
 
 from ethosu_sdk import npu, npz, pte, records, schema
 from ethosu_sdk.aot import zoo
-from tests.conftest import ExpectedOutputs, ZooPte
+from tests import own_qemu
+from tests.conftest import DEFAULT_TARGET, ExpectedOutputs, ZooPte
 from tests.integration.cli import Outcome, sdk
 from tests.oracles import chain
 from tests.oracles.tosa import TosaModel
@@ -25,6 +27,25 @@ pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
 MODELS = zoo.names()
 INFERENCES = 3
 _ADD_LIMIT = 1 << 30  # TOSA calls an int32 sum that overflows unpredictable
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board, a target that it carries, and the environment in which its QEMU is found."""
+
+    name: str
+    target: str
+    environment: dict[str, str]
+
+    def run(self, program: Path, folder: Path, *options: str | Path) -> tuple[Outcome, dict[str, Any]]:
+        on = ("--simulator", "qemu", "--board", self.name)
+        return run(program, folder, *on, *options, env=self.environment)
+
+
+@pytest.fixture(params=["corstone-300", "corstone-320"])
+def board(request: pytest.FixtureRequest) -> Board:
+    targets = {"corstone-300": DEFAULT_TARGET, "corstone-320": "ethos-u85-256"}
+    return Board(request.param, targets[request.param], own_qemu.environment(request.param, request))
 
 
 def random_inputs(program: pte.Pte, seed: int) -> list[npt.NDArray[Any]]:
@@ -40,34 +61,40 @@ def random_inputs(program: pte.Pte, seed: int) -> list[npt.NDArray[Any]]:
     return arrays
 
 
-def run(compiled_pte: Path, folder: Path, *options: str | Path) -> tuple[Outcome, dict[str, Any]]:
-    outcome = sdk("run", compiled_pte, "-o", folder / "out", "--json", *options, cwd=folder)
+def run(
+    compiled_pte: Path, folder: Path, *options: str | Path, env: dict[str, str] | None = None
+) -> tuple[Outcome, dict[str, Any]]:
+    outcome = sdk("run", compiled_pte, "-o", folder / "out", "--json", *options, cwd=folder, env=env or {})
     record = json.loads(outcome.out) if outcome.out else {}
     assert not record or schema.problems(record) == []
     return outcome, record
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("board", "name"),
+    [
+        *(("corstone-300", name) for name in MODELS),
+        ("corstone-320", "digits_cnn"),
+        ("corstone-320", "ds_cnn"),
+    ],
+    indirect=["board"],
+)
 def test_every_zoo_model_equals_the_independent_chain(
-    name: str, zoo_pte: ZooPte, expected_outputs: ExpectedOutputs, tmp_path: Path
+    board: Board, name: str, zoo_pte: ZooPte, expected_outputs: ExpectedOutputs, tmp_path: Path
 ) -> None:
-    compiled = zoo_pte(name)
+    compiled = zoo_pte(name, board.target)
     inputs = random_inputs(pte.read(compiled.pte), seed=len(name))
     rows = [expected_outputs(compiled, [array[i] for array in inputs]) for i in range(INFERENCES)]
     expected = [np.stack(column) for column in zip(*rows, strict=True)]
     npz.write_npz(tmp_path / "in.npz", {f"input{i}": array for i, array in enumerate(inputs)})
     npz.write_npz(tmp_path / "want.npz", {f"output{i}": array for i, array in enumerate(expected)})
     found = {}
+    given = ("--inputs", tmp_path / "in.npz", "--expect", tmp_path / "want.npz")
     for simulator in ("qemu", "host"):
-        options = (
-            "--inputs",
-            tmp_path / "in.npz",
-            "--expect",
-            tmp_path / "want.npz",
-            "--simulator",
-            simulator,
-        )
-        outcome, record = run(compiled.pte, tmp_path, *options)
+        if simulator == "qemu":
+            outcome, record = board.run(compiled.pte, tmp_path, *given)
+        else:
+            outcome, record = run(compiled.pte, tmp_path, "--simulator", simulator, *given)
         assert outcome.code == 0, outcome.err
         assert record["status"] == "pass"
         assert record["inferences"] == INFERENCES
@@ -113,30 +140,31 @@ def test_digits_predictions_equal_the_tosa_models(
     assert record["inferences"] == len(labels)
 
 
-def test_two_runs_differ_in_time_and_host_only(zoo_pte: ZooPte, tmp_path: Path) -> None:
+def test_two_runs_differ_in_time_and_host_only(board: Board, zoo_pte: ZooPte, tmp_path: Path) -> None:
     pair = []
     for name in ("a", "b"):
         folder = records.make_directory(tmp_path / name)
-        outcome, record = run(zoo_pte("digits_cnn").pte, folder)
+        outcome, record = board.run(zoo_pte("digits_cnn", board.target).pte, folder)
         assert outcome.code == 0, outcome.err
+        assert record["board"] == board.name
         pair.append(records.comparable(record))
     assert pair[0] == pair[1]
 
 
-def test_a_wrong_expectation_is_exit_code_7_and_named(zoo_pte: ZooPte, tmp_path: Path) -> None:
-    compiled = zoo_pte("digits_cnn")
-    outcome, _ = run(compiled.pte, tmp_path)
+def test_a_wrong_expectation_is_exit_code_7_and_named(board: Board, zoo_pte: ZooPte, tmp_path: Path) -> None:
+    compiled = zoo_pte("digits_cnn", board.target)
+    outcome, _ = board.run(compiled.pte, tmp_path)
     assert outcome.code == 0
     outputs = dict(np.load(tmp_path / "out" / "outputs.npz"))
     outputs["output0"] = outputs["output0"].copy()
     outputs["output0"][0, 3] = np.nextafter(outputs["output0"][0, 3], np.float32(np.inf))
     npz.write_npz(tmp_path / "want.npz", outputs)
-    outcome, record = run(compiled.pte, tmp_path, "--expect", tmp_path / "want.npz")
+    outcome, record = board.run(compiled.pte, tmp_path, "--expect", tmp_path / "want.npz")
     assert outcome.code == 7
     assert record["status"] == "fail"
     assert "1 of 10 elements differ" in outcome.err
     assert "first at [0, 3]" in outcome.err
-    tolerant, record = run(compiled.pte, tmp_path, "--expect", tmp_path / "want.npz", "--atol", "0.001")
+    tolerant, record = board.run(compiled.pte, tmp_path, "--expect", tmp_path / "want.npz", "--atol", "0.001")
     assert tolerant.code == 0
     assert record["status"] == "pass"
 

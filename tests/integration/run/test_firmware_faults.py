@@ -1,4 +1,4 @@
-"""Firmware with deliberate faults, built and run for real: each must be caught, none may be green.
+"""Firmware with deliberate faults, built and run for real on both boards: each must be caught, none may be green.
 
 Every test changes one line in a copy of the firmware tree and runs the command with it.
 """
@@ -10,12 +10,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests import own_qemu
 from tests.integration.cli import COMMAND, Outcome, sdk
 from tests.places import ROOT
 
@@ -27,26 +28,28 @@ INFER = "  delegate_calls_ = 0;\n"
 OUTPUT_BYTES = "  const Bytes bytes{static_cast<const std::uint8_t*>(tensor->data), tensor->byte_count()};\n"
 OUTPUT_START = "  records_.write(protocol::output, inference_, index,"
 OUTPUT_PIECE = "    const std::size_t left = bytes.size() - offset;\n"
+CODE = {"corstone-300": "pc=0x1000", "corstone-320": "pc=0x1200"}  # where a board's code begins
 
 
 @dataclass(frozen=True)
 class Workshop:
     """A firmware tree that may be changed, and a folder whose build is reused from test to test."""
 
+    board: str
     firmware: Path
     folder: Path
+    qemu: Mapping[str, str]  # the environment that names it
+
+    def words(self, *options: str | Path) -> tuple[str | Path, ...]:
+        on = ("--board", self.board, "--simulator", "qemu")
+        return ("run", PTE, *on, "-o", self.folder / "out", *options)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"ETHOSU_SDK_FIRMWARE": str(self.firmware), **self.qemu}
 
     def run(self, *options: str | Path, timeout_s: float = 240) -> Outcome:
-        return sdk(
-            "run",
-            PTE,
-            "-o",
-            self.folder / "out",
-            *options,
-            cwd=self.folder,
-            env={"ETHOSU_SDK_FIRMWARE": str(self.firmware)},
-            timeout_s=timeout_s,
-        )
+        return sdk(*self.words(*options), cwd=self.folder, env=self.environment, timeout_s=timeout_s)
 
     def change(self, name: str, old: str, new: str) -> None:
         path = self.firmware / name
@@ -55,11 +58,12 @@ class Workshop:
         path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+@pytest.fixture(scope="module", params=CODE)
+def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    qemu = own_qemu.environment(request.param, request)
     folder = tmp_path_factory.mktemp("firmware faults")
     shutil.copytree(ROOT / "firmware", folder / "firmware")
-    return Workshop(folder / "firmware", folder)
+    return Workshop(request.param, folder / "firmware", folder, qemu)
 
 
 @pytest.fixture
@@ -91,7 +95,7 @@ def qemu_processes(folder: Path) -> list[int]:
             arguments = (entry / "cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if b"qemu-system-arm" in arguments[0] and any(str(folder).encode() in word for word in arguments):
+        if b"qemu-" in arguments[0] and any(str(folder).encode() in word for word in arguments):
             found.append(int(entry.name))
     return found
 
@@ -144,7 +148,7 @@ def test_an_early_exit_with_code_0_is_not_green(workshop: Workshop) -> None:
 
 def test_a_fault_is_named_with_its_place(workshop: Workshop) -> None:
     workshop.change(RUNNER, INFER, f"{INFER}  *reinterpret_cast<volatile int*>(0xF0000000U) = 1;\n")
-    assert_caught(workshop.run(), workshop, 6, "faulted", "pc=0x")
+    assert_caught(workshop.run(), workshop, 6, "faulted", CODE[workshop.board])
 
 
 def test_a_hang_ends_with_the_symbol(workshop: Workshop) -> None:
@@ -161,9 +165,9 @@ def slow_run(workshop: Workshop) -> subprocess.Popen[str]:
     """A run that would last for ever, once its QEMU is up."""
     workshop.change(RUNNER, INFER, f'{INFER}  for (;;) {{ asm volatile(""); }}\n')
     process = subprocess.Popen(
-        [COMMAND, "run", PTE, "-o", workshop.folder / "out", "--timeout", "60"],
+        [COMMAND, *workshop.words("--timeout", "60")],
         cwd=workshop.folder,
-        env={**os.environ, "ETHOSU_SDK_FIRMWARE": str(workshop.firmware)},
+        env={**os.environ, **workshop.environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,9 @@ def test_a_record_of_the_firmware(name: str, change: dict[str, Any], words: str,
 
 def test_a_long_number_in_a_record_of_the_firmware(tmp_path: Path) -> None:
     content = wire.uart(wire.good_rows())
-    (tmp_path / "uart.log").write_bytes(content.replace(b'"protocol":4', b'"protocol":' + LONG.encode()))
+    long, count = re.subn(rb'"protocol":\d+', b'"protocol":' + LONG.encode(), content)
+    assert count == 1
+    (tmp_path / "uart.log").write_bytes(long)
     assert_named(sdk("parse-log", "uart.log", cwd=tmp_path), 3, "no line of a firmware that is known")
 
 

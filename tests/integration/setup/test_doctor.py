@@ -68,6 +68,10 @@ def test_every_tool_is_made_to_work(tmp_path: Path) -> None:
         "ethos-u-vela",
         "npu-model",
     }
+    runners = found["mlia-ethos-u"]  # optional, and installed by scripts/setup
+    assert (runners["required"], runners["status"]) == (False, "found")
+    assert "SHA-256" in runners["exercised"]
+    assert "Apache-2.0" in runners["detail"]
     # The lock speaks of Debian's packages, which are what this machine has.
     assert {found[name]["lock"]["status"] for name in ("cmake", "ninja", "flatc", "qemu-system-arm")} == {
         "agrees"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import subprocess
@@ -18,6 +19,7 @@ from ethosu_sdk.commands.sbom.installed import DebianPackage, PythonDistribution
 from ethosu_sdk.commands.summary import command as summary
 from tests.integration.cli import sdk
 from tests.integration.terminal.test_cli import assert_clear
+from tests.own_qemu import VARIABLE
 from tests.places import ROOT
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
@@ -61,10 +63,33 @@ def test_it_lists_what_pip_and_dpkg_list(document: dict[str, Any]) -> None:
     assert by_name["gcc-arm-none-eabi"]["licenses"]
 
 
+def test_qemu_of_our_own_build_is_listed(own_qemu: Path, tmp_path: Path) -> None:
+    outcome = sdk("sbom", cwd=tmp_path, env={VARIABLE: str(own_qemu)})
+    content = json.loads(outcome.out)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(outcome.out) is None
+    (row,) = [row for row in content["components"] if row["name"] == "qemu-corstone"]
+    assert row["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(own_qemu.read_bytes()).hexdigest()}]
+    assert row["licenses"] == [{"license": {"id": "GPL-2.0-only"}}]
+    (sdks,) = [entry for entry in content["dependencies"] if entry["ref"].startswith("pkg:pypi/ethosu-sdk@")]
+    assert row["bom-ref"] in sdks["dependsOn"]
+
+
 def test_every_component_has_a_licence_or_says_why_not(document: dict[str, Any]) -> None:
     for row in document["components"]:
         names = [entry["name"] for entry in row.get("properties", ())]
         assert ("licenses" in row) != ("ethosu-sdk:licence:unknown" in names), row["name"]
+
+
+def test_arms_runners_have_their_own_licence(document: dict[str, Any]) -> None:
+    (package,) = [row for row in document["components"] if row["name"] == "mlia-ethos-u"]
+    assert {row["type"] for row in package["components"]} == {"firmware"}
+    for row in package["components"]:
+        place = f"mlia/resources/backends/applications/{row['name']}/mlek_inference_runner.axf"
+        runner = Path(str(importlib.metadata.distribution("mlia-ethos-u").locate_file(place)))
+        assert hashlib.sha256(runner.read_bytes()).hexdigest() == row["hashes"][0]["content"]
+        stated = runner.with_suffix(".axf.license").read_text(encoding="utf-8").upper()
+        for name in row["licenses"][0]["expression"].split(" AND "):
+            assert name.upper() in stated.split("SPDX-LICENSE-IDENTIFIER:")[1]
 
 
 def test_dependencies_are_components(document: dict[str, Any]) -> None:
@@ -132,6 +157,7 @@ def test_licence_texts_are_collected(tmp_path: Path) -> None:
     [
         ("run-ds_cnn", "| cycles | 283,627 | cycles | modelled |"),
         ("run-ds_cnn", "| why there | the board of ethos-u55 (qemu is installed here) |"),
+        ("run-both-runtimes", "| second opinion | executorch evaluation kit 25.12.0 |"),
         ("build-ds_cnn", "| DDR |"),
         ("compile-ds_cnn", "| delegate 0: total cycles | 107,121 | cycles | estimated |"),
         (

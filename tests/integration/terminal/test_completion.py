@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.aot import zoo
-from ethosu_sdk.commands.fvp.options import SANDBOX_CHOICES
+from ethosu_sdk.commands.fvp.options import LAYOUT_CHOICES, SANDBOX_CHOICES
 from ethosu_sdk.commands.run.options import SIMULATORS
 from ethosu_sdk.firmware_build import BOARDS
 from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
@@ -52,7 +52,7 @@ def names(npu: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["comp"], ["compile"]),
+        (["comp"], ["compare", "compile"]),
         (["compile", ""], [*ZOO, "net.pt2", "net.pte", "net.py", "sub/"]),
         (["compile", "n"], ["net.pt2", "net.pte", "net.py"]),
         (["compile", "sub/"], ["sub/deep.py"]),
@@ -92,6 +92,7 @@ def names(npu: str) -> list[str]:
         (["run", "net.py", "--events", "MAC_ACTIVE,MAC_ACTIVE_8"], ["MAC_ACTIVE,MAC_ACTIVE_8BIT"]),
         (["fvp", "install", "corstone-32"], ["corstone-320"]),
         (["fvp", "install", "corstone-320", "--sandbox", ""], list(SANDBOX_CHOICES)),
+        (["fvp", "install-launchers", "bin", "--layout", ""], list(LAYOUT_CHOICES)),
         (["run", "--simul"], ["--simulator", "--simulated-limit"]),
     ],
     ids=lambda value: " ".join(value) if value and len(value) < 10 else None,

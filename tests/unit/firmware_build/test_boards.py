@@ -11,7 +11,7 @@ from ethosu_sdk import resources
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.firmware_build import boards
 from ethosu_sdk.simulators.fvp.models import models
-from ethosu_sdk.simulators.qemu.memory_map import NPU_WINDOW_BYTES, find_bank
+from ethosu_sdk.simulators.qemu.memory_map import NPU_WINDOW_BYTES, board_map
 from ethosu_sdk.targets import Family, families
 
 _REGION = re.compile(r"^  (\w+)\s*\(\w+\)\s*: ORIGIN = (\w+), LENGTH = (\d+)([KM])$", re.MULTILINE)
@@ -44,12 +44,14 @@ def test_every_simulator_has_the_boards_and_npus_that_the_table_gives_it() -> No
     assert {
         (row.name, npu) for row in boards.boards().values() for npu in row.simulators.get("fvp", ())
     } == of_fvp
-    (on_qemu,) = (row for row in boards.boards().values() if "qemu" in row.simulators)
-    assert on_qemu.simulators["qemu"] == tuple(NPU_WINDOW_BYTES)
-    for memory in on_qemu.memories:
-        found = find_bank(memory.origin)
-        assert found is not None
-        assert found[1] + memory.size_bytes <= found[0].size_bytes
+    on_qemu = [row for row in boards.boards().values() if "qemu" in row.simulators]
+    assert {row.name for row in on_qemu} == {"corstone-300", "corstone-320"}
+    assert {npu for row in on_qemu for npu in row.simulators["qemu"]} == set(NPU_WINDOW_BYTES)
+    for row in on_qemu:
+        for memory in row.memories:
+            found = board_map(row.name).find_bank(memory.origin)
+            assert found is not None
+            assert found[1] + memory.size_bytes <= found[0].size_bytes
 
 
 def test_the_npu_reaches_the_memories_that_hold_its_buffers() -> None:

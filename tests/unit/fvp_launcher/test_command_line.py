@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.fvp_launcher.command_line import parse
-from ethosu_sdk.fvp_launcher.launcher import EndedByUart, Uart
+from ethosu_sdk.fvp_launcher.command_line import Dump, parse
 from ethosu_sdk.fvp_launcher.parameters import known_parameters
 from ethosu_sdk.simulators.fvp import models
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
+from ethosu_sdk.simulators.qemu.uart_end import EndedByUart, EndMarks
 
 MODELS = list(models.models().values())
 U55 = models.models()["FVP_Corstone_SSE-300_Ethos-U55"]
@@ -123,13 +123,30 @@ def test_launchers_know_every_parameter_that_executorchs_tests_use() -> None:
 
 
 def test_the_end_of_transmission_ends_a_run_only_when_asked_to() -> None:
-    Uart(None, end_on_eot=False, tag=b"").write(b"a\x04b")
+    EndMarks(()).write(b"a\x04b")
     with pytest.raises(EndedByUart):
-        Uart(None, end_on_eot=True, tag=b"").write(b"a\x04")
+        EndMarks([b"\x04"]).write(b"a\x04")
 
 
-def test_a_tag_is_found_across_pieces() -> None:
-    uart = Uart(None, end_on_eot=False, tag=b"EXITTHESIM")
-    uart.write(b"... EXITT")
+def test_a_tag_is_found_across_pieces_and_once() -> None:
+    marks = EndMarks([b"EXITTHESIM"])
+    marks.write(b"... EXITT")
     with pytest.raises(EndedByUart):
-        uart.write(b"HESIM\n")
+        marks.write(b"HESIM\n")
+    assert marks.write(b"EXITTHESIM") == len("EXITTHESIM")
+
+
+def test_dumps_are_files_addresses_and_sizes() -> None:
+    words = ["--dump", "o,u@t.bin@0x93000000,0x40", "--dump=cpu0=b.bin@Secure:0x31000000,8", "f.elf"]
+    assert parse(words, U55).dumps == (
+        Dump(Path("o,u@t.bin"), 0x93000000, 0x40),
+        Dump(Path("b.bin"), 0x31000000, 8),
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["f.bin@0x93000000", "f.bin@,4", "@0x1,4", "f.bin@1,0", "f.bin@1,-4", "f@1,x", ""]
+)
+def test_a_dump_without_file_address_or_size_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="not FILE@ADDRESS,SIZE"):
+        parse(["--dump", text, "f.elf"], U55)

@@ -280,3 +280,48 @@ def test_what_the_simulator_did_not_see_is_refused(cycles: list[int], message: s
 def test_a_job_without_counters_is_refused() -> None:
     with pytest.raises(ProtocolError, match="counters of 0 of its 1"):
         witness.check_jobs(gather(drop("pmu")(wire.good_rows())), [1234])
+
+
+# --- pieces
+
+
+def rows_in_pieces(jobs: int) -> Rows:
+    """Two repeats; the second ran its delegate call in so many jobs."""
+    rows = repeated_rows(2)
+    (at,) = [i for i, (name, row) in enumerate(rows) if name == "pmu" and row["inference"] == 1]
+    job = rows[at][1]
+    rows[at : at + 1] = [("pmu", {**job, "cycles": 400 + number}) for number in range(jobs)]
+    return recount(rows)
+
+
+def in_pieces(count: int) -> evidence.Expected:
+    return dataclasses.replace(EXPECTED, repeats=2, pieces={0: count})
+
+
+def test_pieces_are_kept_apart_and_are_no_change() -> None:
+    found = gather(rows_in_pieces(3), expected=in_pieces(3))
+    assert [row.cycles for row in found.pieces] == [400, 401, 402]
+    assert (found.changed_counters, found.changed_outputs) == ((), ())
+    assert (found.delegate_calls, found.jobs) == (2, 4)
+    witness.check_jobs(found, [1234, 400, 401, 402])
+
+
+@pytest.mark.parametrize("jobs", [0, 2, 4])
+def test_pieces_that_are_missing_or_too_many_are_refused(jobs: int) -> None:
+    with pytest.raises(ProtocolError, match=f"reports {jobs} NPU jobs where its pieces are 3"):
+        gather(rows_in_pieces(jobs), expected=in_pieces(3))
+
+
+def test_jobs_of_pieces_that_the_npu_did_not_run_are_refused() -> None:
+    found = gather(rows_in_pieces(3), expected=in_pieces(3))
+    with pytest.raises(ProtocolError, match="4 delegate calls and pieces of them, the simulator's NPU ran 3"):
+        witness.check_jobs(found, [1234, 400, 401])
+    with pytest.raises(ProtocolError, match="reports 402 cycles for NPU job 3"):
+        witness.check_jobs(found, [1234, 400, 401, 403])
+
+
+def test_an_output_of_pieces_that_differs_is_named() -> None:
+    rows = rows_in_pieces(3)
+    of_inference(rows, "output", 1)["crc32"] = "00000000"
+    with pytest.raises(ProtocolError):
+        gather(rows, expected=in_pieces(3))  # without its bytes it is no evidence

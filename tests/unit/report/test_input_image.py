@@ -15,7 +15,7 @@ def test_the_layout_is_what_the_protocol_says() -> None:
     image = input_image.encode(sets, [[130, 32], [48]], repeats=5, nonce=bytes(range(16)))
     words = struct.unpack_from("<16I", image)
     assert image[:4] == b"EUI1"
-    assert words[1] == 3
+    assert words[1] == 4
     assert words[2] == len(image)
     assert words[3] == zlib.crc32(image[16:])
     assert words[4:8] == (2, 2, 5, 2)
@@ -44,6 +44,20 @@ def test_every_input_is_found_through_the_table(sets: list[list[bytes]], groups:
         assert image[offset : offset + size] == data
         end = offset + size
     assert end <= len(image) < end + 16
+
+
+def test_pieces_lie_behind_the_inputs() -> None:
+    pieces = [input_image.StreamPiece(2, b"12345678"), input_image.StreamPiece(0, b"abcd" * 5)]
+    plain = input_image.encode([[b"abc"]])
+    image = input_image.encode([[b"abc"]], repeats=2, pieces=pieces)
+    assert len(image) == len(plain) + input_image.bytes_of_pieces(pieces)
+    table, count = struct.unpack_from("<2I", image, 52)
+    assert (table, count) == (len(plain), 2)
+    for number, piece in enumerate(pieces):
+        delegate, offset, size = struct.unpack_from("<3I", image, table + 12 * number)
+        assert delegate == piece.delegate
+        assert offset % 16 == 0
+        assert image[offset : offset + size] == piece.commands
 
 
 def test_an_image_without_inputs_is_complete() -> None:

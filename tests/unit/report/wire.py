@@ -41,7 +41,7 @@ def good_rows() -> list[Row]:
         (
             "boot",
             {
-                "protocol": 4,
+                "protocol": 5,
                 "firmware": "0.1.0",
                 "board": "corstone-300",
                 "model_bytes": len(MODEL),

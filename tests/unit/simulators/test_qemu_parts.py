@@ -19,30 +19,52 @@ from ethosu_sdk.errors import InputError, SimulationError
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulators.qemu import failure
+from ethosu_sdk.simulators.qemu.command_line import Channels, Semihosting, Wanted, qemu_argv
 from ethosu_sdk.simulators.qemu.console import Console
 from ethosu_sdk.simulators.qemu.firmware_image import Range, Symbols, check_images, read_symbols
-from ethosu_sdk.simulators.qemu.machine import Channels, Semihosting, qemu_argv
 from ethosu_sdk.simulators.qemu.memory import Bytes, NpuMemory, changed_ranges
-from ethosu_sdk.simulators.qemu.memory_map import BANKS, Bank, find_bank, npu_offset
+from ethosu_sdk.simulators.qemu.memory_map import (
+    CORSTONE_310,
+    CORSTONE_320,
+    MPS3_AN547,
+    Bank,
+    BoardMap,
+    board_map,
+)
 from ethosu_sdk.simulators.qemu.qtest import IrqLine, QtestError
 
 # --- command line
 
 
+STOCK = Channels(gdb=11, irq=12, memories={"DDR": 13})
+SHARED = Channels(gdb=11, npu=12, memories={"BRAM": 13, "SRAM": 14, "QSPI": 15, "DDR": 16})
+
+
 def test_the_command_line_names_every_channel_and_the_firmware() -> None:
-    argv = qemu_argv("/usr/bin/qemu-system-arm", Path("/a b/fw,1.elf"), Channels(gdb=11, qtest=12, ddr=13))
+    argv = qemu_argv("/usr/bin/qemu-system-arm", Path("/a b/fw,1.elf"), STOCK, Wanted())
     assert argv[0] == "/usr/bin/qemu-system-arm"
     assert argv[argv.index("-kernel") + 1] == "/a b/fw,1.elf"
     assert "-S" in argv
     text = " ".join(argv)
+    assert "-M mps3-an547,memory-backend=ddr " in text
     assert "socket,id=gdb,fd=11" in text
     assert "socket,id=qtest,fd=12" in text
     assert "mem-path=/proc/self/fd/13" in text
     assert f"size={2 << 30}" in text
+    assert "ethos-u" not in text
+
+
+def test_a_board_of_our_own_gets_all_memories_and_the_npus_connection() -> None:
+    text = " ".join(qemu_argv("qemu", Path("fw.elf"), SHARED, Wanted(CORSTONE_320, npu_window_bytes=0x2000)))
+    assert "-M corstone-320,code-sram=bram,internal-sram=sram,qspi=qspi,memory-backend=ddr " in text
+    assert f"id=sram,size={4 << 20},share=on,mem-path=/proc/self/fd/14" in text
+    assert "-chardev socket,id=npu,fd=12 -global ethos-u.chardev=npu -global ethos-u.size=8192" in text
+    assert "qtest" not in text
+    assert SHARED.all() == (11, 13, 14, 15, 16, 12)
 
 
 def semihosting_of(semihosting: Semihosting) -> str:
-    argv = qemu_argv("qemu", Path("fw.elf"), Channels(gdb=11, qtest=12, ddr=13), semihosting)
+    argv = qemu_argv("qemu", Path("fw.elf"), STOCK, Wanted(semihosting=semihosting))
     return argv[argv.index("-semihosting-config") + 1]
 
 
@@ -58,35 +80,43 @@ def test_files_of_the_host_need_a_folder() -> None:
 # --- memory map
 
 
-def test_no_two_memories_overlap() -> None:
-    spans = sorted((base, base + bank.size_bytes) for bank in BANKS for base in bank.bases)
+@pytest.mark.parametrize("board", [MPS3_AN547, CORSTONE_310, CORSTONE_320], ids=lambda row: row.name)
+def test_no_two_memories_overlap(board: BoardMap) -> None:
+    spans = sorted((base, base + bank.size_bytes) for bank in board.banks for base in bank.bases)
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
     assert spans[-1][1] <= 1 << 32
 
 
 @pytest.mark.parametrize(
-    ("address", "name", "offset"),
+    ("board", "address", "name", "offset"),
     [
-        (0x0000_0000, "ITCM", 0),
-        (0x1007_FFFF, "ITCM", 0x7_FFFF),
-        (0x1100_0010, "BRAM", 0x10),
-        (0x3000_0000, "DTCM", 0),
-        (0x2120_0000, "SRAM", 0x20_0000),
-        (0x313F_FFFF, "SRAM", 0x3F_FFFF),
-        (0x6000_0000, "DDR", 0),
-        (0x7000_0000, "DDR", 0x1000_0000),  # no alias of 0x60000000
-        (0xDFFF_FFFF, "DDR", 0x7FFF_FFFF),
+        ("corstone-300", 0x0000_0000, "ITCM", 0),
+        ("corstone-300", 0x1007_FFFF, "ITCM", 0x7_FFFF),
+        ("corstone-300", 0x1100_0010, "BRAM", 0x10),
+        ("corstone-300", 0x3000_0000, "DTCM", 0),
+        ("corstone-300", 0x2120_0000, "SRAM", 0x20_0000),
+        ("corstone-300", 0x313F_FFFF, "SRAM", 0x3F_FFFF),
+        ("corstone-300", 0x6000_0000, "DDR", 0),
+        ("corstone-300", 0x7000_0000, "DDR", 0x1000_0000),  # no alias of 0x60000000
+        ("corstone-300", 0xDFFF_FFFF, "DDR", 0x7FFF_FFFF),
+        ("corstone-310", 0x1100_0010, "BRAM", 0x10),
+        ("corstone-310", 0x1000_7FFF, "ITCM", 0x7FFF),
+        ("corstone-320", 0x1100_0010, "ROM", 0x10),
+        ("corstone-320", 0x1200_0010, "BRAM", 0x10),
+        ("corstone-320", 0x3000_7FFF, "DTCM", 0x7FFF),
+        ("corstone-320", 0x313F_FFFF, "SRAM", 0x3F_FFFF),
+        ("corstone-320", 0x9000_0000, "DDR", 0x3000_0000),
     ],
 )
-def test_an_address_finds_its_memory(address: int, name: str, offset: int) -> None:
-    found = find_bank(address)
+def test_an_address_finds_its_memory(board: str, address: int, name: str, offset: int) -> None:
+    found = board_map(board).find_bank(address)
     assert found is not None
     assert (found[0].name, found[1]) == (name, offset)
 
 
 @pytest.mark.parametrize("address", [0x0008_0000, 0x2140_0000, 0x2800_0000, 0x5810_2000, 0xE000_0000])
 def test_elsewhere_is_no_memory(address: int) -> None:
-    assert find_bank(address) is None
+    assert MPS3_AN547.find_bank(address) is None
 
 
 @pytest.mark.parametrize(
@@ -103,7 +133,7 @@ def test_elsewhere_is_no_memory(address: int) -> None:
 def test_the_npus_window_ends_where_its_registers_do(
     address: int, size: int, window: int, offset: int | None
 ) -> None:
-    assert npu_offset(address, size, window) == offset
+    assert MPS3_AN547.npu_offset(address, size, window) == offset
 
 
 # --- memory as the NPU sees it
@@ -132,7 +162,7 @@ def ddr() -> Bytes:
 
 
 def test_ddr_is_seen_in_place(ddr: Bytes) -> None:
-    memory = NpuMemory(ddr, BanksDouble())
+    memory = NpuMemory({"DDR": ddr}, BanksDouble())
     memory.window(0x6000_0010)[0] = 7
     assert ddr[0x10] == 7
     assert np.shares_memory(memory.window(0x6000_0000), ddr)
@@ -140,7 +170,7 @@ def test_ddr_is_seen_in_place(ddr: Bytes) -> None:
 
 def test_both_aliases_of_sram_are_one_memory_and_go_back_page_wise(ddr: Bytes) -> None:
     banks = BanksDouble()
-    memory = NpuMemory(ddr, banks)
+    memory = NpuMemory({"DDR": ddr}, banks)
     memory.window(0x2100_0000)[5] = 1
     assert memory.window(0x3100_0005)[0] == 1
     memory.window(0x3140_0000 - 1)[0] = 2  # the last byte of the second block
@@ -155,9 +185,9 @@ def test_both_aliases_of_sram_are_one_memory_and_go_back_page_wise(ddr: Bytes) -
 
 def test_the_guests_changes_are_seen_after_a_flush(ddr: Bytes) -> None:
     banks = BanksDouble()
-    memory = NpuMemory(ddr, banks)
+    memory = NpuMemory({"DDR": ddr}, banks)
     assert memory.window(0x3100_0000)[0] == 0
-    sram = next(bank for bank in BANKS if bank.name == "SRAM")
+    sram = next(bank for bank in MPS3_AN547.banks if bank.name == "SRAM")
     banks.contents[sram][0] = 99
     assert memory.window(0x3100_0000)[0] == 0
     memory.flush()
@@ -168,7 +198,19 @@ def test_the_guests_changes_are_seen_after_a_flush(ddr: Bytes) -> None:
 @pytest.mark.parametrize("address", [0x1000_0000, 0x3000_0000, 0x2140_0000, 0xE000_0000, 1 << 32])
 def test_what_the_npu_does_not_see_is_a_bus_error(ddr: Bytes, address: int) -> None:
     with pytest.raises(BusError, match=f"{address:#010x}"):
-        NpuMemory(ddr, BanksDouble()).window(address)
+        NpuMemory({"DDR": ddr}, BanksDouble()).window(address)
+
+
+def test_shared_memories_are_seen_in_place_and_never_copied() -> None:
+    shared = {"DDR": np.zeros(64, np.uint8), "SRAM": np.zeros(4 << 20, np.uint8)}
+    banks = BanksDouble()
+    memory = NpuMemory(shared, banks, CORSTONE_320)
+    memory.window(0x3100_0010)[0] = 9
+    memory.flush()
+    assert shared["SRAM"][0x10] == 9
+    assert (banks.reads, banks.writes) == ([], [])
+    with pytest.raises(BusError, match="private to the processor"):
+        memory.window(0x1100_0000)  # the boot ROM
 
 
 @given(st.lists(st.integers(0, 8 * 4096 - 1), max_size=12))
@@ -189,6 +231,13 @@ def test_changed_ranges_cover_every_change_and_no_clean_page(places: list[int]) 
 def test_images_outside_of_ddr_are_refused(address: int) -> None:
     with pytest.raises(InputError, match="DDR"):
         check_images([(address, b"123")], [])
+
+
+def test_images_may_lie_in_every_memory_that_is_shared() -> None:
+    check_images([(0x3100_0000, b"123"), (0x7000_0000, b"1")], [], CORSTONE_320)
+    for address in (0x1100_0000, 0x313F_FFFE, 0x3000_0000):
+        with pytest.raises(InputError, match="DDR or QSPI or SRAM or BRAM"):
+            check_images([(address, b"123")], [], CORSTONE_320)
 
 
 def test_images_may_touch_but_not_overlap() -> None:
@@ -219,7 +268,7 @@ def test_a_file_without_symbols_has_none(tmp_path: Path) -> None:
 
 
 def test_after_the_deadline_the_npu_gets_no_memory() -> None:
-    memory = NpuMemory(np.zeros(64, np.uint8), BanksDouble())
+    memory = NpuMemory({"DDR": np.zeros(64, np.uint8)}, BanksDouble())
     assert memory.window(0x6000_0010).size == 48
     over = pytest.raises(SimulationError, match="the time is over, in the middle of an NPU job")
     with deadline.until(time.monotonic() - 1), over:

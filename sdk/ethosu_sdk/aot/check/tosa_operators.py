@@ -21,11 +21,12 @@ class TosaTensor:
 
 @dataclass(frozen=True)
 class TosaOperator:
-    """One operator: its index in the block, its name such as ``CONV2D``, the names of its outputs."""
+    """One operator: its index in the block, its name such as ``CONV2D``, the names of its inputs and outputs."""
 
     index: int
     name: str
     outputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
 
 
 def read(data: bytes) -> tuple[TosaOperator, ...]:
@@ -41,6 +42,7 @@ def read(data: bytes) -> tuple[TosaOperator, ...]:
                 index=index,
                 name=str(names[row.Op()]),
                 outputs=tuple(row.Outputs(i).decode() for i in range(row.OutputsLength())),
+                inputs=tuple(row.Inputs(i).decode() for i in range(row.InputsLength())),
             )
             for index, row in enumerate(rows)
         )
@@ -50,14 +52,37 @@ def read(data: bytes) -> tuple[TosaOperator, ...]:
 
 def outputs(data: bytes) -> tuple[TosaTensor, ...]:
     """What the graph returns. BuildError when `data` is no TOSA graph."""
+    known = tensors(data)
+    names = _of_first_block(
+        data, lambda block: [block.Outputs(index).decode() for index in range(block.OutputsLength())]
+    )
+    return tuple(known[name] for name in names)
 
-    def tensors(block: Any) -> tuple[TosaTensor, ...]:
-        rows = (block.Tensors(index) for index in range(block.TensorsLength()))
-        shapes = {row.Name(): tuple(row.Shape(i) for i in range(row.ShapeLength())) for row in rows}
-        names = (block.Outputs(index) for index in range(block.OutputsLength()))
-        return tuple(TosaTensor(name.decode(), shapes[name]) for name in names)
 
-    return _of_first_block(data, tensors)
+def tensors(data: bytes) -> dict[str, TosaTensor]:
+    """All tensors of the graph by name. BuildError when `data` is no TOSA graph."""
+
+    def rows(block: Any) -> dict[str, TosaTensor]:
+        found = (block.Tensors(index) for index in range(block.TensorsLength()))
+        return {
+            row.Name().decode(): TosaTensor(
+                row.Name().decode(), tuple(row.Shape(i) for i in range(row.ShapeLength()))
+            )
+            for row in found
+        }
+
+    return _of_first_block(data, rows)
+
+
+def narrow_tensors(data: bytes) -> frozenset[str]:
+    """The names of the tensors of 8 and 16 bits. BuildError when `data` is no TOSA graph."""
+    from tosa.DType import DType
+
+    def names(block: Any) -> frozenset[str]:
+        found = (block.Tensors(index) for index in range(block.TensorsLength()))
+        return frozenset(row.Name().decode() for row in found if row.Type() in (DType.INT8, DType.INT16))
+
+    return _of_first_block(data, names)
 
 
 def _of_first_block(data: bytes, reader: Callable[[Any], _Result]) -> _Result:

@@ -189,8 +189,9 @@ def convert(prepared: Any) -> Any:
     return _guarded("the model could not be quantised", lambda: convert_pt2e(prepared))
 
 
-def lower(program: Any, spec: Any | None) -> Any:
-    """The edge program, its delegates compiled by Vela for `spec`; with None, everything stays on the CPU."""
+def lower(program: Any, spec: Any | None, *, etrecord: bool = False) -> Any:
+    """The edge program, its delegates compiled by Vela for `spec`; with None, everything stays on the CPU. With
+    `etrecord`, ExecuTorch keeps what its record of the lowering needs."""
     from executorch.backends.arm.ethosu import EthosUPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
@@ -199,7 +200,10 @@ def lower(program: Any, spec: Any | None) -> Any:
         return _guarded(
             "lowering to Ethos-U failed",
             lambda: to_edge_transform_and_lower(
-                program, partitioner=partitioners, compile_config=EdgeCompileConfig(_check_ir_validity=False)
+                program,
+                partitioner=partitioners,
+                compile_config=EdgeCompileConfig(_check_ir_validity=False),
+                generate_etrecord=etrecord,
             ),
             _BRANCHES_HINT if has_branches(program) else _LOG_HINT,
         )

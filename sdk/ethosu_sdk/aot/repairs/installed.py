@@ -1,8 +1,8 @@
 """Faults of ExecuTorch 1.5.1 and Vela 5.1.0 that give wrong values without a word, or crash, undone while a program
 is lowered.
 
-Each repair is a pass that runs before one of the Arm backend's own, and changes a graph only where it would come
-out wrong. ExecuTorch keeps such additions in a table of the process; it is left as it was found.
+Each repair but one is a pass that runs before one of the Arm backend's own, and changes a graph only where it would
+come out wrong. ExecuTorch keeps such additions in a table of the process; it is left as it was found.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from ethosu_sdk.aot.repairs import (
     flat_slices,
     kept_activations,
     kept_batches,
+    kept_duplicates,
     kept_outputs,
+    kept_scales,
     kept_shapes,
     kept_weights,
 )
@@ -24,7 +26,8 @@ from ethosu_sdk.aot.repairs import (
 @contextlib.contextmanager
 def repaired() -> Iterator[None]:
     """While the block runs, programs that are lowered for Ethos-U in this process keep every activation that counts,
-    every output, all weights, batches and the shapes of all parts, and Vela does not crash at slices of many axes."""
+    every output, all weights, batches, the scales of negations, the quantisation of each result and the shapes of all
+    parts, and Vela does not crash at slices of many axes."""
     from executorch.backends.arm._passes import (
         EnsureUniqueOutputNodesPass,
         FuseQuantizedActivationPass,
@@ -37,7 +40,9 @@ def repaired() -> Iterator[None]:
         kind: replace(added, before_passes=list(added.before_passes), after_passes=list(added.after_passes))
         for kind, added in registered.items()
     }
-    manager.register_pass_insertions_before(FuseQuantizedActivationPass, [kept_activations.separating_pass()])
+    manager.register_pass_insertions_before(
+        FuseQuantizedActivationPass, [kept_activations.separating_pass(), kept_scales.rescaling_pass()]
+    )
     manager.register_pass_insertions_before(RewriteSlicePass, [flat_slices.flattening_pass()])
     manager.register_pass_insertions_before(
         EnsureUniqueOutputNodesPass,
@@ -49,7 +54,8 @@ def repaired() -> Iterator[None]:
         ],
     )
     try:
-        yield
+        with kept_duplicates.told_apart():
+            yield
     finally:
         registered.clear()
         registered.update(before)

@@ -26,7 +26,7 @@ from ethosu_sdk.aot.vela.config import VelaConfig
 from ethosu_sdk.errors import BuildError
 
 # Reports beside the stream. Given to Vela alone, not to the compile specs, they leave the `.pte` unchanged.
-_REPORT_FLAGS = ("--verbose-performance", "--enable-debug-db")
+REPORT_FLAGS = ("--verbose-performance", "--enable-debug-db")
 # Columns of Vela's summary that name things instead of counting them.
 _TEXT_COLUMNS = frozenset(
     {
@@ -122,12 +122,12 @@ def _recording(
         del verbose, intermediate_path
         tosa, nodes = bytes(tosa_flatbuffer), trace.take()
         with _working_folder() as folder:
-            arguments = [*_with_config(args, config, folder), *_REPORT_FLAGS]
+            arguments = [*_with_config(args, config, folder), *REPORT_FLAGS]
             with _refusals_explained():
                 result = original(
                     tosa, arguments, intermediate_path=str(folder), block_placements=block_placements
                 )
-            captures.append(_read_capture(tosa, nodes, bytes(result.processed_bytes), folder))
+            captures.append(read_capture(tosa, nodes, bytes(result.processed_bytes), folder))
         return result
 
     return vela_compile
@@ -173,9 +173,10 @@ def _refusals_explained() -> Iterator[None]:
             sys.stderr.write(printed.getvalue())
 
 
-def _read_capture(
+def read_capture(
     tosa: bytes, nodes: Mapping[str, Mapping[str, Any]], payload: bytes, folder: Path
 ) -> VelaCapture:
+    """What Vela left in `folder`, in which ExecuTorch made it work."""
     output = folder / "output"
     with np.load(output / "out_vela.npz", allow_pickle=False) as arrays:
         scratch = int(np.atleast_1d(arrays["scratch_shape"])[0])

@@ -37,16 +37,18 @@ _NO_KERNEL = "(ExecuTorch error 0x14)"  # OperatorMissing
 
 @dataclass(frozen=True)
 class Check:
-    """A check that is asked for: the compiler fills `folder`."""
+    """A check that is asked for: the compiler fills `folder`. Without `locate`, nobody looks for the operation that
+    is wrong first."""
 
     folder: Path
     reporter: Reporter
+    locate: bool = True
 
     def extend(self, record: Record, request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
         """The record of the compilation with what the check found."""
         start = time.monotonic()
         checked = self._checked(output)
-        if not all(row.explained for row in checked.distances):
+        if self.locate and not all(row.explained for row in checked.distances):
             checked = replace(checked, start=self._start(request))
         seconds = output.timings_s["check"] + time.monotonic() - start
         return check_record.extend(record, checked, seconds)

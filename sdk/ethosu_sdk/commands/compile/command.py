@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from ethosu_sdk import __version__, aot, provenance, records, resources, schema
-from ethosu_sdk.aot.model.spec import ModelSpec, check_file, parse_model_spec
+from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.commands.compile import (
     check,
     check_record,
@@ -16,7 +16,7 @@ from ethosu_sdk.commands.compile import (
 )
 from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.evaluate import command as evaluate, record as evaluate_record
-from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.commands.shared import bundle, locations
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
@@ -46,13 +46,16 @@ def compile_model(
     check_file(spec, trust=options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
     with records.locked(folder):
-        key = _compile_key(model, spec, options, target)
+        key = compile_key(model, options, target)
         pte = folder / f"{spec.name}.pte"
         if reuse and spec.kind != "python" and _is_current(pte, key, options):
             reporter.note(f"{escape(pte.name)} is up to date")
             record = records.read_json(locations.compile_record(pte))
+            bundle.keep(folder, "compile", _files(pte, record))
         else:
-            record = _compile(model, options, target, folder, key, reporter)
+            with bundle.published(folder, "compile") as add:
+                record = _compile(model, options, target, folder, key, reporter)
+                add(*_files(pte, record))
             if reuse:
                 for line in compile_tables.cpu_lines(record):
                     reporter.note(escape(line))
@@ -65,6 +68,12 @@ def compile_model(
     check_record.raise_if_failed(record, recorded=reporter.as_json)
     evaluate_record.check(record, recorded=reporter.as_json)
     return pte
+
+
+def _files(pte: Path, record: Record) -> list[str]:
+    """What a compilation leaves in its folder."""
+    delegates = (name for row in record["delegates"] for name in row["files"].values())
+    return [locations.compile_record(pte).name, *record["files"].values(), *delegates]
 
 
 def _check_delegation(record: Record, *, recorded: bool) -> None:
@@ -98,6 +107,7 @@ def _compile(
             options=options,
             evaluation=None if evaluation is None else evaluation.request,
             check_folder=None if checking is None else checking.folder,
+            layers=options.layers,
         )
         with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
             output = aot.compile_model(request, step)
@@ -107,23 +117,19 @@ def _compile(
         )
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = locations.compile_record(output.pte)
-        _write(path, record)
+        compile_record.write(path, record)
         if evaluation is not None:
             record = evaluation.extend(record, output)
             record["wall_time_s"] = round(time.monotonic() - start, 3)
-            _write(path, record)
+            compile_record.write(path, record)
     for warning in record["warnings"]:
         reporter.warn(escape(warning))
     return record
 
 
-def _write(path: Path, record: Record) -> None:
-    schema.check(record, "the compile result")
-    records.write_json(path, record)
-
-
-def _compile_key(model: str, spec: ModelSpec, options: CompileOptions, target: Target) -> str:
+def compile_key(model: str, options: CompileOptions, target: Target) -> str:
     """SHA-256 over all that shapes a compilation and can be seen beforehand."""
+    spec = parse_model_spec(model)
     files = [
         path
         for path in (spec.path, options.inputs, options.vela_config, *options.calibration)
@@ -158,6 +164,7 @@ def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
             and not (options.check and record["check"]["status"] == check_record.LEFT_OUT)
             and record["model"]["sha256"] == records.sha256_file(pte)
             and locations.example_io(pte).is_file()
+            and (not options.etrecord or (pte.parent / record["files"].get("etrecord", ".")).is_file())
         )
     except SdkError:
         return False

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 from ethosu_sdk.program_options import ProgramOptions
 
 if TYPE_CHECKING:
+    from ethosu_sdk.aot.evaluation.layer_facts import LayerRequest
     from ethosu_sdk.commands.evaluate.command import EvaluateOptions
 
 
 @dataclass(frozen=True)
 class CompileOptions(ProgramOptions):
-    """The options of `compile` as given on the command line, not yet checked."""
+    """The options of `compile` as given on the command line, not yet checked, and what other commands ask of it.
+
+    With `layers`, the compiler leaves the values of the model's layers.
+    """
 
     target: str = "ethos-u55-128"
     _: KW_ONLY
@@ -22,3 +26,4 @@ class CompileOptions(ProgramOptions):
     require_full_delegation: bool = False
     evaluate: EvaluateOptions | None = None
     check: bool = True
+    layers: LayerRequest | None = None

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, provenance, records
+from ethosu_sdk import aot, provenance, records, schema
 from ethosu_sdk.commands.shared import host_facts, target as target_record
 from ethosu_sdk.records import Record
 
@@ -71,14 +71,25 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         "inputs": _tensors(output.inputs),
         "outputs": _tensors(output.outputs),
         "cpu_operators": [_cpu_operator(row) for row in output.cpu_operators],
-        "delegates": [_delegate(row) for row in output.delegates],
+        "delegates": [delegate(row) for row in output.delegates],
         "delegation": [asdict(row) for row in output.delegation],
-        "files": {"pte": output.pte.name, "io": output.io.name, "log": output.log.name},
+        "files": {
+            "pte": output.pte.name,
+            "io": output.io.name,
+            "log": output.log.name,
+            **({} if output.etrecord is None else {"etrecord": output.etrecord}),
+        },
         "warnings": list(output.warnings),
         "unavailable": [],
         "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),
     }
+
+
+def write(path: Path, record: Record) -> None:
+    """Write a record of a compilation that is valid."""
+    schema.check(record, "the compile result")
+    records.write_json(path, record)
 
 
 def _quantization(request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
@@ -138,7 +149,8 @@ def _known(members: dict[str, Any]) -> Record:
     return {key: value for key, value in members.items() if value is not None}
 
 
-def _delegate(row: aot.DelegateFacts) -> Record:
+def delegate(row: aot.DelegateFacts) -> Record:
+    """A delegate of the record."""
     return {
         "index": row.index,
         "payload_sha256": row.payload_sha256,

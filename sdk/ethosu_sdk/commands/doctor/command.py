@@ -65,12 +65,13 @@ def _table(checks: list[Record]) -> Table:
     for row in checks:
         colour = _COLOURS[row["status"]] if row["required"] or row["status"] == "found" else "yellow"
         optional = "" if row["required"] else " (optional)"
+        told = f"; {row['detail']}" if row["status"] == "found" and "detail" in row else ""
         table.add_row(
             escape(row["name"]),
             f"[{colour}]{row['status']}[/{colour}]",
             escape(row.get("version", "")),
             _LOCK_WORDS[row["lock"]["status"]],
-            escape(f"{row['needed_for']}{optional}"),
+            escape(f"{row['needed_for']}{optional}{told}"),
         )
     return table
 

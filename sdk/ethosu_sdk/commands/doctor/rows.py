@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ethosu_sdk import proc, toolchain_lock, tools
+from ethosu_sdk import proc, runtimes, toolchain_lock, tools
 from ethosu_sdk.commands.doctor import exercises
 from ethosu_sdk.errors import SdkError, ToolError
 from ethosu_sdk.records import Record
@@ -21,6 +21,7 @@ from ethosu_sdk.simulators.fvp.models import models
 _PYTHON = ((3, 11), (3, 13))
 _DPKG_TIMEOUT_S = 10.0
 _WORKERS = 3  # a tool that hangs keeps one of them until its time is over
+_OWN_BUILD = "the SDK builds it itself, from sources that are locked"
 _NO_LOCK = "the lock has no version of it for this machine"
 
 
@@ -72,7 +73,26 @@ def _first_cause(message: str) -> str:
 
 
 def _other(name: str) -> Record:
+    if name == runtimes.package_name():
+        return _runners(tools.probe(name))
     return _fvp(name) if name in models() else _row(tools.probe(name))
+
+
+def _runners(found: tools.Found) -> Record:
+    """Arm's prebuilt runners: each with the digest of the published one, and whose licence they have."""
+    row = _row(found)
+    if found.status != "found":
+        return row
+    try:
+        for runner in runtimes.runners():
+            runtimes.executable(runner)
+    except SdkError as error:
+        return row | _failure(error, found.tool.fix)
+    count = len(runtimes.runners())
+    return row | {
+        "exercised": f"{count} runners with the SHA-256 of those published",
+        "detail": f"the runners' licence: {runtimes.licence()}",
+    }
 
 
 def _fvp(name: str) -> Record:
@@ -149,7 +169,7 @@ def _lock(found: tools.Found) -> Record:
         same = found.version.split("+")[0] == tool.wanted
         return {"status": "agrees" if same else "differs", "locked": tool.wanted, "installed": found.version}
     if not tool.debian:
-        return _fvp_lock(found)
+        return {"status": "unknown", "reason": _OWN_BUILD} if tool.variable else _fvp_lock(found)
     locked = toolchain_lock.debian_versions().get(tool.debian)
     if locked is None:
         return {"status": "unknown", "reason": _NO_LOCK}

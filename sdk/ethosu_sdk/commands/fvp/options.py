@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ethosu_sdk.toolchain_lock import FvpArchive
 
 SANDBOX_CHOICES = ("auto", "require", "off")
+LAYOUT_CHOICES = ("flat", "fvp")
 
 
 def _published() -> Sequence[FvpArchive]:

@@ -15,7 +15,7 @@ from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.records import Record
-from ethosu_sdk.report import own_log, uart, upstream_log
+from ethosu_sdk.report import kit_log, own_log, uart, upstream_log
 from ethosu_sdk.report.protocol import RECORD_PREFIX
 from ethosu_sdk.simulators.fvp import output
 from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP
@@ -70,17 +70,20 @@ def make(name: str, content: bytes) -> Record:
     parted = output.part(content)
     own = own_log.summarise(uart.parse(parted.uart))
     lines = content.decode("utf-8", errors="replace").splitlines()
-    upstream = upstream_log.parse(["" if RECORD_PREFIX in line else line for line in lines])
-    if not upstream.recognised and own.boot is None and not parted.simulator:
+    kit = kit_log.parse(lines)
+    rest = kit_log.without(lines) if kit.recognised else lines
+    upstream = upstream_log.parse(["" if RECORD_PREFIX in line else line for line in rest])
+    if not (upstream.recognised or kit.recognised or own.boot is not None or parted.simulator):
         raise InputError(
             f"{name} holds no line of a firmware that is known", "give the UART's output: run.log, uart.log"
         )
     facts = LogFacts(
         upstream=upstream,
         own=own,
+        kit=kit if kit.recognised else None,
         simulator=parted.simulator,
         source=_source(lines, parted.simulator),
-        failures=_failures(upstream, own, lines),
+        failures=_failures(upstream, own, kit, lines),
     )
     return {
         **provenance.header(_SCHEMA, log_record.status(facts), [_input(name, content)], []),
@@ -99,8 +102,11 @@ def _source(lines: list[str], simulator: tuple[str, ...]) -> str:
     return "measured" if simulator else "reported"
 
 
-def _failures(upstream: upstream_log.UpstreamLog, own: own_log.OwnLog, lines: list[str]) -> list[Record]:
+def _failures(
+    upstream: upstream_log.UpstreamLog, own: own_log.OwnLog, kit: kit_log.KitLog, lines: list[str]
+) -> list[Record]:
     found: list[tuple[int, str]] = [(row.line, row.text) for row in upstream.failures]
+    found += kit.failures if kit.recognised else []
     found += [(len(lines), problem) for problem in own.problems]
     return [
         {

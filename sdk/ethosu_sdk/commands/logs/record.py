@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk.records import Record
+from ethosu_sdk.report import kit_log
+from ethosu_sdk.report.kit_log import KitLog
 from ethosu_sdk.report.own_log import OwnLog
-from ethosu_sdk.report.upstream_log import LoggedOutput, PmuReport, UpstreamLog
+from ethosu_sdk.report.upstream_log import LogCounter, LoggedOutput, PmuReport, UpstreamLog
 
 OWN_GRAMMAR = "ethosu-sdk/1"
 _UPSTREAM_GRAMMAR = "executorch-{year}"
@@ -21,10 +23,12 @@ _CPU = (
 
 @dataclass(frozen=True)
 class LogFacts:
-    """A log that was read: by upstream's grammar, by ours, the simulator's own lines, what its counters are worth."""
+    """A log that was read: by upstream's grammar, by ours and the evaluation kit's (None without a line of it), the
+    simulator's own lines, what its counters are worth."""
 
     upstream: UpstreamLog
     own: OwnLog
+    kit: KitLog | None
     simulator: Sequence[str]
     source: str
     failures: Sequence[Record]
@@ -34,19 +38,25 @@ def status(facts: LogFacts) -> str:
     """``pass`` on positive evidence alone: the end was reached, and nothing tells of a failure."""
     if facts.failures:
         return "fail"
-    ended = facts.own.complete if facts.own.boot is not None else facts.upstream.finished
-    return "pass" if ended else "incomplete"
+    return "pass" if _complete(facts) else "incomplete"
+
+
+def _complete(facts: LogFacts) -> bool:
+    if facts.own.boot is not None:
+        return facts.own.complete
+    return facts.upstream.finished or (facts.kit is not None and facts.kit.finished and facts.kit.ended)
 
 
 def body(facts: LogFacts) -> Record:
     """Everything of the record behind its header."""
     own, upstream = facts.own, facts.upstream
     grammars = [OWN_GRAMMAR] if own.boot is not None else []
+    grammars += [kit_log.GRAMMAR] if facts.kit is not None else []
     grammars += [_UPSTREAM_GRAMMAR.format(year=year) for year in sorted(upstream.grammars)]
     model, npu, outputs = _model(facts), _npu(facts), _outputs(facts)
     return {
         "grammars": grammars or ["no prefix"],
-        "complete": own.complete if own.boot is not None else upstream.finished,
+        "complete": _complete(facts),
         "model": model,
         **({"board": own.boot["board"]} if own.boot is not None else {}),
         "simulator": {"lines": list(facts.simulator)},
@@ -59,8 +69,13 @@ def body(facts: LogFacts) -> Record:
     }
 
 
+def _said(facts: LogFacts) -> Mapping[str, int | str]:
+    """What is named in the log by one runner or the other."""
+    return {**(facts.kit.facts if facts.kit is not None else {}), **facts.upstream.facts}
+
+
 def _model(facts: LogFacts) -> Record:
-    own, said = facts.own, facts.upstream.facts
+    own, said = facts.own, _said(facts)
     rows = {
         "address": said.get("model_address"),
         "bytes": said.get("model_bytes"),
@@ -74,14 +89,15 @@ def _model(facts: LogFacts) -> Record:
 
 
 def _inferences(facts: LogFacts) -> Record:
-    said = facts.upstream.facts
+    said = _said(facts)
     count = facts.own.inferences or said.get("inferences_done") or said.get("inferences")
     return {"inferences": count} if isinstance(count, int) else {}
 
 
 def _npu(facts: LogFacts) -> Record:
     said, own = facts.upstream.facts, facts.own
-    npu: Record = {"reports": [_report(row, facts.source) for row in facts.upstream.reports]}
+    reports = [*facts.upstream.reports, *(_kit_reports(facts.kit) if facts.kit is not None else ())]
+    npu: Record = {"reports": [_report(row, facts.source) for row in reports]}
     npu["reports"] += [
         {
             "inference": row["inference"],
@@ -96,8 +112,18 @@ def _npu(facts: LogFacts) -> Record:
     ]
     if own.npu is not None:
         npu |= {name: own.npu[name] for name in ("id", "config")}
-    calls = own.delegate_calls or said.get("delegate_calls") or said.get("npu_inferences")
+    listed = len(facts.kit.delegates) if facts.kit is not None else 0
+    calls = own.delegate_calls or said.get("delegate_calls") or said.get("npu_inferences") or listed or None
     return {**npu, **({"delegate_calls": calls} if isinstance(calls, int) else {})}
+
+
+def _kit_reports(kit: KitLog) -> Iterator[PmuReport]:
+    """The metrics where the log has them, else what it says to people."""
+    for counters in [group.first for group in kit.groups] or kit.reports:
+        rows = enumerate(kit_log.events(counters).items())
+        yield PmuReport(
+            kit_log.cycles(counters), tuple(LogCounter(index, value, name) for index, (name, value) in rows)
+        )
 
 
 def _report(report: PmuReport, source: str) -> Record:
@@ -118,6 +144,7 @@ def _report(report: PmuReport, source: str) -> Record:
 
 def _pools(facts: LogFacts) -> list[Record]:
     rows = [(row["name"], row["used_bytes"], row["size_bytes"]) for row in facts.own.pools]
+    rows += [(name, *use) for name, use in facts.kit.pools.items()] if facts.kit is not None else []
     return [
         {"name": name, "used_bytes": used, "size_bytes": size}
         for name, used, size in (*rows, *facts.upstream.pools)
@@ -130,6 +157,15 @@ def _sizes(upstream: UpstreamLog) -> list[Record]:
 
 def _outputs(facts: LogFacts) -> list[Record]:
     rows: list[Record] = [_logged_output(row) for row in facts.upstream.outputs]
+    for index, tensor in enumerate(facts.kit.outputs if facts.kit is not None else ()):
+        rows.append(
+            {
+                "index": index,
+                **({"kind": tensor.type} if tensor.type else {}),
+                "shape": list(tensor.sizes),
+                "elements": tensor.elements,
+            }
+        )
     for row in facts.own.outputs:
         rows.append(
             {

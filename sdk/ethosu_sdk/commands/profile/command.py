@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +13,9 @@ from ethosu_sdk.commands.profile.options import ProfileOptions
 from ethosu_sdk.commands.profile.record import ProfileFacts
 from ethosu_sdk.commands.run import command as run_command
 from ethosu_sdk.commands.run.options import RunOptions
-from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.commands.shared import bundle, csv_text, locations, results
 from ethosu_sdk.commands.shared.reporter import Reporter
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.records import Record
 
@@ -35,6 +33,16 @@ class _Run:
     pte: Path
 
 
+@dataclass(frozen=True)
+class Profiled:
+    """A profile: the folder that it was written to, the folder of its run, the program, and the record."""
+
+    folder: Path
+    run_folder: Path
+    pte: Path
+    record: Record
+
+
 def profile(
     subject: str,
     compile_options: CompileOptions,
@@ -43,24 +51,41 @@ def profile(
     out_dir: Path | None,
     reporter: Reporter,
 ) -> Record:
-    """Profile `subject`, a model, a program or the folder of a run; the record that was written.
+    """Profile `subject` as :func:`profiled` does; the record that was written."""
+    return profiled(subject, compile_options, run_options, options, out_dir, reporter).record
+
+
+def profiled(
+    subject: str,
+    compile_options: CompileOptions,
+    run_options: RunOptions,
+    options: ProfileOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+) -> Profiled:
+    """Profile `subject`, a model, a program or the folder of a run.
 
     A model or program is run first, and its instructions on the CPU are counted.
     """
+    if Path(subject).is_dir() and options.split:
+        raise UsageError("--split makes a run of its own", _MAKE_A_RUN)
     if Path(subject).is_dir():
         done = _finished(Path(subject))
     else:
-        run_options = replace(run_options, count_instructions=True)
+        run_options = replace(run_options, count_instructions=True, split=options.split)
         finished = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
         done = _Run(finished.folder, finished.record, finished.pte)
     record = _record(done, options.clock_mhz, run_options.timeout_s)
     schema.check(record, "the profile")
     folder = records.make_directory(out_dir) if out_dir is not None else done.folder
-    records.write_bytes(folder / CSV_NAME, _csv(record).encode())
-    records.write_json(folder / RECORD_NAME, record)
+    with records.locked(folder), bundle.published(folder, "profile") as add:
+        table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, record["operations"]))
+        records.write_bytes(folder / CSV_NAME, table.encode())
+        records.write_json(folder / RECORD_NAME, record)
+        add(RECORD_NAME, CSV_NAME)
     reporter.show(*tables.tables(record, folder, options.rows))
     reporter.emit(record)
-    return record
+    return Profiled(folder, done.folder, done.pte, record)
 
 
 def of_run(folder: Path, *, timeout_s: float) -> Record:
@@ -89,7 +114,7 @@ def _finished(folder: Path) -> _Run:
         raise InputError(
             f"{folder} holds no {run_command.RECORD_NAME}: it is not the folder of a run", _MAKE_A_RUN
         )
-    record = _read(path)
+    record = results.read(path)
     if record["schema"] != "run-result/1":
         raise InputError(f"{path} is no record of a run", _MAKE_A_RUN)
     model = record["model"]
@@ -104,21 +129,6 @@ def _compile_record(done: _Run) -> Record | None:
     path = locations.compile_record(done.pte)
     if not path.is_file():
         return None
-    record = _read(path)
+    record = results.read(path)
     known = record.get("schema") == "compile-result/1"
     return record if known and record["model"]["sha256"] == done.record["model"]["sha256"] else None
-
-
-def _read(path: Path) -> Record:
-    """A record that may have been changed by hand: it must be valid."""
-    record = records.read_json(path)
-    schema.check(record, str(path))
-    return record
-
-
-def _csv(record: Record) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, csv_rows.COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(csv_rows.row(entry) for entry in record["operations"])
-    return text.getvalue()

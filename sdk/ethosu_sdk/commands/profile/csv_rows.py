@@ -18,6 +18,7 @@ COLUMNS = (
     *(f"{stage}_cycles" for stage in _STAGES),
     *("utilisation", "bound_by", "weight_bytes", "encoded_weight_bytes", "scratch_bytes"),
     *("read_bytes", "write_bytes", "cpu_instructions"),
+    *("job_operations", "job_cycles", "job_source"),
 )
 
 
@@ -25,6 +26,7 @@ def row(entry: Record) -> dict[str, object]:
     """An operation of the record by COLUMNS; what it does not have is empty. Shapes are ``HxWxC``."""
     source, dtypes = entry.get("source", {}), entry.get("dtypes", {})
     weights, on_npu = entry.get("weights", {}), "traffic" in entry
+    job = entry.get("job", {})
     found: dict[str, object] = {name: entry.get(name) for name in _PLAIN}
     found |= {name: figures.shape(sizes) for name, sizes in entry.get("shapes", {}).items()}
     found |= {f"{stage}_cycles": entry.get("stages", {}).get(stage) for stage in _STAGES}
@@ -43,4 +45,7 @@ def row(entry: Record) -> dict[str, object]:
         "read_bytes": figures.moved_bytes(entry, "read") if on_npu else None,
         "write_bytes": figures.moved_bytes(entry, "write") if on_npu else None,
         "cpu_instructions": entry.get("instructions", {}).get("value"),
+        "job_operations": job.get("operations"),
+        "job_cycles": job.get("cycles", {}).get("value"),
+        "job_source": job.get("cycles", {}).get("source"),
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk import pte
+from ethosu_sdk.commands.profile.constants import Constants
 from ethosu_sdk.commands.run.execution import metric
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.npu import program, timing
@@ -30,6 +31,7 @@ class DelegateProfile:
     system: SystemConfig
     command_bytes: int
     stream: StreamProfile | None
+    constants: Constants
     reason: str = ""
 
 
@@ -49,7 +51,7 @@ def read(index: int, delegate: pte.Delegate, system: SystemConfig) -> DelegatePr
             reason = _BRANCHES
     except SdkError as error:
         reason = f"its command stream cannot be read: {error}"
-    return DelegateProfile(index, config, system, len(commands), stream, reason)
+    return DelegateProfile(index, config, system, len(commands), stream, Constants(vela.weights), reason)
 
 
 def rows(found: DelegateProfile, known: Record | None) -> Iterator[Record]:
@@ -65,6 +67,7 @@ def rows(found: DelegateProfile, known: Record | None) -> Iterator[Record]:
             **({} if number is None else {"scheduled": number}),
             **{key: origin[key] for key in ("vela", "tosa", "source") if key in origin},
             **_shapes(operation),
+            **_constants(operation, found),
             "macs": operation.price.macs,
             "cycles": [
                 metric(operation.cycles, "cycles", MODELLED),
@@ -74,6 +77,22 @@ def rows(found: DelegateProfile, known: Record | None) -> Iterator[Record]:
             "traffic": _traffic(operation, found),
             **(_scratch(origin) if is_first else {}),
         }
+
+
+def with_jobs(rows: Iterable[Record], pieces: Sequence[Record]) -> list[Record]:
+    """`rows` with what the counters said of the job that an operation was, where the run cut command streams.
+
+    A job of several operations stands at the first of them. Of several calls the first one counts.
+    """
+    jobs = {
+        (row["instruction"], row["offsets"][0]): row for row in pieces if row["call"] == 0 and row["offsets"]
+    }
+    found = ((row, jobs.get((row["instruction"], row.get("offset", -1)))) for row in rows)
+    return [row if job is None else {**row, "job": _job(job)} for row, job in found]
+
+
+def _job(piece: Record) -> Record:
+    return {"operations": len(piece["offsets"]), "cycles": piece["cycles"], "counters": piece["counters"]}
 
 
 def fetched_commands(found: DelegateProfile) -> Record:
@@ -126,6 +145,11 @@ def _shapes(row: OperationProfile) -> Record:
         shapes["stride"] = [op.kernel.stride_y, op.kernel.stride_x]
     dtypes = {"ifm": op.ifm.dtype.name, "ofm": op.ofm.dtype.name}
     return {"kind": op.kind.value, "shapes": shapes, "dtypes": dtypes, **_weights(op)}
+
+
+def _constants(row: OperationProfile, found: DelegateProfile) -> Record:
+    digest = found.constants.digest(row.operation)
+    return {} if digest is None else {"constants_sha256": digest}
 
 
 def _weights(op: BlockOp) -> Record:

@@ -11,7 +11,7 @@ from ethosu_sdk import provenance, pte
 from ethosu_sdk.commands import build
 from ethosu_sdk.commands.profile import cpu_rows, npu_rows, totals
 from ethosu_sdk.commands.profile.npu_rows import DelegateProfile
-from ethosu_sdk.commands.shared import host_facts, target as target_record
+from ethosu_sdk.commands.shared import host_facts, memory_timing, target as target_record
 from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record
@@ -61,10 +61,10 @@ def make(facts: ProfileFacts) -> Record:
     """The record of a profile."""
     target = facts.program.target()
     plan = facts.program.plan(build.ENTRY)
-    system = None if target is None else _system(target)
+    system = None if target is None else _system(target, facts.run)
     delegates = {} if system is None else _delegates(plan, system)
     calls = _calls(plan, facts.run)
-    rows = list(_rows(calls, plan, delegates, facts.compiled))
+    rows = npu_rows.with_jobs(_rows(calls, plan, delegates, facts.compiled), facts.run.get("pieces", ()))
     sums = totals.Sums(
         rows=rows,
         ran=_ran(calls),
@@ -96,9 +96,9 @@ def _inputs(facts: ProfileFacts) -> list[Record]:
     ]
 
 
-def _system(target: Target) -> SystemConfig:
+def _system(target: Target, run: Record) -> SystemConfig:
     known = system_config.known(target.npu, target.system_config, target.memory_mode)
-    return known or system_config.default_for(target.npu)
+    return memory_timing.of_run(run, known or system_config.default_for(target.npu))
 
 
 def _clock(hertz: float, chosen: bool) -> Record:
@@ -112,7 +112,7 @@ def _delegates(plan: pte.ExecutionPlan, system: SystemConfig) -> dict[int, Deleg
 
 def _calls(plan: pte.ExecutionPlan, run: Record) -> list[_Call]:
     """The kernel and delegate calls of the first inference in the order of their first run."""
-    instructions = [row for chain in plan.chains for row in chain.instructions]
+    instructions = plan.instructions
     ran: defaultdict[int, list[Record]] = defaultdict(list)
     for row in run["operators"]:
         ran[row["instruction"]].append(row)

@@ -53,6 +53,7 @@ def _sum(parts: Sequence[Record]) -> Record:
         "utilisation": sum(row["utilisation"] * _modelled(row) for row in parts)
         / max(1, sum(map(_modelled, parts))),
         "traffic": [moved for row in parts for moved in row["traffic"]],
+        "jobs": [row["job"] for row in parts if "job" in row],
     }
 
 
@@ -77,8 +78,12 @@ def _operations(rows: Sequence[Record], count: int) -> Table:
     for name in ("MACs", "cycles", "Vela's", "used", "read", "written"):
         table.add_column(name, justify="right")
     table.add_column("bound by", overflow="fold")
+    split = any("job" in row for row in rows)
+    if split:
+        table.add_column("alone", justify="right")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in cells(row)))
+        alone = (_alone(row),) if split else ()
+        table.add_row(*(escape(cell) for cell in (*cells(row), *alone)))
     return table
 
 
@@ -101,6 +106,12 @@ def cells(row: Record) -> Iterator[str]:
     yield f"{row['utilisation']:.0%}" if row["macs"] else ""
     yield from (f"{figures.moved_bytes(row, direction):,}" for direction in ("read", "write"))
     yield row["bound_by"]
+
+
+def _alone(row: Record) -> str:
+    """Cycles of the jobs that a row's operations were."""
+    cycles = [job["cycles"]["value"] for job in row.get("jobs", [row["job"]] if "job" in row else [])]
+    return f"{sum(cycles):,}" if cycles else ""
 
 
 def _place(source: Record) -> str:
@@ -151,6 +162,10 @@ def total_rows(record: Record) -> Iterator[tuple[str, str]]:
     speed = {row["source"]: row for row in record["totals"].get("speed", ())}
     for cycles in npu["cycles"]:
         yield "NPU cycles", _cycles_text(cycles, speed.get(cycles["source"]))
+    if "jobs" in npu:
+        cycles = npu["jobs"]["cycles"]
+        words = f"{npu['jobs']['count']:,} NPU jobs, {cycles['value']:,} cycles ({cycles['source']})"
+        yield "in pieces", words
     if "clock" in record:
         yield "NPU clock", f"{record['clock']['hz'] / 1e6:,.0f} MHz ({record['clock']['source']})"
     yield "worth", record["simulator"]["fidelity"]

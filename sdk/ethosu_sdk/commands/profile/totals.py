@@ -138,7 +138,17 @@ def _npu(sums: Sums, cycles: Mapping[str, int]) -> Record:
         "macs": macs,
         "cycles": [metric(value, "cycles", source) for source, value in cycles.items()],
         "macs_per_cycle": {"ideal": most, **per_cycle},
+        **_jobs(rows),
     }
+
+
+def _jobs(rows: Sequence[Record]) -> Record:
+    """The NPU jobs of one inference in pieces: how many, and the sum of their cycles."""
+    jobs = [(row["calls"], row["job"]["cycles"]) for row in rows if "job" in row]
+    if not jobs:
+        return {}
+    cycles = {**jobs[0][1], "value": sum(calls * row["value"] for calls, row in jobs)}
+    return {"jobs": {"count": sum(calls for calls, _ in jobs), "cycles": cycles}}
 
 
 def _cpu(sums: Sums) -> Record:

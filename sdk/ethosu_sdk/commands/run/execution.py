@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import simulators
+from ethosu_sdk import pte, simulators
+from ethosu_sdk.commands import build
 from ethosu_sdk.commands.run.repeats import Repeated
 from ethosu_sdk.records import Record
+from ethosu_sdk.report.protocol import INSTRUCTION_KINDS
 from ethosu_sdk.report.verdict import Check
 from ethosu_sdk.simulators import MODEL_FIGURES, MODELLED, Figures
+
+_KINDS = {call: kind for kind, call in INSTRUCTION_KINDS.items()}
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Execution:
     done: Check
     board: str
     board_reason: str
+    runtime: Record
     simulator: Record
     provenance_inputs: Sequence[Record]
     tools: Sequence[Record]
@@ -34,6 +39,8 @@ class Execution:
     operators: Sequence[Record]
     unavailable: Sequence[Record]
     repeated: Repeated
+    checks: Sequence[Check] = ()  # beside those of the repeats
+    pieces: Sequence[Record] = ()  # counters of each piece of the command streams, where they were cut
     notes: Sequence[str] = ()  # where the firmware does not do what the memory mode says, and the like
 
 
@@ -90,3 +97,20 @@ def npu_part(
             continue
         unavailable.append({"path": f"/npu/counters/{row.name}", "reason": reason})
     return npu, unavailable
+
+
+def instructions(program: pte.Pte, npu: Record | None) -> list[Record]:
+    """The program's instructions, in the order of the file; which of them a jump leaves out is not recorded."""
+    plan = program.plan(build.ENTRY)
+    rows: list[Record] = []
+    for number, instruction in enumerate(plan.instructions):
+        name = instruction.kind
+        if isinstance(instruction, pte.KernelCall):
+            name = plan.operators[instruction.op_index].full_name
+        elif isinstance(instruction, pte.DelegateCall):
+            name = plan.delegates[instruction.delegate_index].id
+        rows.append({"instruction": number, "kind": _KINDS[instruction.kind], "name": name})
+    delegates = [row for row in rows if row["kind"] == "delegate"]
+    if npu is not None and len(delegates) == 1:
+        delegates[0]["npu_cycles"] = metric(npu["cycles"]["value"], "cycles")
+    return rows

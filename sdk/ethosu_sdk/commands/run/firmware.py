@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import provenance, pte, simulators
+from ethosu_sdk import __version__, provenance, pte, simulators
 from ethosu_sdk.commands import build
 from ethosu_sdk.commands.build import Built
-from ethosu_sdk.commands.run import inputs as run_inputs, repeats as run_repeats, resident as run_resident
+from ethosu_sdk.commands.run import (
+    inputs as run_inputs,
+    pieces as run_pieces,
+    repeats as run_repeats,
+    resident as run_resident,
+)
 from ethosu_sdk.commands.run.execution import Execution, NpuFacts, metric, npu_part
 from ethosu_sdk.commands.run.inputs import Samples
-from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.commands.run.options import OWN, RunOptions
 from ethosu_sdk.commands.run.repeats import Repeated
 from ethosu_sdk.commands.run.resident import Loaded
 from ethosu_sdk.commands.shared import board, target as target_record
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.firmware_build import BuildOptions
+from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import evidence, input_image, uart, witness
 from ethosu_sdk.report.evidence import Evidence, PmuSample
+from ethosu_sdk.report.input_image import StreamPiece
 from ethosu_sdk.report.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.report.repeats import Plan
 from ethosu_sdk.report.verdict import Check
 from ethosu_sdk.simulators import COUNTED, MODELLED, Figures, SimulationRequest, Simulator, SimulatorOptions
 
 UART_NAME = "uart.log"
-_IDLE_LIMIT_S = 30.0
 RawInputs = tuple[tuple[bytes, ...], ...]  # of each set, as the program keeps them in memory
 Ready = Built | Loaded
 Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
@@ -50,15 +56,28 @@ class _Ran:
 
 
 def execute(
-    path: Path, program: pte.Pte, samples: Samples, options: RunOptions, folder: Path, reporter: Reporter
+    path: Path,
+    program: pte.Pte,
+    samples: Samples,
+    options: RunOptions,
+    folder: Path,
+    reporter: Reporter,
+    memories: SystemConfig | None,
 ) -> Execution:
-    """Run `samples` in one boot of the firmware for the `.pte` at `path`; results go to `folder`."""
+    """Run `samples` in one boot of the firmware for the `.pte` at `path`; results go to `folder`.
+
+    `memories` are those that modelled cycles are for, by default the target's.
+    """
     npu = program.npu()
     events = simulators.choose_events(npu, options.events)
     choice = board.for_run(npu, options.board, options.simulator)
-    wanted = SimulatorOptions(fast=options.fast, simulated_limit_s=options.simulated_limit_s)
-    simulator = simulators.create(choice.simulator, npu, wanted)
+    wanted = SimulatorOptions(
+        fast=options.fast, simulated_limit_s=options.simulated_limit_s, memories=memories
+    )
+    simulator = simulators.create(choice.simulator, npu, wanted, choice.board)
     version = simulator.version()  # a simulator that lacks is named before anything is built
+    cut_up = run_pieces.cut(program.plan(build.ENTRY)) if options.split else None
+    parts = [] if cut_up is None else cut_up.for_image()
     built: Ready
     if options.resident:
         built = run_resident.load(path, program, choice.board, reporter, allow_spill=options.allow_spill)
@@ -67,38 +86,65 @@ def execute(
             board=choice.board,
             simulator=simulator.name,
             inferences=samples.count,
+            extra_image_bytes=input_image.bytes_of_pieces(parts),
             allow_spill=options.allow_spill,
         )
         built = build.build_in(path, program, folder, wishes, reporter, choice.reason)
     groups = simulators.event_groups(npu, events)
     expected = _expected(built, samples, options, groups, simulator.figures)
+    if cut_up is not None:
+        expected = replace(expected, repeats=expected.repeats + 1, pieces=cut_up.counts)
     with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
-        result = simulator.run(_request(built, expected, options, groups, folder))
+        result = simulator.run(_request(built, expected, options, groups, folder, parts))
     found = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
     if result.npu_jobs is not None:
         witness.check_jobs(found, [job.cycles for job in result.npu_jobs])
     ran = _Ran(simulator, version, simulator.figures, expected.plan, choice.reason)
-    return _execution(built, samples, found, ran, groups, options)
+    execution = _execution(built, samples, found, ran, groups, options)
+    return execution if cut_up is None else _with_pieces(execution, cut_up, found, ran, npu)
+
+
+def _with_pieces(
+    execution: Execution, cut_up: run_pieces.Cut, found: Evidence, ran: _Ran, npu: str | None
+) -> Execution:
+    rows = run_pieces.record_part(cut_up, found.pieces, npu or "", ran.figures)
+    return replace(
+        execution,
+        pieces=rows,
+        checks=[run_pieces.check(ran.plan, found.changed_outputs, len(found.pieces))],
+        unavailable=[*execution.unavailable, *run_pieces.unavailable(cut_up, ran.figures)],
+    )
 
 
 def _request(
-    built: Ready, expected: evidence.Expected, options: RunOptions, groups: Groups, folder: Path
+    built: Ready,
+    expected: evidence.Expected,
+    options: RunOptions,
+    groups: Groups,
+    folder: Path,
+    pieces: Sequence[StreamPiece],
 ) -> SimulationRequest:
     image = input_image.encode(
-        expected.sets, groups, expected.repeats, expected.nonce, counts_cycles=expected.counts_cycles
+        expected.sets,
+        groups,
+        expected.repeats,
+        expected.nonce,
+        counts_cycles=expected.counts_cycles,
+        pieces=pieces,
     )
     symbol = built.firmware.symbols[INPUT_IMAGE_SYMBOL]
     if len(image) > symbol.bytes:
         raise UsageError(
-            f"{len(expected.sets)} sets of inputs need {len(image):,} bytes, there are {symbol.bytes:,}",
-            "run them in several parts",
+            f"{len(expected.sets)} sets of inputs and {len(pieces)} pieces of command streams need "
+            f"{len(image):,} bytes, there are {symbol.bytes:,}",
+            "leave --resident out" if options.resident else "run them in several parts",
         )
     return SimulationRequest(
         elf=built.firmware.elf,
         images=((symbol.address, image), *(built.images if isinstance(built, Loaded) else ())),
         target=built.program.target(),
         timeout_s=options.timeout_s,
-        idle_timeout_s=min(_IDLE_LIMIT_S, options.timeout_s),
+        idle_timeout_s=options.idle_timeout_s,
         uart_log=folder / UART_NAME,
         count_instructions=expected.counts_cycles,
     )
@@ -141,6 +187,7 @@ def _execution(
         done=Check("the firmware's evidence is complete", True, done),
         board=firmware.board,
         board_reason=ran.board_reason,
+        runtime={"name": OWN, "version": __version__, "elf_sha256": firmware.elf_sha256},
         simulator={
             "name": simulator.name,
             "version": ran.version,

@@ -12,15 +12,15 @@ import numpy.typing as npt
 from ethosu_sdk import cache, provenance, pte, records, simulators
 from ethosu_sdk.commands import build
 from ethosu_sdk.commands.run import inputs as run_inputs
-from ethosu_sdk.commands.run.execution import Execution, NpuFacts, metric, npu_part
+from ethosu_sdk.commands.run.execution import Execution, NpuFacts, instructions, npu_part
 from ethosu_sdk.commands.run.inputs import Samples
-from ethosu_sdk.commands.run.options import HOST, RunOptions
+from ethosu_sdk.commands.run.options import EXECUTORCH, HOST, OWN, RunOptions
 from ethosu_sdk.commands.run.repeats import Repeated
 from ethosu_sdk.commands.shared import target as target_record
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record
-from ethosu_sdk.report.protocol import INSTRUCTION_KINDS
 from ethosu_sdk.report.repeats import Plan, changes
 from ethosu_sdk.report.verdict import Check
 
@@ -30,13 +30,20 @@ _FIDELITY = (
 )
 _NO_BOARD = "nothing runs on a board"
 _PACKAGE = "executorch"
-_KINDS = {call: kind for kind, call in INSTRUCTION_KINDS.items()}
 
 
 def execute(
-    path: Path, program: pte.Pte, samples: Samples, options: RunOptions, reporter: Reporter
+    path: Path,
+    program: pte.Pte,
+    samples: Samples,
+    options: RunOptions,
+    reporter: Reporter,
+    memories: SystemConfig | None,
 ) -> Execution:
-    """Run `samples` on the host runtime. Raises ToolError without a compiler or the executorch package."""
+    """Run `samples` on the host runtime. Raises ToolError without a compiler or the executorch package.
+
+    `memories` are those that modelled cycles are for, by default the target's.
+    """
     # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
     from ethosu_sdk.npu import deadline
     from ethosu_sdk.simulators import host
@@ -46,12 +53,17 @@ def execute(
         raise UsageError("the host simulator has no board", "leave --board out")
     if options.resident:
         raise UsageError("the host simulator has no firmware", "leave --resident out")
+    if options.runtime != OWN:
+        raise UsageError(
+            "--runtime chooses what runs on a board, and the host simulator has none",
+            "leave --runtime out: it runs ExecuTorch's own runtime",
+        )
     if options.fast or options.simulated_limit_s is not None:
         raise UsageError("--fast and --simulated-limit are for the FVP", "leave them out")
     events = simulators.choose_events(program.npu(), options.events)
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory("host-runner"))
-    model = NpuModel(_system(program))
+    model = NpuModel(memories or _system(program))
     plan = Plan(samples.count, options.repeat)
     with (
         reporter.stage(f"running {plan.inferences} inference(s) on the host"),
@@ -66,6 +78,7 @@ def execute(
         done=Check("every inference ended", True, f"{plan.inferences} inference(s) ended without an error"),
         board=HOST,
         board_reason=_NO_BOARD,
+        runtime={"name": EXECUTORCH, "version": version},
         simulator={
             "name": HOST,
             "version": version,
@@ -75,7 +88,7 @@ def execute(
         tools=[provenance.tool_entry(_PACKAGE, version)],
         npu=npu,
         memory={"regions": [], "pools": []},
-        operators=_operators(program, npu),
+        operators=instructions(program, npu),
         unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
         repeated=_repeated(plan, ran, model),
     )
@@ -134,20 +147,3 @@ def _npu(
         totals={event: (value, False) for event, value in event_totals(target.npu, events, first).items()},
     )
     return npu_part(facts, events)
-
-
-def _operators(program: pte.Pte, npu: Record | None) -> list[Record]:
-    """The program's instructions, in the order of the file; which of them a jump leaves out is not recorded."""
-    plan = program.plan(build.ENTRY)
-    rows: list[Record] = []
-    for number, instruction in enumerate(plan.instructions):
-        name = instruction.kind
-        if isinstance(instruction, pte.KernelCall):
-            name = plan.operators[instruction.op_index].full_name
-        elif isinstance(instruction, pte.DelegateCall):
-            name = plan.delegates[instruction.delegate_index].id
-        rows.append({"instruction": number, "kind": _KINDS[instruction.kind], "name": name})
-    delegates = [row for row in rows if row["kind"] == "delegate"]
-    if npu is not None and len(delegates) == 1:
-        delegates[0]["npu_cycles"] = metric(npu["cycles"]["value"], "cycles")
-    return rows

@@ -8,13 +8,21 @@ from pathlib import Path
 HOST = "host"
 FVP = "fvp"
 SIMULATORS = ("auto", "qemu", FVP, HOST)
+OWN = "own"
+EXECUTORCH = "executorch"
+BOTH = "both"
+RUNTIMES = (OWN, EXECUTORCH, BOTH)
+_IDLE_LIMIT_S = 30.0
+VELA_TIMING = "vela"  # memories as vela.ini has them
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """The options of `run` as given on the command line, and what other commands ask of a run.
 
-    With `count_instructions`, a simulator that can counts what the CPU executes: that takes longer.
+    With `count_instructions`, a simulator that can counts what the CPU executes: that takes longer. With `split`, one
+    more inference runs each NPU operation as a job of its own. `memory_timing` names the timing adapters that
+    modelled cycles are for.
     """
 
     inputs: Path | None = None
@@ -31,3 +39,11 @@ class RunOptions:
     repeat: int = 1
     allow_spill: bool = False
     count_instructions: bool = False
+    split: bool = False
+    runtime: str = OWN
+    memory_timing: str = VELA_TIMING
+
+    @property
+    def idle_timeout_s(self) -> float:
+        """How long a firmware may neither print nor use the NPU."""
+        return min(_IDLE_LIMIT_S, self.timeout_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ class RunFacts:
     execution: Execution
     reference: Reference
     wall_time_s: float
+    second_opinion: Record = field(default_factory=dict)
 
 
 def make(facts: RunFacts) -> Record:
@@ -56,6 +57,7 @@ def make(facts: RunFacts) -> Record:
         **target_record.members(target),
         "board": execution.board,
         "board_reason": execution.board_reason,
+        "runtime": execution.runtime,
         "simulator": execution.simulator,
         "inferences": facts.samples.count,
         **run_repeats.part(execution.repeated),
@@ -75,10 +77,12 @@ def make(facts: RunFacts) -> Record:
             ],
         },
         **({"reference": facts.reference.part} if facts.reference.part else {}),
+        **({"second_opinion": facts.second_opinion} if facts.second_opinion else {}),
         **({"npu": execution.npu} if execution.npu is not None else {}),
         "cpu": {},
         "memory": execution.memory,
         "operators": list(execution.operators),
+        **({"pieces": list(execution.pieces)} if execution.pieces else {}),
         **({"notes": list(execution.notes)} if execution.notes else {}),
         "unavailable": unavailable,
         "wall_time_s": round(facts.wall_time_s, 3),
@@ -105,12 +109,16 @@ def summary(record: Record, folder: Path) -> Group:
     simulator = record["simulator"]
     version, fidelity = escape(simulator["version"]), escape(simulator["fidelity"])
     head.add_row("ran on", f"{record['board']}, {simulator['name']} {version} ({fidelity})")
+    head.add_row("runtime", escape(f"{record['runtime']['name']} {record['runtime']['version']}"))
     head.add_row("board", escape(record["board_reason"]))
     head.add_row("inferences", str(record["inferences"]))
     for row in record["outputs"]:
         head.add_row(row["name"], f"{row['dtype']}{row['shape']}, sha256 {row['sha256'][:16]}…")
     for name, words in run_reference.lines(record):
         head.add_row("", escape(f"{name} {words}"))
+    if "second_opinion" in record:
+        other = record["second_opinion"]["runtime"]
+        head.add_row("second opinion", escape(f"{other['name']} {other['version']}"))
     _npu_rows(head, record)
     on_cpu = [row["name"] for row in record["operators"] if row["kind"] == "kernel"]
     head.add_row("on the CPU", escape(", ".join(dict.fromkeys(on_cpu))) or "nothing")

@@ -112,7 +112,7 @@ def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) ->
     except SdkError:
         return ()
     rows = record["check"].get("outputs", [])
-    if record["model"]["sha256"] != program.sha256 or len(rows) != len(outputs) or not _exact(program):
+    if record["model"]["sha256"] != program.sha256 or len(rows) != len(outputs) or not exact(program):
         return ()
     other = [
         row["index"]
@@ -127,7 +127,7 @@ def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) ->
     return (Check("the outputs are those that compile executed", not other, detail),)
 
 
-def _exact(program: pte.Pte) -> bool:
+def exact(program: pte.Pte) -> bool:
     """Whether every machine gives the same bits."""
     plan = program.plan(build.ENTRY)
     used = {

@@ -24,15 +24,20 @@ class Repeated:
 
 def part(repeated: Repeated) -> Record:
     """The record's `repeats` object; empty without repeats."""
-    if repeated.plan.repeats == 1:
+    if repeated.plan.whole == 1:
         return {}
     return {
         "repeats": {
-            "count": repeated.plan.repeats,
-            "outputs": _agreement(repeated.changed_outputs, "output"),
+            "count": repeated.plan.whole,
+            "outputs": _agreement(_whole(repeated), "output"),
             "counters": _agreement(repeated.changed_counters, "instruction"),
         }
     }
+
+
+def _whole(repeated: Repeated) -> list[Changed]:
+    """The outputs that changed, without those of the repeat that runs pieces."""
+    return [row for row in repeated.changed_outputs if row.repeat < repeated.plan.whole]
 
 
 def _agreement(changed: Sequence[Changed], index: str) -> Record:
@@ -42,9 +47,9 @@ def _agreement(changed: Sequence[Changed], index: str) -> Record:
 
 def checks(repeated: Repeated) -> list[Check]:
     """Whether every repeat gave and counted the same, as checks of the verdict; none without repeats."""
-    if repeated.plan.repeats == 1:
+    if repeated.plan.whole == 1:
         return []
-    found = [_check("every repeat gave the same outputs", repeated.plan, repeated.changed_outputs, "output")]
+    found = [_check("every repeat gave the same outputs", repeated.plan, _whole(repeated), "output")]
     if repeated.counters_must_agree:
         found.append(
             _check("every repeat counted the same", repeated.plan, repeated.changed_counters, "instruction")
@@ -54,13 +59,13 @@ def checks(repeated: Repeated) -> list[Check]:
 
 def _check(name: str, plan: Plan, changed: Sequence[Changed], index: str) -> Check:
     if not changed:
-        return Check(name, True, f"{plan.repeats} repeats of {plan.sets} set(s) of inputs, no difference")
+        return Check(name, True, f"{plan.whole} repeats of {plan.sets} set(s) of inputs, no difference")
     first = changed[0]
     return Check(
         name,
         False,
-        f"{len({(row.set, row.repeat) for row in changed})} of {plan.inferences} inferences differ, the first is "
-        f"repeat {first.repeat} of set {first.set}, {index} {first.index}",
+        f"{len({(row.set, row.repeat) for row in changed})} of {plan.sets * plan.whole} inferences differ, the first "
+        f"is repeat {first.repeat} of set {first.set}, {index} {first.index}",
     )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ethosu_sdk import cache, pte, records, resources
 from ethosu_sdk.commands import build
+from ethosu_sdk.commands.shared import locations
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
-from ethosu_sdk.errors import InputError
 from ethosu_sdk.firmware_build import boards, resident
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records import Record
@@ -38,7 +38,7 @@ def load(path: Path, program: pte.Pte, board: str | None, reporter: Reporter, *,
     for note in notes:
         reporter.warn(escape(note))
     images = (
-        (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, _read(path, program)),
+        (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, locations.content(path, program)),
         (firmware.symbols[PROGRAM_HEADER_SYMBOL].address, input_image.encode_program_header(program.size)),
     )
     regions = [build.use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions]
@@ -49,13 +49,3 @@ def _folder(board: str | None) -> Path:
     """In the cache, one for each firmware tree."""
     tree = records.sha256_bytes(str(resources.directory("firmware")).encode())
     return cache.directory(f"resident/{board or boards.BOARDS[0]}-{tree[:16]}")
-
-
-def _read(path: Path, program: pte.Pte) -> bytes:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    if records.sha256_bytes(data) != program.sha256:
-        raise InputError(f"{path} has changed while it was read")
-    return data

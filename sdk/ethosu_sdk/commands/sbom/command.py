@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from ethosu_sdk import __version__, records, toolchain_lock
+from ethosu_sdk import __version__, records, runtimes, toolchain_lock
 from ethosu_sdk.commands.sbom import installed as installed_packages
-from ethosu_sdk.commands.sbom.installed import DebianPackage, PythonDistribution, normalised
+from ethosu_sdk.commands.sbom.installed import DebianPackage, OwnProgram, PythonDistribution, normalised
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.records import Record
+from ethosu_sdk.runtimes import Runner
 
 _SDK = "ethosu-sdk"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "ethosu-sdk")
@@ -44,7 +45,12 @@ _SPDX = {
 
 def sbom(path: Path | None, reporter: Reporter) -> None:
     """Write the bill of materials to `path`, or to stdout. Raises UsageError for a bad SOURCE_DATE_EPOCH."""
-    document = make(installed_packages.python(), installed_packages.debian(), _timestamp())
+    document = make(
+        installed_packages.python(),
+        installed_packages.debian(),
+        _timestamp(),
+        own=installed_packages.own_programs(),
+    )
     if path is None:
         sys.stdout.write(records.dumps(document))
         return
@@ -55,11 +61,18 @@ def sbom(path: Path | None, reporter: Reporter) -> None:
 
 
 def make(
-    python: Sequence[PythonDistribution], debian: Sequence[DebianPackage], timestamp: str | None = None
+    python: Sequence[PythonDistribution],
+    debian: Sequence[DebianPackage],
+    timestamp: str | None = None,
+    own: Sequence[OwnProgram] = (),
 ) -> Record:
     """The document. The same packages give the same bytes; a `timestamp` is in it only when one is given."""
     others = [row for row in python if row.name != _SDK]
-    components = [*map(_python_component, others), *map(_debian_component, debian)]
+    components = [
+        *map(_python_component, others),
+        *map(_debian_component, debian),
+        *map(_own_component, own),
+    ]
     content = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
@@ -78,7 +91,7 @@ def make(
             },
         },
         "components": sorted(components, key=lambda row: str(row["bom-ref"])),
-        "dependencies": _dependencies(python, debian),
+        "dependencies": _dependencies(python, debian, own),
     }
     serial = uuid.uuid5(_NAMESPACE, json.dumps(content, sort_keys=True))
     return {
@@ -135,9 +148,22 @@ def _python_component(row: PythonDistribution) -> Record:
         **({"description": row.summary} if row.summary else {}),
         "purl": _python_ref(row.name, row.version),
     }
+    if row.name == runtimes.package_name():
+        component["components"] = list(map(_runner_component, runtimes.runners()))
     if row.expression:
         return component | {"licenses": [{"expression": row.expression}]}
     return component | _licences(row.licences, "its metadata names none")
+
+
+def _runner_component(runner: Runner) -> Record:
+    """A prebuilt firmware that a package carries, with the licence of what is linked into it."""
+    return {
+        "type": "firmware",
+        "bom-ref": f"{runtimes.package_name()}#{runner.folder}",
+        "name": runner.folder,
+        "hashes": [{"alg": "SHA-256", "content": runner.sha256}],
+        "licenses": [{"expression": runtimes.licence()}],
+    }
 
 
 def _debian_component(row: DebianPackage) -> Record:
@@ -159,6 +185,24 @@ def _debian_component(row: DebianPackage) -> Record:
     return component | licences | {"properties": properties}
 
 
+def _own_ref(row: OwnProgram) -> str:
+    return f"pkg:generic/{quote(row.name)}@{quote(row.version)}"
+
+
+def _own_component(row: OwnProgram) -> Record:
+    """QEMU as a whole is under version 2 alone, though the files that the SDK adds are under later ones, too."""
+    return {
+        "type": "application",
+        "bom-ref": _own_ref(row),
+        "name": row.name,
+        "version": row.version,
+        "description": "QEMU of Debian with the SDK's machine files, built by scripts/build-qemu",
+        "purl": _own_ref(row),
+        "hashes": [{"alg": "SHA-256", "content": row.sha256}],
+        "licenses": [{"license": {"id": "GPL-2.0-only"}}],
+    }
+
+
 def _licences(names: Sequence[str], why: str) -> Record:
     """The licences under their names, by SPDX's identifier where the name is one; or why they are not known."""
     if not names:
@@ -168,17 +212,20 @@ def _licences(names: Sequence[str], why: str) -> Record:
     }
 
 
-def _dependencies(python: Sequence[PythonDistribution], debian: Sequence[DebianPackage]) -> list[Record]:
+def _dependencies(
+    python: Sequence[PythonDistribution], debian: Sequence[DebianPackage], own: Sequence[OwnProgram]
+) -> list[Record]:
     """Python's graph among what is installed; optional requirements count when they are there.
 
     Of the Debian packages, of which no file says what the SDK takes, the SDK is said to depend on each.
     """
+    others = {*map(_debian_ref, debian), *map(_own_ref, own)}
     refs = {row.name: _python_ref(row.name, row.version) for row in python} | {
         _SDK: _python_ref(_SDK, __version__)
     }
     graph = {refs[row.name]: _required(row, refs) for row in python}
-    graph[refs[_SDK]] = graph.get(refs[_SDK], set()) | {_debian_ref(row) for row in debian}
-    graph |= {_debian_ref(row): set() for row in debian}
+    graph[refs[_SDK]] = graph.get(refs[_SDK], set()) | others
+    graph |= {ref: set() for ref in others}
     return [{"ref": ref, "dependsOn": sorted(graph[ref])} for ref in sorted(graph)]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import proc
+from ethosu_sdk import proc, records, tools
 from ethosu_sdk.errors import ToolError
 
 _DPKG_TIMEOUT_S = 30.0
@@ -21,6 +21,7 @@ _FIELDS = (
     "source:Package",
     "source:Version",
 )
+_OWN_QEMU = "qemu-corstone"
 _COPYRIGHT = "/usr/share/doc/{name}/copyright"
 _DEP5_LICENCE = re.compile(r"^License:[ \t]*(\S.*)$", re.MULTILINE)
 _DEP5_FORMAT = re.compile(r"\AFormat(?:-Specification)?:", re.IGNORECASE)
@@ -37,6 +38,15 @@ class PythonDistribution:
     expression: str
     licences: tuple[str, ...]
     requires: tuple[str, ...]  # as written: name, extras, versions, markers
+
+
+@dataclass(frozen=True)
+class OwnProgram:
+    """A program that was built from a source package of Debian's and files of the SDK's."""
+
+    name: str
+    version: str
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -118,3 +128,11 @@ def debian_licences(path: Path) -> tuple[str, ...]:
     if not _DEP5_FORMAT.match(text):
         return ()
     return tuple(sorted({" ".join(name.split()) for name in _DEP5_LICENCE.findall(text)}))
+
+
+def own_programs() -> list[OwnProgram]:
+    """Programs of the SDK's own build that it would start here: its QEMU, where there is one."""
+    found = tools.probe(_OWN_QEMU)
+    if found.status != "found" or found.path is None:
+        return []
+    return [OwnProgram(_OWN_QEMU, found.version, records.sha256_file(found.path))]

@@ -55,7 +55,7 @@ def _installed(npu: str | None, wish: str | None) -> tuple[str, str]:
     for name in simulators.FIRMWARE_SIMULATORS:
         if wish is not None and not firmware_build.board(wish).is_in(name, npu):
             continue
-        if simulators.is_installed(name, npu):
+        if simulators.is_installed(name, npu, wish):
             without = f", {' and '.join(missing)} is not" if missing else ""
             return name, f"{name} is installed here{without}"
         missing.append(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import records
+from ethosu_sdk import pte, records
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import kinds as file_kinds
 from ethosu_sdk.targets import Target
@@ -47,3 +47,14 @@ def require_pte(path: Path) -> Path:
             raise InputError(f"{path} does not end in .pte", "it is a compiled program: give it that name")
         raise file_kinds.not_a(path, "a .pte file", _MAKE_ONE)
     return path
+
+
+def content(path: Path, program: pte.Pte) -> bytes:
+    """The bytes of `program`, read again from `path`. InputError when they are another's."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    if records.sha256_bytes(data) != program.sha256:
+        raise InputError(f"{path} has changed while it was read")
+    return data

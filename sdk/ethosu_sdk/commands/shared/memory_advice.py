@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from ethosu_sdk import records
 from ethosu_sdk.aot.model.spec import parse_model_spec
-from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.commands.shared import compile_again, locations
 from ethosu_sdk.errors import BuildError, SdkError
 from ethosu_sdk.firmware_build import MemoryFitError
 from ethosu_sdk.records import Record
@@ -45,7 +44,7 @@ def _compile_command(path: Path, mode: str) -> str:
         record = records.read_json(locations.compile_record(path))
         if record["model"]["sha256"] != records.sha256_file(path) or not _is_complete(record):
             return ""
-        return shlex.join(["ethosu-sdk", "compile", *_arguments(record, mode), *_folder(path, record)])
+        return compile_again.command(record, *_folder(path, record), memory_mode=mode)
     except (SdkError, KeyError):
         return ""
 
@@ -60,21 +59,6 @@ def _is_complete(record: Record) -> bool:
         and not roles & {"calibration", "example inputs", "vela configuration"}
         and target["system_config"] in families()[target["npu"]].system_configs
     )
-
-
-def _arguments(record: Record, mode: str) -> Iterator[str]:
-    target, options = record["target"], record["options"]
-    yield record["source"]
-    yield from ("--target", f"{target['npu']}-{target['macs']}")
-    yield from ("--system-config", target["system_config"], "--memory-mode", mode)
-    if not record["prequantized"] and "quantize" in options:
-        yield from ("--quantize", options["quantize"])
-    if "quantize_per" in options:
-        yield from ("--quantize-per", options["quantize_per"])
-    yield from ("--io", options["io"])
-    yield from (() if options["delegate"] else ("--no-delegate",))
-    for flag in options["vela_flags"]:
-        yield f"--extra-vela-flag={flag}"
 
 
 def _folder(path: Path, record: Record) -> list[str]:

@@ -75,7 +75,7 @@ class Reporter:
         """
         start = time.monotonic()
         steps = _Steps(text, self.note)
-        shown = self._err.is_terminal and not self.quiet
+        shown = self.is_live
         try:
             with self._err.status(steps) if shown else contextlib.nullcontext():
                 yield steps.at
@@ -85,6 +85,22 @@ class Reporter:
         self.note(f"{text} [dim]({time.monotonic() - start:.1f} s)[/dim]")
         for sentence in cache.take_notes():
             self.warn(escape(sentence))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether what is shown can change: there is a terminal, and people look at it."""
+        return bool(self._err.is_terminal) and not self.quiet
+
+    @contextlib.contextmanager
+    def live(self, shown: RenderableType) -> Iterator[None]:
+        """Show `shown` as it changes while the block runs, where that is possible."""
+        if not self.is_live:
+            yield
+            return
+        from rich.live import Live
+
+        with Live(shown, console=self._err, refresh_per_second=4, transient=True):
+            yield
 
     def note(self, text: str) -> None:
         """A line about progress, on stderr."""

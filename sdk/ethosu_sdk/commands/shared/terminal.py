@@ -76,7 +76,7 @@ def show(console: Console, *parts: RenderableType) -> None:
         if isinstance(part, Table) and isinstance(part.title, str):
             part.title = Text.from_markup(part.title, overflow="ignore")
             part.title.no_wrap = True
-    console.print(*parts)
+    console.print(*parts, sep="\n")
 
 
 class _Trimmed(io.TextIOBase):

@@ -8,7 +8,11 @@ from pathlib import Path
 
 from ethosu_sdk import records, schema
 from ethosu_sdk.commands.shared.reporter import Reporter
-from ethosu_sdk.commands.summary import compile as summary_compile, profile as summary_profile
+from ethosu_sdk.commands.summary import (
+    compare as summary_compare,
+    compile as summary_compile,
+    profile as summary_profile,
+)
 from ethosu_sdk.commands.summary.markdown import table, target_text, title
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
@@ -50,11 +54,21 @@ def markdown(record: Record) -> str:
     return "\n".join(_KINDS[record["schema"]](record)) + "\n"
 
 
+def _runtimes(record: Record) -> list[tuple[str, str]]:
+    """What interpreted the program, and what else did; nothing for records that do not say it."""
+    rows = {
+        "runtime": record.get("runtime"),
+        "second opinion": record.get("second_opinion", {}).get("runtime"),
+    }
+    return [(name, f"{row['name']} {row['version']}") for name, row in rows.items() if row]
+
+
 def _run(record: Record) -> list[str]:
     simulator = record["simulator"]
     facts = [
         ("target", target_text(record)),
         ("ran on", f"{record['board']}, {simulator['name']} {simulator['version']}"),
+        *_runtimes(record),
         ("why there", record["board_reason"]),
         ("fidelity", simulator["fidelity"]),
         ("inferences", record["inferences"]),
@@ -135,6 +149,7 @@ _KINDS: dict[str, Callable[[Record], list[str]]] = {
     "compile-result/1": summary_compile.lines,
     "run-result/1": _run,
     "profile/1": summary_profile.lines,
+    "compare/1": summary_compare.lines,
     "build-result/1": _build,
     "verify-result/1": _verify,
     "doctor-report/1": _doctor,

@@ -16,7 +16,7 @@ from ethosu_sdk.errors import InputError, UsageError
 _INI = "config_files/Arm/vela.ini"  # inside ethos-u-vela's package `ethosu`
 _SYSTEM, _MODE, _INHERIT = "System_Config", "Memory_Mode", "inherit"
 # Bytes that one AXI port moves per NPU cycle at a clock scale of 1 (ethos-u-vela 5.1.0, regor.cpp).
-_PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
+PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
 # System configuration and memory mode that the SDK compiles for when none are named (targets.toml; a test compares).
 _DEFAULTS = {
     "ethos-u55": ("Ethos_U55_High_End_Embedded", "Shared_Sram"),
@@ -95,10 +95,10 @@ def default_for(npu: str) -> SystemConfig:
 @functools.cache
 def memory_map(npu: str, system_config: str, memory_mode: str) -> SystemConfig:
     """The memories of an NPU such as ``ethos-u55`` in a system. UsageError when vela.ini does not name them."""
-    if npu not in _PORT_BYTES:
-        raise UsageError(f"unknown NPU '{npu}'", f"one of: {', '.join(_PORT_BYTES)}")
+    if npu not in PORT_BYTES:
+        raise UsageError(f"unknown NPU '{npu}'", f"one of: {', '.join(PORT_BYTES)}")
     system, mode = _section(_SYSTEM, system_config), _section(_MODE, memory_mode)
-    ports = {f"Axi{number}": _memory(system, number, _PORT_BYTES[npu]) for number in (0, 1)}
+    ports = {f"Axi{number}": _memory(system, number, PORT_BYTES[npu]) for number in (0, 1)}
     size = mode.get("arena_cache_size")
     return SystemConfig(
         name=system_config,

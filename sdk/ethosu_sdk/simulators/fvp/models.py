@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,18 @@ def models() -> dict[str, FvpModel]:
     return {name: _model(name, row) for name, row in _table()["models"].items()}
 
 
+@functools.cache
+def launchers() -> dict[str, FvpModel]:
+    """What launchers stand in for, by the name of the program: all FVPs, and others of the same command line."""
+    like = {
+        name: replace(
+            models()[row["model"]], program=name, board=row.get("board", models()[row["model"]].board)
+        )
+        for name, row in _table()["like"].items()
+    }
+    return {**models(), **like}
+
+
 def _model(name: str, row: dict[str, Any]) -> FvpModel:
     subsystem = _table()["subsystems"][row["subsystem"]]
     instances = subsystem["instances"]
@@ -74,6 +86,17 @@ def _model(name: str, row: dict[str, Any]) -> FvpModel:
 def command_line_limit() -> int:
     """The characters of a semihosting command line that reach the firmware; the FVP cuts the rest."""
     return int(_table()["limits"]["command_line_characters"])
+
+
+def installed_programs(machine: str) -> str:
+    """The folder of the programs where Arm's installer has put an FVP, on a `machine` such as ``"x86_64"``."""
+    folders: dict[str, str] = _table()["installed"]["programs"]
+    return folders.get(machine, folders["x86_64"])
+
+
+def installed_python() -> str:
+    """The folder of Corstone-320's own Python, beside those of the programs."""
+    return str(_table()["installed"]["python"])
 
 
 def for_npu(npu: str) -> FvpModel:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 from ethosu_sdk import npu
 from ethosu_sdk.npu import pmu
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.simulators.host.runtime import DelegateCall
 from ethosu_sdk.simulators.host.wire import Array
 
+Observer = Callable[[DelegateCall, npu.Written], None]
+
 
 class NpuModel:
     """Callable for :func:`ethosu_sdk.simulators.host.open_pte`. Decoded weights are kept from call to call.
 
-    `calls` are the counters of each delegate call so far; whoever reads them may clear them.
+    `observer` is given each OFM of each call as it is written. `calls` are the counters of each delegate call so far;
+    whoever reads them may clear them.
     """
 
-    def __init__(self, system: SystemConfig | None = None) -> None:
+    def __init__(self, system: SystemConfig | None = None, observer: Observer | None = None) -> None:
         """`system` is what cycles and AXI ports are modelled for, by default the family's default."""
         self._system = system
+        self._observer = observer
         self._programs: dict[str, npu.Program] = {}
         self.calls: list[npu.Counters] = []
 
@@ -25,7 +32,8 @@ class NpuModel:
         """Execute one delegate call. Raises what :func:`ethosu_sdk.npu.run` raises."""
         if call.payload_sha256 not in self._programs:
             self._programs[call.payload_sha256] = npu.load(call.payload, self._system)
-        result = npu.run(self._programs[call.payload_sha256], call.inputs)
+        told = None if self._observer is None else functools.partial(self._observer, call)
+        result = npu.run(self._programs[call.payload_sha256], call.inputs, told)
         self.calls.append(result.counters)
         return result.outputs
 

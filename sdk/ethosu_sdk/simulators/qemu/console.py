@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO
 
 MAX_UART_BYTES = 256 << 20
@@ -32,8 +32,14 @@ class Console:
         self._output = bytearray()
         self._said = bytearray()
         self._watched: int | None = None
+        self._attended: dict[int, Callable[[], bool]] = {}
         self.last_byte_at = time.monotonic()
         self.trouble = ""  # why the run cannot go on: the log cannot be written, or there is no end of output
+
+    def attend(self, descriptor: int, service: Callable[[], bool]) -> None:
+        """While waiting, call `service` whenever `descriptor` is readable, until it returns False."""
+        self._poll.register(descriptor, select.POLLIN)
+        self._attended[descriptor] = service
 
     @property
     def output(self) -> bytes:
@@ -66,7 +72,9 @@ class Console:
             remaining_ms = int(max(0.0, deadline - time.monotonic()) * 1000 + 0.999)
             ready = [number for number, _ in self._poll.poll(remaining_ms)]
             for number in ready:
-                if number != descriptor:
+                if number in self._attended:
+                    self._serve(number)
+                elif number != descriptor:
                     self._take(number)
             if descriptor in ready:
                 return True
@@ -75,13 +83,19 @@ class Console:
 
     def drain(self, timeout_s: float) -> None:
         """Take what is left, to the end of both pipes; QEMU must have ended or be about to."""
-        if self._watched is not None:
-            self._poll.unregister(self._watched)
-            self._watched = None
+        for number in [*self._attended, *([] if self._watched is None else [self._watched])]:
+            self._poll.unregister(number)
+        self._attended.clear()
+        self._watched = None
         deadline = time.monotonic() + timeout_s
         while self._open and (remaining := deadline - time.monotonic()) > 0:
             for number, _ in self._poll.poll(int(remaining * 1000) + 1):
                 self._take(number)
+
+    def _serve(self, descriptor: int) -> None:
+        if not self._attended[descriptor]():
+            del self._attended[descriptor]
+            self._poll.unregister(descriptor)
 
     def _take(self, descriptor: int) -> None:
         data = os.read(descriptor, _CHUNK_BYTES)

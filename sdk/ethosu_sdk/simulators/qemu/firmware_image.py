@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.simulators.qemu.memory_map import DDR_BASE, DDR_BYTES, find_bank
+from ethosu_sdk.simulators.qemu.memory_map import MPS3_AN547, BoardMap
 
 _MOST_SECTIONS, _MOST_SEGMENTS, _MOST_SYMBOLS = 1 << 12, 1 << 8, 1 << 20  # far more than firmwares have
 
@@ -32,8 +32,8 @@ class Range:
         return self.address + self.size_bytes
 
 
-def read_loaded(path: Path) -> tuple[Range, ...]:
-    """Where the contents of the ELF file at `path` come to stand in guest memory, section by section.
+def read_loaded(path: Path, board: BoardMap = MPS3_AN547) -> tuple[Range, ...]:
+    """Where the contents of the ELF file at `path` come to stand in the memories of `board`, section by section.
 
     Raises InputError when it is no little-endian 32-bit Arm executable, or reaches outside of the memories.
     """
@@ -48,7 +48,7 @@ def read_loaded(path: Path) -> tuple[Range, ...]:
                     f"{_MOST_SECTIONS:,} and {_MOST_SEGMENTS:,} are read"
                 )
             segments = [row for row in elf.iter_segments() if row["p_type"] == "PT_LOAD" and row["p_memsz"]]
-            _check_segments(path, segments)
+            _check_segments(path, segments, board)
             return tuple(_loaded_sections(elf, segments))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
@@ -56,17 +56,17 @@ def read_loaded(path: Path) -> tuple[Range, ...]:
         raise InputError(f"{path} is not an ELF file that can be read: {error}") from error
 
 
-def _check_segments(path: Path, segments: Sequence[Any]) -> None:
+def _check_segments(path: Path, segments: Sequence[Any], board: BoardMap) -> None:
     if not segments:
         raise InputError(f"{path} holds nothing to load")
     for row in segments:
         address, size_bytes = row["p_paddr"], row["p_memsz"]
-        found = find_bank(address)
+        found = board.find_bank(address)
         if found is None or found[1] + size_bytes > found[0].size_bytes:
             raise InputError(
                 f"{path}: the segment of {size_bytes:,} bytes at {address:#010x} does not lie in one memory"
                 " of the board",
-                "link the firmware for corstone-300",
+                f"link the firmware for {board.name}",
             )
 
 
@@ -81,14 +81,18 @@ def _loaded_sections(elf: Any, segments: Sequence[Any]) -> Iterator[Range]:
                 yield Range(row["p_paddr"] + inside, section["sh_size"])
 
 
-def check_images(images: Sequence[tuple[int, bytes]], loaded: Sequence[Range]) -> None:
-    """InputError when an image lies outside of DDR, or over another image or contents of the firmware."""
+def check_images(
+    images: Sequence[tuple[int, bytes]], loaded: Sequence[Range], board: BoardMap = MPS3_AN547
+) -> None:
+    """InputError when an image lies outside of the memories that QEMU shares, or over other contents."""
     taken = list(loaded)
     for address, data in images:
         image = Range(address, len(data))
-        if address < DDR_BASE or image.end > DDR_BASE + DDR_BYTES:
+        found = board.find_bank(address)
+        if found is None or not found[0].option or found[1] + len(data) > found[0].size_bytes:
+            names = " or ".join(bank.name for bank in reversed(board.shared))
             raise InputError(
-                f"the image of {len(data):,} bytes at {address:#010x} does not lie in the board's DDR"
+                f"the image of {len(data):,} bytes at {address:#010x} does not lie in the board's {names}"
             )
         for other in taken:
             if image.address < other.end and other.address < image.end:

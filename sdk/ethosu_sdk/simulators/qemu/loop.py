@@ -13,7 +13,7 @@ from ethosu_sdk.simulators.qemu import failure, gdbremote
 from ethosu_sdk.simulators.qemu.failure import Place
 from ethosu_sdk.simulators.qemu.gdbremote import GdbClosedError, GdbError
 from ethosu_sdk.simulators.qemu.machine import Machine
-from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge
+from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge, NpuTransport
 from ethosu_sdk.simulators.qemu.qtest import QtestError
 
 _GDB_SIGNAL_QUIT = 3  # how the stub reports that the guest has reset or powered off the machine
@@ -42,24 +42,26 @@ class _StoppedError(Exception):
 
 
 class RunLoop:
-    """One run of the firmware `elf` in `machine`, with the NPU behind `bridge` or without one."""
+    """One run of the firmware `elf` in `machine`, with the NPU behind `npu` or without one."""
 
-    def __init__(self, machine: Machine, bridge: NpuBridge | None, limits: Limits, elf: Path) -> None:
+    def __init__(
+        self, machine: Machine, npu: tuple[NpuBridge, NpuTransport] | None, limits: Limits, elf: Path
+    ) -> None:
         self._machine = machine
-        self._bridge = bridge
+        self._bridge = npu[0] if npu is not None else None
+        self._transport = npu[1] if npu is not None else None
         self._limits = limits
         self._elf = elf
-        self._last_access_at = 0.0
 
     def prepare(self) -> None:
-        """Greet the stub and set the watchpoints.
+        """Greet the stub and attach the NPU.
 
         Raises ToolError when QEMU ended instead, SimulationError when something killed it.
         """
         try:
             self._machine.gdb.handshake()
-            if self._bridge is not None:
-                self._bridge.attach()
+            if self._transport is not None:
+                self._transport.attach()
         except GdbError as error:
             returncode = self._wait_for_end() if self._has_ended() else None
             if returncode is None:
@@ -78,7 +80,7 @@ class RunLoop:
         """
         try:
             self._machine.gdb.resume(())
-            announced = self._until_exit()
+            code = self._until_exit()
         except _StoppedError as stopped:
             place = self._find_place(interrupt=stopped.running)
             raise self._error(stopped.reason, place, stopped.hint) from None
@@ -90,18 +92,19 @@ class RunLoop:
             raise self._error(f"QEMU does not take part as expected: {error}", None) from error
         except SdkError as error:
             # From the NPU model or about an access: the guest stands at the instruction in question.
-            failure.add_context(error, self._context(self._find_place(interrupt=False)))
+            announced = self._transport is not None and self._transport.announces_stops
+            failure.add_context(error, self._context(self._find_place(interrupt=announced)))
             raise
         returncode = self._wait_for_end()
-        if returncode != announced:
+        if returncode != code:
             raise self._early_end(returncode)
         if self._machine.console.trouble:
             raise self._error(self._machine.console.trouble, None)
-        return announced
+        return code
 
     def _until_exit(self) -> int:
         """The exit code that QEMU announces, which it does when the firmware exits by semihosting."""
-        started = self._last_access_at = time.monotonic()
+        started = time.monotonic()
         while True:
             deadline, _ = self._next_deadline(started)
             packet = self._machine.gdb.receive(max(0.0, deadline - time.monotonic()))
@@ -112,10 +115,7 @@ class RunLoop:
                     raise self._next_deadline(started)[1]
             elif (code := gdbremote.exit_code(packet)) is not None:
                 return code
-            elif self._bridge is not None and b"watch:" in packet:
-                self._bridge.service()
-                self._last_access_at = time.monotonic()
-            else:
+            elif self._transport is None or not self._transport.serve_stop(packet):
                 raise _StoppedError(_stop_reason(packet))
 
     def _is_over(self, started: float) -> bool:
@@ -128,7 +128,8 @@ class RunLoop:
     def _next_deadline(self, started: float) -> tuple[float, _StoppedError]:
         limits = self._limits
         whole = started + limits.timeout_s
-        idle = max(self._last_access_at, self._machine.console.last_byte_at, started) + limits.idle_timeout_s
+        accessed = 0.0 if self._bridge is None else self._bridge.last_access_at
+        idle = max(accessed, self._machine.console.last_byte_at, started) + limits.idle_timeout_s
         if whole <= idle:
             return whole, _StoppedError(
                 f"the firmware did not end within {limits.timeout_s:g} s",

@@ -1,4 +1,4 @@
-"""The QEMU process: its command line, its sockets and its shared DDR, for the time of a `with` block."""
+"""The QEMU process: its sockets and its shared memories, for the time of a `with` block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -18,10 +18,11 @@ import numpy as np
 
 from ethosu_sdk import proc
 from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.simulators.qemu.command_line import Channels, Wanted, qemu_argv
 from ethosu_sdk.simulators.qemu.console import Console
 from ethosu_sdk.simulators.qemu.gdbremote import GdbRemote
 from ethosu_sdk.simulators.qemu.memory import Bytes
-from ethosu_sdk.simulators.qemu.memory_map import DDR_BYTES
+from ethosu_sdk.simulators.qemu.memory_map import Bank, BoardMap
 from ethosu_sdk.simulators.qemu.qtest import IrqLine
 
 # At one of these QEMU shuts down and tells gdb the same as when a firmware exits with code 0: packet W00,
@@ -30,108 +31,55 @@ _TIDY_ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
-class Channels:
-    """File descriptors that QEMU inherits: the gdb and qtest connections, and the memory that is DDR."""
-
-    gdb: int
-    qtest: int
-    ddr: int
-
-    def all(self) -> tuple[int, ...]:
-        """All of them, for the child to keep open."""
-        return self.gdb, self.qtest, self.ddr
-
-
-@dataclass(frozen=True)
-class Semihosting:
-    """What the guest gets by Arm semihosting beside the end of the run: files below `folder`, a command line."""
-
-    folder: Path | None = None
-    arguments: tuple[str, ...] = ()
-
-    def option(self) -> str:
-        """The value of `-semihosting-config`, in which a comma within a value is written twice.
-
-        With the target "gdb" QEMU opens no file itself: it asks gdb to, which here is an error.
-        """
-        target = "gdb" if self.folder is None else "native"
-        arguments = "".join(f",arg={word.replace(',', ',,')}" for word in self.arguments)
-        return f"enable=on,target={target}{arguments}"
-
-
-NO_SEMIHOSTING_FILES = Semihosting()
-
-
-def qemu_argv(
-    program: str,
-    elf: Path,
-    channels: Channels,
-    semihosting: Semihosting = NO_SEMIHOSTING_FILES,
-    *,
-    count_instructions: bool = False,
-) -> tuple[str, ...]:
-    """The command line. QEMU starts stopped and waits for gdb; the UART is its standard output.
-
-    A guest that resets or powers off is paused (`-action`), not ended, so that an exit packet means that the firmware
-    asked for the end by semihosting. With `count_instructions` every instruction takes 32 ns of the guest's time and
-    a wait none of ours: its clock then counts instructions.
-    """
-    return (
-        program,
-        *("-M", "mps3-an547,memory-backend=ddr"),
-        *(
-            "-object",
-            f"memory-backend-file,id=ddr,size={DDR_BYTES},share=on,mem-path=/proc/self/fd/{channels.ddr}",
-        ),
-        *("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"),
-        *("-nic", "user,restrict=on"),  # with no peer for its network chip the machine prints a warning
-        *("-action", "reboot=shutdown,shutdown=pause"),
-        *("-chardev", "stdio,id=uart0,signal=off", "-serial", "chardev:uart0"),
-        *("-semihosting-config", semihosting.option()),
-        *(("-icount", "shift=5,sleep=off") if count_instructions else ()),
-        *("-S", "-chardev", f"socket,id=gdb,fd={channels.gdb}", "-gdb", "chardev:gdb"),
-        *("-chardev", f"socket,id=qtest,fd={channels.qtest}"),
-        *("-object", "qtest,id=qtest0,chardev=qtest,log=/dev/null"),
-        *("-kernel", str(elf)),
-    )
-
-
-@dataclass(frozen=True)
 class Machine:
-    """A running QEMU and the ways to it. `ddr` is the guest's DDR itself."""
+    """A running QEMU and the ways to it.
+
+    `memories` are the guest's shared memories themselves, by their banks' names. Either `irq`, the NPU's interrupt
+    line, or `npu`, the connection of the NPU device, is there: it depends on the board.
+    """
 
     process: proc.Child
     gdb: GdbRemote
-    irq: IrqLine
     console: Console
-    ddr: Bytes
+    board: BoardMap
+    memories: Mapping[str, Bytes]
+    irq: IrqLine | None
+    npu: socket.socket | None
+
+    def lay(self, address: int, data: bytes) -> None:
+        """Put `data` at `address`, which must lie in a shared memory with all of it."""
+        found = self.board.find_bank(address)
+        assert found is not None, f"{address:#x} is not checked"
+        bank, offset = found
+        self.memories[bank.name].data[offset : offset + len(data)] = data
 
 
 @contextlib.contextmanager
-def start(
-    program: str,
-    elf: Path,
-    uart: Sequence[IO[bytes]],
-    semihosting: Semihosting = NO_SEMIHOSTING_FILES,
-    *,
-    count_instructions: bool = False,
-) -> Iterator[Machine]:
+def start(program: str, elf: Path, uart: Sequence[IO[bytes]], wanted: Wanted) -> Iterator[Machine]:
     """QEMU with the firmware `elf`, stopped before the first instruction; it is gone when the block ends.
 
     What it prints goes to each stream of `uart`. Raises SimulationError when the host refuses the memory, ToolError
     when the program cannot be started.
     """
+    board = wanted.board
     with contextlib.ExitStack() as ours:
         with contextlib.ExitStack() as theirs:  # closed here as soon as the child has them
-            ddr_file = theirs.enter_context(_memory_file())
-            ddr = ours.enter_context(_mapped(ddr_file))
+            files = {bank.name: theirs.enter_context(_memory_file(bank)) for bank in board.shared}
+            memories = {row.name: ours.enter_context(_mapped(files[row.name], row)) for row in board.shared}
             gdb_end = _socket_pair(ours, theirs)
-            qtest_end = _socket_pair(ours, theirs)
-            channels = Channels(gdb_end[1].fileno(), qtest_end[1].fileno(), ddr_file)
+            npu_end = _socket_pair(ours, theirs)  # or its interrupt line's, where QEMU has no device for it
+            theirs_npu = npu_end[1].fileno()
+            with_device = board.own_build and wanted.npu_window_bytes > 0
+            channels = Channels(
+                gdb_end[1].fileno(),
+                files,
+                irq=None if board.own_build else theirs_npu,
+                npu=theirs_npu if with_device else None,
+            )
             process = ours.enter_context(
                 proc.spawn(
-                    qemu_argv(program, elf, channels, semihosting, count_instructions=count_instructions),
-                    cwd=semihosting.folder,
+                    qemu_argv(program, elf, channels, wanted),
+                    cwd=wanted.semihosting.folder,
                     pass_fds=channels.all(),
                     blocked_signals=_TIDY_ENDS,
                     stdout=subprocess.PIPE,
@@ -142,8 +90,15 @@ def start(
         assert process.stderr is not None
         ours.enter_context(process.stderr)
         console = Console(process.stdout.fileno(), process.stderr.fileno(), uart)
-        gdb = GdbRemote(gdb_end[0], console.wait)
-        yield Machine(process, gdb, IrqLine(qtest_end[0]), console, ddr)
+        yield Machine(
+            process,
+            GdbRemote(gdb_end[0], console.wait),
+            console,
+            board,
+            memories,
+            irq=None if board.own_build else IrqLine(npu_end[0]),
+            npu=npu_end[0] if with_device else None,
+        )
 
 
 def _socket_pair(
@@ -154,14 +109,17 @@ def _socket_pair(
 
 
 @contextlib.contextmanager
-def _memory_file() -> Iterator[int]:
+def _memory_file(bank: Bank) -> Iterator[int]:
     with contextlib.ExitStack() as stack:
         try:
-            descriptor = os.memfd_create("ethosu-sdk-ddr")
+            descriptor = os.memfd_create(f"ethosu-sdk-{bank.name.lower()}")
             stack.callback(os.close, descriptor)
-            os.ftruncate(descriptor, DDR_BYTES)  # sparse: only pages that are touched take memory
+            os.ftruncate(descriptor, bank.size_bytes)  # sparse: only pages that are touched take memory
         except OSError as error:
-            text = f"the host gives no memory for the board's DDR of {DDR_BYTES:,} bytes: {error.strerror}"
+            text = (
+                f"the host gives no memory for the board's {bank.name} of {bank.size_bytes:,} bytes:"
+                f" {error.strerror}"
+            )
             limited = error.errno == errno.EFBIG
             hint = "the size of files is limited here: `ulimit -f unlimited` lifts that" if limited else ""
             raise SimulationError(text, hint) from error
@@ -169,12 +127,12 @@ def _memory_file() -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _mapped(descriptor: int) -> Iterator[Bytes]:
+def _mapped(descriptor: int, bank: Bank) -> Iterator[Bytes]:
     try:
-        mapping = mmap.mmap(descriptor, DDR_BYTES)
+        mapping = mmap.mmap(descriptor, bank.size_bytes)
     except OSError as error:
         raise SimulationError(
-            f"the host cannot map the board's DDR of {DDR_BYTES:,} bytes: {error.strerror}",
+            f"the host cannot map the board's {bank.name} of {bank.size_bytes:,} bytes: {error.strerror}",
             "is the address space limited (`ulimit -v`)?",
         ) from error
     try:

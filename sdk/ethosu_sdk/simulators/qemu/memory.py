@@ -1,7 +1,8 @@
-"""The board's memories as the NPU sees them: DDR in place, the others as snapshots."""
+"""The board's memories as the NPU sees them: shared ones in place, the others as snapshots."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulators.qemu.bank_access import BankAccess
-from ethosu_sdk.simulators.qemu.memory_map import Bank, find_bank
+from ethosu_sdk.simulators.qemu.memory_map import MPS3_AN547, Bank, BoardMap
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -28,17 +29,18 @@ class _Snapshot:
 class NpuMemory:
     """The memories that the NPU's AXI ports reach; implements :class:`ethosu_sdk.npu.device.GuestMemory`.
 
-    DDR is shared with QEMU: its windows are views of the very bytes. SRAM and BRAM can only be copied: the
-    first window on one reads it, :meth:`flush` writes the pages that changed back. A window therefore is
-    valid until the next :meth:`flush`, that is, during one register access.
+    Memories in `shared`, DDR at least, are shared with QEMU: their windows are views of the very bytes. Others can
+    only be copied: the first window on one reads it, :meth:`flush` writes the pages that changed back. A window
+    therefore is valid until the next :meth:`flush`, that is, during one register access.
 
     A whole job is one register access, and the NPU asks for memory with every operation: after the
     :mod:`~ethosu_sdk.npu.deadline` it gets none, so that a job cannot outlast the run, whichever model it runs on.
     """
 
-    def __init__(self, ddr: Bytes, banks: BankAccess) -> None:
-        self._ddr = ddr
+    def __init__(self, shared: Mapping[str, Bytes], banks: BankAccess, board: BoardMap = MPS3_AN547) -> None:
+        self._shared = shared
         self._banks = banks
+        self._board = board
         self._snapshots: dict[Bank, _Snapshot] = {}
 
     def window(self, address: int) -> Bytes:
@@ -47,14 +49,14 @@ class NpuMemory:
         Raises SimulationError after the deadline.
         """
         deadline.check()
-        found = find_bank(address)
+        found = self._board.find_bank(address)
         if found is None:
             raise BusError(f"no memory at {address:#010x}")
         bank, offset = found
         if not bank.npu_visible:
             raise BusError(f"{address:#010x} lies in {bank.name}, which is private to the processor")
-        storage = self._ddr if bank.name == "DDR" else self._snapshot(bank).current
-        return storage[offset:]
+        storage = self._shared.get(bank.name)
+        return (self._snapshot(bank).current if storage is None else storage)[offset:]
 
     def _snapshot(self, bank: Bank) -> _Snapshot:
         if bank not in self._snapshots:

@@ -4,8 +4,17 @@
 #include <stdint.h>
 
 #define REG(address) (*(volatile uint32_t *)(address))
+#ifdef CORSTONE_320
+#define UART0 0x58203000u
+#define NPU 0x50004000u
+#define NPU_IRQ 16
+#define BRAM_TO_NONSECURE 0x11000000u
+#else
 #define UART0 0x59303000u
 #define NPU 0x58102000u
+#define NPU_IRQ 56
+#define BRAM_TO_NONSECURE 0x10000000u
+#endif
 
 static inline void uart_start(void) {
   REG(UART0 + 0x10) = 16; /* BAUDDIV */

@@ -15,6 +15,9 @@ _COMMAND = (
     *("-Wl,--fatal-warnings", "-Wl,--no-warn-rwx-segments"),
 )
 
+# The linker script and what board.h is told, by board.
+_BOARDS = {"corstone-300": ("board.ld", ()), "corstone-320": ("board_320.ld", ("-DCORSTONE_320",))}
+
 PARAMETERS_ADDRESS = 0x7000_0000  # the first thing in DDR, see board.ld
 
 
@@ -43,11 +46,13 @@ class Scenario(enum.IntEnum):
     COUNT_CYCLES = 19
 
 
-def compile_program(name: str, folder: Path) -> Path:
-    """The ELF file of the test program `name`, made in `folder`."""
+def compile_program(name: str, folder: Path, board: str = "corstone-300") -> Path:
+    """The ELF file of the test program `name` for `board`, made in `folder`."""
+    script, options = _BOARDS[board]
     elf = folder / f"{name}.elf"
     sources = [str(_FOLDER / source) for source in _SOURCES[name]]
-    command = [*_COMMAND, "-T", str(_FOLDER / "board.ld"), "-o", str(elf), *sources, "-lc", "-lgcc"]
+    place = ["-T", str(_FOLDER / script), "-o", str(elf)]
+    command = [*_COMMAND, *options, *place, *sources, "-lc", "-lgcc"]
     subprocess.run(command, check=True, timeout=120)
     return elf
 

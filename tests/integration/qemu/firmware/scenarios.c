@@ -98,7 +98,7 @@ static uint32_t through_npu(uint8_t *source, uint8_t *destination, uint32_t seed
 static uint32_t memories(void) {
   uint8_t *in_sram = sram + (2 << 20) - BLOCK_BYTES / 2;
   uint8_t *in_sram_too = sram + 3 * BLOCK_BYTES;
-  uint8_t *nonsecure = (uint8_t *)((uintptr_t)in_bram - 0x10000000u); /* other alias, same bytes */
+  uint8_t *nonsecure = (uint8_t *)((uintptr_t)in_bram - BRAM_TO_NONSECURE); /* other alias, same bytes */
   uint32_t wrong = through_npu(in_sram, in_ddr, 1) + through_npu(in_ddr, in_sram, 2);
   wrong += through_npu(in_sram, in_sram_too, 3) + through_npu(in_bram, in_sram, 4);
   wrong += through_npu(in_sram_too, nonsecure, 5) + through_npu(nonsecure, in_ddr, 6);
@@ -106,7 +106,7 @@ static uint32_t memories(void) {
 }
 
 static uint32_t wait_for_irq(uint32_t times) {
-  REG(0xE000E104u) = 1u << 24; /* NVIC_ISER1: interrupt 56 */
+  REG(0xE000E100u + NPU_IRQ / 32 * 4) = 1u << NPU_IRQ % 32; /* NVIC_ISER */
   for (uint32_t i = 0; i < times; i++) {
     __asm volatile("cpsid i");
     start_job(in_ddr, in_ddr, 4);

@@ -1,5 +1,5 @@
 /* Vector table and reset. Every fault lands in `fault`, which a program provides. */
-#include <stdint.h>
+#include "board.h"
 
 extern uint32_t stack_top;
 void reset(void);
@@ -9,12 +9,12 @@ int main(void);
 
 typedef void (*vector)(void);
 
-__attribute__((section(".vectors"), used)) static const vector vectors[16 + 57] = {
+__attribute__((section(".vectors"), used)) static const vector vectors[16 + NPU_IRQ + 1] = {
     (vector)&stack_top,
     reset,
     [2 ... 15] = fault,
-    [16 ... 16 + 55] = fault,
-    [16 + 56] = npu_interrupt,
+    [16 ... 16 + NPU_IRQ - 1] = fault,
+    [16 + NPU_IRQ] = npu_interrupt,
 };
 
 void reset(void) {

@@ -15,10 +15,10 @@ import pytest
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.simulators.qemu import console
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from tests.integration.qemu.conftest import Board, RequestFor
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import Scenario, parameters
 from tests.integration.qemu.firmware.doubles import IncrementDevice
-from tests.integration.qemu.scenarios.conftest import Run
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
     ],
 )
 def test_a_silent_firmware_is_stopped_and_located(
-    request_for: Run, simulator: QemuSimulator, scenario: Scenario, said: str
+    request_for: RequestFor, simulator: QemuSimulator, scenario: Scenario, said: str
 ) -> None:
     with pytest.raises(SimulationError, match=r"hangs: for 0\.7 s") as caught:
         simulator.run(dataclasses.replace(request_for(scenario), idle_timeout_s=0.7))
@@ -41,20 +41,36 @@ def test_a_silent_firmware_is_stopped_and_located(
     assert said in caught.value.message
 
 
-def test_a_talking_firmware_is_stopped_at_the_time_out(request_for: Run, simulator: QemuSimulator) -> None:
-    with pytest.raises(SimulationError, match="did not end within 4 s") as caught:
-        simulator.run(dataclasses.replace(request_for(Scenario.CHATTER), timeout_s=4.0, idle_timeout_s=3.0))
+@pytest.mark.parametrize(
+    ("scenario", "first", "mark"), [(Scenario.CHATTER, 0, b"here"), (Scenario.PRINT_MANY, 3, b"c")]
+)
+def test_a_firmware_ends_the_run_by_what_it_prints(
+    request_for: RequestFor, simulator: QemuSimulator, scenario: Scenario, first: int, mark: bytes
+) -> None:
+    """Whether it goes on afterwards, or ends the simulation itself at once."""
+    for _ in range(5):  # who is first is a race
+        result = simulator.run(
+            dataclasses.replace(request_for(scenario, first), end_marks=(b"no such", mark))
+        )
+        assert (result.exit_code, mark in result.uart) == (0, True)
+
+
+def test_a_talking_firmware_is_stopped_at_the_time_out(
+    request_for: RequestFor, simulator: QemuSimulator
+) -> None:
+    with pytest.raises(SimulationError, match="did not end within 3 s") as caught:
+        simulator.run(dataclasses.replace(request_for(Scenario.CHATTER), timeout_s=3.0, idle_timeout_s=2.0))
     assert caught.value.message.count("still here") >= 9  # of the last ten lines, one may be unfinished
 
 
-def test_a_firmware_that_uses_the_npu_is_not_idle(request_for: Run, simulator: QemuSimulator) -> None:
+def test_a_firmware_that_uses_the_npu_is_not_idle(request_for: RequestFor, simulator: QemuSimulator) -> None:
     request = request_for(Scenario.MANY_READS, 0xFFFF_FFFF)
-    with pytest.raises(SimulationError, match="did not end within 4 s"):
-        simulator.run(dataclasses.replace(request, timeout_s=4.0, idle_timeout_s=3.0))
+    with pytest.raises(SimulationError, match="did not end within 3 s"):
+        simulator.run(dataclasses.replace(request, timeout_s=3.0, idle_timeout_s=2.0))
 
 
 def test_endless_output_ends_the_run(
-    request_for: Run, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch
+    request_for: RequestFor, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console, "MAX_UART_BYTES", 10_000)
     with pytest.raises(SimulationError, match="printed more than 10,000 bytes") as caught:
@@ -64,21 +80,21 @@ def test_endless_output_ends_the_run(
 
 @pytest.mark.parametrize("scenario", [Scenario.CHATTER, Scenario.PRINT_MANY])
 def test_a_log_that_cannot_be_written_ends_the_run(
-    request_for: Run, simulator: QemuSimulator, scenario: Scenario
+    request_for: RequestFor, simulator: QemuSimulator, scenario: Scenario
 ) -> None:
-    request = dataclasses.replace(request_for(scenario, 10), uart_log=Path("/dev/full"))
+    request = dataclasses.replace(request_for(scenario, 10), uart_log=Path("/dev/full"), idle_timeout_s=1.0)
     with pytest.raises(SimulationError, match="UART log cannot be written: No space left"):
         simulator.run(request)
 
 
-def test_a_lockup_is_located(request_for: Run, simulator: QemuSimulator) -> None:
+def test_a_lockup_is_located(request_for: RequestFor, simulator: QemuSimulator) -> None:
     with pytest.raises(SimulationError, match="locked up") as caught:
         simulator.run(request_for(Scenario.LOCKUP))
     assert "(fault+0x0)" in caught.value.message
     assert "about to fault" in caught.value.message
 
 
-def test_a_board_reset_is_no_clean_end(request_for: Run, simulator: QemuSimulator) -> None:
+def test_a_board_reset_is_no_clean_end(request_for: RequestFor, simulator: QemuSimulator) -> None:
     with pytest.raises(SimulationError, match="reset or powered off"):
         simulator.run(request_for(Scenario.RESET_BOARD))
 
@@ -86,7 +102,11 @@ def test_a_board_reset_is_no_clean_end(request_for: Run, simulator: QemuSimulato
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 @pytest.mark.parametrize("scenario", [Scenario.SPIN, Scenario.MANY_READS])
 def test_a_simulator_killed_from_outside_is_named(
-    request_for: Run, simulator: QemuSimulator, scenarios: Path, number: signal.Signals, scenario: Scenario
+    request_for: RequestFor,
+    simulator: QemuSimulator,
+    scenarios: Path,
+    number: signal.Signals,
+    scenario: Scenario,
 ) -> None:
     def kill() -> None:
         pid = traces.wait_for_qemu(scenarios)
@@ -102,7 +122,7 @@ def test_a_simulator_killed_from_outside_is_named(
 
 
 def test_a_signal_that_asks_qemu_to_end_does_not_end_a_run_early(
-    request_for: Run, simulator: QemuSimulator, scenarios: Path
+    request_for: RequestFor, simulator: QemuSimulator, scenarios: Path, board: Board
 ) -> None:
     # QEMU would report the same as for a firmware that exits with code 0.
     def ask() -> None:
@@ -113,14 +133,14 @@ def test_a_signal_that_asks_qemu_to_end_does_not_end_a_run_early(
 
     thread = threading.Thread(target=ask)
     thread.start()
-    result = simulator.run(request_for(Scenario.MANY_READS, 3000))
+    result = simulator.run(request_for(Scenario.MANY_READS, board.reads))
     thread.join()
     assert result.exit_code == 0
-    assert result.npu_accesses == 3001
+    assert result.npu_accesses == board.reads + 1
 
 
 def test_a_frozen_simulator_does_not_freeze_the_run(
-    request_for: Run, simulator: QemuSimulator, scenarios: Path
+    request_for: RequestFor, simulator: QemuSimulator, scenarios: Path
 ) -> None:
     request = dataclasses.replace(request_for(Scenario.SPIN), idle_timeout_s=0.7)
 
@@ -138,7 +158,7 @@ def test_a_frozen_simulator_does_not_freeze_the_run(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_qemu_does_not_outlive_the_sdk(
-    request_for: Run, scenarios: Path, tmp_path: Path, number: signal.Signals
+    board: Board, scenarios: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     address, data = parameters(Scenario.SPIN)
     log = tmp_path / "uart.log"
@@ -147,7 +167,9 @@ def test_qemu_does_not_outlive_the_sdk(
         "from ethosu_sdk.simulators.base import SimulationRequest\n"
         "from ethosu_sdk.simulators.qemu.simulator import QemuSimulator\n"
         f"images = (({address}, bytes.fromhex('{data.hex()}')),)\n"
-        f"QemuSimulator().run(SimulationRequest(Path({str(scenarios)!r}), images, None, 60, 60,"
+        f"program = {str(board.qemu or '')!r}\n"
+        f"simulator = QemuSimulator(program=Path(program) if program else None, board={board.name!r})\n"
+        f"simulator.run(SimulationRequest(Path({str(scenarios)!r}), images, None, 60, 60,"
         f" Path({str(log)!r})))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as child:
@@ -160,6 +182,7 @@ def test_qemu_does_not_outlive_the_sdk(
 # --- what the NPU model does
 
 
+@pytest.mark.parametrize("board", ["corstone-300"], indirect=True)  # the other has the processor do them
 @pytest.mark.parametrize(
     ("scenario", "first", "reason"),
     [
@@ -169,38 +192,45 @@ def test_qemu_does_not_outlive_the_sdk(
     ],
 )
 def test_an_access_that_cannot_be_emulated_is_an_error(
-    request_for: Run, simulator: QemuSimulator, scenario: Scenario, first: int, reason: str
+    request_for: RequestFor,
+    simulator: QemuSimulator,
+    board: Board,
+    scenario: Scenario,
+    first: int,
+    reason: str,
 ) -> None:
     with pytest.raises(SimulationError, match=reason) as caught:
         simulator.run(request_for(scenario, first))
-    assert "at pc 0x1000" in caught.value.message
+    assert f"at pc {board.code}" in caught.value.message
 
 
-def test_the_models_own_errors_keep_their_type_and_gain_the_place(request_for: Run) -> None:
+def test_the_models_own_errors_keep_their_type_and_gain_the_place(
+    request_for: RequestFor, board: Board
+) -> None:
     class NotModelledError(SimulationError):
         pass
 
     raised = NotModelledError("NPU_OP_X is not modelled", "a hint")
-    simulator = QemuSimulator(lambda _target, memory: IncrementDevice(memory, {0x20: raised}))
+    simulator = board.simulator(lambda _target, memory: IncrementDevice(memory, {0x20: raised}))
     with pytest.raises(NotModelledError, match="NPU_OP_X is not modelled") as caught:
         simulator.run(request_for(Scenario.WRITE_REGISTER, 0x20, 5))
     assert caught.value is raised
     assert caught.value.hint == "a hint"
-    assert "at pc 0x1000" in str(caught.value)
+    assert f"at pc {board.code}" in str(caught.value)
     assert "(main+0x" in caught.value.message
 
 
-def test_a_fault_in_the_model_is_a_failed_simulation(request_for: Run) -> None:
+def test_a_fault_in_the_model_is_a_failed_simulation(request_for: RequestFor, board: Board) -> None:
     fault = IndexError("out of range")
-    simulator = QemuSimulator(lambda _target, memory: IncrementDevice(memory, {0x24: fault}))
+    simulator = board.simulator(lambda _target, memory: IncrementDevice(memory, {0x24: fault}))
     with pytest.raises(SimulationError, match="NPU model failed at register 0x0024: IndexError") as caught:
         simulator.run(request_for(Scenario.WRITE_REGISTER, 0x24, 5))
     assert caught.value.__cause__ is fault
 
 
-def test_an_interrupt_by_the_user_passes_through(request_for: Run) -> None:
+def test_an_interrupt_by_the_user_passes_through(request_for: RequestFor, board: Board) -> None:
     interrupt = KeyboardInterrupt()
-    simulator = QemuSimulator(
+    simulator = board.simulator(
         lambda _target, memory: IncrementDevice(memory, {0x24: interrupt})  # type: ignore[dict-item]
     )
     with pytest.raises(KeyboardInterrupt):

@@ -12,12 +12,13 @@ import pytest
 from ethosu_sdk.errors import InputError, ToolError, UsageError
 from ethosu_sdk.simulators.qemu import firmware_image
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from tests.integration.qemu.conftest import RequestFor
 from tests.integration.qemu.firmware.build import Scenario
-from tests.integration.qemu.scenarios.conftest import U55_128, Run
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
 
+@pytest.mark.parametrize("board", ["corstone-300"], indirect=True)  # the other takes images in more memories
 @pytest.mark.parametrize(
     ("image", "reason"),
     [
@@ -27,21 +28,23 @@ pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
     ],
 )
 def test_an_image_must_lie_in_ddr_and_alone(
-    request_for: Run, simulator: QemuSimulator, image: tuple[int, bytes], reason: str
+    request_for: RequestFor, simulator: QemuSimulator, image: tuple[int, bytes], reason: str
 ) -> None:
     request = request_for(Scenario.EXIT)
     with pytest.raises(InputError, match=reason):
         simulator.run(dataclasses.replace(request, images=(*request.images, image)))
 
 
-def test_an_image_may_not_replace_what_the_elf_loads(request_for: Run, simulator: QemuSimulator) -> None:
+def test_an_image_may_not_replace_what_the_elf_loads(
+    request_for: RequestFor, simulator: QemuSimulator
+) -> None:
     request = request_for(Scenario.EXIT, payload=bytes(65537))  # one byte more than its place
     with pytest.raises(InputError, match="overlaps"):
         simulator.run(request)
 
 
 def test_a_damaged_elf_is_bad_input(
-    request_for: Run, simulator: QemuSimulator, elf_folder: Path, scenarios: Path
+    request_for: RequestFor, simulator: QemuSimulator, elf_folder: Path, scenarios: Path
 ) -> None:
     damaged = elf_folder / "damaged.elf"
     whole = scenarios.read_bytes()
@@ -53,6 +56,7 @@ def test_a_damaged_elf_is_bad_input(
         simulator.run(dataclasses.replace(request_for(Scenario.EXIT), elf=elf_folder / "absent.elf"))
 
 
+@pytest.mark.parametrize("board", ["corstone-300"], indirect=True)  # nothing is simulated
 def test_an_elf_with_random_damage_is_read_or_refused(elf_folder: Path, scenarios: Path) -> None:
     source = random.Random(11)
     whole = scenarios.read_bytes()
@@ -73,10 +77,15 @@ def test_an_elf_with_random_damage_is_read_or_refused(elf_folder: Path, scenario
     assert 20 < refused < 200
 
 
-def test_impossible_requests_are_refused(request_for: Run, simulator: QemuSimulator, tmp_path: Path) -> None:
+def test_impossible_requests_are_refused(
+    request_for: RequestFor, simulator: QemuSimulator, tmp_path: Path
+) -> None:
     request = request_for(Scenario.EXIT)
+    assert request.target is not None
     with pytest.raises(UsageError, match="unknown NPU 'ethos-u56'"):
-        simulator.run(dataclasses.replace(request, target=dataclasses.replace(U55_128, npu="ethos-u56")))
+        simulator.run(
+            dataclasses.replace(request, target=dataclasses.replace(request.target, npu="ethos-u56"))
+        )
     for seconds in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(UsageError, match="time-out"):
             simulator.run(dataclasses.replace(request, timeout_s=seconds))
@@ -85,7 +94,7 @@ def test_impossible_requests_are_refused(request_for: Run, simulator: QemuSimula
 
 
 def test_a_qemu_that_cannot_start_the_board_says_why(
-    request_for: Run, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch
+    request_for: RequestFor, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ethosu_sdk.simulators.qemu import machine
 
@@ -97,6 +106,9 @@ def test_a_qemu_that_cannot_start_the_board_says_why(
         simulator.run(request_for(Scenario.EXIT))
 
 
+@pytest.mark.parametrize(
+    "board", ["corstone-300"], indirect=True
+)  # the other's is asked for where it is built
 def test_the_version_is_the_installed_ones(simulator: QemuSimulator) -> None:
     output = subprocess.run(
         ["qemu-system-arm", "--version"], check=True, capture_output=True, text=True, timeout=20

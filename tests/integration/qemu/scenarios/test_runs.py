@@ -16,41 +16,60 @@ from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulators.base import SimulationRequest
 from ethosu_sdk.simulators.qemu import bank_access
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from ethosu_sdk.targets import parse_target
+from tests.integration.qemu.conftest import IDLE_S, TIMEOUT_S, Board, RequestFor
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import Scenario, parameters
 from tests.integration.qemu.firmware.doubles import MemoryLikeDevice
-from tests.integration.qemu.scenarios.conftest import IDLE_S, TIMEOUT_S, U55_128, Run
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
 
-def test_every_access_form_acts_on_the_npu_as_on_memory(forms: Path, tmp_path: Path) -> None:
-    request = SimulationRequest(forms, (), U55_128, TIMEOUT_S, IDLE_S, uart_log=tmp_path / "uart.log")
-    result = QemuSimulator(lambda *_: MemoryLikeDevice()).run(request)
+def test_every_access_form_acts_on_the_npu_as_on_memory(board: Board, forms: Path, tmp_path: Path) -> None:
+    request = SimulationRequest(forms, (), board.target, TIMEOUT_S, IDLE_S, uart_log=tmp_path / "uart.log")
+    result = board.simulator(lambda *_: MemoryLikeDevice()).run(request)
     assert result.uart.decode() == "forms 00000011\n"
     assert result.exit_code == 0
     assert result.npu_accesses > 2 * 17 * (32 + 32)
 
 
+def test_a_register_that_forgets_is_noticed(board: Board, forms: Path, tmp_path: Path) -> None:
+    class Forgetful(MemoryLikeDevice):
+        def read32(self, offset: int) -> int:
+            return super().read32(offset) & ~(offset == 4)
+
+    request = SimulationRequest(forms, (), board.target, TIMEOUT_S, IDLE_S, uart_log=tmp_path / "uart.log")
+    assert board.simulator(lambda *_: Forgetful()).run(request).exit_code != 0
+
+
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
-def test_the_exit_code_is_the_firmwares(request_for: Run, simulator: QemuSimulator, code: int) -> None:
+def test_the_exit_code_is_the_firmwares(request_for: RequestFor, simulator: QemuSimulator, code: int) -> None:
     assert simulator.run(request_for(Scenario.EXIT, code)).exit_code == code
 
 
-def test_an_interrupt_wakes_the_processor(request_for: Run, simulator: QemuSimulator) -> None:
+def test_an_interrupt_wakes_the_processor(request_for: RequestFor, simulator: QemuSimulator) -> None:
     result = simulator.run(request_for(Scenario.WAIT_FOR_IRQ, 20))
     assert result.exit_code == 0
     assert result.npu_jobs == (4,) * 20
 
 
-def test_a_polling_driver_needs_no_interrupt(request_for: Run, simulator: QemuSimulator) -> None:
+def test_a_polling_driver_needs_no_interrupt(request_for: RequestFor, simulator: QemuSimulator) -> None:
     assert simulator.run(request_for(Scenario.POLL)).exit_code == 0
 
 
-@pytest.mark.parametrize("through_gdb", [False, True])
+@pytest.mark.parametrize(
+    ("board", "through_gdb"),
+    [("corstone-300", False), ("corstone-300", True), ("corstone-320", False)],
+    indirect=["board"],
+)
 def test_jobs_reach_every_memory_by_both_aliases(
-    request_for: Run, simulator: QemuSimulator, monkeypatch: pytest.MonkeyPatch, through_gdb: bool
+    request_for: RequestFor,
+    board: Board,
+    simulator: QemuSimulator,
+    monkeypatch: pytest.MonkeyPatch,
+    through_gdb: bool,
 ) -> None:
+    """Corstone-320 shares all its memories: nothing of them is copied."""
     found = []
     places = bank_access.ProcessBankAccess.places
 
@@ -62,19 +81,19 @@ def test_jobs_reach_every_memory_by_both_aliases(
     result = simulator.run(request_for(Scenario.MEMORIES))
     assert result.exit_code == 0
     assert len(result.npu_jobs) == 6
-    assert found
+    assert bool(found) == (board.name == "corstone-300")
     assert all((place is None) == through_gdb for place in found)
 
 
 def test_the_processors_private_memory_is_hidden_from_the_npu(
-    request_for: Run, simulator: QemuSimulator
+    request_for: RequestFor, simulator: QemuSimulator, board: Board
 ) -> None:
     with pytest.raises(BusError, match="private to the processor") as caught:
         simulator.run(request_for(Scenario.PRIVATE_MEMORY))
-    assert "at pc 0x1000" in caught.value.message
+    assert f"at pc {board.code}" in caught.value.message
 
 
-def test_images_and_the_elfs_own_data_stand_in_ddr(request_for: Run, simulator: QemuSimulator) -> None:
+def test_images_and_the_elfs_own_data_stand_in_ddr(request_for: RequestFor, simulator: QemuSimulator) -> None:
     payload = bytes(range(256)) * 200
     expected = 0
     for byte in payload:
@@ -88,7 +107,7 @@ def test_images_and_the_elfs_own_data_stand_in_ddr(request_for: Run, simulator: 
 
 
 @pytest.mark.parametrize("rounds", [1, 1000, 100_000])
-def test_instructions_are_counted(request_for: Run, simulator: QemuSimulator, rounds: int) -> None:
+def test_instructions_are_counted(request_for: RequestFor, simulator: QemuSimulator, rounds: int) -> None:
     request = dataclasses.replace(request_for(Scenario.COUNT_CYCLES, rounds), count_instructions=True)
     cycles = int(simulator.run(request).uart, 16)
     counted = cycles * simulator.figures.instructions_per_cycle
@@ -96,18 +115,26 @@ def test_instructions_are_counted(request_for: Run, simulator: QemuSimulator, ro
     assert 2 * rounds - 2 <= counted <= 2 * rounds + around + 2
 
 
-@pytest.mark.parametrize(("npu", "offset", "value"), [("ethos-u65", 0x0FC, 77), ("ethos-u85", 0x1180, 78)])
-def test_the_register_window_has_the_npus_size(request_for: Run, npu: str, offset: int, value: int) -> None:
+@pytest.mark.parametrize(
+    ("board", "target", "offset", "value"),
+    [
+        ("corstone-300", "ethos-u65-256", 0x0FC, 77),
+        ("corstone-300", "ethos-u85-256", 0x1180, 78),
+        ("corstone-320", "ethos-u85-256", 0x1FFC, 79),
+    ],
+    indirect=["board"],
+)
+def test_the_register_window_has_the_npus_size(
+    request_for: RequestFor, board: Board, target: str, offset: int, value: int
+) -> None:
     device = MemoryLikeDevice(words={offset: value})
-    request = dataclasses.replace(
-        request_for(Scenario.READ_REGISTER, offset), target=dataclasses.replace(U55_128, npu=npu)
-    )
-    result = QemuSimulator(lambda *_: device).run(request)
+    request = dataclasses.replace(request_for(Scenario.READ_REGISTER, offset), target=parse_target(target))
+    result = board.simulator(lambda *_: device).run(request)
     assert result.uart.decode() == f"{value:08x}" * 2
     assert result.npu_accesses == 2
 
 
-def test_without_an_npu_its_registers_read_as_zero(request_for: Run, simulator: QemuSimulator) -> None:
+def test_without_an_npu_its_registers_read_as_zero(request_for: RequestFor, simulator: QemuSimulator) -> None:
     request = dataclasses.replace(request_for(Scenario.READ_REGISTER, 0), target=None)
     result = simulator.run(request)
     assert result.uart == b"0" * 16
@@ -115,7 +142,7 @@ def test_without_an_npu_its_registers_read_as_zero(request_for: Run, simulator: 
 
 
 def test_much_output_arrives_whole_and_is_logged(
-    request_for: Run, simulator: QemuSimulator, tmp_path: Path
+    request_for: RequestFor, simulator: QemuSimulator, tmp_path: Path
 ) -> None:
     size = 500_000
     result = simulator.run(request_for(Scenario.PRINT_MANY, size))
@@ -125,7 +152,7 @@ def test_much_output_arrives_whole_and_is_logged(
 
 
 def test_the_log_is_written_while_the_firmware_runs(
-    request_for: Run, simulator: QemuSimulator, tmp_path: Path, scenarios: Path
+    request_for: RequestFor, simulator: QemuSimulator, tmp_path: Path, scenarios: Path
 ) -> None:
     def stop_once_logged() -> None:
         traces.wait_for_text(tmp_path / "uart.log", b"still here")
@@ -138,7 +165,9 @@ def test_the_log_is_written_while_the_firmware_runs(
     thread.join()
 
 
-def test_runs_side_by_side_do_not_meet(request_for: Run, simulator: QemuSimulator, tmp_path: Path) -> None:
+def test_runs_side_by_side_do_not_meet(
+    request_for: RequestFor, simulator: QemuSimulator, tmp_path: Path
+) -> None:
     base = request_for(Scenario.EXIT)
 
     def one(number: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from typing import Any
 from ethosu_sdk import resources
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
+from ethosu_sdk.schema import advice, comparison, figures, sweeps
 
 Rule = Callable[[Record], list[str]]
 _MOST_PROBLEMS = 1000  # a list of a million wrong items is one mistake
@@ -225,6 +226,29 @@ def _model_is_that_of_the_provenance(record: Record) -> list[str]:
     return []
 
 
+def _runtime_is_that_of_the_provenance(record: Record) -> list[str]:
+    known = {row["sha256"] for row in record["provenance"]["inputs"] if row["role"] in ("firmware", "runner")}
+    runtimes = [record.get("runtime", {}), record.get("second_opinion", {}).get("runtime", {})]
+    return [
+        f"the ELF of the runtime '{row['name']}' is not among the inputs of the provenance"
+        for row in runtimes
+        if "elf_sha256" in row and row["elf_sha256"] not in known
+    ]
+
+
+def _second_opinion_is_of_another(record: Record) -> list[str]:
+    """A runtime cannot confirm itself, and has as many outputs as the other."""
+    opinion = record.get("second_opinion")
+    if opinion is None:
+        return []
+    found = []
+    if opinion["runtime"]["name"] == record.get("runtime", {}).get("name"):
+        found.append(f"both runtimes are '{opinion['runtime']['name']}'")
+    if [row["index"] for row in opinion["outputs"]] != [row["index"] for row in record["outputs"]]:
+        found.append("the second opinion has other outputs than the run")
+    return found
+
+
 def _pass_has_outputs_and_checks(record: Record) -> list[str]:
     """Nothing came back, or nothing was checked: no evidence of a pass."""
     if record["status"] != "pass":
@@ -242,7 +266,10 @@ def _files_stay_in_the_folder(record: Record) -> list[str]:
     return [
         f"{path} leaves the record's folder: {value[:80]!r}"
         for path, value in _texts(record)
-        if path.endswith("/file") and not path.endswith("/source/file") and _leaves(value)
+        if path.endswith(("/file", "/path"))
+        and not path.startswith("/unavailable")
+        and not path.endswith("/source/file")
+        and _leaves(value)
     ]
 
 
@@ -252,12 +279,19 @@ def _leaves(name: str) -> bool:
     return path.is_absolute() or ".." in path.parts or windows
 
 
+# Members of runs and profiles with figures of the simulator.
+_OWN_FIGURES = (
+    *("npu", "cpu", "operators", "pieces", "second_opinion"),
+    *("operations", "delegates", "totals"),
+)
+
+
 def _measured_on_the_fvp_alone(record: Record) -> list[str]:
     """QEMU and the host run the NPU model: what they say is modelled."""
     name = record["simulator"]["name"]
     if name == "fvp":
         return []
-    rows = _texts({key: record[key] for key in ("npu", "cpu", "operators") if key in record})
+    rows = _texts({key: record[key] for key in _OWN_FIGURES if key in record})
     return [
         f"{path} is 'measured' on {name}"
         for path, value in rows
@@ -274,26 +308,6 @@ def _operators_add_up(record: Record) -> list[str]:
     if total > npu["cycles"]["value"]:
         return [f"its operators took {total} cycles of the NPU, all of it {npu['cycles']['value']}"]
     return []
-
-
-def _profile_adds_up(record: Record) -> list[str]:
-    """A delegate's modelled cycles are those of its operations and its start."""
-    found = []
-    for delegate in record["delegates"]:
-        whole = _modelled_cycles(delegate)
-        if "start_cycles" not in delegate or whole is None:
-            continue
-        rows = [row for row in record["operations"] if row.get("delegate") == delegate["index"]]
-        calls = delegate["calls"]
-        parts = calls * delegate["start_cycles"]
-        parts += sum(row["calls"] * (_modelled_cycles(row) or 0) for row in rows)
-        if parts != calls * whole:
-            found.append(f"delegate {delegate['index']} takes {calls * whole} cycles, its operations {parts}")
-    return found
-
-
-def _modelled_cycles(row: Record) -> float | None:
-    return next((part["value"] for part in row["cycles"] if part["source"] == "modelled"), None)
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -316,6 +330,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _repeats_count_what_changed,
         _groups_hold_every_counter,
         _model_is_that_of_the_provenance,
+        _runtime_is_that_of_the_provenance,
+        _second_opinion_is_of_another,
         _pass_has_outputs_and_checks,
         _files_stay_in_the_folder,
         _measured_on_the_fvp_alone,
@@ -339,8 +355,15 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _unavailable_is_absent,
         _model_is_that_of_the_provenance,
         _measured_on_the_fvp_alone,
-        _profile_adds_up,
+        figures.profile_adds_up,
     ),
+    "advice/1": (_unavailable_is_absent, _model_is_that_of_the_provenance, advice.gains_are_gains),
+    "bundle/1": (_files_stay_in_the_folder, comparison.paths_are_listed_once),
+    "compare/1": (comparison.follows_its_rows, comparison.names_what_is_there),
+    "debug/1": (_unavailable_is_absent, _model_is_that_of_the_provenance, figures.debug_layers_exist),
+    "sweep/1": (_files_stay_in_the_folder, sweeps.counts_every_cell),
+    "sweep-cell/1": (sweeps.has_an_error_or_passes,),
+    "sweep-compare/1": (sweeps.comparison_follows_its_cells,),
     "doctor-report/1": (_status_follows_tools,),
     "verify-result/1": (_status_follows_differences,),
 }

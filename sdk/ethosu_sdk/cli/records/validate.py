@@ -13,12 +13,18 @@ from ethosu_sdk.cli.options import Debug, Json, Quiet
 
 @app.command("validate")
 def validate_command(
-    record: Annotated[Path, typer.Argument(metavar="FILE.json", show_default=False)],
+    record: Annotated[
+        Path,
+        typer.Argument(metavar="FILE.json|DIR", show_default=False, help="A record, or a folder of results."),
+    ],
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Check a record against its schema and the rules that a schema cannot state."""
+    """Check a record against its schema and the rules that a schema cannot state, or a folder by its manifest.
+
+    A folder's files must be those that the commands listed which wrote there, unchanged and complete.
+    """
     from ethosu_sdk.commands import validate as command
     from ethosu_sdk.commands.shared.reporter import Reporter
 

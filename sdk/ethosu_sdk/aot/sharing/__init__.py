@@ -1,0 +1,11 @@
+"""One lowering for many targets: a program with its TOSA graphs, for which Vela is called later, target by target.
+
+ExecuTorch partitions and lowers for a TOSA specification, of which there are two: that of Ethos-U55 and U65, and that
+of Ethos-U85. MAC count, system configuration, memory mode and Vela's version come after it.
+"""
+
+from __future__ import annotations
+
+from ethosu_sdk.aot.sharing.variants import representative, tosa_variant
+
+__all__ = ["representative", "tosa_variant"]

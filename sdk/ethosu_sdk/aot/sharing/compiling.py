@@ -1,0 +1,131 @@
+"""A lowered program, compiled by Vela for a target: the program and the facts that a compilation for it gives.
+
+Runs in a process that may import torch.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ethosu_sdk import records
+from ethosu_sdk.aot import artefacts
+from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegateFacts
+from ethosu_sdk.aot.lowering import steps
+from ethosu_sdk.aot.model.source_line import SourceLine
+from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.sharing.lowered import Lowered, LoweredDelegate
+from ethosu_sdk.aot.vela import capture, delegate_outputs, delegate_weights, versions
+from ethosu_sdk.aot.vela.capture import VelaCapture
+from ethosu_sdk.errors import BuildError
+
+_ENTRY = "forward"
+_ORIGIN = "ethosu_sdk_origin"
+
+
+@dataclass(frozen=True)
+class _Known(SourceFinder):
+    """Finds lines that were found when the program was lowered."""
+
+    def find(self, meta: Mapping[str, Any]) -> SourceLine | None:
+        line: SourceLine | None = meta.get(_ORIGIN)
+        return line
+
+
+def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> CompileOutput:
+    """Compile `lowered` for the target of `request` with the Vela of that `version` into its folder, which exists.
+
+    BuildError when Vela refuses or gives a delegate something else than its graph, ToolError when that version is
+    not there.
+    """
+    from executorch.exir._serialize._program import deserialize_pte_binary, serialize_pte_binary
+
+    path = versions.python_path(version)
+    source = lowered.output
+    name = f"{source.name}.pte"
+    file = deserialize_pte_binary((lowered.folder / name).read_bytes())
+    (plan,) = (plan for plan in file.program.execution_plan if plan.name == _ENTRY)
+    spec = steps.compile_spec(request.target)._to_list()
+    # Vela numbers what it makes: in the order of a compilation, its names are the same.
+    order = sorted(range(len(lowered.delegates)), key=lambda index: lowered.delegates[index].turn)
+    compiled = {index: _compiled(lowered.delegates[index], spec, path) for index in order}
+    facts = []
+    with artefacts.published(request.out_dir) as folder:
+        for index, (delegate, given) in enumerate(zip(plan.delegates, lowered.delegates, strict=True)):
+            payload, made = compiled[index]
+            file.program.backend_delegate_data[delegate.processed.index].data = payload
+            delegate.compile_specs = _as_stored(delegate.compile_specs, spec)
+            facts.append(_written(folder, index, payload, made, given))
+        data = bytes(serialize_pte_binary(file))
+        records.write_bytes(folder / name, data)
+        shutil.copyfile(lowered.folder / source.io.name, folder / source.io.name)
+    return replace(
+        source,
+        pte=request.out_dir / name,
+        pte_sha256=records.sha256_bytes(data),
+        pte_bytes=len(data),
+        io=request.out_dir / source.io.name,
+        log=request.out_dir / artefacts.LOG_NAME,
+        model_source=request.model,
+        target=request.target,
+        delegates=tuple(facts),
+        versions={**source.versions, versions.PACKAGE: version},
+        timings_s={"check": 0.0},
+    )
+
+
+def _as_stored(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """The `old` compile specs with the values of `new`. ExecuTorch adds some of its own, which stay."""
+    values = {spec.key: spec.value for spec in new}
+    return [type(spec)(spec.key, values.get(spec.key, spec.value)) for spec in old]
+
+
+def _written(
+    folder: Path, index: int, payload: bytes, made: VelaCapture, given: LoweredDelegate
+) -> DelegateFacts:
+    """Write a delegate's artefacts, once it is what its graph asks for."""
+    finder = _Known(None)
+    delegate_outputs.check(index, payload, made, finder)
+    delegate_outputs.check_call(index, payload, made, finder, given.arguments)
+    facts = artefacts.write_one(folder, index, made, finder)
+    delegate_weights.check(facts, made.debug_xml)
+    return facts
+
+
+def _compiled(given: LoweredDelegate, spec: Sequence[Any], path: str) -> tuple[bytes, VelaCapture]:
+    """The payload of a graph by the Vela in `path`, empty for the SDK's own, and what that reports."""
+    from executorch.backends.arm.ethosu import EthosUCompileSpec, backend
+
+    tosa = given.tosa.read_bytes()
+    flags = list(EthosUCompileSpec._from_list(list(spec)).compiler_flags)
+    nodes = {name: {_ORIGIN: line} for name, line in given.sources.items()}
+    if path:
+        payload, made = _by_another(tosa, flags, path)
+    else:
+        with capture.captured() as captures:
+            payload = bytes(backend.vela_compile(tosa, flags).processed_bytes)
+        (made,) = captures
+    return payload, replace(made, nodes=nodes)
+
+
+def _by_another(tosa: bytes, flags: Sequence[str], path: str) -> tuple[bytes, VelaCapture]:
+    """The same by another version, which runs as a process of its own."""
+    from executorch.backends.arm import arm_vela
+
+    own = arm_vela.vela
+    with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=capture.spaceless_directory()) as name:
+        folder = Path(name)
+        arm_vela.vela = SimpleNamespace(main=lambda words: versions.run(path, words, folder))
+        try:
+            words = [*flags, *capture.REPORT_FLAGS]
+            payload = bytes(arm_vela.vela_compile(tosa, words, intermediate_path=name).processed_bytes)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise BuildError(f"Vela's results cannot be packed: {error}") from error
+        finally:
+            arm_vela.vela = own
+        return payload, capture.read_capture(tosa, {}, payload, folder)

@@ -1,0 +1,20 @@
+"""For which targets ExecuTorch lowers alike."""
+
+from __future__ import annotations
+
+from ethosu_sdk.targets import Target, parse_target
+
+# TOSA extensions in ExecuTorch 1.5.1's EthosUCompileSpec, by family.
+_VARIANTS = {"ethos-u55": "u55", "ethos-u65": "u55", "ethos-u85": "cf"}
+# A target of each: which one it is makes no difference to what is lowered.
+_REPRESENTATIVES = {"u55": "ethos-u55-128", "cf": "ethos-u85-256"}
+
+
+def tosa_variant(target: Target) -> str:
+    """The name of the TOSA specification that a program for `target` is lowered to."""
+    return _VARIANTS[target.npu]
+
+
+def representative(target: Target) -> Target:
+    """The target that programs for `target`, and for all that are lowered alike, are lowered for."""
+    return parse_target(_REPRESENTATIVES[tosa_variant(target)])

@@ -1,0 +1,110 @@
+"""The process that puts other payloads into a program: ``python -m ethosu_sdk.aot.vela.recompile_worker REQUEST``.
+
+ExecuTorch's own function calls Vela and packs what that wrote; here another Vela is called in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ethosu_sdk import records
+from ethosu_sdk.aot import artefacts
+from ethosu_sdk.aot.api import DelegateFacts
+from ethosu_sdk.aot.model.loading import first_line
+from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.vela import capture, versions
+from ethosu_sdk.errors import BuildError, InputError, SdkError
+
+ENTRY = "forward"
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A program as ExecuTorch reads it, with the TOSA graphs of its delegates."""
+
+    name: str
+    content: bytes
+    graphs: tuple[bytes, ...]
+
+    def read(self) -> Any:
+        """It, to be changed."""
+        from executorch.exir._serialize._program import deserialize_pte_binary
+
+        return deserialize_pte_binary(self.content)
+
+
+def main() -> None:
+    """Serve the request of the command line; the facts go to its file ``result``."""
+    request = json.loads(sys.argv[1])
+    path = Path(request["pte"])
+    graphs = tuple(Path(graph).read_bytes() for graph in request["graphs"])
+    program = _Program(path.name, path.read_bytes(), graphs)
+    if _bytes(program.read()) != program.content:
+        raise InputError(
+            f"{path.name} is not as this ExecuTorch writes it: it cannot be given other payloads"
+        )
+    found = {}
+    for row in request["versions"]:
+        print(f"# Vela {row['version']}", flush=True)
+        try:
+            made = _recompiled(program, row["path"], Path(row["folder"]))
+            found[row["version"]] = {"delegates": [asdict(part) for part in made], "reason": ""}
+        except SdkError as error:
+            found[row["version"]] = {"delegates": [], "reason": error.message}
+    records.write_json(Path(request["result"]), found)
+
+
+def _bytes(file: Any) -> bytes:
+    from executorch.exir._serialize._program import serialize_pte_binary
+
+    return bytes(serialize_pte_binary(file))
+
+
+def _recompiled(program: _Program, path: str, folder: Path) -> list[DelegateFacts]:
+    """Write the program by the Vela in `path` to `folder`, with its artefacts."""
+    file = program.read()
+    facts = []
+    (plan,) = (plan for plan in file.program.execution_plan if plan.name == ENTRY)
+    for index, (delegate, graph) in enumerate(zip(plan.delegates, program.graphs, strict=True)):
+        payload, reports = _compiled(graph, delegate.compile_specs, path)
+        file.program.backend_delegate_data[delegate.processed.index].data = payload
+        facts.append(artefacts.write_one(folder, index, reports, SourceFinder(None)))
+    records.write_bytes(folder / program.name, _bytes(file))
+    return facts
+
+
+def _compiled(graph: bytes, specs: Sequence[Any], path: str) -> tuple[bytes, capture.VelaCapture]:
+    """The payload of a graph, and what Vela reports of it."""
+    from executorch.backends.arm import arm_vela
+    from executorch.backends.arm.ethosu import EthosUCompileSpec
+
+    flags = [*EthosUCompileSpec._from_list(list(specs)).compiler_flags, *capture.REPORT_FLAGS]
+    own = arm_vela.vela
+    with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=capture.spaceless_directory()) as name:
+        folder = Path(name)
+        arm_vela.vela = SimpleNamespace(main=lambda words: versions.run(path, words, folder))
+        try:
+            payload = bytes(arm_vela.vela_compile(graph, flags, intermediate_path=name).processed_bytes)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise BuildError(f"Vela's results cannot be packed: {error}") from error
+        finally:
+            arm_vela.vela = own
+        return payload, capture.read_capture(graph, {}, payload, folder)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SdkError as error:
+        sys.exit(error.message)
+    except Exception as error:  # the last line is what the user is told, the log has the rest
+        traceback.print_exc()
+        sys.exit(first_line(error))

@@ -1,0 +1,51 @@
+"""The command line of `convert`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli import completion
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Debug, Json, Quiet
+
+FORMATS = ("junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "etdump", "bpte")
+
+
+@app.command("convert")
+def convert_command(
+    subject: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN_DIR|RECORD.json",
+            show_default=False,
+            help="A folder of results, of which every record is read that the format has a use for, or one record.",
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="|".join(FORMATS),
+            show_default=False,
+            help="The format.",
+            autocompletion=completion.choices(FORMATS),
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", show_default=False, help="Where it goes.")
+    ],
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write records in a format that other tools open: CI servers, code hosts, trace viewers, data tools.
+
+    What a format has no place for is left out, and named.
+    """
+    from ethosu_sdk.commands.convert import command
+    from ethosu_sdk.commands.shared.reporter import Reporter
+
+    command.convert(subject, to, output, Reporter(as_json=json, quiet=quiet))

@@ -1,0 +1,46 @@
+"""The command line of `sweep compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli.options import Debug, Json, OutDir, Quiet
+from ethosu_sdk.cli.sweeps.group import sweep_app
+from ethosu_sdk.commands.compare.options import CompareOptions
+
+
+@sweep_app.command("compare")
+def compare_command(
+    before: Annotated[Path, typer.Argument(metavar="A", show_default=False, help="The folder of a sweep.")],
+    after: Annotated[
+        Path, typer.Argument(metavar="B", show_default=False, help="The one that is compared with it.")
+    ],
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml", help="What may become worse, and by how much.", show_default="the SDK's own"
+        ),
+    ] = CompareOptions.policy,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Compare cells that differ in this: model, versions …", show_default=False
+        ),
+    ] = None,
+    output: OutDir = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two sweeps cell by cell, as `compare` does two runs: by the same policy, with the same exit codes.
+
+    A cell that passed before and does not now, or is missing, ends with exit code 7.
+    """
+    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.commands.sweep import comparison as command
+
+    options = CompareOptions(policy=policy, allow=tuple(allow or ()))
+    command.compare(before, after, options, output, Reporter(as_json=json, quiet=quiet))

@@ -1,0 +1,108 @@
+"""Modules of PyTorch that stay on the CPU, and what ExecuTorch 1.5.1 and Vela 5.1.0 delegate in their place."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ethosu_sdk.records import Record
+
+_STRIDE = re.compile(r"stride <= 3, got \[(\d{1,6}), (\d{1,6})\]")
+# log(1 + exp(x)), whose intermediate values are small, so that eight bits hold them.
+_SMALL = "torch.log(1 + torch.exp(-torch.abs(x)))"
+_SOFTPLUS = f"torch.relu(x) + {_SMALL}"
+
+# Lines that put another module in the place of the module of that name; None where there is none. They are given the
+# rows of its calls on the CPU.
+Lines = Callable[[str, Sequence[Record]], tuple[str, ...] | None]
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What computes the same on the NPU, in words, and the lines of code that put it in."""
+
+    words: str
+    lines: Lines
+
+
+def _by_formula(formula: str, check: str = "") -> Lines:
+    """A module without parameters that computes `formula` of x; `check` is what has to hold of the `old` one."""
+
+    def lines(name: str, _: Sequence[Record]) -> tuple[str, ...]:
+        return (
+            *_old(name, check),
+            "class Replacement(nn.Module):",
+            "    def forward(self, x):",
+            f"        return {formula}",
+            f'model.set_submodule("{name}", Replacement())',
+        )
+
+    return lines
+
+
+def _old(name: str, check: str) -> tuple[str, ...]:
+    return (f'old = model.get_submodule("{name}")', f"assert {check}") if check else ()
+
+
+def _instance_norm(name: str, _: Sequence[Record]) -> tuple[str, ...]:
+    return (
+        f'old = model.get_submodule("{name}")',
+        "new = nn.GroupNorm(old.num_features, old.num_features, eps=old.eps, affine=old.affine)",
+        "new.load_state_dict(old.state_dict())",
+        f'model.set_submodule("{name}", new)',
+    )
+
+
+def _average_pool(name: str, rows: Sequence[Record]) -> tuple[str, ...] | None:
+    """A mean where one value is left of each channel, else several poolings with strides of 2 and 3."""
+    found = next((match for row in rows if (match := _STRIDE.search(row.get("reason", "")))), None)
+    shapes = [row.get("shapes", {}).get("ofm", ()) for row in rows]
+    if found is None or not shapes or any(len(shape) != 4 for shape in shapes):
+        return None
+    strides = (int(found[1]), int(found[2]))
+    check = "old.padding in (0, (0, 0)) and not old.ceil_mode and old.kernel_size == old.stride"
+    if all(shape[2] * shape[3] == 1 for shape in shapes):
+        return _by_formula(f"x[:, :, :{strides[0]}, :{strides[1]}].mean((2, 3), keepdim=True)", check)(
+            name, rows
+        )
+    steps = _steps(strides)
+    if steps is None:
+        return None
+    pools = ", ".join(f"nn.AvgPool2d(({height}, {width}))" for height, width in steps)
+    return (*_old(name, check), f'model.set_submodule("{name}", nn.Sequential({pools}))')
+
+
+def _steps(strides: tuple[int, int]) -> list[tuple[int, int]] | None:
+    """Strides of at most 3 whose products are `strides`; None where that cannot be."""
+    factors = []
+    for stride in strides:
+        parts, rest = [], max(stride, 1)
+        for prime in (3, 2):
+            while rest % prime == 0:
+                parts.append(prime)
+                rest //= prime
+        if rest != 1:
+            return None
+        factors.append(parts)
+    length = max(map(len, factors))
+    heights, widths = (parts + [1] * (length - len(parts)) for parts in factors)
+    steps = list(zip(heights, widths, strict=True))
+    assert math.prod(height for height, _ in steps) == strides[0]
+    return steps
+
+
+# By the class of the module.
+REPLACEMENTS: Mapping[str, Replacement] = {
+    "AvgPool2d": Replacement("a mean, or poolings with strides of 2 and 3 (AvgPool2d)", _average_pool),
+    "InstanceNorm2d": Replacement(
+        "GroupNorm with as many groups as channels (InstanceNorm2d)", _instance_norm
+    ),
+    "LogSigmoid": Replacement("its formula (LogSigmoid)", _by_formula(f"x - torch.relu(x) - {_SMALL}")),
+    "Mish": Replacement("its formula (Mish)", _by_formula(f"x * torch.tanh({_SOFTPLUS})")),
+    "Softplus": Replacement("its formula (Softplus)", _by_formula(_SOFTPLUS, "old.beta == 1")),
+    "Softshrink": Replacement(
+        "its formula (Softshrink)", _by_formula("x - x.clamp(-0.5, 0.5)", "old.lambd == 0.5")
+    ),
+}

@@ -1,0 +1,15 @@
+"""What `compare` is asked for beside what it compares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """`policy` is a file, None the SDK's own; `allow` adds dimensions that may differ to those that it allows."""
+
+    policy: Path | None = None
+    allow: tuple[str, ...] = ()
+    rows: int | None = None  # operators shown on the terminal

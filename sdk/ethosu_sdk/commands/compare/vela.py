@@ -1,0 +1,173 @@
+"""`compare --vela`: one model by several versions of Vela. One lowering, the same TOSA graphs, a run of each."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk import records, schema
+from ethosu_sdk.aot.vela import recompile, versions
+from ethosu_sdk.aot.vela.recompile import Recompiled
+from ethosu_sdk.commands.compile import command as compile_command, record as compile_record
+from ethosu_sdk.commands.compile.options import CompileOptions
+from ethosu_sdk.commands.run import command as run_command
+from ethosu_sdk.commands.run.options import HOST, RunOptions
+from ethosu_sdk.commands.shared import bundle, locations
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.terminal import escape
+from ethosu_sdk.errors import InputError, SdkError, UsageError
+from ethosu_sdk.records import Record
+
+# What versions of Vela make of one model is another program.
+ALLOWED = ("model", "versions")
+parse = versions.parse
+_REASON = "compiled from the same TOSA graphs by another version of Vela: compared by the outputs of the runs"
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A compiled program, its record, and the TOSA graphs of its delegates."""
+
+    pte: Path
+    record: Record
+    graphs: Sequence[Path]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Folders of runs, and why some versions have none."""
+
+    folders: Sequence[Path]
+    failed: Mapping[str, str]
+
+
+def make(
+    model: str, wanted: Sequence[str], options: CompileOptions, out_dir: Path, reporter: Reporter
+) -> Made:
+    """Compile `model` with each of the versions `wanted` and run what comes of it on the host simulator.
+
+    Raises ToolError for a version that is not in the cache and cannot be installed, and what `compile` raises.
+    """
+    for version in wanted:  # before a model is compiled for nothing
+        if not versions.is_cached(version):
+            with reporter.stage(f"installing Vela {version} from the package index (the first time only)"):
+                versions.python_path(version)
+    source = _source(model, options, reporter)
+    folders = {version: records.make_directory(out_dir / f"vela-{version}") for version in wanted}
+    found = _recompiled(source, folders, reporter)
+    reasons = {row.version: row.reason or _run(source, row, folders[row.version], reporter) for row in found}
+    failed = {folders[version].name: reason for version, reason in reasons.items() if reason}
+    return Made([path for path in folders.values() if path.name not in failed], failed)
+
+
+def _source(model: str, options: CompileOptions, reporter: Reporter) -> _Source:
+    if model.endswith(".pte"):
+        path = locations.require_pte(Path(model))
+    else:
+        path = compile_command.compile_model(model, options, None, reporter.for_step(), reuse=True)
+    file = locations.compile_record(path)
+    if not file.is_file():
+        raise InputError(
+            f"there is no {file.name} beside {path}: the TOSA graphs of the program are not known",
+            "give the model itself, or the program in the folder in which `compile` made it",
+        )
+    record = records.read_json(file)
+    schema.check(record, str(file))
+    if record["schema"] != compile_record.SCHEMA or record["model"]["sha256"] != records.sha256_file(path):
+        raise InputError(f"{file} is not about {path}", "compile the model again")
+    if any(row["role"] == "vela configuration" for row in record["provenance"]["inputs"]):
+        raise UsageError(
+            "--vela does not go with a Vela configuration of your own", "compile without --vela-config"
+        )
+    graphs = [path.parent / row["files"]["tosa"] for row in record["delegates"]]
+    if not graphs:
+        raise InputError(f"{path} delegates nothing: Vela has no part in it")
+    return _Source(path, record, graphs)
+
+
+def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter) -> list[Recompiled]:
+    """Each version's program and its record, in the folders."""
+    count = f"{len(source.graphs)} TOSA graph(s) with {len(folders)} versions of Vela"
+    with contextlib.ExitStack() as stack:
+        add = {}
+        for version, folder in folders.items():
+            stack.enter_context(records.locked(folder))
+            add[version] = stack.enter_context(bundle.published(folder, "compare"))
+            for name in (run_command.RECORD_NAME, run_command.OUTPUTS_NAME):
+                (folder / name).unlink(missing_ok=True)  # of another program
+        with reporter.stage(f"compiling {count}"):
+            found = recompile.recompile(source.pte, source.graphs, folders)
+        for row in found:
+            names = [recompile.LOG_NAME] if row.reason else _lay(source, row, folders[row.version])
+            add[row.version](*names)
+    return found
+
+
+def _run(source: _Source, found: Recompiled, folder: Path, reporter: Reporter) -> str:
+    """Run a recompiled program; why it does not run, or nothing."""
+    try:
+        with reporter.stage(f"running what Vela {found.version} made on the host simulator"):
+            run_command.run(
+                str(folder / source.pte.name),
+                CompileOptions(),
+                RunOptions(simulator=HOST),
+                folder,
+                Reporter(quiet=True).for_step(),
+            )
+    except SdkError as error:
+        reporter.warn(escape(f"what Vela {found.version} made does not run: {error.message}"))
+        return error.message
+    return ""
+
+
+def _lay(source: _Source, found: Recompiled, folder: Path) -> list[str]:
+    """Write what belongs to a recompiled program beside it; the names of all its files."""
+    pte = folder / source.pte.name
+    record = _record(source, found, pte)
+    schema.check(record, "the compile result")
+    path = locations.compile_record(pte)
+    records.write_json(path, record)
+    names = [pte.name, path.name, *(name for row in record["delegates"] for name in row["files"].values())]
+    examples = locations.example_io(source.pte)
+    if examples.is_file():
+        shutil.copyfile(examples, locations.example_io(pte))
+        names.append(examples.name)
+    return [*names, recompile.LOG_NAME]
+
+
+def _record(source: _Source, found: Recompiled, pte: Path) -> Record:
+    """The compile record of `source`, as it is for another Vela."""
+    lines = {
+        (row["index"], part["tosa"]["index"]): part["source"]
+        for row in source.record["delegates"]
+        for part in row["operations"]
+        if "tosa" in part and "source" in part
+    }
+    delegates = [compile_record.delegate(row) for row in found.delegates]
+    for row in delegates:
+        for part in row["operations"]:
+            place = (row["index"], part.get("tosa", {}).get("index", -1))
+            part.update({"source": lines[place]} if place in lines else {})
+    old = source.record
+    tools = [
+        {**row, "version": found.version} if row["name"] == versions.PACKAGE else row
+        for row in old["provenance"]["tools"]
+    ]
+    record = {
+        **old,
+        "status": "pass",
+        "created": records.timestamp(),
+        "provenance": {**old["provenance"], "tools": tools},
+        "compile_key": records.sha256_bytes(
+            f"{old['compile_key']} {versions.PACKAGE} {found.version}".encode()
+        ),
+        "model": {**old["model"], "sha256": records.sha256_file(pte), "bytes": pte.stat().st_size},
+        "delegates": delegates,
+        "check": {"status": "left-out", "reason": _REASON},
+        "files": {**old["files"], "log": recompile.LOG_NAME},
+        "unavailable": [],
+    }
+    return {key: value for key, value in record.items() if key not in ("accuracy", "check_time_s")}

@@ -1,0 +1,1 @@
+"""`ethosu-sdk debug`: numerics inside of delegates."""

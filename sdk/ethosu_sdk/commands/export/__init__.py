@@ -1,0 +1,1 @@
+"""`ethosu-sdk export`: what other builds must know of a program."""

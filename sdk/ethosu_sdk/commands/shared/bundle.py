@@ -1,0 +1,301 @@
+"""The manifest of a folder of results: which files commands wrote there, and whether they came to their end.
+
+A command that is about to write says so first, in a manifest that is ``incomplete``, and lists its files last.
+Whatever ends it in between, the folder tells.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from ethosu_sdk import provenance, records, schema
+from ethosu_sdk.errors import InputError, SdkError, UsageError
+from ethosu_sdk.records import Record
+
+MANIFEST_NAME = "manifest.json"
+SCHEMA = "bundle/1"
+COMPLETE, INCOMPLETE = "complete", "incomplete"
+_JSON = "application/json"
+# Pattern of a path in the folder → role, media type, and the schema of a record.
+_ROLES = (
+    ("run.json", "record of the run", _JSON, "run-result/1"),
+    ("profile.json", "record of the profile", _JSON, "profile/1"),
+    ("build.json", "record of the build", _JSON, "build-result/1"),
+    ("debug.json", "record of the layers", _JSON, "debug/1"),
+    ("compare.json", "record of the comparison", _JSON, "compare/1"),
+    ("advice.json", "advice", _JSON, "advice/1"),
+    ("sweep-compare.json", "record of the comparison", _JSON, "sweep-compare/1"),
+    ("sweep.json", "record of the sweep", _JSON, "sweep/1"),
+    ("cell.json", "record of the cell", _JSON, "sweep-cell/1"),
+    ("cells.parquet", "table of the cells", "application/vnd.apache.parquet", ""),
+    ("*.compile.json", "record of the compilation", _JSON, "compile-result/1"),
+    ("*.export.json", "record of the export", _JSON, "export/1"),
+    ("outputs*.npz", "outputs", "application/zip", ""),
+    ("*.io.npz", "example inputs and outputs", "application/zip", ""),
+    ("profile.csv", "operations of the profile", "text/csv", ""),
+    ("debug.csv", "layers", "text/csv", ""),
+    ("*.html", "report", "text/html", ""),
+    ("uart*.log", "what the firmware printed", "text/plain", ""),
+    ("compile.log", "what the compiler's tools printed", "text/plain", ""),
+    ("*.npz", "arrays", "application/zip", ""),
+    ("*.etrecord", "ExecuTorch's record of the lowering", "application/zip", ""),
+    ("*.pte", "program", "application/octet-stream", ""),
+    ("*.elf", "firmware", "application/x-elf", ""),
+    ("*.map", "the linker's map", "text/plain", ""),
+    ("*.cmake", "definitions for ExecuTorch's runner", "text/plain", ""),
+    ("*.conf", "fragment of Zephyr's configuration", "text/plain", ""),
+    ("*.clayer.yml", "layer for CMSIS-Toolbox", "application/yaml", ""),
+    ("delegate*.tosa", "TOSA graph of a delegate", "application/octet-stream", ""),
+    ("delegate*.csv", "Vela's estimates of a delegate", "text/csv", ""),
+    ("delegate*.debug.xml", "Vela's debug database of a delegate", "application/xml", ""),
+    ("*/current.json", "state of the build", _JSON, ""),
+    ("*.log", "log", "text/plain", ""),
+)
+_OTHER = ("file", "application/octet-stream", "")
+_MOST_FILES = 10_000
+_DEEPEST = 4
+
+Add = Callable[..., None]
+
+
+@contextlib.contextmanager
+def published(folder: Path, writer: str) -> Iterator[Add]:
+    """While the block runs, the manifest of `folder` says that the command `writer` is at work; it ends complete.
+
+    The block gets a function that takes the files (names in the folder) that were written; those that are not there
+    are left out. What other commands wrote stays listed as they listed it. When the block raises, the folder stays
+    incomplete. The caller has locked the folder. InputError when another program's manifest lies there.
+    """
+    is_first = not (folder / MANIFEST_NAME).exists()
+    _refuse_foreign(folder)
+    kept = {row["path"]: row for row in _files(folder) if row["writer"] != writer}
+    written: dict[str, None] = {}
+    _write(folder, writer, INCOMPLETE, kept)
+    try:
+        yield lambda *names: written.update(dict.fromkeys(map(str, names)))
+    except BaseException:
+        if is_first:  # what lay there before is as it was, and nothing came to it
+            (folder / MANIFEST_NAME).unlink(missing_ok=True)
+        raise
+    present = (name for name in written if (folder / name).is_file())
+    kept |= {name: _entry(folder, name, writer) for name in present}
+    _write(folder, writer, COMPLETE, kept)
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """InputError when there is a file of the manifest's name that is none: it is not to be written over."""
+    path = folder / MANIFEST_NAME
+    try:
+        record = records.read_json(path) if path.exists() else None
+    except InputError:
+        return  # a damaged one is written anew
+    if record is not None and not str(record.get("schema")).startswith("bundle/"):
+        raise InputError(
+            f"{path} is not the manifest of a folder of results: another program's files lie there",
+            "choose another folder with -o",
+        )
+
+
+@contextlib.contextmanager
+def listed(path: Path, writer: str) -> Iterator[None]:
+    """The block writes the one file `path` for the command `writer`, wherever the user wants it: when that is in a
+    folder of results, its manifest lists it then. UsageError when it is a file there that another command wrote.
+    """
+    place = _place(path)
+    if place is None:
+        yield
+        return
+    folder, name = place
+    with records.locked(folder):
+        manifest = read(folder)
+        rows = {row["path"]: row for row in manifest["files"]} if manifest is not None else {}
+        owner = rows[name]["writer"] if name in rows else writer
+        if owner != writer or name == MANIFEST_NAME:
+            raise UsageError(
+                f"{path} is a file that `{owner}` wrote there"
+                if owner != writer
+                else f"{path} is a manifest",
+                "choose another name",
+            )
+        yield
+        if manifest is not None:
+            is_whole = manifest["status"] == COMPLETE
+            last = writer if is_whole else manifest["writer"]
+            _write(folder, last, manifest["status"], rows | {name: _entry(folder, name, writer)})
+
+
+def _place(path: Path) -> tuple[Path, str] | None:
+    """The folder of results in which a file at `path` is to lie, and its name there; None when there is none."""
+    path = path.parent.resolve() / path.name
+    folder = next((parent for parent in path.parents if (parent / MANIFEST_NAME).is_file()), None)
+    try:
+        is_ours = folder is not None and read(folder) is not None
+    except InputError:
+        return None  # another program's, or damaged: `validate` says so
+    return (folder, path.relative_to(folder).as_posix()) if folder is not None and is_ours else None
+
+
+def keep(folder: Path, writer: str, names: list[str]) -> None:
+    """List the files `names` that `writer` left in `folder` earlier, where no manifest does: folders of versions that
+    wrote none."""
+    try:
+        manifest = read(folder)
+    except InputError:
+        manifest = None  # a damaged one is written anew
+    if manifest is None or (
+        manifest["status"] == COMPLETE and not set(names) <= {row["path"] for row in manifest["files"]}
+    ):
+        with published(folder, writer) as add:
+            add(*names)
+
+
+def _files(folder: Path) -> list[Record]:
+    """What the manifest lists; nothing when there is none that is valid."""
+    try:
+        record = read(folder)
+    except SdkError:
+        return []
+    return list(record["files"]) if record is not None else []
+
+
+def read(folder: Path) -> Record | None:
+    """The manifest of `folder`; None when it has none. InputError when it is damaged."""
+    path = folder / MANIFEST_NAME
+    if not path.is_file():
+        return None
+    record = records.read_json(path)
+    schema.check(record, str(path))
+    if record["schema"] != SCHEMA:
+        raise InputError(f"{path} is a {record['schema']}, not the manifest of a folder")
+    return record
+
+
+def _write(folder: Path, writer: str, status: str, files: dict[str, Record]) -> None:
+    record = {
+        "schema": SCHEMA,
+        "status": status,
+        "created": records.timestamp(),
+        "tool": provenance.tool(),
+        "writer": writer,
+        "files": [files[name] for name in sorted(files)],
+    }
+    schema.check(record, "the manifest")
+    records.write_json(folder / MANIFEST_NAME, record)
+
+
+def _entry(folder: Path, name: str, writer: str) -> Record:
+    path = folder / name
+    role, media_type, kind = next((row[1:] for row in _ROLES if fnmatchcase(name, row[0])), _OTHER)
+    return {
+        "path": name,
+        "role": role,
+        "media_type": media_type,
+        "bytes": path.stat().st_size,
+        "sha256": records.sha256_file(path),
+        **({"schema": kind} if kind else {}),
+        "writer": writer,
+    }
+
+
+def problems(folder: Path, manifest: Record, depth: int = 0) -> list[str]:
+    """What of `folder` is not as its manifest says, a sentence each; of folders in it with a manifest, too."""
+    found = []
+    if manifest["status"] != COMPLETE:
+        found.append(f"incomplete: `{manifest['writer']}` began to write and did not end")
+    listed = {row["path"] for row in manifest["files"]}
+    for row in manifest["files"]:
+        if reason := _wrong(folder, row):
+            found.append(f"{row['path']} {reason}")
+    nested: list[Path] = []
+    extra = [name for name in _present(folder, nested) if name not in listed]
+    found += [f"{name} is extra: no command lists it" for name in extra]
+    for path in nested:
+        name = path.relative_to(folder)
+        found += [f"{name}: {text}" for text in _nested_problems(path, depth + 1)]
+    return found
+
+
+def _nested_problems(folder: Path, depth: int) -> list[str]:
+    """The problems of a folder of results that lies in another."""
+    if depth > _DEEPEST:
+        return [f"more than {_DEEPEST} folders of results lie in each other"]
+    try:
+        manifest = read(folder)
+        return [] if manifest is None else problems(folder, manifest, depth)
+    except InputError as error:
+        return [error.message]
+
+
+def _wrong(folder: Path, row: Record) -> str:
+    """What is wrong with the file of `row`; nothing for one that is as listed."""
+    path = folder / row["path"]
+    try:
+        status = path.lstat()
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except OSError:
+        return "is missing"
+    if not stat.S_ISREG(status.st_mode) or not inside:
+        return "is no plain file of the folder"
+    if status.st_size != row["bytes"]:
+        return f"has changed: {status.st_size:,} bytes instead of {row['bytes']:,}"
+    try:
+        same = records.sha256_file(path) == row["sha256"]
+        reason = _wrong_record(path, row["schema"]) if same and "schema" in row else ""
+    except InputError as error:
+        return f"cannot be read: {error.message}"
+    return reason if same else "has changed: its SHA-256 is another"
+
+
+def _wrong_record(path: Path, name: str) -> str:
+    record = records.read_json(path)
+    if record.get("schema") != name:
+        return f"is a {record.get('schema')}, listed as {name}"
+    found = schema.problems(record)
+    return f"is not a valid record: {found[0]}" if found else ""
+
+
+def _present(folder: Path, nested: list[Path]) -> Iterator[str]:
+    """The files below `folder`, but for the manifest and what is hidden: locks and temporary files. Folders with a
+    manifest of their own go to `nested`."""
+    count = 0
+    for root, folders, files in os.walk(folder):
+        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
+        own = [name for name in folders if name not in links and (Path(root, name) / MANIFEST_NAME).is_file()]
+        nested += [Path(root, name) for name in sorted(own)]
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in own)
+        for name in sorted((*files, *links)):
+            path = PurePosixPath(Path(root, name).relative_to(folder))
+            if name.startswith(".") or str(path) == MANIFEST_NAME:
+                continue
+            count += 1
+            if count > _MOST_FILES:
+                raise InputError(
+                    f"{folder} holds more than {_MOST_FILES:,} files: it is no folder of results"
+                )
+            yield str(path)
+
+
+def check(folder: Path, names: list[str]) -> None:
+    """InputError when `folder` has a manifest by which the files `names` are not what was written, or not all of it.
+
+    Folders of versions without a manifest are taken as they are.
+    """
+    manifest = read(folder)
+    if manifest is None:
+        return
+    if manifest["status"] != COMPLETE:
+        raise InputError(
+            f"{folder} is incomplete: `{manifest['writer']}` began to write and did not end",
+            "run it again; `ethosu-sdk validate` names what is missing",
+        )
+    for row in manifest["files"]:
+        if row["path"] in names and (reason := _wrong(folder, row)):
+            raise InputError(
+                f"{folder / row['path']} {reason}",
+                "run it again; a record that was changed on purpose can be given as a file",
+            )

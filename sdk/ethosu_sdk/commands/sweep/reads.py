@@ -1,0 +1,61 @@
+"""The files that a model reads while it is loaded: what it imports, and weights or data beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import records, resources
+
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")
+_READ_MODES = ("r", "rb", "rt", None)
+
+
+class Reads:
+    """Keeps the names of files that this process opens to read, from now on."""
+
+    def __init__(self, own: Sequence[Path]) -> None:
+        self._start = time.time()
+        self._names: dict[str, None] = {}
+        installed = (sys.prefix, sys.base_prefix, *sysconfig.get_paths().values())
+        folders = [*map(Path, installed), resources.PACKAGE_ROOT, *own]
+        found = {str(folder.resolve()) for folder in folders}
+        self._left_out = tuple(f"{path}/" for path in found if path != "/")
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[0], str | bytes):
+            path, mode, flags = arguments
+            writes = isinstance(flags, int) and flags & os.O_ACCMODE != os.O_RDONLY
+            if mode in _READ_MODES and not writes:
+                self._names[os.fsdecode(path)] = None
+
+    def digests(self, folder: Path) -> dict[str, str]:
+        """Digests of the files by their paths from `folder`, but for those of installed packages and those that the
+        process made itself."""
+        found = {}
+        for name in list(self._names):
+            path = _source(Path(name)).resolve()
+            text = str(path)
+            if (
+                text.startswith((*_SYSTEM, *self._left_out))
+                or "/site-packages/" in text
+                or not path.is_file()
+            ):
+                continue
+            if path.stat().st_mtime < self._start:
+                found[os.path.relpath(path, folder)] = records.sha256_file(path)
+        return dict(sorted(found.items()))
+
+
+def _source(path: Path) -> Path:
+    """The Python file of a compiled one."""
+    if path.suffix == ".pyc" and path.parent.name == "__pycache__":
+        return Path(importlib.util.source_from_cache(str(path)))
+    return path

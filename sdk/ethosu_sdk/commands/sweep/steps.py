@@ -1,0 +1,150 @@
+"""The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.commands.sweep.warm`): lower, compile, run.
+
+A step fills a folder that is there, and says what became of it; what it prints goes to the log.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import aot, errors, records
+from ethosu_sdk.aot.model.loading import first_line
+from ethosu_sdk.aot.sharing import compiling, lowered as aot_lowered
+from ethosu_sdk.commands.compile import check as compile_check, check_record, record as compile_record
+from ethosu_sdk.commands.compile.command import compile_key
+from ethosu_sdk.commands.compile.options import CompileOptions
+from ethosu_sdk.commands.run import command as run_command
+from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.commands.shared import bundle, locations
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.sweep import rows
+from ethosu_sdk.commands.sweep.configuration import DEFAULT
+from ethosu_sdk.commands.sweep.reads import Reads
+from ethosu_sdk.errors import BuildError, SdkError
+from ethosu_sdk.proc.forks import Task
+from ethosu_sdk.targets import Target
+
+Outcome = dict[str, Any]
+
+
+def perform(task: Task) -> Outcome:
+    """Do the step of `task` in this process; what came of it, or the error as JSON values."""
+    _to_log(Path(task["log"]))
+    os.chdir(task["cwd"])
+    start = time.monotonic()
+    reads = Reads([Path(task["store"])]) if task["step"] == "lower" else None
+    try:
+        outcome = _STEPS[task["step"]](task)
+    except Exception as error:
+        outcome = {"error": _error(error)}
+        if not isinstance(error, SdkError):
+            sys.excepthook(*sys.exc_info())
+    if reads is not None:
+        outcome["reads"] = reads.digests(Path(task["cwd"]))
+        if "error" not in outcome:
+            output = outcome.pop("output")
+            aot_lowered.write_facts(Path(task["out"]), output, outcome["reads"])
+    return {**outcome, "seconds": round(time.monotonic() - start, 3)}
+
+
+def _to_log(log: Path) -> None:
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    for number in (1, 2):
+        os.dup2(descriptor, number)
+    os.close(descriptor)
+
+
+def _error(error: Exception) -> Outcome:
+    if errors.is_out_of_memory(error):
+        known: SdkError = errors.out_of_memory("a task of the sweep", error)
+        return {**known.to_json(), "status": rows.OUT_OF_MEMORY}
+    if isinstance(error, SdkError):
+        return error.to_json()
+    return BuildError(f"the step failed: {first_line(error)}", "compile.log holds what was printed").to_json()
+
+
+def _options(task: Task) -> CompileOptions:
+    target = Target(**task["target"])
+    return CompileOptions(
+        target=target.name,
+        system_config=target.system_config,
+        memory_mode=target.memory_mode,
+        quantize=None if task["quantize"] == DEFAULT else task["quantize"],
+        trust=task["trust"],
+    )
+
+
+def _request(task: Task, options: CompileOptions, out: Path) -> aot.CompileRequest:
+    return aot.CompileRequest(
+        task["model"],
+        Target(**task["target"]),
+        out,
+        options=options,
+        check_folder=out / aot_lowered.CHECK_FOLDER,
+    )
+
+
+def _lower(task: Task) -> Outcome:
+    out = Path(task["out"])
+    request = _request(task, _options(task), out)
+    records.make_directory(out / aot_lowered.CHECK_FOLDER)
+    return {"output": aot_lowered.lower(request, print)}
+
+
+def _compile(task: Task) -> Outcome:
+    """The program, with a record as of `compile`. A check that fails is an error, and everything is there."""
+    start = time.monotonic()
+    out, lowering = Path(task["out"]), aot_lowered.read(Path(task["lowered"]))
+    options = _options(task)
+    request = _request(task, options, out)
+    with (
+        bundle.published(out, "compile") as add,
+        tempfile.TemporaryDirectory(prefix=".check-", dir=out) as spool,
+    ):
+        output = compiling.compile_lowered(lowering, request, task["vela"])
+        for path in lowering.check_folder.iterdir():
+            os.symlink(path.resolve(), Path(spool) / path.name)
+        key = compile_key(task["model"], options, request.target)
+        record = compile_record.make(request, output, key, time.monotonic() - start)
+        check = compile_check.Check(Path(spool), Reporter(quiet=True), locate=False)
+        record = check.extend(record, request, output)
+        record["wall_time_s"] = round(time.monotonic() - start, 3)
+        compile_record.write(locations.compile_record(output.pte), record)
+        add(locations.compile_record(output.pte).name, *record["files"].values())
+        add(*(name for row in record["delegates"] for name in row["files"].values()))
+    check_record.raise_if_failed(record, recorded=True)
+    return {}
+
+
+def _run(task: Task) -> Outcome:
+    out = Path(task["out"])
+    (pte,) = out.glob("*.pte")
+    given = task["inputs"]
+    options = RunOptions(
+        simulator=task["simulator"],
+        board=task["board"],
+        inputs=None if given == DEFAULT else Path(given),
+        timeout_s=task["time_s"] or RunOptions.timeout_s,
+    )
+    run_command.run(str(pte), CompileOptions(), options, out, Reporter(quiet=True).for_step())
+    return {}
+
+
+def link_files(source: Path, folder: Path) -> None:
+    """The files of a folder of results in another one, without a copy where the disk allows it."""
+    for path in source.iterdir():
+        if path.is_file() and not path.name.startswith("."):
+            try:
+                os.link(path, folder / path.name)
+            except OSError:
+                shutil.copyfile(path, folder / path.name)
+
+
+_STEPS: dict[str, Callable[[Task], Outcome]] = {"lower": _lower, "compile": _compile, "run": _run}

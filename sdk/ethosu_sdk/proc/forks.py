@@ -1,0 +1,216 @@
+"""A process that has everything imported and forks for each task: what takes seconds is done once, and nothing that a
+task does, imports or breaks reaches the next one.
+
+The server has one thread and serves one task at a time, over a socket, in JSON lines. It ends a task's processes,
+all of them, when the task is over, takes too long or too much memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import proc
+from ethosu_sdk.proc import supervisor
+
+Task = dict[str, Any]
+DONE, TIMEOUT, MEMORY, KILLED, GONE = "done", "timeout", "memory", "killed", "gone"
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LOOK_EVERY_S = 0.1
+_FIRST_LOOK_S = 0.005
+_GRACE_S = 120.0  # for the server itself: it imports what a task needed before the next one
+_PRIVATE = ("Private_Clean:", "Private_Dirty:")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a task ended: DONE with its `result`, or one of the others; `detail` says by what it was killed."""
+
+    end: str
+    result: Any = None
+    detail: str = ""
+
+
+@contextlib.contextmanager
+def server(module: str, log: Path) -> Iterator[Callable[[Task, float | None, int | None], Answer]]:
+    """A server for the time of a `with` block: ``python -m MODULE FD``, which calls :func:`serve`.
+
+    The block gets a function that runs a task, with limits in seconds and bytes, and says how that ended. When the
+    server itself dies or hangs, that is GONE, and it is of no more use. Start it from a thread that lives as long.
+    """
+    ours, theirs = socket.socketpair()
+    argv = [sys.executable, "-P", "-m", module, str(theirs.fileno())]
+    env = {**os.environ, "PYTHONHASHSEED": "0"}
+    with (
+        ours,
+        log.open("ab") as output,
+        proc.spawn(argv, env=env, pass_fds=(theirs.fileno(),), stdout=output),
+        ours.makefile("rb") as stream,
+    ):
+        theirs.close()
+
+        def call(task: Task, time_s: float | None, memory_bytes: int | None) -> Answer:
+            request = {"task": task, "time_s": time_s, "memory_bytes": memory_bytes}
+            ours.settimeout(None if time_s is None else time_s + _GRACE_S)
+            try:
+                ours.sendall(json.dumps(request).encode() + b"\n")
+                line = stream.readline()
+            except TimeoutError:
+                return Answer(GONE, detail="the process that serves tasks does not answer")
+            except OSError:
+                line = b""
+            if not line:
+                return Answer(GONE, detail="the process that serves tasks is gone")
+            return Answer(**json.loads(line))
+
+        yield call
+
+
+def serve(descriptor: int, run: Callable[[Task], Any], packages: tuple[str, ...]) -> None:
+    """Serve until the other side closes. `run` gives a task's result, in a process of its own.
+
+    Modules of `packages` that a task imported are imported here too, for those that follow.
+    """
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    with socket.socket(fileno=descriptor) as ours, ours.makefile("rb") as stream:
+        for line in stream:
+            request = json.loads(line)
+            gc.collect()
+            gc.freeze()
+            answer, modules = _served(request, run, packages)
+            ours.sendall(json.dumps(vars(answer)).encode() + b"\n")
+            for name in modules:
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
+
+
+def _served(
+    request: dict[str, Any], run: Callable[[Task], Any], packages: tuple[str, ...]
+) -> tuple[Answer, list[str]]:
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _work(parent, writer, request["task"], run, packages)
+    os.close(writer)
+    try:
+        answer, content = _watched(child, reader, request["time_s"], request["memory_bytes"])
+    finally:
+        os.close(reader)
+        _end_children()
+    if answer is not None:
+        return answer, []
+    told = json.loads(content)
+    return Answer(DONE, told["result"]), told["modules"]
+
+
+def _work(
+    parent: int, writer: int, task: Task, run: Callable[[Task], Any], packages: tuple[str, ...]
+) -> None:
+    """What the fork does; it does not come back."""
+    status = 1
+    try:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == parent:
+            known = set(sys.modules)
+            result = run(task)
+            new = [name for name in sys.modules if name not in known and name.partition(".")[0] in packages]
+            with os.fdopen(writer, "wb") as stream:
+                stream.write(json.dumps({"result": result, "modules": new}).encode())
+            status = 0
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        for stream_ in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream_.flush()
+        os._exit(status)
+
+
+def _watched(
+    child: int, reader: int, time_s: float | None, memory_bytes: int | None
+) -> tuple[Answer | None, bytes]:
+    """What the task wrote, or how it was ended. Returns once the task's own process is gone."""
+    deadline = None if time_s is None else time.monotonic() + time_s
+    content, wait = b"", _FIRST_LOOK_S
+    while True:
+        if select.select([reader], [], [], wait)[0]:
+            chunk = os.read(reader, 1 << 16)
+            content += chunk
+            if chunk:
+                continue
+            status = _reap(child, deadline)
+            if status is None:
+                return _ended(child, Answer(TIMEOUT)), b""
+            if os.WIFSIGNALED(status):
+                return Answer(KILLED, detail=signal.Signals(os.WTERMSIG(status)).name), b""
+            if os.waitstatus_to_exitcode(status):
+                detail = f"exit status {os.waitstatus_to_exitcode(status)}"
+                return Answer(KILLED, detail=detail), b""
+            return None, content
+        wait = min(wait * 2, _LOOK_EVERY_S)
+        if deadline is not None and time.monotonic() > deadline:
+            return _ended(child, Answer(TIMEOUT)), b""
+        if memory_bytes is not None and _private_bytes(child) > memory_bytes:
+            return _ended(child, Answer(MEMORY)), b""
+
+
+def _reap(child: int, deadline: float | None) -> int | None:
+    """The wait status of `child`, which closed its pipe; None when it does not end in time."""
+    while deadline is None or time.monotonic() < deadline:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status
+        time.sleep(_FIRST_LOOK_S)
+    return None
+
+
+def _ended(child: int, answer: Answer) -> Answer:
+    pids = [child, *supervisor.descendants(child)]
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return answer
+
+
+def _end_children() -> None:
+    """End what a task left behind: its orphans are the server's children."""
+    while True:
+        for pid in supervisor.descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _private_bytes(child: int) -> int:
+    """The memory that a task's processes have for themselves: what they share with the server counts for nobody."""
+    return sum(_private_bytes_of(pid) for pid in (child, *supervisor.descendants(child)))
+
+
+def _private_bytes_of(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return 0
+    rows = (line.split() for line in text.splitlines() if line.startswith(_PRIVATE))
+    return sum(int(row[1]) << 10 for row in rows)

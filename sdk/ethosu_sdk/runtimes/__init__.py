@@ -1,0 +1,16 @@
+"""Runtimes that others built: programs run on them as they are, as a second opinion beside the SDK's own firmware."""
+
+from ethosu_sdk.runtimes.image import Placed, place
+from ethosu_sdk.runtimes.runners import Runner, Window, executable, licence, package_name, runner_for, runners
+
+__all__ = [
+    "Placed",
+    "Runner",
+    "Window",
+    "executable",
+    "licence",
+    "package_name",
+    "place",
+    "runner_for",
+    "runners",
+]

@@ -1,0 +1,95 @@
+"""Which prebuilt runners there are (runners.toml), and the installed file of each, checked by its digest."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import records, tools
+from ethosu_sdk.errors import ToolError, UsageError
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of the board's memory that the runner and its user share."""
+
+    address: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Runner:
+    """One runner: the board and NPUs it is for, the simulators that have this board, and its memory."""
+
+    board: str
+    npus: tuple[str, ...]
+    default_macs: int
+    simulators: tuple[str, ...]
+    folder: str
+    sha256: str
+    program: Window
+    inputs: Window
+    outputs: Window
+    method_pool_bytes: int
+    temporary_pool_bytes: int
+
+
+@functools.cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / "runners.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def runners() -> tuple[Runner, ...]:
+    """All runners, that for programs without an NPU first."""
+    return tuple(map(_runner, _table()["runners"]))
+
+
+def _runner(row: dict[str, Any]) -> Runner:
+    lists: dict[str, Any] = {name: tuple(row[name]) for name in ("npus", "simulators")}
+    windows = {name: Window(**row[name]) for name in ("program", "inputs", "outputs")}
+    return Runner(**{**row, **lists, **windows})
+
+
+def package_name() -> str:
+    """The Python package that carries the runners."""
+    return str(_table()["package"]["name"])
+
+
+def licence() -> str:
+    """The licence of the runners, as an SPDX expression."""
+    return str(_table()["package"]["licence"])
+
+
+def runner_for(npu: str | None) -> Runner:
+    """The runner for programs that use `npu`, or none. UsageError when Arm built none."""
+    for row in runners():
+        if npu is None or npu in row.npus:
+            return row
+    known = ", ".join(name for row in runners() for name in row.npus)
+    raise UsageError(
+        f"there is no runner of Arm's with ExecuTorch for {npu}: its package has them for {known}",
+        "leave --runtime out: the SDK's own firmware runs the program",
+    )
+
+
+def executable(runner: Runner) -> Path:
+    """The installed ELF of `runner`. ToolError, with the fix, when the package lacks or holds another file."""
+    package: dict[str, str] = _table()["package"]
+    found = tools.require(package["name"])
+    distribution = importlib.metadata.distribution(package["name"])
+    path = Path(str(distribution.locate_file(package["folder"]))) / runner.folder / package["executable"]
+    if not path.is_file():
+        raise ToolError(f"the installed {package['name']} has no runner for {runner.board}", found.tool.fix)
+    digest = records.sha256_file(path)
+    if digest != runner.sha256:
+        raise ToolError(
+            f"{path} is not the runner that {package['name']} {found.version} was published with: its SHA-256 is "
+            f"{digest}, not {runner.sha256}",
+            f"install the package again: {found.tool.fix}",
+        )
+    return path

@@ -1,0 +1,1 @@
+"""Properties of whole command streams: hazards, and pieces of them."""

@@ -1,0 +1,93 @@
+"""`advise` as a command: what it takes, what it writes and where, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import schema
+from tests.integration.advise.programs import Advised, Record
+from tests.integration.cli import sdk
+from tests.places import GOLDEN_PTE
+
+
+@pytest.mark.toolchain
+@pytest.mark.qemu
+def test_a_program_is_run_first(tmp_path: Path) -> None:
+    done = sdk("advise", GOLDEN_PTE / "add_u55.pte", "-o", "out", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert record == json.loads((tmp_path / "out" / "advice.json").read_text(encoding="utf-8"))
+    assert schema.problems(record) == []
+    unknown = {row["rule"] for row in record["silent"] if row["state"] == "unknown"}
+    assert {"memory-mode", "quantised-io", "sixteen-bits"} <= unknown
+    assert "/compile" in [row["path"] for row in record["unavailable"]]
+    assert sdk("validate", "out", cwd=tmp_path).code == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    (row,) = [row for row in manifest["files"] if row["path"] == "advice.json"]
+    assert (row["schema"], row["writer"]) == ("advice/1", "advise")
+
+
+def test_people_see_what_the_record_says(plain: Advised, tmp_path: Path) -> None:
+    folder = shutil.copytree(plain.folder, tmp_path / "run")
+    done = sdk("advise", folder, cwd=tmp_path, env={"COLUMNS": "300"})
+    assert done.code == 0, done.err
+    for row in plain.advice["advice"]:
+        assert row["rule"] in done.out
+        for line in row.get("code", [row.get("command")]):
+            assert line in done.out
+    cycles = plain.expected("memory-mode", "NPU cycles")
+    assert f"NPU cycles {cycles[0]:,} → {cycles[1]:,} (modelled → expected" in done.out
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = sdk("advise", "empty", cwd=tmp_path)
+    assert (done.code, "holds no run.json" in done.err) == (3, True)
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def _compiled(change: Callable[[Record], object]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        path = folder / "net.compile.json"
+        record = json.loads(path.read_text(encoding="utf-8"))
+        change(record)
+        path.write_text(json.dumps(record), encoding="utf-8")
+
+    return damage
+
+
+def _calls(record: Record) -> None:
+    for row in record["cpu_operators"]:
+        row["calls"] = row["sites"][0]["calls"] = 10**30
+        row["name"] = "aten::mul.out"
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        (lambda folder: (folder / "net.compile.json").write_text("{", encoding="utf-8"), 3),
+        (lambda folder: (folder / "debug.json").write_text("[]", encoding="utf-8"), 3),
+        (lambda folder: shutil.copy(folder / "run.json", folder / "debug.json"), 3),
+        (_compiled(lambda record: record.pop("target")), 3),
+        (_compiled(lambda record: record["target"].update(memory_mode="Nowhere")), 0),
+        (_compiled(lambda record: record.pop("delegation")), 0),
+        (_compiled(lambda record: record["inputs"][0].update(shape=[0] * 9)), 0),
+        (_compiled(lambda record: record["inputs"][0].update(shape=[10**400])), 3),
+        (_compiled(_calls), 0),
+    ],
+)
+def test_hostile_records(damage: Callable[[Path], object], code: int, plain: Advised, tmp_path: Path) -> None:
+    folder = shutil.copytree(plain.folder, tmp_path / "run")
+    for name in ("manifest.json", "advice.json"):
+        (folder / name).unlink()
+    damage(folder)
+    done = sdk("advise", folder, cwd=tmp_path, timeout_s=60)
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
+    assert "internal error" not in done.err
+    assert (folder / "advice.json").is_file() == (code == 0)

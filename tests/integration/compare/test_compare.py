@@ -1,0 +1,259 @@
+"""`compare`: what is worse is found and named with its operator, what is the same is silent, the rest is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import schema
+from ethosu_sdk.commands.compare import command
+from ethosu_sdk.commands.compare.options import CompareOptions
+from tests.integration.cli import sdk
+from tests.integration.compare.runs import Record, changed, compare, read, run_on_host, with_another_scale
+from tests.places import GOLDEN_PTE, ROOT
+
+EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+MODES = ("--allow", "model", "--allow", "memory_mode")
+
+pytestmark = [pytest.mark.torch, pytest.mark.qemu]
+
+
+def test_the_same_run_twice_is_silent(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "shared", tmp_path / "again")
+    run_on_host(tmp_path / "again")
+    found = compare(made / "shared", "again", cwd=tmp_path)
+    assert (found.done.code, found.done.err) == (0, "")
+    assert found.done.out.splitlines() == [
+        f"A (shared) → B (again): no difference, {found.only['compared']} figures of run, profile, compile compared"
+    ]
+    assert found.only["compared"] > 50
+    assert (found.only["metrics"], found.only["operators"]) == ([], [])
+    assert found.only["kinds"] == ["run", "profile", "compile"]
+    assert schema.problems(found.record) == []
+
+
+@pytest.mark.toolchain
+def test_two_runs_on_qemu_are_the_same(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        done = sdk("profile", GOLDEN_PTE / "add_u55.pte", "-o", name, "-q", cwd=tmp_path)
+        assert done.code == 0, done.err
+    found = compare("a", "b", cwd=tmp_path)
+    assert found.done.code == 0, found.done.err
+    assert "no difference" in found.done.out
+    assert found.only["kinds"] == ["run", "profile", "build"]
+
+
+def test_other_memories_are_not_compared_unless_that_is_allowed(made: Path, tmp_path: Path) -> None:
+    found = compare(made / "shared", made / "sram", cwd=tmp_path)
+    assert (found.done.code, found.record["status"]) == (3, "blocked")
+    assert "model: SHA-256" in found.done.err
+    assert "memory_mode: Shared_Sram and Sram_Only" in found.done.err
+    assert found.only["metrics"] == []
+    half = compare(made / "shared", made / "sram", "--allow", "model", cwd=tmp_path)
+    assert half.done.code == 3
+    assert "model:" not in half.done.err
+    assert "memory_mode:" in half.done.err
+
+
+def test_a_stream_that_is_slower_is_found_with_its_operator(made: Path, tmp_path: Path) -> None:
+    """From SRAM to flash the weights of the convolutions take longer; the figures are those of the two profiles."""
+    found = compare(made / "sram", made / "shared", *MODES, cwd=tmp_path)
+    assert (found.done.code, found.record["status"]) == (7, "fail")
+    cycles = [read(made / name / "run.json")["npu"]["cycles"]["value"] for name in ("sram", "shared")]
+    row = found.metric("npu.cycles")
+    assert [row["before"], row["after"], row["change"]] == [*cycles, cycles[1] - cycles[0]]
+    assert row["status"] == "regression"
+    operator = found.only["operators"][row["operator"]]
+    assert (operator["name"], operator["source"]["module"]) == ("CONV2D", "3")
+    assert f"npu.cycles: {cycles[0]:,} → {cycles[1]:,} cycles (modelled)" in found.done.err
+    assert "most of it at CONV2D (module 3, torch/nn/modules/conv.py" in found.done.err
+    growth = {row["source"]["module"]: _change(row, "cycles.modelled") for row in found.only["operators"]}
+    profiled = [_cycles(made / name, tmp_path) for name in ("sram", "shared")]
+    assert growth == {key: profiled[1][key] - profiled[0][key] for key in growth}
+
+
+def _change(row: Record, name: str) -> int:
+    return sum(part["change"] for part in row["figures"] if part["name"] == name)
+
+
+def _cycles(folder: Path, cwd: Path) -> dict[str, int]:
+    """Modelled cycles of the convolutions by module, summed up here."""
+    done = sdk("profile", folder, "-o", f"profile-{folder.name}", "-q", cwd=cwd)
+    assert done.code == 0, done.err
+    found: dict[str, int] = {}
+    for row in read(cwd / f"profile-{folder.name}" / "profile.json")["operations"]:
+        if row["runs_on"] == "NPU":
+            module = row["source"]["module"]
+            value = next(part["value"] for part in row["cycles"] if part["source"] == "modelled")
+            found[module] = found.get(module, 0) + row["calls"] * value
+    return found
+
+
+def test_a_planted_percent_is_found_at_its_operator(made: Path, tmp_path: Path) -> None:
+    done = sdk("profile", made / "shared", "-o", "profiled", "-q", cwd=tmp_path)
+    assert done.code == 0, done.err
+    source = tmp_path / "profiled" / "profile.json"
+
+    def slower(record: Record) -> None:
+        row = next(row for row in record["operations"] if row.get("source", {}).get("module") == "7")
+        extra = record["totals"]["npu"]["cycles"][0]["value"] // 100
+        for cycles in (row["cycles"], record["delegates"][0]["cycles"], record["totals"]["npu"]["cycles"]):
+            next(part for part in cycles if part["source"] == "modelled")["value"] += extra
+
+    found = compare(source, changed(source, tmp_path / "slower.json", slower), cwd=tmp_path)
+    assert found.done.code == 7
+    assert "profile.cycles.modelled" in found.done.err
+    assert "most of it at CONV2D (module 7, torch/nn/modules/linear.py" in found.done.err
+    assert [row["name"] for row in found.only["metrics"]] == ["profile.cycles.modelled"]
+    assert len(found.only["operators"]) == 1
+    assert 0.9 < found.metric("profile.cycles.modelled")["percent"] <= 1.0
+
+
+@pytest.mark.parametrize(("percent", "code"), [(0.9, 7), (1.1, 0)])
+def test_a_policy_tolerates_what_it_says(percent: float, code: int, made: Path, tmp_path: Path) -> None:
+    source = made / "shared" / "run.json"
+
+    def slower(record: Record) -> None:
+        record["npu"]["cycles"]["value"] = round(1.01 * record["npu"]["cycles"]["value"])
+
+    changed(source, tmp_path / "slower.json", slower)
+    text = f'[metrics."npu.*"]\ntolerance_percent = {percent}\n'
+    (tmp_path / "policy.toml").write_text(text, encoding="utf-8")
+    found = compare(source, "slower.json", "--policy", "policy.toml", cwd=tmp_path)
+    assert found.done.code == code, found.done.err
+    assert found.metric("npu.cycles")["status"] == ("regression" if code else "tolerated")
+    back = compare("slower.json", source, cwd=tmp_path)
+    assert (back.done.code, back.metric("npu.cycles")["status"]) == (0, "improved")
+
+
+def test_a_bad_scale_in_one_layer_is_found_by_the_outputs(made: Path, tmp_path: Path) -> None:
+    folder = with_another_scale(made / "shared", tmp_path / "changed", 1)
+    run_on_host(folder)
+    found = compare(made / "shared", folder, "--allow", "model", cwd=tmp_path)
+    assert found.done.code == 7
+    row = found.metric("outputs.0")
+    assert row["status"] == "regression"
+    assert " of 10 values differ, by " in row["detail"]
+    assert "outputs.0: float32 1x10, SHA-256" in found.done.err
+    assert found.metric("reference.0.equal")["status"] == "regression"
+    # The stream is the same: nothing else became worse.
+    worse = {row["name"].partition(".")[0] for row in found.only["metrics"] if row["status"] == "regression"}
+    assert worse == {"outputs", "reference"}
+    (operator,) = found.only["operators"]
+    assert (operator["constants"], operator["figures"]) == ("differ", [])
+    assert (operator["name"], operator["source"]["module"]) == ("CONV2D", "3")
+    assert "other weights or scales at CONV2D (module 3, torch/nn/modules/conv.py:565)" in found.done.err
+
+
+def test_measured_and_modelled_are_never_compared(tmp_path: Path) -> None:
+    source = EXAMPLES / "run-ds_cnn.json"
+
+    def measured(record: Record) -> None:
+        record["simulator"]["name"] = "fvp"
+        for row in (record["npu"]["cycles"], *record["npu"]["counters"]):
+            row["source"] = "measured"
+
+    changed(source, tmp_path / "fvp.json", measured)
+    found = compare(source, "fvp.json", "--allow", "simulator", cwd=tmp_path)
+    assert found.done.code == 3
+    assert "fidelity: modelled and measured: what is measured and what is modelled" in found.done.err
+    words = [f"--allow={name}" for name in ("model", "simulator", "versions", "inputs", "runtime", "board")]
+    assert compare(source, "fvp.json", *words, cwd=tmp_path).done.code == 3
+    refused = sdk("compare", source, "fvp.json", "--allow", "fidelity", cwd=tmp_path)
+    assert (refused.code, "never compared" in refused.err) == (2, True)
+
+
+DIFFERENCES = {
+    "versions": lambda record: record["provenance"]["tools"][-1].update(version="9.9.9"),
+    "inputs": lambda record: record["inputs"][0].update(sha256="0" * 64),
+    "board": lambda record: record.update(board="corstone-320"),
+    "target": lambda record: record["target"].update(macs=256),
+    "system_config": lambda record: record["target"].update(system_config="Other"),
+    "runtime": lambda record: record["provenance"]["inputs"][1].update(file="resident_runner.elf"),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_every_difference_is_named_and_can_be_allowed(name: str, tmp_path: Path) -> None:
+    source = EXAMPLES / "run-ds_cnn.json"
+    changed(source, tmp_path / "other.json", DIFFERENCES[name])
+    found = compare(source, "other.json", cwd=tmp_path)
+    assert found.done.code == 3
+    assert [row["name"] for row in found.only["dimensions"] if row["status"] == "blocks"] == [name]
+    assert f"A → B, {name}: " in found.done.err
+    (tmp_path / "policy.toml").write_text(f'allow = ["{name}"]\n', encoding="utf-8")
+    options = CompareOptions(policy=tmp_path / "policy.toml")
+    assert command.make([source, tmp_path / "other.json"], options)["status"] == "pass"
+
+
+def test_three_runs_and_the_record_on_stdout(tmp_path: Path) -> None:
+    source = EXAMPLES / "run-ds_cnn.json"
+
+    def larger(record: Record) -> None:
+        record["memory"]["pools"][0]["used_bytes"] += 100
+
+    changed(source, tmp_path / "larger.json", larger)
+    done = sdk("compare", source, source, "larger.json", "--json", cwd=tmp_path)
+    record = json.loads(done.out)
+    assert (done.code, record["status"]) == (7, "fail")
+    assert [(row["before"], row["after"], row["status"]) for row in record["comparisons"]] == [
+        ("A", "B", "pass"),
+        ("A", "C", "fail"),
+    ]
+    assert record == read(tmp_path / "build" / "compare" / "compare.json")
+    shown = sdk("summary", "build/compare/compare.json", cwd=tmp_path)
+    assert "❌ compare" in shown.out
+    assert "memory.pools.stack" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["a.json"], 2, "one run cannot be compared"),
+        (["a.json", "none"], 3, "no file or folder none"),
+        (["a.json", "empty"], 3, "holds no record"),
+        (["a.json", "broken.json"], 3, "is not JSON"),
+        (["a.json", "doctor.json"], 3, "nothing to compare"),
+        (["a.json", "compile.json"], 3, "no record of the same kind"),
+        (["a.json", "a.json", "--allow", "modle"], 2, "did you mean 'model'"),
+        (["a.json", "a.json", "--policy", "none.toml"], 3, "cannot read none.toml"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(words: list[str], code: int, said: str, tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "run-ds_cnn.json", tmp_path / "a.json")
+    shutil.copy(EXAMPLES / "doctor.json", tmp_path / "doctor.json")
+    shutil.copy(EXAMPLES / "compile-ds_cnn.json", tmp_path / "compile.json")
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    done = sdk("compare", *words, cwd=tmp_path)
+    assert (done.code, said in done.err) == (code, True), done.err
+    assert not (tmp_path / "build").exists()
+
+
+def test_a_folder_that_lost_its_run_is_no_silent_pass(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "shared", tmp_path / "lost")
+    for name in ("run.json", "manifest.json"):
+        (tmp_path / "lost" / name).unlink()
+    for words in ((made / "shared", "lost"), ("lost", made / "shared")):
+        done = sdk("compare", *words, cwd=tmp_path)
+        assert (done.code, "lost holds no run, and " in done.err) == (3, True)
+
+
+def test_the_function_gives_the_record(made: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys, ethosu_sdk\n"
+        "options = ethosu_sdk.CompareOptions(allow=('model', 'memory_mode'))\n"
+        "found = ethosu_sdk.compare(sys.argv[1], sys.argv[2], options=options)\n"
+        "print(found.status, *sorted(row['name'] for row in found.regressions), len(found.operators) > 0)\n"
+    )
+    words = [sys.executable, "-c", script, str(made / "sram"), str(made / "shared")]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.startswith("fail ")
+    assert "npu.cycles" in done.stdout
+    assert done.stdout.rstrip().endswith("True")
+    assert list(tmp_path.iterdir()) == []

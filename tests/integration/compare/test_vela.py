@@ -1,0 +1,123 @@
+"""`compare --vela`: the same TOSA graphs by two versions of Vela.
+
+Other versions come from the network, which tests do without: the installed Vela stands for one, copies of it with a
+planted change for others.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import cache, provenance, records
+from tests.integration.cli import sdk
+from tests.integration.compare.runs import MODEL, compare, read
+
+OWN = provenance.package_version("ethos-u-vela") or ""
+SLOWER, WRONG, BROKEN = "9.9.1", "9.9.2", "9.9.3"
+# What is added to the end of ethosu/vela/vela.py.
+CHANGES = {
+    SLOWER: """
+_main = main
+def main(args=None):
+    return _main([*args, "--max-block-dependency=0", "--optimise=Size", "--disable-buffering"])
+""",
+    # The shift of every channel of the first layer: its sums are four times as large.
+    WRONG: """
+_main = main
+def main(args=None):
+    import numpy, pathlib
+    done = _main(args)
+    for path in pathlib.Path(".").glob("output/*_vela.npz"):
+        with numpy.load(path) as found:
+            arrays = {name: found[name] for name in found.files if "quantization" not in name}
+        weights = bytearray(arrays["weight_data"].tobytes())
+        for channel in range(16):
+            weights[10 * channel + 9] -= 2
+        arrays["weight_data"] = numpy.frombuffer(weights, numpy.uint8)
+        numpy.savez(path, **arrays)
+    return done
+""",
+    BROKEN: """
+def main(args=None):
+    raise SystemExit("Error: this network is too good for me")
+""",
+}
+
+pytestmark = [pytest.mark.torch]
+
+
+@pytest.fixture(scope="module")
+def versions(shared_folder: Path) -> Path:
+    """The cache, with the changed copies in it."""
+    spec = importlib.util.find_spec("ethosu")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    place = cache.directory("vela")
+    with records.locked(place):
+        for version, change in CHANGES.items():
+            if not (place / version).is_dir():
+                shutil.copytree(next(iter(spec.submodule_search_locations)), place / version / "ethosu")
+                with (place / version / "ethosu" / "vela" / "vela.py").open("a", encoding="utf-8") as file:
+                    file.write(change)
+    return place
+
+
+def test_versions_are_compared_and_what_is_worse_is_found(made: Path, versions: Path, tmp_path: Path) -> None:
+    program = made / "shared" / f"{MODEL}.pte"
+    words = ("--vela", f"{OWN},{SLOWER},{WRONG},{BROKEN}", program)
+    found = compare(*words, cwd=tmp_path)
+    assert found.done.code == 7, found.done.err
+    assert [row["name"] for row in found.record["subjects"]] == [f"vela-{v}" for v in (OWN, SLOWER, WRONG)]
+    own = tmp_path / "out" / f"vela-{OWN}" / program.name
+    assert own.read_bytes() == program.read_bytes()  # the same as the one lowering packed
+    slower, wrong = found.record["comparisons"]
+    worse = {row["name"]: row for row in slower["metrics"] if row["status"] == "regression"}
+    assert "npu.cycles" in worse
+    assert not [name for name in worse if name.startswith("outputs.")]
+    operator = slower["operators"][worse["npu.cycles"]["operator"]]
+    assert operator["source"]["module"]
+    assert [row["name"] for row in wrong["metrics"] if row["name"].startswith("outputs.")] == ["outputs.0"]
+    assert "npu.cycles" not in {row["name"] for row in wrong["metrics"]}
+    allowed = {row["name"]: row for row in slower["dimensions"] if row["status"] == "allowed"}
+    assert set(allowed) == {"model", "versions"}
+    assert f"ethos-u-vela {SLOWER}" in allowed["versions"]["after"]
+    compiled = read(tmp_path / "out" / f"vela-{SLOWER}" / f"{MODEL}.compile.json")
+    assert {"name": "ethos-u-vela", "version": SLOWER} in compiled["provenance"]["tools"]
+    assert [row["name"] for row in found.record["failed"]] == [f"vela-{BROKEN}"]
+    assert "this network is too good for me" in found.done.err
+    assert sdk("validate", "out", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (
+            ["--vela", f"{OWN},8.8.8", "PROGRAM"],
+            4,
+            "Vela 8.8.8 is not in the cache and could not be installed",
+        ),
+        (["--vela", OWN, "PROGRAM"], 2, "two or more versions"),
+        (["--vela", f"{OWN},{OWN}", "PROGRAM"], 2, "each once"),
+        (["--vela", f"{OWN},../x", "PROGRAM"], 2, "'../x' is no version of Vela"),
+        (["--vela", f"{OWN},{SLOWER}", "PROGRAM", "PROGRAM"], 2, "--vela takes one model, not 2"),
+        (["PROGRAM", "PROGRAM", "--target", "ethos-u85-256"], 2, "go with --vela alone"),
+        (["--vela", f"{OWN},{SLOWER}", "other.pte"], 3, "the TOSA graphs of the program are not known"),
+    ],
+)
+def test_what_cannot_be_done_is_named(
+    words: list[str], code: int, said: str, made: Path, versions: Path, tmp_path: Path
+) -> None:
+    program = made / "shared" / f"{MODEL}.pte"
+    shutil.copy(program, tmp_path / "other.pte")
+    given = [str(program) if word == "PROGRAM" else word for word in words]
+    done = sdk("compare", *given, cwd=tmp_path, env={"PIP_NO_INDEX": "1"})
+    assert (done.code, said in done.err) == (code, True), done.err
+    assert "Traceback" not in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["other.pte"]
+    if code == 4:
+        assert "other versions of Vela come from the package index" in done.err
+        assert not [path for path in versions.iterdir() if path.name.startswith("8")]

@@ -1,0 +1,46 @@
+"""A conversion as a test makes one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import records, schema
+from tests.integration.cli import sdk
+from tests.places import ROOT
+
+EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+
+Record = dict[str, Any]
+
+
+def example(name: str) -> Record:
+    """A valid record, to be changed."""
+    record = json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8"))
+    assert isinstance(record, dict)
+    return record
+
+
+def convert(source: Path | Record, to: str, folder: Path) -> bytes:
+    """What `convert` makes of `source`, a file or a record; the command's own record must be of that file."""
+    if isinstance(source, dict):
+        record, source = source, folder / "source.json"
+        source.write_text(json.dumps(record), encoding="utf-8")
+    done = sdk("convert", source, "--to", to, "-o", folder / "converted", "--json", cwd=folder)
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert schema.problems(told) == []
+    content = (folder / "converted").read_bytes()
+    assert told["file"]["sha256"] == records.sha256_bytes(content)
+    assert told["format"] == to
+    return content
+
+
+def refused(folder: Path, *arguments: str | Path) -> str:
+    """The one error of a conversion that is refused; nothing is left behind."""
+    done = sdk("convert", *arguments, "-o", folder / "converted", cwd=folder)
+    assert (done.code, done.out) == (3, "")
+    assert "Traceback" not in done.err
+    assert not (folder / "converted").exists()
+    return done.err

@@ -1,0 +1,40 @@
+"""`convert` of the folder that `profile` left: every record in it that a format has a use for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from tests.integration.cli import sdk
+from tests.integration.convert.reading import convert, refused
+from tests.places import GOLDEN_PTE
+
+
+@pytest.mark.qemu
+@pytest.mark.toolchain
+def test_a_folder_of_a_profile_converts(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    done = sdk("profile", GOLDEN_PTE / "add_u55.pte", "-o", folder, "-q", cwd=tmp_path)
+    assert done.code == 0, done.err
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    (suite,) = JUnitXml.fromstring(convert(folder, "junit", tmp_path))
+    assert [case.name for case in suite] == [row["name"] for row in run["verdict"]["checks"]]
+    log = json.loads(convert(folder, "sarif", tmp_path))
+    assert set(log["runs"][0]["properties"]["records"].values()) == {"run.json", "profile.json", "build.json"}
+    text = convert(folder, "csv", tmp_path).decode()
+    rows, own = (list(csv.DictReader(io.StringIO(part))) for part in (text, _own_csv(folder)))
+    assert rows == own
+    assert len(convert(folder, "perfetto", tmp_path)) > len(rows)
+    (tmp_path / "converted").unlink()
+    with (folder / "run.json").open("a", encoding="utf-8") as stream:
+        stream.write("\n")
+    assert "run.json has changed" in refused(tmp_path, folder, "--to", "junit")
+
+
+def _own_csv(folder: Path) -> str:
+    return (folder / "profile.csv").read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""The look inside of delegates."""

@@ -1,0 +1,133 @@
+"""`export`: what it writes is read by CMake and YAML, and its sizes are those that suffice, not a byte more."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ethosu_sdk import schema
+from tests.integration.cli import Outcome, sdk
+from tests.places import GOLDEN_PTE, ROOT
+
+CONV = GOLDEN_PTE / "conv_u65_int8.pte"  # Dedicated_Sram: scratch and fast scratch
+SOFTMAX = GOLDEN_PTE / "softmax.pte"
+# The expression in firmware/app/pools.cpp that says how large a pool is, by the name of the size.
+POOLS = {
+    "scratch": "scratch, config::scratch_bytes}",
+    "fast_scratch": "fast_scratch, config::fast_scratch_bytes}",
+    "method_pool": "{method_pool, config::method_pool_bytes}",
+}
+
+Record = dict[str, Any]
+
+
+def _export(program: Path, folder: Path, *options: str | Path) -> Record:
+    done = sdk("export", program, "-o", folder, "--json", *options, cwd=folder.parent)
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert schema.problems(record) == []
+    assert sdk("validate", folder, cwd=folder.parent).code == 0
+    assert isinstance(record, dict)
+    return record
+
+
+def _sizes(record: Record) -> dict[str, tuple[int, str]]:
+    return {row["name"]: (row["bytes"], row["known"]) for row in record["sizes"]}
+
+
+@pytest.mark.toolchain
+def test_cmake_reads_the_definitions(tmp_path: Path) -> None:
+    record = _export(SOFTMAX, tmp_path / "out")
+    (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(p NONE)\n")
+    argv = ["cmake", "-C", f"out/{record['files']['cmake']}", "-B", "build"]
+    subprocess.run(argv, cwd=tmp_path, check=True, capture_output=True)
+    cache = (tmp_path / "build" / "CMakeCache.txt").read_text(encoding="utf-8")
+    assert "EXECUTORCH_SELECT_OPS_LIST:STRING=aten::_softmax.out\n" in cache
+    assert "POOL_SIZE" not in cache  # bounds alone are known
+
+
+def test_definitions_are_the_records(tmp_path: Path) -> None:
+    record = _export(CONV, tmp_path / "out")
+    sizes = _sizes(record)
+    assert [sizes[name][1] for name in ("scratch", "fast_scratch", "planned")] == ["exact"] * 3
+    layer = yaml.safe_load((tmp_path / "out" / record["files"]["clayer"]).read_text(encoding="utf-8"))
+    assert layer["layer"]["define"] == [
+        {"ET_ARM_BAREMETAL_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE": sizes["scratch"][0]},
+        {"ET_ARM_BAREMETAL_FAST_SCRATCH_TEMP_ALLOCATOR_POOL_SIZE": sizes["fast_scratch"][0]},
+    ]
+    fragment = (tmp_path / "out" / record["files"]["kconfig"]).read_text(encoding="utf-8").splitlines()
+    defined = dict(line.split("=", 1) for line in fragment if not line.startswith("#"))
+    assert defined == {
+        "CONFIG_EXECUTORCH": "y",
+        "CONFIG_ETHOS_U": "y",
+        "CONFIG_ETHOS_U65_256": "y",
+        "CONFIG_EXECUTORCH_TEMP_ALLOCATOR_POOL_SIZE": str(sizes["scratch"][0]),
+    }
+
+
+def test_what_executorch_used_in_a_run_is_defined(tmp_path: Path) -> None:
+    run = json.loads((ROOT / "schemas/examples/valid/run-arm-runner.json").read_text(encoding="utf-8"))
+    program = _export(SOFTMAX, tmp_path / "plain")["model"]
+    run["model"]["sha256"] = program["sha256"]
+    for row in run["provenance"]["inputs"]:
+        if row["role"] == "model":
+            row["sha256"] = program["sha256"]
+    (tmp_path / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    record = _export(SOFTMAX, tmp_path / "out", "--run", tmp_path / "run.json")
+    used = {row["name"]: row["used_bytes"] for row in run["memory"]["pools"]}
+    assert _sizes(record)["executorch_method"] == (used["method_pool"], "measured")
+    text = (tmp_path / "out" / record["files"]["cmake"]).read_text(encoding="utf-8")
+    assert f'METHOD_ALLOCATOR_POOL_SIZE "{used["method_pool"]}" CACHE' in text
+    assert f'SCRATCH_TEMP_ALLOCATOR_POOL_SIZE "{used["temp_pool"]}" CACHE' in text
+    other = sdk("export", CONV, "--run", tmp_path / "run.json", "-o", tmp_path / "x", cwd=tmp_path)
+    assert (other.code, "the run of another program" in other.err) == (3, True)
+    assert not (tmp_path / "x").exists()
+
+
+def test_names_cannot_become_code(tmp_path: Path) -> None:
+    data = SOFTMAX.read_bytes()
+    assert data.count(b"aten::_softmax") == 1
+    forged = tmp_path / "forged.pte"
+    forged.write_bytes(data.replace(b"aten::_softmax", b'aten::")\nexit('))
+    done = sdk("export", forged, "-o", tmp_path / "out", cwd=tmp_path)
+    assert (done.code, "no name of an operator" in done.err) == (3, True)
+    assert not (tmp_path / "out").exists()
+
+
+# The sizes of the SDK's own firmware, in a copy of its tree with pools of other sizes
+
+
+def _run(folder: Path, sizes: dict[str, int]) -> Outcome:
+    firmware = folder / "firmware"
+    text = (ROOT / "firmware" / "app" / "pools.cpp").read_text(encoding="utf-8")
+    for name, size in sizes.items():
+        expression = POOLS[name]
+        assert text.count(expression) == 1
+        text = text.replace(expression, f"{expression.partition(', ')[0]}, {size}}}")
+    (firmware / "app" / "pools.cpp").write_text(text, encoding="utf-8")
+    environment = {"ETHOSU_SDK_FIRMWARE": str(firmware)}
+    return sdk("run", CONV, "-o", folder / "run", "-q", cwd=folder, env=environment)
+
+
+@pytest.mark.qemu
+@pytest.mark.toolchain
+def test_pools_of_exactly_these_sizes_suffice_and_a_byte_less_does_not(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "firmware", tmp_path / "firmware")
+    first = _run(tmp_path, {})
+    assert first.code == 0, first.err
+    found = _sizes(_export(CONV, tmp_path / "out", "--run", tmp_path / "run"))
+    sizes = {name: found[name][0] for name in POOLS}
+    assert found["method_pool"][1] == "measured"
+    assert min(sizes.values()) > 0
+    exact = _run(tmp_path, sizes)
+    assert exact.code == 0, exact.err
+    del sizes["fast_scratch"]  # a payload does not say it: no firmware can check
+    for name, size in sizes.items():
+        short = _run(tmp_path, {name: size - 1})
+        assert short.code == 6, f"{name} of {size - 1} bytes: {short.err}"

@@ -1,0 +1,88 @@
+"""The boards that QEMU simulates, with firmware programs for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk.simulators.base import SimulationRequest, SimulationResult
+from ethosu_sdk.simulators.qemu.simulator import DeviceFactory, QemuSimulator
+from ethosu_sdk.targets import Target, parse_target
+from tests.integration.qemu.firmware.build import Scenario, compile_program, parameters
+from tests.integration.qemu.firmware.doubles import IncrementDevice
+
+TIMEOUT_S = 60.0
+IDLE_S = 20.0
+
+Run = Callable[..., SimulationResult]
+RequestFor = Callable[..., SimulationRequest]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board that QEMU simulates: its QEMU (None: the installed one), and the NPU that goes with it.
+
+    `code` is how the addresses of its code begin, `reads` how many registers of the NPU are read in about a second.
+    """
+
+    name: str
+    qemu: Path | None
+    target: Target
+    code: str
+    reads: int
+
+    def simulator(self, open_device: DeviceFactory) -> QemuSimulator:
+        """One with the NPU of `open_device`."""
+        return QemuSimulator(open_device, self.qemu, self.name)
+
+
+def board_called(name: str, request: pytest.FixtureRequest) -> Board:
+    """The board; skips the test where its QEMU cannot be had."""
+    if name == "corstone-300":
+        return Board(name, None, parse_target("ethos-u55-128"), "0x1000", reads=3_000)
+    return Board(
+        name, request.getfixturevalue("own_qemu"), parse_target("ethos-u85-256"), "0x1200", reads=30_000
+    )
+
+
+@pytest.fixture(scope="session", params=["corstone-300", "corstone-320"])
+def board(request: pytest.FixtureRequest) -> Board:
+    return board_called(request.param, request)
+
+
+@pytest.fixture(scope="session")
+def elf_folder(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("qemu firmware")  # with a space, which must not matter
+
+
+@pytest.fixture(scope="session")
+def scenarios(board: Board, elf_folder: Path) -> Path:
+    return compile_program("scenarios", elf_folder, board.name)
+
+
+@pytest.fixture(scope="session")
+def forms(board: Board, elf_folder: Path) -> Path:
+    return compile_program("forms", elf_folder, board.name)
+
+
+@pytest.fixture
+def request_for(board: Board, scenarios: Path, tmp_path: Path) -> RequestFor:
+    def make(scenario: Scenario, first: int = 0, second: int = 0, payload: bytes = b"") -> SimulationRequest:
+        return SimulationRequest(
+            elf=scenarios,
+            images=(parameters(scenario, first, second, payload),),
+            target=board.target,
+            timeout_s=TIMEOUT_S,
+            idle_timeout_s=IDLE_S,
+            uart_log=tmp_path / "uart.log",
+        )
+
+    return make
+
+
+@pytest.fixture
+def simulator(board: Board) -> QemuSimulator:
+    return board.simulator(lambda _target, memory: IncrementDevice(memory))

@@ -1,0 +1,81 @@
+"""Whatever a command leaves in a folder of results, the folder's manifest lists it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk.commands.shared import bundle
+from tests.integration.cli import sdk
+from tests.places import GOLDEN_PTE
+
+ADD = GOLDEN_PTE / "add_u55.pte"
+# In this order, all for one folder; the writer that the manifest names, and the files that came.
+STEPS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
+    (("run", str(ADD), "-o", "run"), "run", ("run.json", "outputs.npz", "uart.log", "build.json")),
+    (("profile", str(ADD), "--split", "-o", "run"), "profile", ("profile.json",)),
+    (
+        ("debug", str(ADD), "-o", "run", "--dump", "run/layers.npz"),
+        "debug",
+        ("debug.json", "debug.csv", "layers.npz"),
+    ),
+    (("debug", str(ADD), "-o", "run"), "debug", ("debug.json", "layers.npz")),
+    (("report", "run"), "report", ("report.html",)),
+    (("report", "run", "-o", "run/pages/other.html"), "report", ("report.html", "pages/other.html")),
+    (("export", str(ADD), "-o", "run", "--run", "run"), "export", ("add_u55.export.json", "add_u55.cmake")),
+    (("convert", "run", "--to", "junit", "-o", "run/junit.xml"), "convert", ("junit.xml",)),
+    (
+        ("convert", "run", "--to", "sarif", "-o", "run/pages/a.sarif"),
+        "convert",
+        ("junit.xml", "pages/a.sarif"),
+    ),
+    (("compare", "run", "run", "-o", "run"), "compare", ("compare.json",)),
+    (("compare", "run", "run", "-o", "run/compared"), "compare", ("compare.json",)),
+    (("run", str(ADD), "-o", "run", "--simulator", "host"), "run", ("run.json", "outputs.npz")),
+)
+
+pytestmark = [pytest.mark.toolchain, pytest.mark.qemu]
+
+
+def test_after_every_command_its_folder_is_as_the_manifest_says(folder: Path, tmp_path: Path) -> None:
+    for words, writer, files in STEPS:
+        done = sdk(*words, "-q", cwd=tmp_path)
+        assert done.code == 0, (words, done.err)
+        checked = sdk("validate", folder, cwd=tmp_path)
+        assert checked.code == 0, (words, checked.err)
+        manifest = json.loads((folder / bundle.MANIFEST_NAME).read_text(encoding="utf-8"))
+        listed = {row["path"]: row["writer"] for row in manifest["files"]}
+        if "run/compared" not in words:
+            assert manifest["writer"] == writer
+            assert set(files) <= set(listed)
+    assert listed["layers.npz"] == "debug --dump"
+
+
+def test_a_file_of_another_command_is_not_written_over(folder: Path, tmp_path: Path) -> None:
+    for name, said in (
+        ("outputs.npz", "is a file that `run` wrote there"),
+        ("manifest.json", "is a manifest"),
+    ):
+        before = (folder / name).read_bytes()
+        refused = sdk("convert", folder, "--to", "junit", "-o", f"run/{name}", cwd=tmp_path)
+        assert (refused.code, said in refused.err) == (2, True), refused.err
+        assert (folder / name).read_bytes() == before
+    assert sdk("validate", folder, cwd=tmp_path).code == 0
+
+
+def test_the_manifest_of_another_program_is_left_alone(folder: Path, tmp_path: Path) -> None:
+    """Web pages and browser extensions have a manifest.json, too."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "manifest.json").write_text('{"name": "site", "version": 3}', encoding="utf-8")
+    done = sdk("export", ADD, "-o", site, "-q", cwd=tmp_path)
+    assert (done.code, "is not the manifest of a folder of results" in done.err) == (3, True), done.err
+    done = sdk("convert", folder, "--to", "junit", "-o", site / "junit.xml", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert sorted(path.name for path in site.iterdir() if not path.name.startswith(".")) == [
+        "junit.xml",
+        "manifest.json",
+    ]
+    assert json.loads((site / "manifest.json").read_text(encoding="utf-8")) == {"name": "site", "version": 3}

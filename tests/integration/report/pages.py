@@ -1,0 +1,34 @@
+"""Programs to report on, with the records beside them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import records
+from ethosu_sdk.aot import CompileRequest
+from ethosu_sdk.commands.compile import check_record, record as compile_record
+from ethosu_sdk.targets import parse_target
+from tests.conftest import DEFAULT_TARGET, ZooPte
+
+Record = dict[str, Any]
+
+
+def beside_its_record(name: str, zoo_pte: ZooPte, folder: Path) -> Path:
+    """A compiled network in `folder`, with the record that `compile` writes beside it."""
+    compiled = zoo_pte(name)
+    asked = CompileRequest(f"zoo:{name}", parse_target(DEFAULT_TARGET), compiled.pte.parent)
+    record = check_record.left_out(compile_record.make(asked, compiled, "0" * 64, 0.0))
+    program = folder / f"{name}.pte"
+    shutil.copy(compiled.pte, program)
+    records.write_json(folder / f"{name}.compile.json", record)
+    return program
+
+
+def read(path: Path) -> Record:
+    """A JSON file."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert isinstance(record, dict)
+    return record

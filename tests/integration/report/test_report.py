@@ -1,0 +1,169 @@
+"""`report`: what it takes, what it writes and where, and what it says when something is missing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import records
+from tests.conftest import ZooPte
+from tests.integration.cli import sdk
+from tests.integration.report.pages import Record, beside_its_record, read
+
+pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.qemu]
+
+MOST_BYTES = 3_000_000
+
+
+def _copy(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("firmware", "*.lock"))
+    return target
+
+
+def test_beside_the_records_it_is_one_of_the_folders_files(run_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(run_folder, folder)
+    done = sdk("report", folder, cwd=tmp_path)
+    assert done.code == 0, done.err
+    rows = {row["path"]: row for row in read(folder / "manifest.json")["files"]}
+    assert rows["report.html"]["sha256"] == records.sha256_file(folder / "report.html")
+    assert "report.html" not in sdk("validate", folder, cwd=tmp_path).err
+    (folder / "report.html").write_text("changed", encoding="utf-8")
+    assert "report.html has changed" in sdk("validate", folder, cwd=tmp_path).err
+
+
+def test_two_runs_stand_side_by_side(run_folder: Path, tmp_path: Path) -> None:
+    other = _copy(run_folder, tmp_path / "other")
+    for name in ("manifest.json", "profile.json", "digits_cnn.compile.json"):
+        (other / name).unlink()
+    done = sdk("report", run_folder, other, cwd=tmp_path)
+    assert done.code == 0, done.err
+    text = (tmp_path / "build" / "report.html").read_text(encoding="utf-8")
+    cycles = read(run_folder / "run.json")["npu"]["cycles"]["value"]
+    assert text.count(f"<td>{cycles:,} (modelled") == 4  # side by side, and in each summary
+    assert "Side by side" in text
+    assert 'id="run2-operations"' in text
+    # A run without a profile gets one for the report alone.
+    assert not (other / "profile.json").exists()
+    assert text.count('class="sortable"') == 2
+
+
+def test_what_is_missing_is_named(run_folder: Path, tmp_path: Path) -> None:
+    folder = _copy(run_folder, tmp_path / "run")
+    for path in (folder / "manifest.json", folder / "profile.json", *folder.glob("*.pte")):
+        path.unlink()
+    done = sdk("report", folder, "-o", "page.html", cwd=tmp_path)
+    assert done.code == 0, done.err
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert text.count("the program of the run is not in") >= 2
+    assert "there is no debug.json in the folder" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "holds no run.json"),
+        ("{", "is not JSON"),
+        ('{"schema": "run-result/1"}', "run.json"),
+        ('{"schema": "error/1"}', "run.json"),
+    ],
+)
+def test_no_run(content: str | None, words: str, tmp_path: Path) -> None:
+    folder = records.make_directory(tmp_path / "run")
+    if content is not None:
+        (folder / "run.json").write_text(content, encoding="utf-8")
+    done = sdk("report", folder, "-o", "page.html", cwd=tmp_path)
+    assert (done.code, words in done.err) == (3, True), done.err
+    assert "Traceback" not in done.err
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_changed_records_are_refused(run_folder: Path, tmp_path: Path) -> None:
+    folder = _copy(run_folder, tmp_path / "run")
+    path = folder / "run.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("pass", "fail"), encoding="utf-8")
+    done = sdk("report", folder, cwd=tmp_path)
+    assert (done.code, "has changed" in done.err) == (3, True), done.err
+
+
+def _with_operations(source: Path, folder: Path, change: Callable[[Record], None]) -> Path:
+    """The run with a profile whose operations of the NPU went through `change`."""
+    _copy(source, folder)
+    (folder / "manifest.json").unlink()
+    profile = read(folder / "profile.json")
+    for row in profile["operations"]:
+        if row["runs_on"] == "NPU":
+            change(row)
+    records.write_json(folder / "profile.json", profile)
+    return folder
+
+
+def _without_what_may_be_absent(row: Record) -> None:
+    for name in ("offset", "stages", "bound_by", "tosa", "vela", "source", "shapes"):
+        row.pop(name, None)
+
+
+def test_a_profile_may_have_less(run_folder: Path, tmp_path: Path) -> None:
+    folder = _with_operations(run_folder, tmp_path / "run", _without_what_may_be_absent)
+    assert sdk("validate", folder / "profile.json", cwd=tmp_path).code == 0
+    done = sdk("report", folder, "-o", "page.html", cwd=tmp_path)
+    assert done.code == 0, done.err
+
+
+def test_numbers_without_end(run_folder: Path, tmp_path: Path) -> None:
+    folder = _with_operations(run_folder, tmp_path / "run", lambda row: row.update(macs=10**399))
+    done = sdk("report", folder, "-o", "page.html", cwd=tmp_path)
+    assert (done.code, "too large" in done.err) == (3, True), done.err
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_the_name_must_be_that_of_a_page(run_folder: Path, tmp_path: Path) -> None:
+    done = sdk("report", run_folder, "-o", "run.json", cwd=tmp_path)
+    assert (done.code, ".html" in done.err) == (2, True), done.err
+
+
+def test_without_the_extra_its_name_is_said(run_folder: Path, tmp_path: Path) -> None:
+    """A package of that name that cannot be imported comes first on the path."""
+    (tmp_path / "altair.py").write_text(
+        "raise ModuleNotFoundError('gone', name='altair')\n", encoding="utf-8"
+    )
+    done = sdk("report", run_folder, "-o", "page.html", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert done.code == 4, done.err
+    assert "altair" in done.err
+    assert "pip install 'ethosu-sdk[report]'" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_large_network_makes_a_small_page(zoo_pte: ZooPte, tmp_path: Path) -> None:
+    program = beside_its_record("mobilenet_v2", zoo_pte, tmp_path)
+    done = sdk("run", program, "--simulator", "host", "-q", "-o", tmp_path, cwd=tmp_path)
+    assert done.code == 0, done.err
+    done = sdk("report", tmp_path, "-o", "page.html", cwd=tmp_path)
+    assert done.code == 0, done.err
+    content = (tmp_path / "page.html").read_bytes()
+    assert content.count(b"<tr><td data-sort=") > 300
+    assert len(content) < MOST_BYTES
+
+
+def test_advice_is_a_part_of_the_page(run_folder: Path, tmp_path: Path) -> None:
+    folder = _copy(run_folder, tmp_path / "run")
+    done = sdk("advise", folder, "-q", cwd=tmp_path)
+    assert done.code == 0, done.err
+    advice = read(folder / "advice.json")
+    given = {row["rule"]: row for row in advice["advice"]}
+    assert {"memory-mode", "flatten-as-convolution", "quantised-io"} == set(
+        given
+    )  # half of the MACs cost 18 % here
+    counted = read(folder / "profile.json")["totals"]["cpu"]["instructions"]["value"]
+    change = given["quantised-io"]["gains"][0]  # of a program that computes nothing else on the CPU
+    assert (change["metric"], change["before"], change["after"]) == ("CPU instructions", counted, 0)
+    done = sdk("report", folder, "-o", "page.html", cwd=tmp_path)
+    assert done.code == 0, done.err
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for row in advice["advice"]:
+        assert f"<summary>{row['rule']}" in text
+    for row in advice["silent"]:
+        assert f"<td>{row['rule']}</td>" in text

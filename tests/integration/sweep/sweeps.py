@@ -1,0 +1,148 @@
+"""Sweeps as users start them, and what they leave, read without the SDK's own readers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyarrow import parquet
+
+from ethosu_sdk.proc import supervisor
+from tests.integration.cli import COMMAND, Outcome, sdk
+
+LONGEST_S = 900.0
+VOLATILE = "seconds"
+
+# Layers that Vela places, and a product of two tensors that are both broadcast, which Ethos-U55 and U65 cannot.
+NET = """
+import torch
+from scale import SCALE
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(7)
+        self.conv = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.head = torch.nn.Linear(8 * 4 * 4, 5)
+
+    def forward(self, x):
+        y = torch.relu(self.conv(x)) * SCALE
+        y = y + y.mean(3, keepdim=True) * y.mean(2, keepdim=True)
+        return self.head(torch.nn.functional.avg_pool2d(y, 2).flatten(1))
+
+
+model = Net()
+example_inputs = (torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8),)
+"""
+SCALE = "SCALE = 0.5\n"
+
+SMALL = """
+name = "small"
+models = ["zoo:add"]
+targets = ["ethos-u55-*"]
+memory_modes = ["*"]
+simulators = ["host"]
+"""
+
+
+def write(folder: Path, text: str, name: str = "sweep.toml") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def sweep(file: Path, out: Path, *options: str) -> Outcome:
+    return sdk("sweep", file, "-o", out, *options, cwd=file.parent, timeout_s=LONGEST_S)
+
+
+def rows(out: Path) -> list[dict[str, Any]]:
+    """The rows of a sweep, without what differs from time to time."""
+    found: list[dict[str, Any]] = parquet.read_table(out / "cells.parquet").to_pylist()
+    return [{name: value for name, value in row.items() if name != VOLATILE} for row in found]
+
+
+def by_cell(out: Path) -> dict[str, dict[str, Any]]:
+    return {row["cell"]: row for row in rows(out)}
+
+
+def record(out: Path) -> dict[str, Any]:
+    value = json.loads((out / "sweep.json").read_text(encoding="utf-8"))
+    assert isinstance(value, dict)
+    return value
+
+
+def start(file: Path, out: Path, *options: str) -> subprocess.Popen[str]:
+    """A sweep that goes on, in a session of its own as a terminal would give it."""
+    return subprocess.Popen(
+        [COMMAND, "sweep", str(file), "-o", str(out), *options],
+        cwd=file.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(true: Callable[[], object], what: str, timeout_s: float = LONGEST_S) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, f"{what} did not come to be"
+        time.sleep(0.05)
+
+
+def finished(out: Path) -> list[Path]:
+    return sorted((out / "cells").glob("[0-9a-f]*/cell.json"))
+
+
+def alive(pids: list[int]) -> list[int]:
+    """Those of `pids` that run still; what is dead and not yet reaped does not count."""
+    return [pid for pid in pids if _state(pid) not in ("", "Z", "X")]
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def family(process: subprocess.Popen[str]) -> list[int]:
+    return supervisor.descendants(process.pid)
+
+
+def workers(process: subprocess.Popen[str]) -> list[int]:
+    """The processes of an embedded cluster that have begun to work: they have a child."""
+    found = []
+    for pid in family(process):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"spawn_main" in words and supervisor.descendants(pid):
+            found.append(pid)
+    return found
+
+
+def listening(pids: list[int]) -> set[str]:
+    """The local addresses, in hexadecimal, at which processes accept TCP connections (proc(5))."""
+    inodes = set()
+    for pid in pids:
+        try:
+            links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            continue
+        inodes |= {link[8:-1] for link in links if link.startswith("socket:[")}
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:
+            part = line.split()
+            if part[3] == "0A" and part[9] in inodes:
+                found.add(part[1].partition(":")[0])
+    return found

@@ -1,0 +1,136 @@
+"""`sweep query` and `sweep compare`: what they answer, and what they refuse."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk import cache, records
+from tests.integration.cli import sdk
+from tests.integration.sweep.sweeps import NET, SCALE, by_cell, rows, sweep, write
+
+pytestmark = [pytest.mark.torch]
+
+WORSE = "9.9.7"
+CHANGE = """
+_main = main
+def main(args=None):
+    return _main([*args, "--max-block-dependency=0", "--optimise=Size", "--disable-buffering"])
+"""
+
+
+def test_a_query_is_answered_in_every_form(small: Path, tmp_path: Path) -> None:
+    sql = "SELECT target, min(npu_cycles) AS least FROM cells GROUP BY target ORDER BY target"
+    wanted: dict[str, int] = {}
+    for row in rows(small / "out"):
+        wanted[row["target"]] = min(row["npu_cycles"], wanted.get(row["target"], row["npu_cycles"]))
+    done = sdk("sweep", "query", sql, small / "out", "--json", cwd=tmp_path)
+    answer = json.loads(done.out)
+    assert answer["columns"] == ["target", "least"]
+    assert {row["target"]: row["least"] for row in answer["rows"]} == wanted
+    done = sdk("sweep", "query", sql, small / "out", "--csv", cwd=tmp_path)
+    found = csv.DictReader(io.StringIO(done.out))
+    assert {row["target"]: int(row["least"]) for row in found} == wanted
+    done = sdk("sweep", "query", sql, small / "out", cwd=tmp_path)
+    lines = [line.split() for line in done.out.splitlines()]
+    assert lines == [["target", "least"], *([name, f"{least:,}"] for name, least in sorted(wanted.items()))]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('FOLDER/secret.csv')",
+        "SELECT * FROM read_text('FOLDER/secret.csv')",
+        "SELECT * FROM 'FOLDER/secret.csv'",
+        "SELECT * FROM glob('FOLDER/*')",
+        "COPY cells TO 'FOLDER/made.csv'",
+        "COPY (SELECT 1) TO 'FOLDER/made.csv'",
+        "ATTACH 'FOLDER/made.db'",
+        "EXPORT DATABASE 'FOLDER/made'",
+        "INSTALL httpfs",
+        "LOAD 'FOLDER/made.so'",
+        "SET enable_external_access = true",
+        "SELECT 1; COPY cells TO 'FOLDER/made.csv'",
+        "CREATE TABLE other AS SELECT * FROM cells",
+        "DELETE FROM cells",
+        "SELECT * FROM loaded",
+        "SELECT * FROM table",
+        "SELECT",
+        "",
+    ],
+)
+def test_a_query_sees_the_cells_alone(small: Path, tmp_path: Path, sql: str) -> None:
+    (tmp_path / "secret.csv").write_text("what,nobody\nmay,know\n", encoding="utf-8")
+    done = sdk("sweep", "query", sql.replace("FOLDER", str(tmp_path)), small / "out", cwd=tmp_path)
+    assert (done.code, "Traceback" in done.err) == (2, False), done.err
+    assert "nobody" not in done.out + done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+def test_a_damaged_table_is_refused(small: Path, tmp_path: Path) -> None:
+    for content in (b"", b"PAR1", (small / "out" / "cells.parquet").read_bytes()[:-9]):
+        (tmp_path / "cells.parquet").write_bytes(content)
+        done = sdk("sweep", "query", "SELECT 1", tmp_path, cwd=tmp_path)
+        assert (done.code, "is no table of cells" in done.err) == (3, True), done.err
+
+
+def test_equal_sweeps_are_equal(small: Path, tmp_path: Path) -> None:
+    done = sdk("sweep", "compare", small / "out", small / "out", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["counts"] == {"pass": 8, "fail": 0, "blocked": 0, "missing": 0, "new": 0}
+
+
+def test_a_worse_compiler_and_a_missing_cell_are_found(matrix: Path, tmp_path: Path) -> None:
+    """A Vela with a planted change, in the cache under a version of its own."""
+    spec = importlib.util.find_spec("ethosu")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    place = cache.directory("vela")
+    with records.locked(place):
+        if not (place / WORSE).is_dir():
+            shutil.copytree(next(iter(spec.submodule_search_locations)), place / WORSE / "ethosu")
+            with (place / WORSE / "ethosu" / "vela" / "vela.py").open("a", encoding="utf-8") as file:
+                file.write(CHANGE)
+    write(tmp_path, NET, "net.py")
+    write(tmp_path, SCALE, "scale.py")
+    file = write(
+        tmp_path,
+        f"""models = ["net.py"]
+targets = ["ethos-u55-32"]
+memory_modes = ["Sram_Only", "Shared_Sram"]
+vela = ["{WORSE}"]
+simulators = ["host"]
+""",
+    )
+    done = sweep(file, tmp_path / "out", "-j", "1")
+    assert done.code == 0, done.err
+    assert {row["vela"] for row in by_cell(tmp_path / "out").values()} == {WORSE}
+    words = ("sweep", "compare", matrix / "out", tmp_path / "out", "--json")
+    blocked = sdk(*words, cwd=tmp_path)
+    assert blocked.code == 3, blocked.err
+    assert "they differ in versions" in blocked.err
+    worse = sdk(*words, "--allow", "versions", "--allow", "model", cwd=tmp_path)
+    assert worse.code == 7, worse.err
+    found = json.loads(worse.out)
+    assert found["counts"] == {"pass": 0, "fail": 2, "blocked": 0, "missing": 20, "new": 0}
+    # Its programs are larger: what is told are the bytes of both tables.
+    before, after = (
+        {row["memory_mode"]: row["program_bytes"] for row in rows(out) if _is_compared(row)}
+        for out in (matrix / "out", tmp_path / "out")
+    )
+    assert all(after[mode] > before[mode] for mode in after)
+    told = {row["cell"]["memory_mode"]: row["reasons"] for row in found["cells"] if row["status"] == "fail"}
+    assert told.keys() == after.keys()
+    for mode, reasons in told.items():
+        assert f"model.bytes: {before[mode]} \N{RIGHTWARDS ARROW} {after[mode]}" in reasons
+
+
+def _is_compared(row: dict[str, Any]) -> bool:
+    return (row["model"], row["target"]) == ("net.py", "ethos-u55-32")

@@ -1,0 +1,136 @@
+"""SWEEP.toml: what it may say, what is said of mistakes in it, and the plan that is made of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.cli import sdk
+from tests.integration.sweep.sweeps import write
+
+BASE = 'models = ["zoo:add"]\ntargets = ["ethos-u55-128"]\n'
+
+
+def planned(folder: Path, text: str) -> dict[str, Any]:
+    done = sdk("sweep", write(folder, text), "--dry-run", "--json", cwd=folder)
+    assert done.code == 0, done.err
+    value = json.loads(done.out)
+    assert isinstance(value, dict)
+    return value
+
+
+MISTAKES = [
+    ('models = ["zoo:add"\ntargets = 1\n', "sweep.toml:2: this is not TOML"),
+    (BASE + 'memory_mode = ["Sram_Only"]\n', "sweep.toml:3: a sweep has no 'memory_mode'"),
+    ('models = ["zoo:ad"]\ntargets = ["ethos-u55-128"]\n', "sweep.toml:1: the zoo has no model 'ad'"),
+    ('models = ["nets/*.py"]\ntargets = ["ethos-u55-128"]\n', "sweep.toml:1: no model is called 'nets/*.py'"),
+    (
+        'models = ["zoo:add"]\n\ntargets = ["ethos-u55-127"]\n',
+        "sweep.toml:3: there is no target 'ethos-u55-127'",
+    ),
+    ('models = ["zoo:add"]\n', "sweep.toml has no 'targets'"),
+    (BASE + "quantize = []\n", "sweep.toml:3: quantize is empty"),
+    (BASE + "quantize = [8]\n", "sweep.toml:3: quantize is a list of texts"),
+    (BASE + 'simulators = ["fvp"]\n', "sweep.toml:3: there is no simulator for sweeps 'fvp'"),
+    (BASE + 'vela = ["../x"]\n', "sweep.toml:3: '../x' is no version of Vela"),
+    (BASE + 'inputs = ["no.npz"]\n', "sweep.toml:3: there is no file no.npz"),
+    (BASE + "[limits]\ntime = 0\n", "sweep.toml:4: time is a number of seconds"),
+    (BASE + "[limits]\ntime = inf\n", "sweep.toml:4: time is a number of seconds"),
+    (BASE + '[limits]\nmemory = "1 KiB"\n', "sweep.toml:4: memory is a size from 64 MiB on"),
+    (BASE + "[limits]\nmemry = 1\n", "sweep.toml:4: there is no limit 'memry'"),
+    (BASE + '[[exclude]]\nmodel = "zoo:add"\n[[exclude]]\nmacs = 1\n', "sweep.toml:6: a cell has no 'macs'"),
+    (BASE + '[[exclude]]\nmodel = "zoo:*"\n', "sweep.toml: no cell is left to do"),
+    (
+        BASE + 'memory_modes = ["Dedicated_Sram"]\n',
+        "1 dropped: memory mode 'Dedicated_Sram' cannot be used with",
+    ),
+    (BASE + 'name = "../up"\n', "sweep.toml:3: a sweep's name is"),
+    (BASE + "x = " + "[" * 3000 + "\n", "not TOML"),
+    (BASE + "name = 1" + "0" * 5000 + "\n", "not TOML"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    done = sdk("sweep", write(tmp_path, text), "--dry-run", cwd=tmp_path)
+    assert (done.code, "Traceback" in done.err) == (3, False), done.err
+    assert said in done.err
+    assert not (tmp_path / "build").exists()
+
+
+def test_a_name_that_is_nearly_right_is_suggested(tmp_path: Path) -> None:
+    done = sdk("sweep", write(tmp_path, BASE + "target = 1\n"), "--dry-run", cwd=tmp_path)
+    assert "did you mean 'targets'?" in done.err
+
+
+def test_what_cannot_be_is_counted_with_its_reason(tmp_path: Path) -> None:
+    plan = planned(
+        tmp_path,
+        """
+models = ["zoo:add", "zoo:softmax"]
+targets = ["ethos-u55-64", "ethos-u55-128", "ethos-u85-256"]
+memory_modes = ["Sram_Only", "Dedicated_Sram"]
+simulators = ["none", "qemu"]
+boards = ["corstone-300", "corstone-320"]
+""",
+    )
+    dropped = {row["reason"]: row["count"] for row in plan["dropped"]}
+    assert dropped == {
+        # 2 models by 2 targets by (none, and qemu on two boards)
+        "memory mode 'Dedicated_Sram' cannot be used with Ethos_U55_High_End_Embedded": 12,
+        # 2 models by 2 targets by Sram_Only
+        "corstone-320 has no ethos-u55, which the program is compiled for": 4,
+    }
+    # U55: 2 targets by 1 mode by 2 ways; U85: 2 modes by 3 ways; for each model.
+    assert plan["cells"] == 2 * (4 + 6)
+    assert (plan["lowerings"], plan["vela_runs"], plan["simulations"]) == (4, 8, 2 * (2 + 4))
+
+
+def test_patterns_take_what_goes_with_a_target(tmp_path: Path) -> None:
+    plan = planned(tmp_path, 'models = "zoo:add"\ntargets = "*"\nmemory_modes = "*"\n')
+    assert (plan["cells"], plan["dropped"]) == (4 * 2 + 2 * 6 + 5 * 6, [])
+
+
+def test_cells_are_left_out_and_added(tmp_path: Path) -> None:
+    plan = planned(
+        tmp_path,
+        BASE
+        + """
+memory_modes = ["*"]
+[[exclude]]
+memory_mode = "Shared_*"
+[[include]]
+target = "ethos-u85-*"
+memory_mode = "default"
+quantize = "int16"
+[[include]]
+model = "zoo:softmax"
+memory_mode = "Sram_Only"
+[[constraints]]
+figure = "sram_bytes"
+max = "2 MB"
+""",
+    )
+    assert (plan["cells"], plan["excluded"]) == (1 + 5 + 1, 1)
+    assert plan["lowerings"] == 3
+
+
+def test_models_are_named_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    for name in ("b.py", "a.py"):
+        write(tmp_path / "nets", "x = 1\n", name)
+    file = write(tmp_path, 'models = ["nets/*.py"]\ntargets = ["ethos-u55-128"]\n')
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = sdk("sweep", file, "--dry-run", "--json", cwd=elsewhere)
+    assert json.loads(done.out)["cells"] == 2
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("all of it", encoding="utf-8")
+    done = sdk("sweep", write(tmp_path, BASE), "-o", "mine", cwd=tmp_path)
+    assert (done.code, "holds something else than a sweep" in done.err) == (3, True)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]

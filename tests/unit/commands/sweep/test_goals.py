@@ -1,0 +1,293 @@
+"""`[[constraints]]` and `[[goals]]`: what they may say, and the verdict on rows made for each case."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ethosu_sdk.commands.sweep.goals import Goals, Verdict, figures, judge, parse
+from ethosu_sdk.errors import InputError
+from tests.places import ROOT
+from tests.unit.commands.sweep.rows import Row, row, without_result
+
+WHOLE = json.loads((ROOT / "schemas" / "sweep.v1.schema.json").read_text(encoding="utf-8"))
+SCHEMA = {"$schema": WHOLE["$schema"], "$ref": "#/$defs/verdict", "$defs": WHOLE["$defs"]}
+
+GUIDE = (ROOT / "docs" / "guide" / "sweep.md").read_text(encoding="utf-8")
+
+
+def located(place: tuple[str | int, ...]) -> str:
+    return "SWEEP.toml:" + ".".join(map(str, place))
+
+
+def goals(text: str = "") -> Goals:
+    return parse(tomllib.loads(text), located)
+
+
+def verdict(rows: list[Row], text: str = "") -> Verdict:
+    """The verdict, whose record is as its schema says and is JSON."""
+    found = judge(rows, goals(text))
+    record = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    jsonschema.Draft202012Validator(SCHEMA).validate(record)
+    return found
+
+
+def standings(found: Verdict) -> dict[str, str]:
+    return {cell.cell: cell.standing for model in found.models for cell in model.cells}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("constraints = 1", "SWEEP.toml:constraints: constraints are tables"),
+        ("[[constraints]]\nmax = 1", "SWEEP.toml:constraints.0: a table of [[constraints]] names a figure"),
+        ('[[constraints]]\nfigure = "sram"\nmax = 1', "there is no figure 'sram'"),
+        ('[[constraints]]\nfigure = ["sram"]\nmax = 1', "there is no figure 'list'"),
+        ('[[constraints]]\nfigure = "time_ms"', "has no limit"),
+        ('[[constraints]]\nfigure = "time_ms"\nmax = "2 MB"', "SWEEP.toml:constraints.0.max: max of time_ms"),
+        ('[[constraints]]\nfigure = "sram_bytes"\nmax = "2 mb"', "max of sram_bytes"),
+        ('[[constraints]]\nfigure = "sram_bytes"\nmax = "2 MB."', "max of sram_bytes"),
+        ('[[constraints]]\nfigure = "sram_bytes"\nmax = -1', "max of sram_bytes"),
+        ('[[constraints]]\nfigure = "sram_bytes"\nmax = true', "max of sram_bytes"),
+        ('[[constraints]]\nfigure = "sram_bytes"\nmax = inf', "max of sram_bytes"),
+        ('[[constraints]]\nfigure = "sram_bytes"\nmax = nan', "max of sram_bytes"),
+        (f'[[constraints]]\nfigure = "sram_bytes"\nmax = {10**400}', "max of sram_bytes"),
+        ('[[constraints]]\nfigure = "sqnr_db"\nmin = "20 %"', "a number of decibels"),
+        ('[[constraints]]\nfigure = "sqnr_db"\nmin = 3\nmax = 2', "SWEEP.toml:constraints.0.min"),
+        ('[[constraints]]\nfigure = "sqnr_db"\nmin = 3\nclock_mhz = 2', "sqnr_db has none"),
+        ('[[constraints]]\nfigure = "time_ms"\nmax = 3\nclock_mhz = 0', "clock_mhz is a number of MHz"),
+        ('[[constraints]]\nfigure = "time_ms"\nmax = 3\nclock_mhz = nan', "clock_mhz is a number of MHz"),
+        ('[[constraints]]\nfigure = "time_ms"\nmax = 3\nmodels = "a"', "models is a list of names"),
+        ('[[constraints]]\nfigure = "time_ms"\nmax = 3\nmodels = []', "models names no model"),
+        (f'[[constraints]]\nfigure = "time_ms"\nmax = 3\nmodels = ["{"*" * 9}"]', "at most 64 names"),
+        ('[[constraints]]\nfigure = "time_ms"\nmaximum = 3', "did you mean 'max'"),
+        ('[[constraints]]\nfigure = "time_ms"\nmax = 3\n' * 65, "at most 64 constraints"),
+        ('[[goals]]\nfigure = "time_ms"\nwant = "least"', "SWEEP.toml:goals.0.want"),
+        ('[[goals]]\nfigure = "time_ms"\nwant = ["min"]', "SWEEP.toml:goals.0.want"),
+        ('[[goals]]\nfigure = "time_ms"\ntolerance_percent = "5"', "tolerance_percent is a number"),
+        ('[[goals]]\nfigure = "time_ms"\ntolerance_percent = -1', "tolerance_percent is a number"),
+        ('[[goals]]\nfigure = "time_ms"\n' * 2, "SWEEP.toml:goals.1: there is a goal for NPU time already"),
+        ('[[goals]]\nfigure = "time_ms"\nweight = 1', "[[goals]] has no 'weight'"),
+    ],
+)
+def test_what_says_no_goal_is_named_with_its_line(text: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        goals(text)
+    assert words in f"{caught.value.message}\n{caught.value.hint}"
+    assert caught.value.message.startswith("SWEEP.toml:")
+
+
+@pytest.mark.parametrize(
+    ("figure", "given", "number"),
+    [
+        ("sram_bytes", '"2 MB"', 2_000_000),
+        ("sram_bytes", '"2 MiB"', 2_097_152),
+        ("flash_bytes", '"1.5kB"', 1500),
+        ("program_bytes", "1024", 1024),
+        ("time_ms", '"0.02 s"', 20),
+        ("time_ms", '"250 us"', 0.25),
+        ("sqnr_db", '"-3 dB"', -3),
+    ],
+)
+def test_limits_have_units(figure: str, given: str, number: float) -> None:
+    (found,) = goals(f'[[constraints]]\nfigure = "{figure}"\nmax = {given}').constraints
+    assert found.most == pytest.approx(number, rel=1e-12)
+
+
+def test_constraints_say_what_failed_and_by_how_much() -> None:
+    small, large = row(sram_bytes=1_900_000), row(sram_bytes=2_500_000, target="ethos-u55-256")
+    found = verdict([small, large], '[[constraints]]\nfigure = "sram_bytes"\nmax = "2 MB"')
+    assert standings(found) == {small["cell"]: "winner", large["cell"]: "broken"}
+    (miss,) = next(cell.misses for cell in found.models[0].cells if cell.misses)
+    assert (miss.constraint, miss.value, miss.limit, miss.by) == (0, 2_500_000, 2_000_000, 500_000)
+    assert miss.text == "SRAM 2,500,000 bytes > 2,000,000 bytes (by 25.0 %)"
+    assert found.status == "pass"
+
+
+def test_the_limit_itself_is_kept() -> None:
+    text = '[[constraints]]\nfigure = "sram_bytes"\nmax = 90000\nmin = 90000'
+    assert set(standings(verdict([row()], text)).values()) == {"winner"}
+
+
+def test_a_time_at_a_clock_comes_from_the_cycles() -> None:
+    """12,500,000 cycles are 12.5 ms at 1 GHz and 25 ms at 500 MHz: the second is too long."""
+    cell = row(npu_cycles=12_500_000, clock_mhz=1000.0)
+    assert cell["time_ms"] == 12.5
+    own = verdict([cell], '[[constraints]]\nfigure = "time_ms"\nmax = 20')
+    assert own.models[0].is_kept
+    assert own.notes == ()
+    slower = verdict([cell], '[[constraints]]\nfigure = "time_ms"\nmax = 20\nclock_mhz = 500')
+    assert slower.models[0].nearest is not None
+    assert slower.models[0].nearest.misses[0].value == 25.0
+    assert any("times at 500 MHz are, in 1 cells" in note for note in slower.notes)
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"sqnr_db": None}, "sqnr_db is not known"),
+        ({"sqnr_db": math.nan}, "sqnr_db is not a number"),
+        ({"sqnr_db": "31"}, "sqnr_db is not a number"),
+        ({"sqnr_db": True}, "sqnr_db is not a number"),
+        ({"sqnr_db": -math.inf}, "sqnr_db is out of range"),
+        ({"time_ms": None}, "time_ms is not known"),
+        ({"time_ms": 10**400}, "time_ms is out of range"),
+        ({"time_ms": -1.0}, "time_ms is out of range"),
+        ({"npu_cycles_source": None}, "time_ms has no source"),
+        ({"npu_cycles_source": "guessed"}, "time_ms has no source"),
+        ({"operators_npu": 0}, "on which nothing ran"),
+        ({"npu_cycles": 0}, "on which nothing ran"),
+    ],
+)
+def test_a_missing_figure_never_passes(members: Row, words: str) -> None:
+    text = '[[constraints]]\nfigure = "time_ms"\nmax = 100\n[[constraints]]\nfigure = "sqnr_db"\nmin = 20'
+    found = verdict([row(**members)], text)
+    (cell,) = found.models[0].cells
+    assert cell.standing == "not judged"
+    assert words in " ".join(cell.missing)
+    assert (found.status, found.models[0].winners) == ("fail", ())
+    assert found.models[0].reason == "no cell has the figures of all constraints"
+
+
+def test_a_missing_figure_of_a_goal_is_not_ranked() -> None:
+    known, unknown = row(), row(target="ethos-u55-256", sram_bytes=None)
+    found = verdict([known, unknown])
+    assert standings(found) == {known["cell"]: "winner", unknown["cell"]: "not ranked"}
+    alone = verdict([unknown])
+    assert alone.status == "pass"  # it keeps what it must
+    assert alone.models[0].reason == "no cell that keeps the constraints has the figures of all goals"
+
+
+def test_equal_outputs_have_any_sqnr() -> None:
+    assert verdict([row(sqnr_db=math.inf)], '[[constraints]]\nfigure = "sqnr_db"\nmin = 20').models[0].is_kept
+    best = verdict([row(), row(target="t", sqnr_db=math.inf)], '[[goals]]\nfigure = "sqnr_db"')
+    assert best.models[0].winners == (row(target="t")["cell"],)
+
+
+def test_every_figure_can_be_a_goal_and_a_constraint() -> None:
+    for name, figure in figures.FIGURES.items():
+        text = f'[[constraints]]\nfigure = "{name}"\nmin = 0\n[[goals]]\nfigure = "{name}"'
+        found = verdict(
+            [row(**{"dram_bytes": 1, "cpu_calls": 0, "check_sqnr_db": 40.0, "operators_cpu": 1})], text
+        )
+        assert found.models[0].winners, name
+        assert figure.title in found.to_json()["goals"][0]["text"]
+        assert name in GUIDE, "the guide does not name it"
+
+
+def test_wrong_outputs_and_refusals_are_no_result() -> None:
+    rows = [row(status="fail"), without_result("refused", "does not fit", target="ethos-u65-256")]
+    found = verdict(rows)
+    assert set(standings(found).values()) == {"no result"}
+    assert found.models[0].reason == "no cell has a result that passed"
+    assert found.status == "fail"
+
+
+def test_sources_are_not_ranked_against_each_other() -> None:
+    modelled = [row(npu_cycles=400), row(npu_cycles=900, target="ethos-u55-64")]
+    estimated = row(npu_cycles=100, npu_cycles_source="estimated", simulator="host")
+    found = verdict([*modelled, estimated]).models[0]
+    assert [(part.source, part.winners) for part in found.rankings] == [
+        ("estimated", (estimated["cell"],)),
+        ("modelled", (modelled[0]["cell"],)),
+    ]
+    assert found.winners == ()
+    assert (
+        found.reason
+        == "figures of different sources, estimated and modelled, are not ranked against each other"
+    )
+    by_memory = verdict([*modelled, estimated], '[[goals]]\nfigure = "sram_bytes"').models[0]
+    assert len(by_memory.rankings) == 1  # memory has one source
+    assert len(by_memory.winners) == 3
+
+
+def test_goals_decide_in_their_order_and_within_their_tolerance() -> None:
+    lean = row(sram_bytes=100_000, npu_cycles=900_000)
+    fast = row(sram_bytes=104_000, npu_cycles=400_000, target="ethos-u55-256")
+    faster = row(sram_bytes=200_000, npu_cycles=300_000, target="ethos-u65-256")
+    rows = [lean, fast, faster]
+    assert verdict(rows).models[0].winners == (lean["cell"],)
+    time_first = '[[goals]]\nfigure = "time_ms"\n[[goals]]\nfigure = "sram_bytes"'
+    assert verdict(rows, time_first).models[0].winners == (faster["cell"],)
+    within = '[[goals]]\nfigure = "sram_bytes"\ntolerance_percent = 5\n[[goals]]\nfigure = "time_ms"'
+    assert verdict(rows, within).models[0].winners == (fast["cell"],)
+    assert verdict(rows, within.replace("= 5", "= 3.9")).models[0].winners == (lean["cell"],)
+
+
+def test_equal_cells_win_together() -> None:
+    rows = [row(vela=vela) for vela in ("5.1.0", "5.2.0")]
+    found = verdict(rows).models[0]
+    assert sorted(found.winners) == sorted(part["cell"] for part in rows)
+    assert found.rankings[0].pareto == found.winners
+
+
+def test_the_nearest_miss() -> None:
+    text = (
+        '[[constraints]]\nfigure = "sram_bytes"\nmax = 80000\n[[constraints]]\nfigure = "sqnr_db"\nmin = 30'
+    )
+    far = row(sram_bytes=160_000)
+    near = row(sram_bytes=100_000, sqnr_db=24.0, target="ethos-u55-256")  # by 25 % and by 20 %
+    unknown = row(sram_bytes=80_001, sqnr_db=None, target="ethos-u65-256")
+    found = verdict([far, near, unknown], text).models[0]
+    assert found.reason == "no cell keeps all constraints"
+    assert found.nearest is not None
+    assert found.nearest.cell == near["cell"]
+    assert [round(miss.share, 4) for miss in found.nearest.misses] == [0.25, 0.2]
+
+
+def test_targets_that_fit_every_model() -> None:
+    text = '[[constraints]]\nfigure = "time_ms"\nmax = 1'
+    rows = [
+        *(row(model=model, target="good", npu_cycles=100) for model in "abcd"),
+        row(model="a", target="mixed", npu_cycles=100),
+        row(model="b", target="mixed", npu_cycles=900_000),
+        row(model="c", target="mixed", time_ms=None),
+        without_result("timeout", "took too long", model="d", target="mixed"),
+        row(model="a", target="partly", npu_cycles=100),
+        row(model="a", target="partly", npu_cycles=900_000, memory_mode="Sram_Only"),
+    ]
+    found = {part.target: part for part in verdict(rows, text).targets}
+    assert [name for name, part in found.items() if part.is_kept_by_all] == ["good"]
+    mixed = found["mixed"]
+    assert (mixed.kept, mixed.broken, mixed.not_judged, mixed.no_result) == (("a",), ("b",), ("c",), ("d",))
+    assert (found["partly"].kept, found["partly"].not_swept) == (("a",), ("b", "c", "d"))
+
+
+def test_a_constraint_may_be_for_some_models() -> None:
+    text = '[[constraints]]\nfigure = "sram_bytes"\nmax = 1\nmodels = ["zoo:*"]'
+    found = verdict([row(), row(model="own.py")], text)
+    assert {part.model: part.is_kept for part in found.models} == {"zoo:ds_cnn": False, "own.py": True}
+    assert found.notes == ()
+    idle = verdict([row(model="own.py")], text)
+    assert "judged nothing" in idle.notes[0]
+    assert idle.goals.idle(["own.py"]) == list(idle.goals.constraints)
+
+
+def test_what_times_do_not_tell_is_noted() -> None:
+    found = verdict([row(operators_cpu=2), row(target="t")])
+    assert "1 of 2 cells that passed run operators on the CPU" in found.notes[0]
+    assert "the best cell runs operators on the CPU" in found.models[0].notes[0]
+    by_memory = verdict([row(operators_cpu=2)], '[[goals]]\nfigure = "sram_bytes"')
+    assert (by_memory.notes, by_memory.models[0].notes) == ((), ())
+
+
+def test_names_stand_in_the_order_of_their_numbers() -> None:
+    names = ["ethos-u55-32", "ethos-u55-128", "ethos-u55-256", "ethos-u85-2048"]
+    found = verdict([row(target=name, model=name) for name in reversed(names)])
+    assert [part.target for part in found.targets] == names
+    assert [part.model for part in found.models] == names
+
+
+def test_a_cell_stands_once() -> None:
+    with pytest.raises(InputError, match="stand twice"):
+        judge([row(), row()], goals())
+
+
+def test_nothing_is_no_pass() -> None:
+    found: dict[str, Any] = verdict([]).to_json()
+    assert (found["status"], found["counts"]["cells"]) == ("fail", 0)

@@ -1,0 +1,43 @@
+"""Dimensions of comparisons that a record tells of in more than one member."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from ethosu_sdk.commands.compare import dimensions
+from tests.places import ROOT
+
+EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+
+
+def _example(name: str) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8"))
+    return record
+
+
+def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return [row.name for row in dimensions.compare({"run": before}, {"run": after}) if row.differs]
+
+
+def test_memories_that_cycles_are_for_are_a_dimension() -> None:
+    timed = _example("run-in-pieces")
+    plain = copy.deepcopy(timed)
+    del plain["npu"]["memory_timing"]
+    assert _differing(timed, copy.deepcopy(timed)) == []
+    assert _differing(plain, timed) == ["memory_timing"]
+    slower = copy.deepcopy(timed)
+    slower["npu"]["memory_timing"]["interfaces"][0]["read_latency_cycles"] += 1
+    assert _differing(timed, slower) == ["memory_timing"]
+
+
+@pytest.mark.parametrize("name", ["run-arm-runner", "run-ds_cnn"])
+def test_a_runtime_is_told_by_its_name(name: str) -> None:
+    record = _example(name)
+    other = copy.deepcopy(record)
+    runtime = record.get("runtime", {"name": "own"})["name"]
+    other["runtime"] = {**record.get("runtime", {}), "name": "own" if runtime != "own" else "executorch"}
+    assert _differing(record, other) == ["runtime"]

@@ -1,0 +1,208 @@
+"""Policies of `compare`: what they say counts, what they cannot say is refused with its line, whatever the file."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings, strategies as st
+
+from ethosu_sdk.commands.compare import dimensions, judgement, metrics, policy, toml_lines
+from ethosu_sdk.commands.compare.metrics import Metric
+from ethosu_sdk.errors import InputError, UsageError
+from tests.places import ROOT
+
+EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+WRONG = {
+    "unknown table": ("[metrcs]\n", 1, "did you mean 'metrics'"),
+    "unknown member": (
+        '# a comment\n\n[metrics."npu.cycles"]\nbetter = "lower"\ntolerence = 1\n',
+        5,
+        "did you mean 'tolerance'",
+    ),
+    "unknown word": ('[metrics."npu.cycles"]\nbetter = "lowest"\n', 2, "did you mean 'lower'"),
+    "unknown figure": ('allow = []\n[metrics."npu.cylces"]\n', 2, "did you mean 'npu.cycles'"),
+    "unknown dimension": (
+        'allow = [\n  "model",\n  "verions",\n]\n',
+        1,
+        "there is no dimension 'verions'",
+    ),
+    "fidelity": ('allow = ["fidelity"]\n', 1, "never compared"),
+    "no list": ("allow = 3\n", 1, "allow is a list of names"),
+    "list of numbers": ("allow = [3]\n", 1, "allow is a list of names"),
+    "no table": ('[metrics]\n"npu.cycles" = 3\n', 2, "is not a table"),
+    "metrics no table": ("\nmetrics = 3\n", 2, "metrics is a table"),
+    "negative": ('[metrics."npu.cycles"]\ntolerance = -1\n', 2, "a number from 0 on"),
+    "infinite": ('[metrics."npu.cycles"]\ntolerance_percent = inf\n', 2, "a number from 0 on"),
+    "not a number": ('[metrics."npu.cycles"]\ntolerance = nan\n', 2, "a number from 0 on"),
+    "true": ('[metrics."npu.cycles"]\ntolerance = true\n', 2, "a number from 0 on"),
+    "text": ('[metrics."npu.cycles"]\ntolerance = "1"\n', 2, "a number from 0 on"),
+    "number for a word": ('[metrics."npu.cycles"]\nmissing = 1\n', 2, "missing cannot be 'int'"),
+    "pattern": ('[metrics."npu.[a-z]*"]\n', 1, "is no pattern of names"),
+    "stars": (f'[metrics."{"*a" * 9}"]\n', 1, "is no pattern of names"),
+    "long value": ('a = """\n\n\n"""\n', 1, "a policy has no 'a'"),
+    "behind a long value": ("allow = [\n\n\n]\nb = 1\n", 5, "a policy has no 'b'"),
+    "operators no table": ("operators = 3\n", 1, "operators is a table of rules"),
+    "operator no table": ('[operators]\n"CONV2D" = 3\n', 2, "is not a table"),
+    "operator's pattern": ('[operators."CONV 2D"."cycles.*"]\n', 1, "is no pattern of operators"),
+    "operator's place": ('[operators."CONV2D@"."cycles.*"]\n', 1, "is no pattern of operators"),
+    "operator's stars": (f'[operators."{"*a" * 9}"."cycles.*"]\n', 1, "is no pattern of operators"),
+    "operator's figure": ('[operators."*"."cylces.modelled"]\n', 1, "did you mean 'cycles.modelled'"),
+    "operator without a figure": (
+        '[operators."*"]\ntolerance = 1\n',
+        2,
+        "'tolerance' of which figure of the operators? [operators.",
+    ),
+    "operator's member": (
+        '\n[operators."*"."cycles.*"]\ntolerence = 1\n',
+        3,
+        "did you mean 'tolerance'",
+    ),
+    "operator's word": ('[operators."*"."macs"]\nbetter = "lowest"\n', 2, "did you mean 'lower'"),
+    "operator missing": ('[operators."*"."macs"]\nmissing = "warn"\n', 2, "counts with 0"),
+    "operator's rule no table": ('[operators."*"]\n"macs" = 1\n', 2, "is not a table"),
+    "dotted": ("metrics.x.better = 'lower'\n", 1, "no figure is called 'x'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_no_policy_can_say_is_refused_with_its_line(name: str, tmp_path: Path) -> None:
+    text, line, said = WRONG[name]
+    path = tmp_path / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        policy.read(path)
+    message = f"{caught.value.message} {caught.value.hint}"
+    assert f"policy.toml, line {line}: " in message
+    assert said in message
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff", "not UTF-8"),
+        (b"a = ", "not TOML"),
+        (b"a = 1\na = 2\n", "not TOML"),
+        (b"a = " + b"[" * 5000, "policy"),
+        (b"a = " + b"9" * 5000, "policy"),
+        (b"#" * (33 << 10), "too large"),
+        (b"\n" * 1001, "too large"),
+    ],
+    ids=["bytes", "half", "twice", "nested", "digits", "large", "lines"],
+)
+def test_damaged_files_are_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        policy.read(path)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.text(max_size=300)
+    | st.lists(
+        st.sampled_from(
+            [
+                "allow",
+                " = ",
+                "[",
+                "]",
+                '"model"',
+                "metrics",
+                "operators",
+                ".",
+                '"npu.*"',
+                "\n",
+                "better",
+                "'lower'",
+                "1",
+                "{",
+                "}",
+            ]
+        ),
+        max_size=40,
+    ).map("".join)
+)
+@example("allow = [[]]")
+@example("metrics = {'npu.*' = {better = 'equal'}}")
+def test_any_text_is_a_policy_or_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        read = policy.read(path)
+    except InputError:
+        return
+    assert set(read.allow) <= set(dimensions.ALLOWED)
+    assert read.rule("npu.cycles").better in ("lower", "higher", "equal", "inform")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["", "# [x]", "a{} = 1", "b{} = [\n1,\n\n2]", 'c{} = """\nx = 1\n"""']), max_size=30
+    ),
+    st.lists(st.sampled_from(["", "d{} = 1", "[t{}]\nx = 1"]), max_size=10),
+)
+def test_the_line_of_a_member_is_found(before: list[str], after: list[str]) -> None:
+    above = "".join(f"{row.format(number)}\n" for number, row in enumerate(before))
+    below = "".join(f"{row.format(number)}\n" for number, row in enumerate(after))
+    text = f"{above}x = [\n3\n]\n{below}"
+    assert toml_lines.line_of(text, ("x",)) == above.count("\n") + 1
+
+
+def test_later_rules_add_to_earlier_ones(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        '[metrics."npu.*"]\ntolerance = 5\n[metrics."npu.cycles"]\ntolerance_percent = 1\n', encoding="utf-8"
+    )
+    read = policy.read(path)
+    assert read.rule("npu.cycles") == policy.Rule("lower", 5, 1, "fail")
+    assert read.rule("npu.counters.MAC_ACTIVE") == policy.Rule("lower", 5, 0, "warn")
+    assert read.rule("outputs.0") == policy.default().rule("outputs.0")
+    assert read.allowing(["model"]).allow == ("model",)
+    with pytest.raises(UsageError, match="never compared"):
+        read.allowing(["fidelity"])
+
+
+def test_the_default_policy_names_every_figure() -> None:
+    """A figure that only the first row fits could not be told from one that is misspelt."""
+    import json
+
+    names = [name for name, _ in policy.default().rules if name != "*"]
+    kinds = {"run-ds_cnn": "run", "profile-digits_cnn": "profile", "compile-digits_cnn-evaluated": "compile"}
+    kinds |= {"build-ds_cnn": "build", "run-softmax-cpu-only": "run", "compile-ds_cnn": "compile"}
+    for file, kind in kinds.items():
+        record = json.loads((EXAMPLES / f"{file}.json").read_text(encoding="utf-8"))
+        for name in metrics.of({kind: record}):
+            assert any(policy.fnmatchcase(name, pattern) for pattern in names), name
+
+
+numbers = st.integers(0, 10**9) | st.floats(0, 1e9, allow_nan=False)
+
+
+@given(numbers, numbers, st.sampled_from(["lower", "higher", "equal"]), st.floats(0, 1e3), st.floats(0, 200))
+def test_worse_is_what_exceeds_the_larger_tolerance(
+    before: float, after: float, better: str, absolute: float, percent: float
+) -> None:
+    rule = policy.Rule(better, absolute, percent, "fail")
+    chosen = policy.Policy("test", "0" * 64, (), (("*", rule),))
+    rows = judgement.rows({"x": Metric("x", before)}, {"x": Metric("x", after)}, chosen)
+    if before == after:
+        assert rows == []
+        return
+    worse = {"lower": after - before, "higher": before - after, "equal": abs(after - before)}[better]
+    limit = max(absolute, percent / 100 * before)
+    expected = "improved" if worse < 0 else "tolerated" if worse <= limit else "regression"
+    assert rows[0]["status"] == expected
+
+
+@given(
+    st.integers(-(10**400), 10**400) | st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(0, 10**400),
+)
+def test_numbers_that_no_float_holds_are_compared(before: float, after: int) -> None:
+    rows = judgement.rows({"x": Metric("x", before)}, {"x": Metric("x", after)}, policy.default())
+    assert [row["status"] for row in rows] == (
+        [] if before == after else ["regression" if after > before else "improved"]
+    )
+    assert all(math.isfinite(row["percent"]) for row in rows if "percent" in row)

@@ -1,0 +1,75 @@
+"""Timing adapters: what their registers let through, against what published runs say of their memories."""
+
+from __future__ import annotations
+
+import pytest
+
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.npu.timing import adapters
+from ethosu_sdk.npu.timing.adapters import TimingAdapter
+from ethosu_sdk.npu.timing.system_config import memory_map
+
+TABLE = "max_reads=1\nmax_writes=2\nread_latency=3\nwrite_latency=4\npulse_on=5\npulse_off=6\nbwcap=7\n"
+
+
+# Bytes per cycle and read latency of AXI interface 0 and 1, as the published runs state them.
+@pytest.mark.parametrize(
+    ("npu", "config", "mode", "first", "second"),
+    [
+        ("ethos-u55", "Ethos_U55_High_End_Embedded", "Shared_Sram", (8, 32), (1, 64)),
+        ("ethos-u85", "Ethos_U85_SYS_DRAM_Low", "Dedicated_Sram", (16, 16), (7.5, 250)),
+        ("ethos-u85", "Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB", (16, 32), (12, 500)),
+    ],
+)
+def test_executorch_sets_what_published_runs_state(
+    npu: str, config: str, mode: str, first: tuple[float, int], second: tuple[float, int]
+) -> None:
+    system = adapters.behind(memory_map(npu, config, mode), adapters.of_executorch(config, mode), npu)
+    memories = {row.interface: row for row in (system.constants, system.arena, system.cache)}
+    for memory, (speed, latency) in zip((memories[0], memories[1]), (first, second), strict=True):
+        assert memory.bytes_per_cycle == pytest.approx(speed, rel=1e-3)
+        assert memory.read_latency_cycles == latency
+
+
+def test_a_configuration_that_executorch_does_not_know_is_refused() -> None:
+    with pytest.raises(UsageError, match="no timing adapters for Ethos_U65_Embedded"):
+        adapters.of_executorch("Ethos_U65_Embedded", "Sram_Only")
+
+
+@pytest.mark.parametrize(
+    ("registers", "beats"),
+    [
+        ((0, 0, 0, 0, 0, 0, 0), 1.0),  # not set: nothing is limited
+        ((0, 0, 0, 0, 10, 0, 0), 1.0),
+        ((0, 0, 0, 0, 10, 30, 0), 0.25),  # open for a quarter of the time
+        ((0, 0, 0, 0, 10, 30, 4), 0.1),
+        ((0, 0, 0, 0, 10, 0, 40), 1.0),  # no more than a beat in a cycle
+    ],
+)
+def test_beats_that_pass(registers: tuple[int, ...], beats: float) -> None:
+    assert TimingAdapter(*registers).beats_per_cycle == beats
+
+
+def test_a_file_gives_both_adapters() -> None:
+    found = adapters.parse(f"[axi0]\n{TABLE}[axi1]\n{TABLE}", "ta.toml")
+    assert found == (TimingAdapter(1, 2, 3, 4, 5, 6, 7),) * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[axi0", "is not TOML"),
+        ("", "has nothing"),
+        (f"[axi0]\n{TABLE}", "has axi0"),
+        (f"[axi0]\n{TABLE}[axi1]\npulse_on=1\n", "axi1 of ta.toml does not have each register"),
+        (f"[axi0]\n{TABLE}[axi1]\n{TABLE}more=1\n", "does not have each register"),
+        (f"axi0=1\n[axi1]\n{TABLE}", "axi0 of ta.toml does not have each register"),
+        (f"[axi0]\n{TABLE}[axi1]\n{TABLE.replace('=4', '=-1')}", "write_latency in axi1 of ta.toml is -1"),
+        (f"[axi0]\n{TABLE}[axi1]\n{TABLE.replace('=5', '=true')}", "pulse_on in axi1 of ta.toml is True"),
+        (f"[axi0]\n{TABLE}[axi1]\n{TABLE.replace('=3', '=99999999999')}", "not a number from 0 to"),
+        (f"[axi0]\n{TABLE}[axi1]\n{TABLE.replace('=5', '=0')}", "lets nothing through"),
+    ],
+)
+def test_a_damaged_file_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        adapters.parse(text, "ta.toml")
