@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.check import tosa_operators
 from ethosu_sdk.aot.lowering import etrecord
 from ethosu_sdk.aot.model.source_lines import SourceFinder
-from ethosu_sdk.aot.vela import debug_database, delegate_outputs, delegate_weights
+from ethosu_sdk.aot.vela import capture, debug_database, delegate_outputs, delegate_weights
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import BuildError
 
@@ -59,9 +58,8 @@ def write_io(path: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
 
 def write_etrecord(path: Path, manager: Any, captures: Sequence[VelaCapture]) -> None:
     """Write ExecuTorch's record of the lowering of the program `manager` to `path`."""
-    by_digest = {capture.payload_sha256: capture for capture in captures}
-    payloads = program_facts.delegate_payloads(manager)
-    etrecord.write(path, manager, [by_digest[hashlib.sha256(payload).hexdigest()] for payload in payloads])
+    turns = capture.turns(program_facts.delegate_payloads(manager), captures)
+    etrecord.write(path, manager, [captures[turn] for turn in turns])
 
 
 def write_delegates(
@@ -69,21 +67,18 @@ def write_delegates(
 ) -> tuple[DelegateFacts, ...]:
     """Write each delegate's artefacts and return the facts in the program's order.
 
-    Vela may see the delegates in another order than the program has them, so they are joined by the SHA-256
-    of the payload. BuildError when a delegate has no Vela run, or not all outputs of its graph, or
-    weights for other channels than its layers have.
+    BuildError when a delegate has no Vela run, or not all outputs of its graph, or weights for other channels than
+    its layers have.
     """
-    by_digest = {capture.payload_sha256: capture for capture in captures}
     arguments = program_facts.delegate_arguments(manager)
+    payloads = list(program_facts.delegate_payloads(manager))
     facts = []
-    for index, payload in enumerate(program_facts.delegate_payloads(manager)):
-        capture = by_digest.get(hashlib.sha256(payload).hexdigest())
-        if capture is None:
-            raise BuildError(f"delegate {index} of the program is none that Vela compiled in this run")
-        delegate_outputs.check(index, payload, capture, finder)
-        delegate_outputs.check_call(index, payload, capture, finder, arguments.get(index))
-        facts.append(write_one(folder, index, capture, finder))
-        delegate_weights.check(facts[-1], capture.debug_xml)
+    for index, turn in enumerate(capture.turns(payloads, captures)):
+        payload, made = payloads[index], captures[turn]
+        delegate_outputs.check(index, payload, made, finder)
+        delegate_outputs.check_call(index, payload, made, finder, arguments.get(index))
+        facts.append(write_one(folder, index, made, finder))
+        delegate_weights.check(facts[-1], made.debug_xml)
     return tuple(facts)
 
 
@@ -91,35 +86,35 @@ def _file_names(index: int) -> dict[str, str]:
     return {part: f"delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
 
 
-def write_one(folder: Path, index: int, capture: VelaCapture, finder: SourceFinder) -> DelegateFacts:
+def write_one(folder: Path, index: int, made: VelaCapture, finder: SourceFinder) -> DelegateFacts:
     names = _file_names(index)
     for part, name in names.items():
-        records.write_bytes(folder / name, getattr(capture, part))
+        records.write_bytes(folder / name, getattr(made, part))
     return DelegateFacts(
         index=index,
-        payload_sha256=capture.payload_sha256,
-        payload_bytes=capture.payload_bytes,
+        payload_sha256=made.payload_sha256,
+        payload_bytes=made.payload_bytes,
         tosa_file=names["tosa"],
-        tosa_sha256=records.sha256_bytes(capture.tosa),
+        tosa_sha256=records.sha256_bytes(made.tosa),
         summary_file=names["summary_csv"],
         per_layer_file=names["per_layer_csv"],
         debug_file=names["debug_xml"],
-        scratch_bytes=capture.scratch_bytes,
-        scratch_fast_bytes=capture.scratch_fast_bytes,
-        estimates=capture.estimates,
-        operations=_operations(capture, finder),
+        scratch_bytes=made.scratch_bytes,
+        scratch_fast_bytes=made.scratch_fast_bytes,
+        estimates=made.estimates,
+        operations=_operations(made, finder),
     )
 
 
-def _operations(capture: VelaCapture, finder: SourceFinder) -> tuple[OperationFacts, ...]:
+def _operations(made: VelaCapture, finder: SourceFinder) -> tuple[OperationFacts, ...]:
     """The command stream's operations, each joined with its TOSA operator and its line in the model."""
-    graph = tosa_operators.read(capture.tosa)
+    graph = tosa_operators.read(made.tosa)
     facts = []
-    for row in debug_database.scheduled_operations(capture.debug_xml):
+    for row in debug_database.scheduled_operations(made.debug_xml):
         known = row.tosa_index is not None and row.tosa_index < len(graph)
         origin = graph[row.tosa_index] if known and row.tosa_index is not None else None
         tensor = origin.outputs[0] if origin is not None and origin.outputs else None
-        meta = capture.nodes.get(tensor, {}) if tensor is not None else {}
+        meta = made.nodes.get(tensor, {}) if tensor is not None else {}
         facts.append(
             OperationFacts(
                 operator=row.operator,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ IDLE_S = 20.0
 
 Run = Callable[..., SimulationResult]
 RequestFor = Callable[..., SimulationRequest]
+Compiled = Callable[[str, str], Path]  # of a program's and a board's name
 
 
 @dataclass(frozen=True)
@@ -54,18 +56,26 @@ def board(request: pytest.FixtureRequest) -> Board:
 
 
 @pytest.fixture(scope="session")
-def elf_folder(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("qemu firmware")  # with a space, which must not matter
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """Compiles a test program for a board, once."""
+
+    @functools.cache
+    def program(name: str, board: str) -> Path:
+        folder = tmp_path_factory.mktemp(f"qemu firmware {board}")  # with spaces, which must not matter
+        return compile_program(name, folder, board)
+
+    return program
 
 
-@pytest.fixture(scope="session")
-def scenarios(board: Board, elf_folder: Path) -> Path:
-    return compile_program("scenarios", elf_folder, board.name)
+# Not of the session: a folder may have a `board` of its own, and a fixture that lives longer would keep the first.
+@pytest.fixture
+def scenarios(board: Board, compiled: Compiled) -> Path:
+    return compiled("scenarios", board.name)
 
 
-@pytest.fixture(scope="session")
-def forms(board: Board, elf_folder: Path) -> Path:
-    return compile_program("forms", elf_folder, board.name)
+@pytest.fixture
+def forms(board: Board, compiled: Compiled) -> Path:
+    return compiled("forms", board.name)
 
 
 @pytest.fixture

@@ -15,28 +15,14 @@ from typing import Any
 _MOST_AXES = 4
 
 
-def flattening_pass() -> Any:
-    """The pass, as an object; its class is made here because its base is expensive to import."""
-    from executorch.backends.arm._passes import ArmPass
+def flatten(graph: Any) -> bool:
+    """Take parts of tensors of many axes from the same values with three axes."""
     from executorch.backends.arm.tosa.specification import get_context_spec
-    from executorch.exir.pass_base import PassResult
 
-    class FlattenSlicesPass(ArmPass):  # type: ignore[misc]
-        """Takes parts of tensors of many axes from the same values with three axes."""
-
-        _passes_required_after: frozenset[type[Any]] = frozenset()
-
-        def call(self, graph_module: Any) -> Any:
-            nodes = list(graph_module.graph.nodes) if get_context_spec().is_U55_subset else []
-            found = [node for node in nodes if _is_deep(node)]
-            for node in found:
-                _flatten(graph_module.graph, node)
-            if found:
-                graph_module.recompile()
-                graph_module = super().call(graph_module).graph_module
-            return PassResult(graph_module, bool(found))
-
-    return FlattenSlicesPass()
+    found = [node for node in graph.nodes if _is_deep(node)] if get_context_spec().is_U55_subset else []
+    for node in found:
+        _flatten(graph, node)
+    return bool(found)
 
 
 def _is_deep(node: Any) -> bool:

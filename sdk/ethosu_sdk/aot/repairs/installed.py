@@ -20,6 +20,7 @@ from ethosu_sdk.aot.repairs import (
     kept_scales,
     kept_shapes,
     kept_weights,
+    passes,
 )
 
 
@@ -41,15 +42,21 @@ def repaired() -> Iterator[None]:
         for kind, added in registered.items()
     }
     manager.register_pass_insertions_before(
-        FuseQuantizedActivationPass, [kept_activations.separating_pass(), kept_scales.rescaling_pass()]
+        FuseQuantizedActivationPass,
+        [
+            passes.of_quantised("SeparateActivationPass", kept_activations.separate),
+            passes.of_quantised("RescaleNegationsPass", kept_scales.rescale),
+        ],
     )
-    manager.register_pass_insertions_before(RewriteSlicePass, [flat_slices.flattening_pass()])
+    manager.register_pass_insertions_before(
+        RewriteSlicePass, [passes.of_tosa("FlattenSlicesPass", flat_slices.flatten)]
+    )
     manager.register_pass_insertions_before(
         EnsureUniqueOutputNodesPass,
         [
-            kept_outputs.rerooting_pass(),
-            kept_weights.hoisting_pass(),
-            kept_shapes.separating_pass(),
+            passes.of_tosa("RerootTransposesPass", kept_outputs.reroot),
+            passes.of_tosa("HoistActivationsPass", kept_weights.hoist),
+            passes.of_tosa("SeparateShapesPass", kept_shapes.separate),
             kept_batches.joining_pass(),
         ],
     )

@@ -13,26 +13,17 @@ is what the quantised model computes.
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
+from ethosu_sdk.aot.repairs import passes
 
-def separating_pass() -> Any:
-    """The pass, as an object; its class is made here because its base is expensive to import."""
-    from executorch.exir.pass_base import ExportPass, PassResult
 
-    class SeparateActivationPass(ExportPass):  # type: ignore[misc]
-        """Gives a layer before an activation that must stay a quantised result of its own."""
-
-        def call(self, graph_module: Any) -> Any:
-            found = [node for node in graph_module.graph.nodes if _must_stay(node)]
-            for activation in found:
-                _separate(graph_module.graph, activation)
-            if found:
-                graph_module.recompile()
-            return PassResult(graph_module, bool(found))
-
-    return SeparateActivationPass()
+def separate(graph: Any) -> bool:
+    """Give a layer before an activation that must stay a quantised result of its own."""
+    found = [node for node in graph.nodes if _must_stay(node)]
+    for activation in found:
+        _separate(graph, activation)
+    return bool(found)
 
 
 def _must_stay(node: Any) -> bool:
@@ -49,15 +40,7 @@ def _must_stay(node: Any) -> bool:
 
 
 def _separate(graph: Any, activation: Any) -> None:
-    from executorch.exir.dialects._ops import ops
-
     layer, quantize = activation.args[0], next(iter(activation.users))
-    parameters = quantize.args[1:]
-    decomposed = ops.edge.quantized_decomposed
     with graph.inserting_before(activation):
-        stored = graph.call_function(
-            decomposed.quantize_per_tensor.default, (layer, *parameters), dict(quantize.kwargs)
-        )
-        restored = graph.call_function(decomposed.dequantize_per_tensor.default, (stored, *parameters))
-    stored.meta, restored.meta = copy(quantize.meta), copy(layer.meta)
-    activation.replace_input_with(layer, restored)
+        _, read = passes.stored(layer, quantize.args[1:], quantize)
+    activation.replace_input_with(layer, read)

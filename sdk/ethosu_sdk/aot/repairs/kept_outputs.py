@@ -16,27 +16,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 
-def rerooting_pass() -> Any:
-    """The pass, as an object; its class is made here because its base is expensive to import."""
-    from executorch.backends.arm._passes import ArmPass
-    from executorch.exir.pass_base import PassResult
-
-    class RerootTransposesPass(ArmPass):  # type: ignore[misc]
-        """Separates the outputs of a TOSA graph from the transposes that read them."""
-
-        _passes_required_after: frozenset[type[Any]] = frozenset()
-
-        def call(self, graph_module: Any) -> Any:
-            graph = graph_module.graph
-            # Both look at the whole graph, so neither may be left out by the other's result.
-            changed = any([_reroot_all(graph), _copy_inputs(graph)])
-            if changed:
-                graph.eliminate_dead_code()
-                graph_module.recompile()
-                graph_module = super().call(graph_module).graph_module
-            return PassResult(graph_module, changed)
-
-    return RerootTransposesPass()
+def reroot(graph: Any) -> bool:
+    """Separate the outputs of a TOSA graph from the transposes that read them."""
+    # Both look at the whole graph, so neither may be left out by the other's result.
+    changed = any([_reroot_all(graph), _copy_inputs(graph)])
+    if changed:
+        graph.eliminate_dead_code()
+    return changed
 
 
 def _outputs(graph: Any) -> frozenset[Any]:

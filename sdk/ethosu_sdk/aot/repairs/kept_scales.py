@@ -11,26 +11,17 @@ RESCALE behind it, of the quantise that was there, rounds once, as the quantised
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
+from ethosu_sdk.aot.repairs import passes
 
-def rescaling_pass() -> Any:
-    """The pass, as an object; its class is made here because its base is expensive to import."""
-    from executorch.exir.pass_base import ExportPass, PassResult
 
-    class RescaleNegationsPass(ExportPass):  # type: ignore[misc]
-        """Gives negations results of their input's scale, and then the scale that was asked for."""
-
-        def call(self, graph_module: Any) -> Any:
-            found = [node for node in graph_module.graph.nodes if _is_misread(node)]
-            for negation in found:
-                _rescale(graph_module.graph, negation)
-            if found:
-                graph_module.recompile()
-            return PassResult(graph_module, bool(found))
-
-    return RescaleNegationsPass()
+def rescale(graph: Any) -> bool:
+    """Give negations results of their input's scale, and then the scale that was asked for."""
+    found = [node for node in graph.nodes if _is_misread(node)]
+    for negation in found:
+        _rescale(graph, negation)
+    return bool(found)
 
 
 def _is_misread(node: Any) -> bool:
@@ -50,17 +41,8 @@ def _is_misread(node: Any) -> bool:
 
 
 def _rescale(graph: Any, negation: Any) -> None:
-    from executorch.exir.dialects._ops import ops
-
-    decomposed = ops.edge.quantized_decomposed
     _, scale, zero_point, smallest, largest, dtype = negation.args[0].args
-    quantize = next(iter(negation.users))
     mirrored = (scale, smallest + largest - zero_point, smallest, largest, dtype)
     with graph.inserting_after(negation):
-        stored = graph.call_function(
-            decomposed.quantize_per_tensor.default, (negation, *mirrored), dict(quantize.kwargs)
-        )
-    with graph.inserting_after(stored):
-        restored = graph.call_function(decomposed.dequantize_per_tensor.default, (stored, *mirrored))
-    stored.meta, restored.meta = copy(quantize.meta), copy(negation.meta)
-    negation.replace_all_uses_with(restored, delete_user_cb=lambda user: user is not stored)
+        written, read = passes.stored(negation, mirrored, next(iter(negation.users)))
+    negation.replace_all_uses_with(read, delete_user_cb=lambda user: user is not written)

@@ -25,27 +25,14 @@ _EXTREMA = ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN")
 _REDUCTIONS = (*_EXTREMA, "REDUCE_PRODUCT", "REDUCE_SUM")
 
 
-def separating_pass() -> Any:
-    """The pass, as an object; its class is made here because its base is expensive to import."""
-    from executorch.backends.arm._passes import ArmPass
+def separate(graph: Any) -> bool:
+    """Put an operator that changes nothing between those whose shapes Vela mixes up."""
     from executorch.backends.arm.tosa.specification import get_context_spec
-    from executorch.exir.pass_base import PassResult
 
-    class SeparateShapesPass(ArmPass):  # type: ignore[misc]
-        """Puts an operator that changes nothing between those whose shapes Vela mixes up."""
-
-        _passes_required_after: frozenset[type[Any]] = frozenset()
-
-        def call(self, graph_module: Any) -> Any:
-            found = dict.fromkeys(_mixed_up(graph_module.graph, get_context_spec().is_U55_subset))
-            for node in found:
-                _separate(graph_module.graph, node)
-            if found:
-                graph_module.recompile()
-                graph_module = super().call(graph_module).graph_module
-            return PassResult(graph_module, bool(found))
-
-    return SeparateShapesPass()
+    found = dict.fromkeys(_mixed_up(graph, get_context_spec().is_U55_subset))
+    for node in found:
+        _separate(graph, node)
+    return bool(found)
 
 
 def _mixed_up(graph: Any, u55: bool) -> Iterator[Any]:

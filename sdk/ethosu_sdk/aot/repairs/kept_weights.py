@@ -17,27 +17,13 @@ from typing import Any
 from ethosu_sdk.aot.lowering.tosa_nodes import operator
 
 
-def hoisting_pass() -> Any:
-    """The pass, as an object; its class is made here because its base is expensive to import."""
-    from executorch.backends.arm._passes import ArmPass
+def hoist(graph: Any) -> bool:
+    """Move activations that make a part of a tensor from behind a TRANSPOSE to before it."""
     from executorch.backends.arm.tosa.specification import get_context_spec
-    from executorch.exir.pass_base import PassResult
 
-    class HoistActivationsPass(ArmPass):  # type: ignore[misc]
-        """Moves activations that make a part of a tensor from behind a TRANSPOSE to before it."""
-
-        _passes_required_after: frozenset[type[Any]] = frozenset()
-
-        def call(self, graph_module: Any) -> Any:
-            # Ethos-U55 and Ethos-U65 transpose in operations of their own.
-            nodes = [] if get_context_spec().is_U55_subset else list(graph_module.graph.nodes)
-            changed = sum(_hoist(node) for node in nodes) > 0
-            if changed:
-                graph_module.recompile()
-                graph_module = super().call(graph_module).graph_module
-            return PassResult(graph_module, changed)
-
-    return HoistActivationsPass()
+    # Ethos-U55 and Ethos-U65 transpose in operations of their own.
+    nodes = [] if get_context_spec().is_U55_subset else list(graph.nodes)
+    return sum(_hoist(node) for node in nodes) > 0
 
 
 def _hoist(activation: Any) -> bool:

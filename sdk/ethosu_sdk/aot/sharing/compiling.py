@@ -6,11 +6,9 @@ Runs in a process that may import torch.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from ethosu_sdk import records
@@ -20,9 +18,8 @@ from ethosu_sdk.aot.lowering import steps
 from ethosu_sdk.aot.model.source_line import SourceLine
 from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.sharing.lowered import Lowered, LoweredDelegate
-from ethosu_sdk.aot.vela import capture, delegate_outputs, delegate_weights, versions
+from ethosu_sdk.aot.vela import another, capture, delegate_outputs, delegate_weights, versions
 from ethosu_sdk.aot.vela.capture import VelaCapture
-from ethosu_sdk.errors import BuildError
 
 _ENTRY = "forward"
 _ORIGIN = "ethosu_sdk_origin"
@@ -105,27 +102,9 @@ def _compiled(given: LoweredDelegate, spec: Sequence[Any], path: str) -> tuple[b
     flags = list(EthosUCompileSpec._from_list(list(spec)).compiler_flags)
     nodes = {name: {_ORIGIN: line} for name, line in given.sources.items()}
     if path:
-        payload, made = _by_another(tosa, flags, path)
+        payload, made = another.compile_graph(tosa, flags, path)
     else:
         with capture.captured() as captures:
             payload = bytes(backend.vela_compile(tosa, flags).processed_bytes)
         (made,) = captures
     return payload, replace(made, nodes=nodes)
-
-
-def _by_another(tosa: bytes, flags: Sequence[str], path: str) -> tuple[bytes, VelaCapture]:
-    """The same by another version, which runs as a process of its own."""
-    from executorch.backends.arm import arm_vela
-
-    own = arm_vela.vela
-    with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=capture.spaceless_directory()) as name:
-        folder = Path(name)
-        arm_vela.vela = SimpleNamespace(main=lambda words: versions.run(path, words, folder))
-        try:
-            words = [*flags, *capture.REPORT_FLAGS]
-            payload = bytes(arm_vela.vela_compile(tosa, words, intermediate_path=name).processed_bytes)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise BuildError(f"Vela's results cannot be packed: {error}") from error
-        finally:
-            arm_vela.vela = own
-        return payload, capture.read_capture(tosa, {}, payload, folder)

@@ -17,9 +17,9 @@ from ethosu_sdk.aot import program_facts
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegateFacts
 from ethosu_sdk.aot.model.source_line import SourceLine
 from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.vela import capture
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.config import VelaConfig
-from ethosu_sdk.errors import BuildError
 
 FACTS_NAME = "lowering.json"
 CHECK_FOLDER = "check"
@@ -125,21 +125,17 @@ def _write(
     folder: Path, manager: Any, captures: Sequence[VelaCapture], finder: SourceFinder
 ) -> tuple[DelegateFacts, ...]:
     """Write each delegate's graph and origins, in the program's order."""
-    turns = {capture.payload_sha256: turn for turn, capture in enumerate(captures)}
     arguments = program_facts.delegate_arguments(manager)
     facts = []
-    for index, payload in enumerate(program_facts.delegate_payloads(manager)):
-        turn = turns.get(records.sha256_bytes(payload))
-        if turn is None:
-            raise BuildError(f"delegate {index} of the program is none that was lowered in this run")
-        capture = captures[turn]
-        found = {name: finder.find(meta) for name, meta in capture.nodes.items()}
+    for index, turn in enumerate(capture.turns(program_facts.delegate_payloads(manager), captures)):
+        made = captures[turn]
+        found = {name: finder.find(meta) for name, meta in made.nodes.items()}
         sources = {name: asdict(line) for name, line in found.items() if line is not None}
         row = {"turn": turn, "arguments": arguments.get(index), "sources": sources}
-        records.write_bytes(folder / _graph(index), capture.tosa)
+        records.write_bytes(folder / _graph(index), made.tosa)
         records.write_bytes(folder / _origins(index), json.dumps(row).encode())
-        digest = records.sha256_bytes(capture.tosa)
+        digest = records.sha256_bytes(made.tosa)
         facts.append(
-            DelegateFacts(index, capture.payload_sha256, 0, _graph(index), digest, "", "", "", 0, 0, {})
+            DelegateFacts(index, made.payload_sha256, 0, _graph(index), digest, "", "", "", 0, 0, {})
         )
     return tuple(facts)

@@ -12,13 +12,14 @@ import hashlib
 import io
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ethosu_sdk import records
 from ethosu_sdk.aot.lowering import trace as lowering_trace
 from ethosu_sdk.aot.lowering.trace import LoweringTrace
 from ethosu_sdk.aot.model.loading import first_line
@@ -60,6 +61,19 @@ class VelaCapture:
     def estimates(self) -> dict[str, float]:
         """The numbers of the summary, by Vela's column names."""
         return parse_summary(self.summary_csv.decode())
+
+
+def turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> list[int]:
+    """For each payload of a program the number of its Vela run among `captures`, joined by the SHA-256.
+
+    Vela may see the delegates in another order than the program has them. BuildError for a payload of no run.
+    """
+    found = {capture.payload_sha256: turn for turn, capture in enumerate(captures)}
+    given = [found.get(records.sha256_bytes(payload)) for payload in payloads]
+    for index, turn in enumerate(given):
+        if turn is None:
+            raise BuildError(f"delegate {index} of the program is none that was compiled in this run")
+    return [turn for turn in given if turn is not None]
 
 
 def parse_summary(text: str) -> dict[str, float]:

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import traceback
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from ethosu_sdk import records
@@ -20,8 +17,8 @@ from ethosu_sdk.aot import artefacts
 from ethosu_sdk.aot.api import DelegateFacts
 from ethosu_sdk.aot.model.loading import first_line
 from ethosu_sdk.aot.model.source_lines import SourceFinder
-from ethosu_sdk.aot.vela import capture, versions
-from ethosu_sdk.errors import BuildError, InputError, SdkError
+from ethosu_sdk.aot.vela import another
+from ethosu_sdk.errors import InputError, SdkError
 
 ENTRY = "forward"
 
@@ -70,34 +67,18 @@ def _bytes(file: Any) -> bytes:
 
 def _recompiled(program: _Program, path: str, folder: Path) -> list[DelegateFacts]:
     """Write the program by the Vela in `path` to `folder`, with its artefacts."""
+    from executorch.backends.arm.ethosu import EthosUCompileSpec
+
     file = program.read()
     facts = []
     (plan,) = (plan for plan in file.program.execution_plan if plan.name == ENTRY)
     for index, (delegate, graph) in enumerate(zip(plan.delegates, program.graphs, strict=True)):
-        payload, reports = _compiled(graph, delegate.compile_specs, path)
+        flags = EthosUCompileSpec._from_list(list(delegate.compile_specs)).compiler_flags
+        payload, reports = another.compile_graph(graph, flags, path)
         file.program.backend_delegate_data[delegate.processed.index].data = payload
         facts.append(artefacts.write_one(folder, index, reports, SourceFinder(None)))
     records.write_bytes(folder / program.name, _bytes(file))
     return facts
-
-
-def _compiled(graph: bytes, specs: Sequence[Any], path: str) -> tuple[bytes, capture.VelaCapture]:
-    """The payload of a graph, and what Vela reports of it."""
-    from executorch.backends.arm import arm_vela
-    from executorch.backends.arm.ethosu import EthosUCompileSpec
-
-    flags = [*EthosUCompileSpec._from_list(list(specs)).compiler_flags, *capture.REPORT_FLAGS]
-    own = arm_vela.vela
-    with tempfile.TemporaryDirectory(prefix="ethosu-vela-", dir=capture.spaceless_directory()) as name:
-        folder = Path(name)
-        arm_vela.vela = SimpleNamespace(main=lambda words: versions.run(path, words, folder))
-        try:
-            payload = bytes(arm_vela.vela_compile(graph, flags, intermediate_path=name).processed_bytes)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise BuildError(f"Vela's results cannot be packed: {error}") from error
-        finally:
-            arm_vela.vela = own
-        return payload, capture.read_capture(graph, {}, payload, folder)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,9 @@ from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
 
-_DEBUG_NAME = "debug.json"
 _NO_COMPILE = "there is no record of `compile` beside the program: `ethosu-sdk advise MODEL` makes one"
 _VALIDATE = "make the run again; `ethosu-sdk validate RUN_DIR` names records that were changed"
-_NO_DEBUG = "there is no debug.json beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one"
+_NO_DEBUG = f"there is no {results.DEBUG_NAME} beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one"
 
 
 def advise(
@@ -51,7 +50,7 @@ def advise(
 def _facts(done: profile_command.Profiled) -> tuple[facts.Facts, list[tuple[str, Path]]]:
     """The facts of a profiled program, and the files that they are from."""
     compiled_file = locations.compile_record(done.pte)
-    debug_file = done.run_folder / _DEBUG_NAME
+    debug_file = done.run_folder / results.DEBUG_NAME
     compiled, why = _read(compiled_file, results.COMPILE, done, _NO_COMPILE)
     debug, why_not = _read(debug_file, results.DEBUG, done, _NO_DEBUG)
     missing = {facts.COMPILE: why, facts.DEBUG: why_not}

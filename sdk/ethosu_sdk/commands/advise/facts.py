@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ethosu_sdk import pte
 from ethosu_sdk.commands.build import ENTRY
 from ethosu_sdk.commands.profile import npu_rows
+from ethosu_sdk.commands.shared import compile_again
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.firmware_build import board
 from ethosu_sdk.npu import deadline
@@ -55,6 +56,11 @@ class Facts:
         return [row for row in self.profile.get("operations", ()) if row["runs_on"] == "CPU"]
 
     @property
+    def memories(self) -> frozenset[str]:
+        """The names of the memories that the NPU reads and writes."""
+        return frozenset(row["memory"] for row in self.profile.get("memories", ()))
+
+    @property
     def npu_cycles(self) -> int:
         """Modelled cycles of an inference, 0 where they are not known."""
         totals = self.profile.get("totals", {}).get("npu", {}).get("cycles", ())
@@ -65,6 +71,10 @@ class Facts:
         """Instructions on the CPU in an inference; None where they were not counted."""
         counted = self.profile.get("totals", {}).get("cpu", {}).get("instructions")
         return None if counted is None else int(counted["value"])
+
+    def compiled_again(self, **changed: str) -> str:
+        """The command line that compiles the program once more with what `changed` names; see `compile_again`."""
+        return compile_again.command(self.compiled, *compile_again.files(self.compiled), **changed)
 
 
 def modelled(row: Record) -> int:
@@ -126,10 +136,15 @@ def _sram_bytes(program: pte.Pte, system: system_config.SystemConfig) -> int:
     return used + (program.size if system.constants.interface == 0 else 0)
 
 
+def module(row: Record) -> str:
+    """The module of the model that a row, a layer or a call comes from; empty where that is not known."""
+    return str(row.get("source", {}).get("module", ""))
+
+
 def place(row: Record) -> str:
     """Module or line of the model that a row comes from."""
     source = row.get("source", {})
-    return str(source.get("module") or (f"{source['file']}:{source['line']}" if "file" in source else ""))
+    return str(module(row) or (f"{source['file']}:{source['line']}" if "file" in source else ""))
 
 
 def of(

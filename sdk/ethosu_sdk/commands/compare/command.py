@@ -58,7 +58,7 @@ def compare(
     Raises InputError, after it was written, when two cannot be compared, VerdictError when one is worse.
     """
     record = make(paths, options)
-    _finish(record, options, _out(out_dir), reporter)
+    _finish(record, options, folder_of(out_dir), reporter)
     return record
 
 
@@ -83,7 +83,7 @@ def compare_versions(
         )
     asked = vela.parse(wanted)
     policy = compare_policy.read(options.policy).allowing((*vela.ALLOWED, *options.allow))
-    folder = _out(out_dir)
+    folder = folder_of(out_dir)
     made = vela.make(models[0], asked, compile_options, folder, reporter)
     if not made.folders:
         reasons = "\n".join(f"  {name}: {reason}" for name, reason in made.failed.items())
@@ -97,7 +97,8 @@ def compare_versions(
     return record
 
 
-def _out(chosen: Path | None) -> Path:
+def folder_of(chosen: Path | None) -> Path:
+    """Where a comparison goes: the folder that was chosen, or the usual one."""
     return chosen or Path(locations.BUILD_FOLDER) / _FOLDER
 
 

@@ -12,8 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.commands.convert import numbers, packages
+from ethosu_sdk.commands.convert import numbers
 from ethosu_sdk.commands.convert.subject import Subject
+from ethosu_sdk.commands.shared import extras
 from ethosu_sdk.commands.shared.results import PROFILE
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
@@ -158,10 +159,8 @@ class _Writer:
 
     def __init__(self, profile: Record) -> None:
         """For `profile`, whose target and clock name the process. ToolError without the package."""
-        builder = packages.load("perfetto.trace_builder.proto_builder", "perfetto", "0.59.1")
-        self._messages = packages.load(
-            "perfetto.protos.perfetto.trace.perfetto_trace_pb2", "perfetto", "0.59.1"
-        )
+        builder = extras.load("perfetto.trace_builder.proto_builder", extras.FORMATS)
+        self._messages = extras.load("perfetto.protos.perfetto.trace.perfetto_trace_pb2", extras.FORMATS)
         self._trace = builder.TraceProtoBuilder()
         self._tracks: dict[str, int] = {}
         target = profile.get("target", {})

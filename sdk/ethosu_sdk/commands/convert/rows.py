@@ -7,9 +7,9 @@ import io
 from typing import Any
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.commands.convert import packages
 from ethosu_sdk.commands.convert.subject import Subject
 from ethosu_sdk.commands.profile import csv_rows
+from ethosu_sdk.commands.shared import extras
 from ethosu_sdk.commands.shared.results import PROFILE
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
@@ -35,8 +35,8 @@ def to_csv(subject: Subject) -> bytes:
 
 def to_parquet(subject: Subject) -> bytes:
     """The same rows with types. InputError for a number that no column holds."""
-    arrow = packages.load("pyarrow", "pyarrow", "26.0.1")
-    parquet = packages.load("pyarrow.parquet", "pyarrow", "26.0.1")
+    arrow = extras.load("pyarrow", extras.FORMATS)
+    parquet = extras.load("pyarrow.parquet", extras.FORMATS)
     profile = subject.the(PROFILE)
     rows = _rows(profile)
     for row in rows:

@@ -25,7 +25,7 @@ from ethosu_sdk.commands.debug.notes import DelegateNotes
 from ethosu_sdk.commands.debug.options import DebugOptions
 from ethosu_sdk.commands.debug.record import ENTRY, DebugFacts, make
 from ethosu_sdk.commands.run import inputs as run_inputs
-from ethosu_sdk.commands.shared import bundle, csv_text, locations
+from ethosu_sdk.commands.shared import bundle, csv_text, locations, results
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError
@@ -36,7 +36,6 @@ from ethosu_sdk.simulators.host.npu_model import NpuModel
 
 Array = NDArray[Any]
 
-RECORD_NAME = "debug.json"
 CSV_NAME = "debug.csv"
 _NO_MODEL = (
     "a .pte holds no model in PyTorch to compare with: `ethosu-sdk debug` takes the model itself too, such as "
@@ -138,8 +137,8 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
     table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, record["layers"]))
     with records.locked(subject.folder), bundle.published(subject.folder, "debug") as add:
         records.write_bytes(subject.folder / CSV_NAME, table.encode())
-        records.write_json(subject.folder / RECORD_NAME, record)
-        add(CSV_NAME, RECORD_NAME)
+        records.write_json(subject.folder / results.DEBUG_NAME, record)
+        add(CSV_NAME, results.DEBUG_NAME)
     if not layers:
         reporter.warn(
             escape(f"{subject.path.name} has no delegate that ran on the NPU: there is nothing to see")

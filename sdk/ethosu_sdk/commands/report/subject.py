@@ -21,7 +21,6 @@ _KINDS = {
     results.COMPILE: COMPILE,
     results.DEBUG: DEBUG,
 }
-_DEBUG_NAME = "debug.json"
 _GIVE = "give the folder of a run: ethosu-sdk run MODEL -o RUN_DIR makes one"
 _PROFILE_TIMEOUT_S = 60.0
 
@@ -100,7 +99,7 @@ def _complete(folder: Path, found: dict[str, Record], missing: dict[str, str]) -
         missing.setdefault(COMPILE, "there is no record of `compile` in the folder")
     if DEBUG not in found:
         missing.setdefault(
-            DEBUG, f"there is no {_DEBUG_NAME} in the folder: `ethosu-sdk debug MODEL -o` it makes one"
+            DEBUG, f"there is no {results.DEBUG_NAME} in the folder: `ethosu-sdk debug MODEL -o` it makes one"
         )
 
 

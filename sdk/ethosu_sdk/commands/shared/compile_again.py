@@ -7,6 +7,13 @@ from collections.abc import Iterator
 
 from ethosu_sdk.records import Record
 
+# The options of files that were given, by the role that the record has them in.
+_FILES = {
+    "calibration": "--calibration",
+    "example inputs": "--inputs",
+    "vela configuration": "--vela-config",
+}
+
 
 def command(record: Record, *more: str, **changed: str) -> str:
     """The command line that makes the program of `record`, with what `changed` names in place of its own value
@@ -34,11 +41,6 @@ def arguments(record: Record, **changed: str) -> Iterator[str]:
 
 def files(record: Record) -> Iterator[str]:
     """The options that name files, which lie where the user had them."""
-    roles = {
-        "calibration": "--calibration",
-        "example inputs": "--inputs",
-        "vela configuration": "--vela-config",
-    }
     for row in record["provenance"]["inputs"]:
-        if row["role"] in roles:
-            yield from (roles[row["role"]], row["file"])
+        if row["role"] in _FILES:
+            yield from (_FILES[row["role"]], row["file"])

@@ -52,11 +52,10 @@ def _compile_command(path: Path, mode: str) -> str:
 def _is_complete(record: Record) -> bool:
     """Whether the record names everything: of files that were given it knows the names, not the places."""
     spec = parse_model_spec(record["source"])
-    roles = {row["role"] for row in record["provenance"]["inputs"]}
     target = record["target"]
     return (
         (spec.path is None or spec.path.is_file())
-        and not roles & {"calibration", "example inputs", "vela configuration"}
+        and not any(compile_again.files(record))
         and target["system_config"] in families()[target["npu"]].system_configs
     )
 

@@ -12,6 +12,7 @@ from ethosu_sdk.records import Record
 RUN, PROFILE, BUILD = "run-result/1", "profile/1", "build-result/1"
 COMPILE, COMPARE, VERIFY = "compile-result/1", "compare/1", "verify-result/1"
 DEBUG, INSPECT, ERROR = "debug/1", "inspect-result/1", "error/1"
+DEBUG_NAME = "debug.json"
 # Schema → the name of the file in a folder of results, those first that say what a folder is about.
 _NAMES = {
     RUN: "run.json",
@@ -19,7 +20,7 @@ _NAMES = {
     BUILD: "build.json",
     COMPILE: "*.compile.json",
     COMPARE: "compare.json",
-    DEBUG: "debug.json",
+    DEBUG: DEBUG_NAME,
 }
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from ethosu_sdk import provenance, records, schema
+from ethosu_sdk.commands.shared import extras
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.commands.sweep import (
@@ -49,7 +50,7 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
         reporter.emit(record)
         return record
     for module in ("distributed", "pyarrow"):
-        engine.load(module)
+        extras.load(module, extras.SWEEP)
     page.require()
     if importlib.util.find_spec("executorch") is None:
         raise ToolError("compiling needs ExecuTorch's package", "pip install 'ethosu-sdk[compile]'")

@@ -10,7 +10,12 @@ from pathlib import Path
 from rich.table import Table
 
 from ethosu_sdk import provenance, records, schema
-from ethosu_sdk.commands.compare import policy as compare_policy, record as compare_record, subjects
+from ethosu_sdk.commands.compare import (
+    command as compare_command,
+    policy as compare_policy,
+    record as compare_record,
+    subjects,
+)
 from ethosu_sdk.commands.compare.options import CompareOptions
 from ethosu_sdk.commands.compare.policy import Policy
 from ethosu_sdk.commands.compare.subjects import Subject
@@ -52,7 +57,7 @@ def compare(
     """
     policy = compare_policy.read(options.policy).allowing(options.allow)
     record = make(before, after, policy)
-    folder = out_dir or Path("build") / "compare"
+    folder = compare_command.folder_of(out_dir)
     records.make_directory(folder)
     with records.locked(folder), bundle.published(folder, "sweep") as add:
         records.write_json(folder / RECORD_NAME, record)

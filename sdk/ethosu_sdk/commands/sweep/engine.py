@@ -17,6 +17,7 @@ from typing import Any
 from ethosu_sdk import records
 from ethosu_sdk.aot.sharing.lowered import FACTS_NAME
 from ethosu_sdk.commands.compile import check_record
+from ethosu_sdk.commands.shared import extras
 from ethosu_sdk.commands.sweep import places, work
 from ethosu_sdk.commands.sweep.options import SweepOptions
 from ethosu_sdk.commands.sweep.plan import Plan, Planned, tasks
@@ -25,24 +26,11 @@ from ethosu_sdk.errors import InputError, SdkError, ToolError
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import Record
 
-_PINNED = {"distributed": "2026.8.0", "duckdb": "1.5.6", "pyarrow": "26.0.1"}
 _ATTEMPTS = 3
 _LOOPBACK = "127.0.0.1"
 _CONNECT_S = 15.0
 _CLOSE_S = 5.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def load(module: str) -> Any:
-    """A module of the extra `sweep`. ToolError, with what to install, when it is not there."""
-    package = module.partition(".")[0]
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ToolError(
-            f"sweeps need the Python package {package}, which cannot be loaded: {error}",
-            f"pip install 'ethosu-sdk[sweep]', or pip install {package}=={_PINNED[package]}",
-        ) from error
 
 
 @dataclass
@@ -63,7 +51,7 @@ def run(plan: Plan, token: str, options: SweepOptions, watch: Watch) -> None:
         client.run_on_scheduler(_attempts)
         client.subscribe_topic(work.TOPIC, lambda event: watch.began(event[1]["step"], event[1]["key"]))
         futures = _submit(client, plan, token, options)
-        for future in load("distributed").as_completed(list(futures)):
+        for future in extras.load("distributed", extras.SWEEP).as_completed(list(futures)):
             planned = futures.pop(future)
             watch.ended(planned, _row(future, tasks(plan, planned, token, options)["finish"]))
 
@@ -79,7 +67,7 @@ def _row(future: Any, task: Task) -> Record:
     if error is None:
         row: Record = future.result()
         return row if "cell" in row else _failed(task, row)
-    if isinstance(error, (load("distributed").KilledWorker, work.TaskKilledError)):
+    if isinstance(error, (extras.load("distributed", extras.SWEEP).KilledWorker, work.TaskKilledError)):
         reason = str(error) if isinstance(error, work.TaskKilledError) else "the worker died with it"
         return work.killed(task, reason)
     return _failed(task, {"error": _unexpected(error).to_json(), "seconds": 0.0})
@@ -144,7 +132,7 @@ def _compiled(client: Any, plan: Plan, planned: Planned, task: Task, lowered: An
 
 @contextlib.contextmanager
 def _client(options: SweepOptions) -> Iterator[Any]:
-    distributed = load("distributed")
+    distributed = extras.load("distributed", extras.SWEEP)
     dask = importlib.import_module("dask")
     settings = {
         "distributed.scheduler.allowed-failures": _ATTEMPTS - 1,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import sys
 import threading
@@ -14,9 +12,10 @@ from typing import Any
 from rich.table import Table
 
 from ethosu_sdk import plain_text, provenance, records, schema
+from ethosu_sdk.commands.shared import csv_text, extras
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
-from ethosu_sdk.commands.sweep import engine, plan as sweep_plan, rows as sweep_rows, store
+from ethosu_sdk.commands.sweep import plan as sweep_plan, rows as sweep_rows, store
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
 
@@ -46,7 +45,7 @@ def query(sql: str, folder: Path | None, as_csv: bool, reporter: Reporter) -> Re
     }
     schema.check(record, "the answer")
     if as_csv:
-        sys.stdout.write(_csv(names, rows))
+        sys.stdout.write(csv_text.lines(names, rows))
     else:
         reporter.show(_table(names, rows))
     reporter.emit(record)
@@ -67,8 +66,8 @@ def folder_of(chosen: Path | None) -> Path:
 
 def read(folder: Path) -> Any:
     """The table of the cells of the sweep in `folder`. InputError when there is none that can be read."""
-    arrow = engine.load("pyarrow")
-    parquet = engine.load("pyarrow.parquet")
+    arrow = extras.load("pyarrow", extras.SWEEP)
+    parquet = extras.load("pyarrow.parquet", extras.SWEEP)
     path = folder / store.TABLE_NAME
     if not path.is_file():
         raise InputError(
@@ -85,7 +84,7 @@ def read(folder: Path) -> Any:
 
 
 def _answer(arrow: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:
-    duckdb = engine.load("duckdb")
+    duckdb = extras.load("duckdb", extras.SWEEP)
     connection = duckdb.connect(":memory:")
     try:
         connection.register("loaded", arrow)
@@ -140,14 +139,6 @@ def _unique(names: Sequence[str]) -> list[str]:
             candidate = f"{name}_{number}"
         found[candidate] = None
     return list(found)
-
-
-def _csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def _value(value: Any) -> Any:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import provenance, records, schema
-from ethosu_sdk.commands.shared import bundle, host_facts
-from ethosu_sdk.commands.sweep import engine, goals, keys, page, rows
+from ethosu_sdk.commands.shared import bundle, extras, host_facts
+from ethosu_sdk.commands.sweep import goals, keys, page, rows
 from ethosu_sdk.commands.sweep.configuration import DIMENSIONS
 from ethosu_sdk.commands.sweep.plan import Plan
 from ethosu_sdk.errors import InputError
@@ -43,7 +43,7 @@ def claim(store: Path) -> None:
 
 def table(found: Sequence[Record]) -> Any:
     """The rows as a table of Arrow, with a type for each column."""
-    arrow = engine.load("pyarrow")
+    arrow = extras.load("pyarrow", extras.SWEEP)
     types = {rows.TEXT: arrow.string(), rows.WHOLE: arrow.int64(), rows.NUMBER: arrow.float64()}
     fields = [(name, types[kind]) for name, kind in rows.COLUMNS.items()]
     return arrow.Table.from_pylist(list(found), schema=arrow.schema(fields))
@@ -51,8 +51,8 @@ def table(found: Sequence[Record]) -> Any:
 
 def write_table(store: Path, found: Sequence[Record]) -> None:
     """Write the rows of all cells, as a whole."""
-    engine.load("pyarrow")
-    parquet = engine.load("pyarrow.parquet")
+    extras.load("pyarrow", extras.SWEEP)
+    parquet = extras.load("pyarrow.parquet", extras.SWEEP)
     records.write_atomic(store / TABLE_NAME, lambda path: parquet.write_table(table(found), path))
 
 

@@ -44,24 +44,24 @@ def test_an_image_may_not_replace_what_the_elf_loads(
 
 
 def test_a_damaged_elf_is_bad_input(
-    request_for: RequestFor, simulator: QemuSimulator, elf_folder: Path, scenarios: Path
+    request_for: RequestFor, simulator: QemuSimulator, scenarios: Path
 ) -> None:
-    damaged = elf_folder / "damaged.elf"
+    damaged = scenarios.with_name("damaged.elf")
     whole = scenarios.read_bytes()
     for content in (b"", b"not an ELF file", whole[:40], whole[:100], bytes(1000)):
         damaged.write_bytes(content)
         with pytest.raises(InputError):
             simulator.run(dataclasses.replace(request_for(Scenario.EXIT), elf=damaged))
     with pytest.raises(InputError, match="cannot read"):
-        simulator.run(dataclasses.replace(request_for(Scenario.EXIT), elf=elf_folder / "absent.elf"))
+        simulator.run(dataclasses.replace(request_for(Scenario.EXIT), elf=scenarios.with_name("absent.elf")))
 
 
 @pytest.mark.parametrize("board", ["corstone-300"], indirect=True)  # nothing is simulated
-def test_an_elf_with_random_damage_is_read_or_refused(elf_folder: Path, scenarios: Path) -> None:
+def test_an_elf_with_random_damage_is_read_or_refused(scenarios: Path) -> None:
     source = random.Random(11)
     whole = scenarios.read_bytes()
     sections = int.from_bytes(whole[32:36], "little")  # e_shoff
-    damaged = elf_folder / "random.elf"
+    damaged = scenarios.with_name("random.elf")
     refused = 0
     for _ in range(200):
         content = bytearray(whole)

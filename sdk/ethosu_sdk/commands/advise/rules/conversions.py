@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ethosu_sdk.commands.advise.advice import (
-    CPU_INSTRUCTIONS,
-    CPU_OPERATORS,
-    IO_BYTES,
-    Advice,
-    Change,
-    Figure,
-)
+from ethosu_sdk.commands.advise.advice import CPU_OPERATORS, IO_BYTES, Advice, Change, Figure
 from ethosu_sdk.commands.advise.facts import Facts
-from ethosu_sdk.commands.shared import compile_again
+from ethosu_sdk.commands.advise.rules import cpu
 from ethosu_sdk.records import Record
 
-_QUANTISE, _DEQUANTISE = "::quantize_per_tensor.out", "::dequantize_per_tensor.out"
 _FLOAT_BYTES = 4
 
 
@@ -26,8 +18,8 @@ def quantised_io(facts: Facts) -> list[Advice]:
     if options["io"] != "float" or options.get("quantize") != "int8":
         return []
     borders = [row for row in (*facts.compiled["inputs"], *facts.compiled["outputs"]) if _is_float(row)]
-    rows = _conversions(facts, facts.compiled["inputs"], _QUANTISE)
-    rows += _conversions(facts, facts.compiled["outputs"], _DEQUANTISE)
+    rows = _conversions(facts, facts.compiled["inputs"], cpu.QUANTISE)
+    rows += _conversions(facts, facts.compiled["outputs"], cpu.DEQUANTISE)
     if not borders or len(rows) != len(borders):
         return []
     calls = sum(row["calls"] for row in facts.cpu_rows)
@@ -36,9 +28,9 @@ def quantised_io(facts: Facts) -> list[Advice]:
         Advice(
             finding=f"{len(rows)} conversions between floating point and int8 run on the CPU in every inference",
             evidence=(Figure("float inputs and outputs", len(borders), "tensors"),),
-            command=compile_again.command(facts.compiled, *compile_again.files(facts.compiled), io="int8"),
+            command=facts.compiled_again(io="int8"),
             gains=(
-                *_instructions(facts, rows),
+                *cpu.without(facts, rows),
                 Change(CPU_OPERATORS, calls, calls - len(rows), "these conversions fall away"),
                 Change(IO_BYTES, size, size // _FLOAT_BYTES, "one byte for a value instead of four"),
             ),
@@ -54,7 +46,7 @@ def quantised_io(facts: Facts) -> list[Advice]:
 def _conversions(facts: Facts, tensors: list[Record], name: str) -> list[Record]:
     """The CPU's rows that convert `tensors`, each row once."""
     rows = [row for row in facts.cpu_rows if row["name"].endswith(name)]
-    if name == _DEQUANTISE:
+    if name == cpu.DEQUANTISE:
         rows.reverse()  # outputs are converted last, inputs first
     found = []
     for tensor in filter(_is_float, tensors):
@@ -64,22 +56,6 @@ def _conversions(facts: Facts, tensors: list[Record], name: str) -> list[Record]
                 rows.remove(row)
                 break
     return found
-
-
-def _instructions(facts: Facts, rows: list[Record]) -> list[Change]:
-    whole = facts.cpu_instructions
-    if whole is None:
-        return []
-    own = sum(int(row["instructions"]["value"]) for row in rows)
-    return [
-        Change(
-            CPU_INSTRUCTIONS,
-            whole,
-            whole - own,
-            "the counted instructions of these calls fall away",
-            "counted",
-        )
-    ]
 
 
 def _is_float(row: Record) -> bool:

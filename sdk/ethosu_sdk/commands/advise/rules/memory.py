@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ethosu_sdk.commands.advise.advice import NPU_CYCLES, SRAM, Advice, Change, Figure
 from ethosu_sdk.commands.advise.facts import WORTH_SHARE, Facts, Mode, modelled
-from ethosu_sdk.commands.shared import compile_again
 
 _HOW = "the same command stream, priced with the memories of {mode}"
 _SIZES = "the present sizes, placed as {mode} has them"
@@ -48,22 +47,15 @@ def _advice(facts: Facts, present: Mode, other: Mode, *, is_faster: bool) -> Adv
             *_traffic(facts),
             Figure("SRAM in use", present.sram_bytes, "bytes"),
         ),
-        command=compile_again.command(
-            facts.compiled, *compile_again.files(facts.compiled), memory_mode=other.name
-        ),
+        command=facts.compiled_again(memory_mode=other.name),
         gains=tuple(row for row in changes if row.after < row.before),
         costs=tuple(row for row in changes if row.after > row.before),
         limits=_LIMITS,
     )
 
 
-def _memories(facts: Facts) -> set[str]:
-    return {row["memory"] for row in facts.profile["memories"]}
-
-
 def _bound(facts: Facts) -> float:
-    names = _memories(facts)
-    waiting = sum(modelled(row) for row in facts.npu_rows if row.get("bound_by") in names)
+    waiting = sum(modelled(row) for row in facts.npu_rows if row.get("bound_by") in facts.memories)
     return waiting / facts.npu_cycles if facts.npu_cycles else 0.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ethosu_sdk.commands.advise.advice import NPU_CYCLES, SQNR, Advice, Change, Figure
-from ethosu_sdk.commands.advise.facts import Facts, modelled, stages
+from ethosu_sdk.commands.advise.facts import Facts, modelled, module, stages
 from ethosu_sdk.records import Record
 
 _LEAST_DROP_DB = 6.0  # less is what any layer of eight bits may cost
@@ -25,20 +25,16 @@ def sixteen_bits(facts: Facts) -> list[Advice]:
     if not {"input_db", "output_db"} <= set(step) or step["input_db"] - step["output_db"] < _LEAST_DROP_DB:
         return []
     layer = layers[step["layer"]]
-    module, source = _module(layer), _before(layers, step["layer"])
-    if layer["dtype"] != "int8" or not module or not source or not _is_faithful(layer):
+    own, source = module(layer), _before(layers, step["layer"])
+    if layer["dtype"] != "int8" or not own or not source or not _is_faithful(layer):
         return []
-    return [_advice(facts, step, layer, (source, module))]
+    return [_advice(facts, step, layer, (source, own))]
 
 
 def _before(layers: list[Record], index: int) -> str:
     """The module of the nearest compared layer in front of the one that is numbered `index`; empty without one."""
-    names = (_module(row) for row in reversed(layers[:index]) if "float" in row)
-    return next((name for name in names if name and name != _module(layers[index])), "")
-
-
-def _module(layer: Record) -> str:
-    return str(layer.get("source", {}).get("module", ""))
+    names = (module(row) for row in reversed(layers[:index]) if "float" in row)
+    return next((name for name in names if name and name != module(layers[index])), "")
 
 
 def _is_faithful(layer: Record) -> bool:

@@ -8,20 +8,16 @@ from dataclasses import dataclass
 
 from ethosu_sdk.commands.advise.advice import (
     COMPUTING_OPERATORS,
-    CPU_INSTRUCTIONS,
     CPU_OPERATORS,
     DELEGATES,
     Advice,
     Change,
     Figure,
 )
-from ethosu_sdk.commands.advise.facts import Facts
+from ethosu_sdk.commands.advise.facts import Facts, module
+from ethosu_sdk.commands.advise.rules import cpu
 from ethosu_sdk.commands.advise.rules.replacements import REPLACEMENTS
-from ethosu_sdk.commands.shared import compile_again
 from ethosu_sdk.records import Record
-
-_CONVERSIONS = ("::quantize_per_tensor.out", "::dequantize_per_tensor.out")
-_COUNTED = "the counted instructions of these calls fall away"
 
 Modules = Mapping[str, str]  # name in the model → class
 
@@ -73,7 +69,7 @@ def _with_sites(facts: Facts) -> Iterator[Record]:
     sites = {
         row["name"]: _repeated(row["sites"])
         for row in facts.compiled["cpu_operators"]
-        if not {_module(site) for site in row["sites"]} & _called_repeatedly(facts)
+        if not {module(site) for site in row["sites"]} & _called_repeatedly(facts)
     }
     for row in facts.profile["operations"]:
         site = next(sites.get(row["name"], iter(())), {}) if row["runs_on"] == "CPU" else {}
@@ -90,17 +86,13 @@ def _called_repeatedly(facts: Facts) -> set[str]:
     calls: dict[str, int] = {}
     for row in facts.compiled["cpu_operators"]:
         for site in row["sites"]:
-            calls[_module(site)] = min(calls.get(_module(site), site["calls"]), site["calls"])
+            calls[module(site)] = min(calls.get(module(site), site["calls"]), site["calls"])
     return {module for module, least in calls.items() if least > 1}
-
-
-def _module(site: Record) -> str:
-    return str(site.get("source", {}).get("module", ""))
 
 
 def _modules(rows: Sequence[Record]) -> Modules | None:
     """The modules that called the operators of `rows`; None when one of them is not known or has no replacement."""
-    sources = [row.get("source", {}) for row in rows if not _is_conversion(row)]
+    sources = [row.get("source", {}) for row in rows if not cpu.is_conversion(row)]
     if not all(source.get("module") and source.get("module_type") in REPLACEMENTS for source in sources):
         return None
     return {source["module"]: source["module_type"] for source in sources}
@@ -125,7 +117,7 @@ def _advice(
     delegates = len(facts.profile["delegates"])
     calls = sum(row["calls"] for row in facts.cpu_rows)
     own = sum(row["calls"] for row in rows)
-    names = list(dict.fromkeys(row["name"] for row in rows if not _is_conversion(row)))
+    names = list(dict.fromkeys(row["name"] for row in rows if not cpu.is_conversion(row)))
     return Advice(
         finding=f"{', '.join(names)} run on the CPU between two delegates; "
         f"{'; '.join(REPLACEMENTS[kind].words for kind in kinds)} is delegated",
@@ -137,7 +129,7 @@ def _advice(
         code=lines,
         gains=(
             Change(DELEGATES, delegates, delegates - count, "the delegates on both sides become one"),
-            *_instructions(facts, rows),
+            *cpu.without(facts, rows),
             Change(CPU_OPERATORS, calls, calls - own, "these calls and their conversions fall away"),
         ),
         limits=(
@@ -147,21 +139,9 @@ def _advice(
     )
 
 
-def _instructions(facts: Facts, rows: Sequence[Record]) -> list[Change]:
-    whole = facts.cpu_instructions
-    if whole is None:
-        return []
-    own = sum(int(row["instructions"]["value"]) for row in rows)
-    return [Change(CPU_INSTRUCTIONS, whole, whole - own, _COUNTED, "counted")]
-
-
-def _is_conversion(row: Record) -> bool:
-    return str(row["name"]).endswith(_CONVERSIONS)
-
-
 def quantise(facts: Facts) -> list[Advice]:
     """A floating-point program, of which the NPU gets nothing."""
-    rows = [row for row in facts.cpu_rows if not _is_conversion(row)]
+    rows = [row for row in facts.cpu_rows if not cpu.is_conversion(row)]
     is_float = any(row["dtype"] == "float32" for row in facts.compiled["inputs"])
     options = facts.compiled["options"]
     asked = options.get("quantize") == "none" and options["delegate"] and not facts.compiled["prequantized"]
@@ -172,9 +152,7 @@ def quantise(facts: Facts) -> list[Advice]:
         Advice(
             finding=f"the program is floating point: all of its {calls} operator calls run on the CPU",
             evidence=(Figure("operators that compute on the CPU", calls, "calls"),),
-            command=compile_again.command(
-                facts.compiled, *compile_again.files(facts.compiled), quantize="int8"
-            ),
+            command=facts.compiled_again(quantize="int8"),
             gains=(Change(COMPUTING_OPERATORS, calls, 0, "if every operator is one that is delegated"),),
             limits=(
                 "quantisation needs samples (--calibration F.npz) and costs accuracy: `compile --evaluate` says what",

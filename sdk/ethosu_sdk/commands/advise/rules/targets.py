@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ethosu_sdk.commands.advise.advice import MAC_UNITS, NPU_CYCLES, Advice, Change, Figure
 from ethosu_sdk.commands.advise.facts import Facts, modelled, stages
-from ethosu_sdk.commands.shared import compile_again
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import families
 
@@ -19,8 +20,7 @@ def smaller_target(facts: Facts) -> list[Advice]:
     whole = facts.npu_cycles
     if not macs or not whole or 2 * max(macs) != target["macs"]:
         return []
-    memories = {row["memory"] for row in facts.profile["memories"]}
-    more = sum(_more(row, memories) for row in facts.npu_rows)
+    more = sum(_more(row, facts.memories) for row in facts.npu_rows)
     if more > _MOST_SHARE * whole:
         return []
     smaller = f"{target['npu']}-{max(macs)}"
@@ -33,9 +33,7 @@ def smaller_target(facts: Facts) -> list[Advice]:
                 Figure("cycles of an inference", whole, "cycles", "modelled"),
                 Figure("cycles of the MAC unit", busy, "cycles", "modelled"),
             ),
-            command=compile_again.command(
-                facts.compiled, *compile_again.files(facts.compiled), target=smaller
-            ),
+            command=facts.compiled_again(target=smaller),
             gains=(Change(MAC_UNITS, target["macs"], max(macs), "half of the MACs"),),
             costs=(cycles,) if more else (),
             limits=(
@@ -46,7 +44,7 @@ def smaller_target(facts: Facts) -> list[Advice]:
     ]
 
 
-def _more(row: Record, memories: set[str]) -> int:
+def _more(row: Record, memories: Set[str]) -> int:
     """The cycles that an operation takes longer with half of the MACs, in all of its calls: all of its cycles, unless
     a memory sets its pace."""
     if row.get("bound_by") not in memories:
