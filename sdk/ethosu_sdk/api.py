@@ -223,7 +223,7 @@ def profile(
 
     Raises InputError for a folder without a run, and what :func:`run` raises.
     """
-    record = profile_command.profile(
+    done = profile_command.profile(
         str(model),
         compile_options or CompileOptions(),
         run_options or RunOptions(),
@@ -231,7 +231,7 @@ def profile(
         out,
         Reporter(quiet=True),
     )
-    return Profile(record=record)
+    return Profile(record=done.record)
 
 
 def compare(*runs: str | Path, options: CompareOptions | None = None) -> Comparison:

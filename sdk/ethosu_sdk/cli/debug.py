@@ -9,7 +9,6 @@ import typer
 
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
-    LONGEST_S,
     Calibration,
     Debug,
     ExtraVelaFlag,
@@ -23,6 +22,7 @@ from ethosu_sdk.cli.options import (
     Quiet,
     SystemConfig,
     TargetName,
+    Timeout,
     Trust,
     VelaConfig,
     finite,
@@ -47,10 +47,6 @@ Dump = Annotated[
 Rows = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Show the N worst layers.", show_default="all, up to 100"),
-]
-Timeout = Annotated[
-    float,
-    typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit of the run in seconds."),
 ]
 
 

@@ -119,6 +119,24 @@ NoCheck = Annotated[
         "--no-check", help="Do not execute the program once to compare it with the model it was made from."
     ),
 ]
+Timeout = Annotated[
+    float,
+    typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit of the run in seconds."),
+]
+Policy = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.toml", help="What may become worse, and by how much.", show_default="the SDK's own"
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Compare what differs in this: model, versions, memory_mode …",
+        show_default=False,
+    ),
+]
 Trust = Annotated[
     bool,
     typer.Option(

@@ -9,7 +9,6 @@ import typer
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
-    LONGEST_S,
     AllowSpill,
     Board,
     Debug,
@@ -21,6 +20,7 @@ from ethosu_sdk.cli.options import (
     Quiet,
     SystemConfig,
     TargetName,
+    Timeout,
     Trust,
 )
 from ethosu_sdk.commands.compile.options import CompileOptions
@@ -63,10 +63,7 @@ def profile_command(
         ),
     ] = ProfileOptions.split,
     inputs: Inputs = RunOptions.inputs,
-    timeout: Annotated[
-        float,
-        typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit of the run in seconds."),
-    ] = RunOptions.timeout_s,
+    timeout: Timeout = RunOptions.timeout_s,
     target: TargetName = CompileOptions.target,
     system_config: SystemConfig = CompileOptions.system_config,
     memory_mode: MemoryMode = CompileOptions.memory_mode,

@@ -9,7 +9,6 @@ import typer
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.options import (
-    LONGEST_S,
     AllowSpill,
     Board,
     Debug,
@@ -20,6 +19,7 @@ from ethosu_sdk.cli.options import (
     Quiet,
     SystemConfig,
     TargetName,
+    Timeout,
     Trust,
 )
 from ethosu_sdk.commands.compile.options import CompileOptions
@@ -38,10 +38,7 @@ def advise_command(
         ),
     ],
     inputs: Inputs = RunOptions.inputs,
-    timeout: Annotated[
-        float,
-        typer.Option(metavar="S", min=0.1, max=LONGEST_S, help="Wall-clock limit of the run in seconds."),
-    ] = RunOptions.timeout_s,
+    timeout: Timeout = RunOptions.timeout_s,
     target: TargetName = CompileOptions.target,
     system_config: SystemConfig = CompileOptions.system_config,
     memory_mode: MemoryMode = CompileOptions.memory_mode,

@@ -9,7 +9,18 @@ import typer
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, MemoryMode, OutDir, Quiet, SystemConfig, TargetName, Trust
+from ethosu_sdk.cli.options import (
+    Allow,
+    Debug,
+    Json,
+    MemoryMode,
+    OutDir,
+    Policy,
+    Quiet,
+    SystemConfig,
+    TargetName,
+    Trust,
+)
 from ethosu_sdk.commands.compare.options import CompareOptions
 from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.errors import UsageError
@@ -27,20 +38,8 @@ def compare_command(
             autocompletion=completion.models,
         ),
     ],
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.toml", help="What may become worse, and by how much.", show_default="the SDK's own"
-        ),
-    ] = CompareOptions.policy,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Compare runs that differ in this: model, versions, memory_mode …",
-            show_default=False,
-        ),
-    ] = None,
+    policy: Policy = CompareOptions.policy,
+    allow: Allow = None,
     vela: Annotated[
         str | None,
         typer.Option(

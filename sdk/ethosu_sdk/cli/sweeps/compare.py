@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ethosu_sdk.cli.options import Debug, Json, OutDir, Quiet
+from ethosu_sdk.cli.options import Allow, Debug, Json, OutDir, Policy, Quiet
 from ethosu_sdk.cli.sweeps.group import sweep_app
 from ethosu_sdk.commands.compare.options import CompareOptions
 
@@ -18,18 +18,8 @@ def compare_command(
     after: Annotated[
         Path, typer.Argument(metavar="B", show_default=False, help="The one that is compared with it.")
     ],
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.toml", help="What may become worse, and by how much.", show_default="the SDK's own"
-        ),
-    ] = CompareOptions.policy,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Compare cells that differ in this: model, versions …", show_default=False
-        ),
-    ] = None,
+    policy: Policy = CompareOptions.policy,
+    allow: Allow = None,
     output: OutDir = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -30,7 +30,7 @@ def advise(
 ) -> Record:
     """Judge `subject`, the folder of a run, or a model or program that is profiled first; the record that was
     written."""
-    done = profile_command.profiled(
+    done = profile_command.profile(
         subject, compile_options, run_options, ProfileOptions(), out_dir, reporter.for_step()
     )
     found, files = _facts(done)

@@ -50,18 +50,6 @@ def profile(
     options: ProfileOptions,
     out_dir: Path | None,
     reporter: Reporter,
-) -> Record:
-    """Profile `subject` as :func:`profiled` does; the record that was written."""
-    return profiled(subject, compile_options, run_options, options, out_dir, reporter).record
-
-
-def profiled(
-    subject: str,
-    compile_options: CompileOptions,
-    run_options: RunOptions,
-    options: ProfileOptions,
-    out_dir: Path | None,
-    reporter: Reporter,
 ) -> Profiled:
     """Profile `subject`, a model, a program or the folder of a run.
 
