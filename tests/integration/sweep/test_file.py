@@ -41,6 +41,10 @@ MISTAKES = [
     (BASE + "[limits]\ntime = inf\n", "sweep.toml:4: time is a number of seconds"),
     (BASE + '[limits]\nmemory = "1 KiB"\n', "sweep.toml:4: memory is a size from 64 MiB on"),
     (BASE + "[limits]\nmemry = 1\n", "sweep.toml:4: there is no limit 'memry'"),
+    (BASE + 'evaluate = "x.npz"\n', "sweep.toml:3: evaluate is a table of models and files"),
+    (BASE + '[evaluate]\n"zoo:ad" = "x.npz"\n', "sweep.toml:4: the sweep has no model 'zoo:ad'"),
+    (BASE + '[evaluate]\n"zoo:*" = "x.npz"\n', "sweep.toml:4: there is no file x.npz"),
+    (BASE + '[evaluate]\n"zoo:*" = "sweep.toml"\n', "sweep.toml is no sound .npz file"),
     (BASE + '[[exclude]]\nmodel = "zoo:add"\n[[exclude]]\nmacs = 1\n', "sweep.toml:6: a cell has no 'macs'"),
     (BASE + '[[exclude]]\nmodel = "zoo:*"\n', "sweep.toml: no cell is left to do"),
     (

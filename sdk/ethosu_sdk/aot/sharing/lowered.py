@@ -22,7 +22,7 @@ from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.config import VelaConfig
 
 FACTS_NAME = "lowering.json"
-CHECK_FOLDER = "check"
+CHECK_FOLDER, EVALUATION_FOLDER = "check", "evaluation"  # what is compared with
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import product
 
@@ -21,7 +21,9 @@ _MOST_CELLS = 100_000
 
 @dataclass(frozen=True)
 class Cell:
-    """One pairing. `board` and `inputs` are None where nothing runs on one, or runs at all."""
+    """One pairing. `board` and `inputs` are None where nothing runs on one, or runs at all. `samples` is the file
+    that its model is evaluated on, None where it is not.
+    """
 
     model: str
     target: Target
@@ -30,6 +32,7 @@ class Cell:
     simulator: str
     board: str | None
     inputs: str | None
+    samples: str | None = None
 
     def dimensions(self) -> dict[str, str | None]:
         """The cell by the names of the columns."""
@@ -89,7 +92,7 @@ def expand(configuration: Configuration) -> Cells:
 
 
 def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> None:
-    found[cell] = None
+    found[replace(cell, samples=configuration.samples(cell.model))] = None
     if len(found) > _MOST_CELLS:
         raise InputError(f"{configuration.source.path}: these are more than {_MOST_CELLS:,} cells")
 

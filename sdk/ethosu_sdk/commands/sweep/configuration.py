@@ -12,6 +12,7 @@ from typing import Any
 
 from ethosu_sdk import records
 from ethosu_sdk.aot import zoo
+from ethosu_sdk.aot.evaluation import data as evaluation_data
 from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.aot.vela import versions
 from ethosu_sdk.commands.sweep import goals, source as sweep_source
@@ -46,7 +47,7 @@ DIMENSIONS = {
     "board": "boards",
     "inputs": "inputs",
 }
-_KEYS = ("name", *DIMENSIONS.values(), "limits", "include", "exclude", *goals.TABLES)
+_KEYS = ("name", *DIMENSIONS.values(), "evaluate", "limits", "include", "exclude", *goals.TABLES)
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class Limits:
 class Configuration:
     """A sweep as its file describes it: values of each dimension, further cells and cells to leave out.
 
-    Values are names, patterns of names, or DEFAULT; models and files are as named, from `folder`. `goals` are what
-    the cells are judged by.
+    Values are names, patterns of names, or DEFAULT; models and files are as named, from `folder`. `evaluate` has the
+    files of samples by patterns of models; `goals` are what the cells are judged by.
     """
 
     source: Source
@@ -70,6 +71,7 @@ class Configuration:
     values: dict[str, tuple[str, ...]]
     include: tuple[dict[str, tuple[str, ...]], ...] = ()
     exclude: tuple[dict[str, tuple[str, ...]], ...] = ()
+    evaluate: dict[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     goals: Goals = field(default_factory=Goals)
 
@@ -77,6 +79,10 @@ class Configuration:
     def folder(self) -> Path:
         """The folder of the file, from which it names others."""
         return self.source.path.absolute().parent
+
+    def samples(self, model: str) -> str | None:
+        """The file that `model` is evaluated on: that of the first pattern which fits."""
+        return next((file for pattern, file in self.evaluate.items() if fnmatchcase(model, pattern)), None)
 
     @property
     def sha256(self) -> str:
@@ -91,12 +97,15 @@ def read(path: Path) -> Configuration:
         if key not in _KEYS:
             raise source.wrong((key,), f"a sweep has no '{_short(key)}'", suggestion(_short(key), _KEYS))
     values = {name: _values(source, table, name) for name in DIMENSIONS}
+    include = tuple(_partial(source, table, "include"))
+    models = [*values["model"], *(model for row in include for model in row.get("model", ()))]
     return Configuration(
         source,
         _name(source, table),
         values,
-        tuple(_partial(source, table, "include")),
+        include,
         tuple(_partial(source, table, "exclude")),
+        _evaluate(source, table.get("evaluate", {}), models),
         _limits(source, table.get("limits", {})),
         goals.parse(table, source.locate),
     )
@@ -231,6 +240,25 @@ def _model_hint(word: str) -> str:
     if word.startswith("zoo:"):
         return suggestion(word.removeprefix("zoo:"), zoo.names())
     return "patterns of files are from the folder of the sweep's file: models/*.py"
+
+
+def _evaluate(source: Source, table: Any, models: Sequence[str]) -> dict[str, str]:
+    """The files of samples by patterns that fit some of `models`, as they are named; each can be read."""
+    example = '[evaluate] "zoo:digits_cnn" = "digits.npz"'
+    if not isinstance(table, dict):
+        raise source.wrong(("evaluate",), "evaluate is a table of models and files", example)
+    for pattern, file in table.items():
+        place = ("evaluate", pattern)
+        if not any(fnmatchcase(model, pattern) for model in models):
+            hint = suggestion(_short(pattern), models)
+            raise source.wrong(place, f"the sweep has no model '{_short(pattern)}'", hint)
+        if not isinstance(file, str) or not (source.path.absolute().parent / file).is_file():
+            raise source.wrong(place, f"there is no file {_short(str(file))}", example)
+        try:
+            evaluation_data.content(source.path.absolute().parent / file)
+        except SdkError as error:
+            raise source.wrong(place, error.message, error.hint) from error
+    return table
 
 
 def _limits(source: Source, table: Any) -> Limits:

@@ -79,6 +79,7 @@ class Keys:
                 "entry": self.spec(cell.model).entry,
                 "variant": tosa_variant(cell.target),
                 "quantize": cell.quantize,
+                "samples": None if cell.samples is None else self._file(self._folder / cell.samples),
                 "trust": self._trust,
             }
         )

@@ -203,6 +203,7 @@ def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> di
         "model": cell.model,
         "model_sha256": planned.model_sha256,
         "quantize": cell.quantize,
+        "samples": cell.samples,
         "vela": cell.vela,
         "trust": options.trust,
         "lowering": planned.lowering,

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import provenance, records, schema
+from ethosu_sdk.aot.evaluation.facts import FLOAT
+from ethosu_sdk.commands.evaluate.thresholds import EXECUTED, TRUTHS
 from ethosu_sdk.commands.shared import bundle, host_facts
 from ethosu_sdk.commands.sweep import places
 from ethosu_sdk.npu.timing import system_config
@@ -60,6 +62,7 @@ COLUMNS = {
     "check": TEXT,
     "check_sqnr_db": NUMBER,
     "sqnr_db": NUMBER,
+    "top1": NUMBER,
     "outputs_sha256": TEXT,
 }
 VOLATILE = ("seconds",)
@@ -172,8 +175,18 @@ def figures(compiled: Record | None, run: Record | None) -> Record:
         "cpu_calls": sum(part["calls"] for part in compiled["cpu_operators"]),
         "check": compiled["check"]["status"],
         "check_sqnr_db": min(distances, default=None),
+        **_accuracy(compiled.get("accuracy", {"pairs": ()})["pairs"]),
         "outputs_sha256": None if run is None else _outputs(run),
     }
+
+
+def _accuracy(pairs: Iterable[Record]) -> Record:
+    """What the executed program is worth on samples: the worst output's distance from floating point, and share of
+    right answers."""
+    executed = [row for row in pairs if row["candidate"] == EXECUTED]
+    distances = [row["sqnr_db"] for row in executed if row["reference"] == FLOAT and "sqnr_db" in row]
+    shares = [row["top1"]["share"] for row in executed if row["reference"] in TRUTHS and "top1" in row]
+    return {"sqnr_db": min(distances, default=None), "top1": min(shares, default=None)}
 
 
 def _outputs(run: Record) -> str:

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, errors, records
+from ethosu_sdk import aot, cache, errors, records
 from ethosu_sdk.aot.model.loading import first_line
 from ethosu_sdk.aot.sharing import compiling, lowered as aot_lowered
 from ethosu_sdk.commands.compile import check as compile_check, check_record, record as compile_record
 from ethosu_sdk.commands.compile.command import compile_key
 from ethosu_sdk.commands.compile.options import CompileOptions
+from ethosu_sdk.commands.evaluate.command import EvaluateOptions, Evaluation
 from ethosu_sdk.commands.run import command as run_command
 from ethosu_sdk.commands.run.options import RunOptions
 from ethosu_sdk.commands.shared import bundle, locations
@@ -29,6 +30,7 @@ from ethosu_sdk.commands.sweep.configuration import DEFAULT
 from ethosu_sdk.commands.sweep.reads import Reads
 from ethosu_sdk.errors import BuildError, SdkError
 from ethosu_sdk.proc.forks import Task
+from ethosu_sdk.records import Record
 from ethosu_sdk.targets import Target
 
 Outcome = dict[str, Any]
@@ -88,13 +90,22 @@ def _request(task: Task, options: CompileOptions, out: Path) -> aot.CompileReque
         out,
         options=options,
         check_folder=out / aot_lowered.CHECK_FOLDER,
+        evaluation=_evaluation(task, out),
     )
+
+
+def _evaluation(task: Task, lowered: Path) -> aot.EvaluationRequest | None:
+    """What is asked about accuracy, with the outputs in the folder `lowered`."""
+    if task["samples"] is None:
+        return None
+    return aot.EvaluationRequest(Path(task["samples"]).resolve(), lowered / aot_lowered.EVALUATION_FOLDER)
 
 
 def _lower(task: Task) -> Outcome:
     out = Path(task["out"])
     request = _request(task, _options(task), out)
-    records.make_directory(out / aot_lowered.CHECK_FOLDER)
+    for name in (aot_lowered.CHECK_FOLDER, aot_lowered.EVALUATION_FOLDER):
+        records.make_directory(out / name)
     return {"output": aot_lowered.lower(request, print)}
 
 
@@ -114,13 +125,25 @@ def _compile(task: Task) -> Outcome:
         key = compile_key(task["model"], options, request.target)
         record = compile_record.make(request, output, key, time.monotonic() - start)
         check = compile_check.Check(Path(spool), Reporter(quiet=True), locate=False)
-        record = check.extend(record, request, output)
+        record = _evaluated(task, check.extend(record, request, output), output)
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         compile_record.write(locations.compile_record(output.pte), record)
         add(locations.compile_record(output.pte).name, *record["files"].values())
         add(*(name for row in record["delegates"] for name in row["files"].values()))
     check_record.raise_if_failed(record, recorded=True)
     return {}
+
+
+def _evaluated(task: Task, record: Record, output: aot.CompileOutput) -> Record:
+    """`record` with its accuracy, where that is asked for."""
+    request = _evaluation(task, Path(task["lowered"]))
+    if request is None:
+        return record
+    from ethosu_sdk.simulators import host
+
+    runner = host.build_runner(cache.directory("host-runner"))
+    options = EvaluateOptions(request.data)
+    return Evaluation(options, request, runner, Reporter(quiet=True)).extend(record, output)
 
 
 def _run(task: Task) -> Outcome:

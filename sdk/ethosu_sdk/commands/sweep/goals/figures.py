@@ -19,7 +19,7 @@ _BYTES |= {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 _MHZ = {"": 1.0, "MHz": 1.0, "GHz": 1e3, "kHz": 1e-3}
 _COUNT = {"": 1.0}
 _DB = "dB"
-_QUANTITY = re.compile(r"([+-]?\d{1,15}(?:\.\d{1,9})?) ?([A-Za-zµ]{0,8})")
+_QUANTITY = re.compile(r"([+-]?\d{1,15}(?:\.\d{1,9})?) ?([A-Za-zµ]{0,8}|%)")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ FIGURES = {
         Figure("operators_cpu", "operators on the CPU", "", _COUNT),
         Figure("cpu_calls", "calls of operators on the CPU", "", _COUNT),
         Figure("sqnr_db", "SQNR", _DB, {"": 1.0, _DB: 1.0}, MAX),
+        Figure("top1", "share of right answers", "", {"": 1.0, "%": 0.01}, MAX),
         Figure("check_sqnr_db", "SQNR of the check of the compilation", _DB, {"": 1.0, _DB: 1.0}, MAX),
     )
 }

@@ -18,7 +18,7 @@ _TEXTS = ("cell", *TITLES, "model_sha256", "status", "error", "npu_cycles_source
 _MESSAGES = ("message", "hint")
 NUMBERS = (
     *("sram_bytes", "dram_bytes", "flash_bytes", "program_bytes", "time_ms", "npu_cycles", "npu_macs"),
-    *("operators_npu", "operators_cpu", "cpu_calls", "sqnr_db", "check_sqnr_db"),
+    *("operators_npu", "operators_cpu", "cpu_calls", "sqnr_db", "top1", "check_sqnr_db"),
     *("clock_mhz", "seconds", "exit_code"),
 )
 _MADE = ("standing", "why", "link", "link_text")
