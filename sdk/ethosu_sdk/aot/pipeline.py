@@ -279,7 +279,7 @@ def _example_inputs(request: CompileRequest, model: LoadedModel) -> Tensors:
         if examples is None:
             raise InputError(
                 f"{request.model} brings no example inputs",
-                "give them with --inputs FILE.npz (input0, …), or define example_inputs beside the model",
+                "define example_inputs beside the model, or give `compile` --inputs FILE.npz (input0, …)",
             )
         return examples
     given = arrays.read_inputs(request.options.inputs)

@@ -29,7 +29,7 @@ from ethosu_sdk.targets import suggestion
 _DEFAULT_ENTRIES = ("ModelUnderTest", "model", "Model", "get_model")
 _INPUT_NAMES = ("ModelInputs", "example_inputs")
 _CALIBRATION_NAMES = ("calibration", "calibration_inputs")
-_INPUTS_HINT = "give them with --inputs FILE.npz, or define example_inputs beside the model"
+_INPUTS_HINT = "define example_inputs beside the model, or give `compile` --inputs FILE.npz"
 _CALIBRATION_HINT = (
     "give a list of samples, or a function that returns one; each a tensor or a tuple of tensors"
 )

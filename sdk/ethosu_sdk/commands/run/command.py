@@ -50,7 +50,7 @@ RECORD_NAME = "run.json"
 OUTPUTS_NAME = "outputs.npz"
 _NO_SPLIT = (
     "--split runs one set of inputs on the SDK's own firmware",
-    "give one set of inputs, --simulator qemu or fvp, and --runtime own",
+    "give one set of inputs; the simulator is QEMU or an FVP, the runtime `own`",
 )
 _RESULTS = (
     *(RECORD_NAME, OUTPUTS_NAME, run_firmware.UART_NAME),

@@ -1,0 +1,28 @@
+"""The example of docs/guide/model-files.md is a model that compiles."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cli import sdk
+from tests.places import ROOT
+
+pytestmark = pytest.mark.torch
+
+PAGE = ROOT / "docs" / "guide" / "model-files.md"
+
+
+def test_the_smallest_model_file_compiles(tmp_path: Path) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    found = re.search(r"^## The smallest model file\n\n```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    (tmp_path / "my_model.py").write_text(found[1], encoding="utf-8")
+    outcome = sdk("compile", "my_model.py", "--target", "ethos-u55-128", "--json", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    record = json.loads(outcome.out)
+    assert record["calibration"]["samples"] == 8
+    assert len(record["delegates"]) == 1
