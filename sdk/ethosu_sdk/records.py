@@ -139,8 +139,13 @@ def _fill(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    """Write `record` atomically as indented JSON."""
-    write_bytes(path, dumps(record).encode())
+    """Write `record` atomically as indented JSON. BuildError when it is larger than what is read again."""
+    content = dumps(record).encode()
+    if len(content) > _MAX_RECORD_BYTES:
+        raise BuildError(
+            f"{path.name} would have {len(content):,} bytes, a record has {_MAX_RECORD_BYTES:,} at most"
+        )
+    write_bytes(path, content)
 
 
 def dumps(record: Mapping[str, Any]) -> str:

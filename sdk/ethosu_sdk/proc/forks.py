@@ -34,6 +34,7 @@ _LOOK_EVERY_S = 0.1
 _FIRST_LOOK_S = 0.005
 _GRACE_S = 120.0  # for the server itself: it imports what a task needed before the next one
 _PRIVATE = ("Private_Clean:", "Private_Dirty:")
+_END = b"\n"  # of a task's result: what it forked may hold the pipe open for longer
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,10 @@ def _served(
         _end_children()
     if answer is not None:
         return answer, []
-    told = json.loads(content)
+    try:
+        told = json.loads(content)
+    except ValueError:
+        return Answer(KILLED, detail="it ended itself without a result"), []
     return Answer(DONE, told["result"]), told["modules"]
 
 
@@ -132,7 +136,7 @@ def _work(
             result = run(task)
             new = [name for name in sys.modules if name not in known and name.partition(".")[0] in packages]
             with os.fdopen(writer, "wb") as stream:
-                stream.write(json.dumps({"result": result, "modules": new}).encode())
+                stream.write(json.dumps({"result": result, "modules": new}).encode() + _END)
             status = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
@@ -148,27 +152,39 @@ def _watched(
 ) -> tuple[Answer | None, bytes]:
     """What the task wrote, or how it was ended. Returns once the task's own process is gone."""
     deadline = None if time_s is None else time.monotonic() + time_s
-    content, wait = b"", _FIRST_LOOK_S
+    content, wait, is_gone = b"", _FIRST_LOOK_S, False
     while True:
-        if select.select([reader], [], [], wait)[0]:
+        if select.select([reader], [], [], 0 if is_gone else wait)[0]:
             chunk = os.read(reader, 1 << 16)
             content += chunk
-            if chunk:
+            if chunk and not content.endswith(_END):
                 continue
-            status = _reap(child, deadline)
-            if status is None:
-                return _ended(child, Answer(TIMEOUT)), b""
-            if os.WIFSIGNALED(status):
-                return Answer(KILLED, detail=signal.Signals(os.WTERMSIG(status)).name), b""
-            if os.waitstatus_to_exitcode(status):
-                detail = f"exit status {os.waitstatus_to_exitcode(status)}"
-                return Answer(KILLED, detail=detail), b""
-            return None, content
+            is_gone = True  # or about to be
+        if is_gone:
+            return _reaped(child, deadline, content)
+        is_gone = _has_ended(child)  # what it wrote at last is still to be read
         wait = min(wait * 2, _LOOK_EVERY_S)
         if deadline is not None and time.monotonic() > deadline:
             return _ended(child, Answer(TIMEOUT)), b""
-        if memory_bytes is not None and _private_bytes(child) > memory_bytes:
+        if memory_bytes is not None and _private_bytes() > memory_bytes:
             return _ended(child, Answer(MEMORY)), b""
+
+
+def _reaped(child: int, deadline: float | None, content: bytes) -> tuple[Answer | None, bytes]:
+    """How the task ended that wrote `content`, once it does."""
+    status = _reap(child, deadline)
+    if status is None:
+        return _ended(child, Answer(TIMEOUT)), b""
+    if os.WIFSIGNALED(status):
+        return Answer(KILLED, detail=signal.Signals(os.WTERMSIG(status)).name), b""
+    if os.waitstatus_to_exitcode(status):
+        return Answer(KILLED, detail=f"exit status {os.waitstatus_to_exitcode(status)}"), b""
+    return None, content
+
+
+def _has_ended(child: int) -> bool:
+    """Whether `child` runs no more; it is left to be waited for."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _reap(child: int, deadline: float | None) -> int | None:
@@ -202,9 +218,12 @@ def _end_children() -> None:
             return
 
 
-def _private_bytes(child: int) -> int:
-    """The memory that a task's processes have for themselves: what they share with the server counts for nobody."""
-    return sum(_private_bytes_of(pid) for pid in (child, *supervisor.descendants(child)))
+def _private_bytes() -> int:
+    """The memory that a task's processes have for themselves: what they share with the server counts for nobody.
+
+    All that descend from the server are the task's: those that lost their parent are the server's own children.
+    """
+    return sum(map(_private_bytes_of, supervisor.descendants(os.getpid())))
 
 
 def _private_bytes_of(pid: int) -> int:

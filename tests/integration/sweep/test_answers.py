@@ -10,9 +10,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from ethosu_sdk import cache, records
+from ethosu_sdk.commands.sweep.cells import MOST_CELLS
 from tests.integration.cli import sdk
 from tests.integration.sweep.sweeps import NET, SCALE, by_cell, rows, sweep, write
 
@@ -79,6 +82,30 @@ def test_a_damaged_table_is_refused(small: Path, tmp_path: Path) -> None:
         (tmp_path / "cells.parquet").write_bytes(content)
         done = sdk("sweep", "query", "SELECT 1", tmp_path, cwd=tmp_path)
         assert (done.code, "is no table of cells" in done.err) == (3, True), done.err
+
+
+def test_a_forged_table_is_refused(small: Path, tmp_path: Path) -> None:
+    """Columns of other types, none at all, more rows than cells can be, and a cell that is elsewhere."""
+    whole = parquet.read_table(small / "out" / "cells.parquet")
+    place = whole.column_names.index("folder")
+
+    def at(folder: object) -> pyarrow.Table:
+        return whole.set_column(place, "folder", pyarrow.array([folder] * whole.num_rows))
+
+    forged = {
+        "typed": whole.set_column(place, "folder", pyarrow.array([{"a": 1}] * whole.num_rows)),
+        "less": whole.drop_columns(["folder"]),
+        "more": pyarrow.concat_tables([whole] * (MOST_CELLS // whole.num_rows + 1)),
+        "nul": at("cells/\0"),
+        "outside": at("../../out"),
+    }
+    for name, table in forged.items():
+        folder = tmp_path / name
+        shutil.copytree(small / "out", folder)
+        parquet.write_table(table, folder / "cells.parquet")
+        (folder / "manifest.json").unlink()
+        done = sdk("sweep", "compare", small / "out", folder, cwd=tmp_path)
+        assert (done.code, "Traceback" in done.err) == (3, False), (name, done.err)
 
 
 def test_equal_sweeps_are_equal(small: Path, tmp_path: Path) -> None:

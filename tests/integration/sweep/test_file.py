@@ -33,13 +33,13 @@ MISTAKES = [
     ),
     ('models = ["zoo:add"]\n', "sweep.toml has no 'targets'"),
     (BASE + "quantize = []\n", "sweep.toml:3: quantize is empty"),
-    (BASE + "quantize = [8]\n", "sweep.toml:3: quantize is a list of texts"),
+    (BASE + "quantize = [8]\n", "sweep.toml:3: quantize is a list of strings"),
     (BASE + 'simulators = ["fvp"]\n', "sweep.toml:3: there is no simulator for sweeps 'fvp'"),
     (BASE + 'vela = ["../x"]\n', "sweep.toml:3: '../x' is no version of Vela"),
     (BASE + 'inputs = ["no.npz"]\n', "sweep.toml:3: there is no file no.npz"),
     (BASE + "[limits]\ntime = 0\n", "sweep.toml:4: time is a number of seconds"),
     (BASE + "[limits]\ntime = inf\n", "sweep.toml:4: time is a number of seconds"),
-    (BASE + '[limits]\nmemory = "1 KiB"\n', "sweep.toml:4: memory is a size from 64 MiB on"),
+    (BASE + '[limits]\nmemory = "1 KiB"\n', "sweep.toml:4: memory is a size of at least 64 MiB"),
     (BASE + "[limits]\nmemry = 1\n", "sweep.toml:4: there is no limit 'memry'"),
     (BASE + 'evaluate = "x.npz"\n', "sweep.toml:3: evaluate is a table of models and files"),
     (BASE + '[evaluate]\n"zoo:ad" = "x.npz"\n', "sweep.toml:4: the sweep has no model 'zoo:ad'"),
@@ -51,6 +51,8 @@ MISTAKES = [
         BASE + 'memory_modes = ["Dedicated_Sram"]\n',
         "1 dropped: memory mode 'Dedicated_Sram' cannot be used with",
     ),
+    ('models = ["nets/**.py"]\ntargets = ["ethos-u55-128"]\n', "sweep.toml:1: 'nets/**.py' is no pattern"),
+    (BASE + "[limits]\ntime = 1" + "0" * 400 + "\n", "sweep.toml:4: time is a number of seconds"),
     (BASE + 'name = "../up"\n', "sweep.toml:3: a sweep's name is"),
     (BASE + "x = " + "[" * 3000 + "\n", "not TOML"),
     (BASE + "name = 1" + "0" * 5000 + "\n", "not TOML"),
@@ -136,5 +138,5 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it", encoding="utf-8")
     done = sdk("sweep", write(tmp_path, BASE), "-o", "mine", cwd=tmp_path)
-    assert (done.code, "holds something else than a sweep" in done.err) == (3, True)
+    assert (done.code, "holds something other than a sweep" in done.err) == (3, True)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]

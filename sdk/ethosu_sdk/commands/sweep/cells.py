@@ -16,7 +16,7 @@ from ethosu_sdk.firmware_build.boards import BOARDS
 from ethosu_sdk.program_options import QUANTIZE_CHOICES
 from ethosu_sdk.targets import Target, parse_name, parse_target, target_names
 
-_MOST_CELLS = 100_000
+MOST_CELLS = 20_000  # more do not fit into a record that can be read
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def expand(configuration: Configuration) -> Cells:
 
 def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> None:
     found[replace(cell, samples=configuration.samples(cell.model))] = None
-    if len(found) > _MOST_CELLS:
-        raise InputError(f"{configuration.source.path}: these are more than {_MOST_CELLS:,} cells")
+    if len(found) > MOST_CELLS:
+        raise InputError(f"{configuration.source.path}: these are more than {MOST_CELLS:,} cells")
 
 
 def _product(values: Mapping[str, Sequence[str]], dropped: Counter[str]) -> Iterator[Cell]:

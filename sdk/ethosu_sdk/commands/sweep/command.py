@@ -37,8 +37,8 @@ _TOKEN_NAME = ".token"
 def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> Record:
     """Do the cells of the sweep in the file `path` that are not done yet; the record that was written.
 
-    Raises InputError for a file that is wrong, ToolError when a package lacks, and VerdictError, after everything was
-    written, when cells failed or none passed.
+    Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
+    or none passed: then everything was written.
     """
     configuration = sweep_configuration.read(path)
     folder = sweep_plan.folder_of(configuration, out_dir)

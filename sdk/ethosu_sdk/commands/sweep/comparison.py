@@ -102,13 +102,7 @@ def _inputs(old: _Sweep, new: _Sweep) -> list[Record]:
 
 def _read(folder: Path) -> _Sweep:
     bundle.check(folder, [store.TABLE_NAME, store.RECORD_NAME])
-    table = query.read(folder)
-    missing = set(rows.COLUMNS) - set(table.column_names)
-    if missing:
-        raise InputError(
-            f"{folder / store.TABLE_NAME} has no column {sorted(missing)[0]}", "run the sweep again"
-        )
-    return _Sweep(folder.resolve(), table.to_pylist())
+    return _Sweep(folder.resolve(), query.read(folder).to_pylist())
 
 
 def _names(old: _Sweep, new: _Sweep) -> list[str]:
@@ -142,15 +136,15 @@ def _cell(old: _Sweep, new: _Sweep, row: Record | None, other: Record | None, po
         "status": compared["status"],
         **both,
         "reasons": _reasons(compared),
-        "metrics": compared["metrics"],
+        "metrics": [part for part in compared["metrics"] if part["status"] == "regression"],
     }
 
 
 def _subject(sweep: _Sweep, row: Record) -> Subject:
     """The records of a cell, which lies where the sweep keeps it."""
     name = row["folder"] or ""
-    folder = (sweep.folder / name).resolve()
-    if not folder.is_relative_to(sweep.folder):
+    folder = (sweep.folder / name.replace("\0", "")).resolve()
+    if "\0" in name or not folder.is_relative_to(sweep.folder):
         raise InputError(f"{sweep.folder} names a cell outside of itself")
     paths = results.present(folder, _KINDS)
     found: dict[str, tuple[Path, Record]] = {}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -34,6 +33,7 @@ _LEAST_BYTES, _MOST_BYTES = 64 << 20, 1 << 50
 _MOST_MODELS = 10_000
 _LONGEST_S = 604_800.0
 DEFAULT_TIME_S = 3600.0
+_LIMITS = ("time", "memory")
 
 # Dimension of a cell → the key of its values in the file.
 DIMENSIONS = {
@@ -211,7 +211,10 @@ def _models(source: Source, place: tuple[str | int, ...], words: Sequence[str]) 
     folder = source.path.absolute().parent
     found: dict[str, None] = {}
     for word in words:
-        names = _expanded(folder, word)
+        try:
+            names = _expanded(folder, word)
+        except ValueError as error:
+            raise source.wrong(place, f"'{_short(word)}' is no pattern: {error}") from error
         if not names:
             raise source.wrong(place, f"no model is called '{_short(word)}'", _model_hint(word))
         for name in names:
@@ -264,11 +267,10 @@ def _evaluate(source: Source, table: Any, models: Sequence[str]) -> dict[str, st
 def _limits(source: Source, table: Any) -> Limits:
     if not isinstance(table, dict):
         raise source.wrong(("limits",), "limits is a table", "[limits] time = 600")
-    readers: dict[str, Callable[[Source, Any], Any]] = {"time": _time_s, "memory": _memory_bytes}
     for key in table:
-        if key not in readers:
+        if key not in _LIMITS:
             raise source.wrong(
-                ("limits", key), f"there is no limit '{_short(key)}'", suggestion(key, readers)
+                ("limits", key), f"there is no limit '{_short(key)}'", suggestion(key, _LIMITS)
             )
     time_s = _time_s(source, table["time"]) if "time" in table else DEFAULT_TIME_S
     return Limits(time_s, _memory_bytes(source, table["memory"]) if "memory" in table else None)
@@ -276,7 +278,7 @@ def _limits(source: Source, table: Any) -> Limits:
 
 def _time_s(source: Source, value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not 0 < value <= _LONGEST_S:
+    if not is_number or not 0 < value <= _LONGEST_S:  # a NaN is neither
         raise source.wrong(("limits", "time"), f"time is a number of seconds, at most {_LONGEST_S:g}")
     return float(value)
 
@@ -288,7 +290,7 @@ def _memory_bytes(source: Source, value: Any) -> int:
         unit = found[2] or ""
         size = float(found[1]) * (1024 if unit.endswith("i") else 1000) ** (_POWERS.get(unit[:1], 0))
     if not _LEAST_BYTES <= size <= _MOST_BYTES:
-        raise source.wrong(("limits", "memory"), "memory is a size from 64 MiB on", 'memory = "4 GiB"')
+        raise source.wrong(("limits", "memory"), "memory is a size of at least 64 MiB", 'memory = "4 GiB"')
     return int(size)
 
 

@@ -12,17 +12,16 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
-from ethosu_sdk.aot.sharing.lowered import FACTS_NAME
 from ethosu_sdk.commands.compile import check_record
-from ethosu_sdk.commands.shared import extras
+from ethosu_sdk.commands.shared import extras, results
 from ethosu_sdk.commands.sweep import places, work
 from ethosu_sdk.commands.sweep.options import SweepOptions
 from ethosu_sdk.commands.sweep.plan import Plan, Planned, tasks
 from ethosu_sdk.commands.sweep.steps import Outcome
-from ethosu_sdk.errors import InputError, SdkError, ToolError
+from ethosu_sdk.errors import BuildError, SdkError, ToolError
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import Record
 
@@ -48,17 +47,11 @@ def run(plan: Plan, token: str, options: SweepOptions, watch: Watch) -> None:
     ToolError when Dask is not there or its scheduler cannot be reached.
     """
     with _client(options) as client:
-        client.run_on_scheduler(_attempts)
         client.subscribe_topic(work.TOPIC, lambda event: watch.began(event[1]["step"], event[1]["key"]))
         futures = _submit(client, plan, token, options)
         for future in extras.load("distributed", extras.SWEEP).as_completed(list(futures)):
             planned = futures.pop(future)
             watch.ended(planned, _row(future, tasks(plan, planned, token, options)["finish"]))
-
-
-def _attempts(dask_scheduler: Any = None) -> None:
-    """How often a task may lose its worker: it fails with the next one."""
-    dask_scheduler.allowed_failures = _ATTEMPTS - 1
 
 
 def _row(future: Any, task: Task) -> Record:
@@ -74,7 +67,7 @@ def _row(future: Any, task: Task) -> Record:
 
 
 def _unexpected(error: BaseException) -> SdkError:
-    return error if isinstance(error, SdkError) else InputError(f"{type(error).__name__}: {error}")
+    return error if isinstance(error, SdkError) else BuildError(f"{type(error).__name__}: {error}")
 
 
 def _failed(task: Task, outcome: Outcome) -> Record:
@@ -111,23 +104,27 @@ def _future(client: Any, function: Callable[..., Any], task: Task, *before: Any)
 def _lowered(client: Any, plan: Plan, planned: Planned, task: Task) -> Any:
     if planned.lowering not in plan.lowered:
         return _future(client, work.lower, task)
-    folder = places.lowered(plan.store, planned.lowering)
-    facts = records.parse_json((folder / FACTS_NAME).read_text(encoding="utf-8"))
-    return {"seconds": 0.0, "reads": facts["reads"]}
+    return {"seconds": 0.0, "reads": plan.lowered[planned.lowering]}
 
 
 def _compiled(client: Any, plan: Plan, planned: Planned, task: Task, lowered: Any) -> Any:
-    if planned.compilation not in plan.compiled:
+    record = _record(places.compiled(plan.store, planned.compilation))
+    if planned.compilation not in plan.compiled or record is None:
         return _future(client, work.compile_lowered, task, lowered)
-    folder = places.compiled(plan.store, planned.compilation)
-    (path,) = folder.glob("*.compile.json")
-    record = records.read_json(path)
     outcome: Outcome = {"seconds": record["wall_time_s"], "reads": lowered["reads"]}
     try:
         check_record.raise_if_failed(record, recorded=True)
     except SdkError as error:
         outcome["error"] = error.to_json()
     return outcome
+
+
+def _record(folder: Path) -> Record | None:
+    """The record of the compilation in `folder`; None where there is none that is whole."""
+    try:
+        return next(map(results.read, folder.glob("*.compile.json")), None)
+    except SdkError:
+        return None
 
 
 @contextlib.contextmanager

@@ -43,7 +43,8 @@ def compilers() -> Record:
 
 @functools.cache
 def _simulators(simulator: str) -> Record:
-    basis: Record = {"sdk": _tree(resources.PACKAGE_ROOT)}
+    """What a simulator has beside the SDK's own sources."""
+    basis: Record = {}
     if simulator == QEMU:
         basis["firmware"] = _tree(resources.directory("firmware"))
         for name in ("qemu-system-arm", "arm-none-eabi-g++"):
@@ -85,11 +86,17 @@ class Keys:
         )
 
     def compilation(self, cell: Cell) -> str:
-        """The key of its compilation."""
+        """The key of its compilation, which is executed too: its check and its accuracy are of the whole SDK."""
         target = cell.target
         names = [target.name, target.system_config, target.memory_mode]
         return _digest(
-            {"step": "compile", "lowering": self.lowering(cell), "target": names, "vela": cell.vela}
+            {
+                "step": "compile",
+                "sdk": _tree(resources.PACKAGE_ROOT),
+                "lowering": self.lowering(cell),
+                "target": names,
+                "vela": cell.vela,
+            }
         )
 
     def cell(self, cell: Cell) -> str:

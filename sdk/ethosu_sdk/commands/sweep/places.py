@@ -8,6 +8,9 @@ LOWERED, COMPILED, CELLS = "lowered", "compiled", "cells"
 _CHARACTERS = 12
 
 
+READS_NAME = ".reads.json"  # beside a compilation: the files of its lowering, which no manifest lists
+
+
 def short(key: str) -> str:
     """What a task is called by."""
     return key[:_CHARACTERS]

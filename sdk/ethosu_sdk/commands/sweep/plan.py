@@ -43,14 +43,17 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """All cells of a sweep in the folder `store`; `done` are the records of those that are there, by their keys."""
+    """All cells of a sweep in the folder `store`; `done` are the records of those that are there, by their keys.
+
+    `lowered` are the lowerings that can be used, with the files that each read, `compiled` the compilations of these.
+    """
 
     configuration: Configuration
     store: Path
     expanded: Cells
     cells: tuple[Planned, ...]
     done: dict[str, Record]
-    lowered: frozenset[str]
+    lowered: dict[str, dict[str, str]]
     compiled: frozenset[str]
     stale: tuple[Path, ...] = field(default=())
 
@@ -63,7 +66,7 @@ class Plan:
         """The plan in numbers: all there is, and what is left to do."""
         left = self.todo
         compilations = {row.compilation for row in left} - self.compiled
-        lowerings = {row.lowering for row in left if row.compilation in compilations} - self.lowered
+        lowerings = {row.lowering for row in left if row.compilation in compilations} - self.lowered.keys()
         steps = {"lowerings": len(lowerings), "vela_runs": len(compilations)}
         return {"total": _numbers(self.cells), "left": {**_numbers(left), **steps}}
 
@@ -114,7 +117,7 @@ def make(configuration: Configuration, store: Path, options: SweepOptions) -> Pl
     compiled = {
         row.compilation
         for row in planned.values()
-        if row.lowering in lowered and places.compiled(store, row.compilation).is_dir()
+        if row.lowering in lowered and _reads_of(store, row.compilation) == lowered[row.lowering]
     }
     return Plan(
         configuration,
@@ -122,7 +125,7 @@ def make(configuration: Configuration, store: Path, options: SweepOptions) -> Pl
         expanded,
         tuple(planned.values()),
         done,
-        frozenset(lowered),
+        lowered,
         frozenset(compiled),
         tuple(stale),
     )
@@ -163,9 +166,20 @@ def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -
     return {key: record for key, record in found.items() if record is not None}
 
 
-def _lowered(store: Path, planned: Iterable[Planned], keys: Keys) -> tuple[set[str], list[Path]]:
-    """The lowerings that can be used, and the folders of those that cannot: a file that was read is another now."""
-    good: set[str] = set()
+def _reads_of(store: Path, compilation: str) -> Record | None:
+    """The files that a compilation rests on; None where there is no whole one."""
+    try:
+        return records.read_json(places.compiled(store, compilation) / places.READS_NAME)
+    except SdkError:
+        return None
+
+
+def _lowered(
+    store: Path, planned: Iterable[Planned], keys: Keys
+) -> tuple[dict[str, dict[str, str]], list[Path]]:
+    """The lowerings that can be used, with the files that they read, and the folders of those that cannot: a file
+    that was read is another now."""
+    good: dict[str, dict[str, str]] = {}
     stale: dict[Path, None] = {}
     for row in planned:
         folder = places.lowered(store, row.lowering)
@@ -177,7 +191,7 @@ def _lowered(store: Path, planned: Iterable[Planned], keys: Keys) -> tuple[set[s
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             fits = False
         if fits:
-            good.add(row.lowering)
+            good[row.lowering] = reads
         else:
             stale[folder] = None
             stale[places.compiled(store, row.compilation)] = None

@@ -15,7 +15,7 @@ from ethosu_sdk import plain_text, provenance, records, schema
 from ethosu_sdk.commands.shared import csv_text, extras
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
-from ethosu_sdk.commands.sweep import plan as sweep_plan, rows as sweep_rows, store
+from ethosu_sdk.commands.sweep import cells, plan as sweep_plan, rows as sweep_rows, store
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
 
@@ -78,9 +78,14 @@ def read(folder: Path) -> Any:
     try:
         # The file by its own bytes: its name is not for the reader to interpret.
         with path.open("rb") as stream:
-            return parquet.read_table(stream)
-    except (OSError, arrow.ArrowException) as error:
-        raise InputError(f"{path} is no table of cells: {str(error).splitlines()[0]}") from error
+            file = parquet.ParquetFile(stream)
+            if file.metadata.num_rows > cells.MOST_CELLS:
+                raise InputError(f"{path} has more rows than a sweep has cells")
+            return file.read(list(sweep_rows.COLUMNS)).select(list(sweep_rows.COLUMNS)).cast(store.columns())
+    except KeyError as error:
+        raise InputError(f"{path} lacks columns: {plain_text.line(error)}", "run the sweep again") from error
+    except (OSError, ValueError, arrow.ArrowException) as error:
+        raise InputError(f"{path} is no table of cells: {plain_text.line(error)}") from error
 
 
 def _answer(arrow: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:

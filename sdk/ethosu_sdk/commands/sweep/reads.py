@@ -13,7 +13,9 @@ from typing import Any
 
 from ethosu_sdk import records, resources
 
-_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/include/", "/usr/lib/", "/usr/share/")
+_UNKNOWN = "0" * 64  # the digest of no file
+_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
 _READ_MODES = ("r", "rb", "rt", None)
 
 
@@ -23,7 +25,9 @@ class Reads:
     def __init__(self, own: Sequence[Path]) -> None:
         self._start = time.time()
         self._names: dict[str, None] = {}
-        installed = (sys.prefix, sys.base_prefix, *sysconfig.get_paths().values())
+        self._made: set[str] = set()
+        environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
+        installed = (*environment, *(sysconfig.get_path(name) for name in _LIBRARIES))
         folders = [*map(Path, installed), resources.PACKAGE_ROOT, *own]
         found = {str(folder.resolve()) for folder in folders}
         self._left_out = tuple(f"{path}/" for path in found if path != "/")
@@ -33,14 +37,17 @@ class Reads:
         if event == "open" and isinstance(arguments[0], str | bytes):
             path, mode, flags = arguments
             writes = isinstance(flags, int) and flags & os.O_ACCMODE != os.O_RDONLY
+            name = os.path.abspath(os.fsdecode(path))  # now: a model may change the folder
             if mode in _READ_MODES and not writes:
-                self._names[os.fsdecode(path)] = None
+                self._names[name] = None
+            else:
+                self._made.add(name)
 
     def digests(self, folder: Path) -> dict[str, str]:
         """Digests of the files by their paths from `folder`, but for those of installed packages and those that the
-        process made itself."""
-        found = {}
-        for name in list(self._names):
+        process made itself. A file that changed meanwhile has none: nobody knows what of it was read."""
+        found, now = {}, time.time()
+        for name in self._names.keys() - self._made:
             path = _source(Path(name)).resolve()
             text = str(path)
             if (
@@ -49,8 +56,8 @@ class Reads:
                 or not path.is_file()
             ):
                 continue
-            if path.stat().st_mtime < self._start:
-                found[os.path.relpath(path, folder)] = records.sha256_file(path)
+            changed = self._start <= path.stat().st_mtime <= now
+            found[os.path.relpath(path, folder)] = _UNKNOWN if changed else records.sha256_file(path)
         return dict(sorted(found.items()))
 
 

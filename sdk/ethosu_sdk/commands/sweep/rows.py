@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,8 @@ def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Rec
     error = dict(outcome.get("error", {}))
     status = PASS if not error else error.pop("status", _BY_EXIT_CODE.get(error["exit_code"], FAILED))
     compiled, run = _record(out, "*.compile.json"), _record(out, "run.json")
+    found = figures(compiled, run)
+    exact = [name for name, value in found.items() if value == math.inf]
     limits = {key: task[key] for key in ("time_s", "memory_bytes") if task[key] is not None}
     record = {
         "schema": SCHEMA,
@@ -83,7 +86,8 @@ def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Rec
         "model_sha256": task["model_sha256"],
         "cell": {name: value for name, value in task["dimensions"].items() if value is not None},
         **({"error": error} if error else {}),
-        "figures": {name: value for name, value in figures(compiled, run).items() if value is not None},
+        "figures": {name: value for name, value in found.items() if value not in (None, math.inf)},
+        **({"no_noise": exact} if exact else {}),
         "reads": dict(outcome.get("reads", {})),
         "limits": limits,
         "wall_time_s": outcome.get("seconds", 0.0),
@@ -121,6 +125,7 @@ def row(record: Record) -> Record:
     known = {
         **cell,
         **record["figures"],
+        **dict.fromkeys(record.get("no_noise", ()), math.inf),
         "cell": key,
         "model_sha256": record["model_sha256"],
         "npu": npu,
@@ -150,15 +155,13 @@ def not_run(key: str, model_sha256: str, dimensions: Mapping[str, Any]) -> Recor
 
 
 def figures(compiled: Record | None, run: Record | None) -> Record:
-    """The figures of a cell's records."""
+    """The figures of a cell's records; an SQNR is infinite where there is no noise."""
     if compiled is None:
         return {}
     target = compiled["target"]
     system = system_config.known(target["npu"], target["system_config"], target["memory_mode"])
     clock_hz = None if system is None else system.clock_hz
     cycles, source = _cycles(compiled, run)
-    outputs = compiled["check"].get("outputs", [])
-    distances = [part["sqnr_db"] for part in outputs if "sqnr_db" in part]
     return {
         "program_bytes": compiled["model"]["bytes"],
         "program_sha256": compiled["model"]["sha256"],
@@ -174,7 +177,7 @@ def figures(compiled: Record | None, run: Record | None) -> Record:
         "operators_cpu": sum(part["not_delegated"] for part in compiled["delegation"]),
         "cpu_calls": sum(part["calls"] for part in compiled["cpu_operators"]),
         "check": compiled["check"]["status"],
-        "check_sqnr_db": min(distances, default=None),
+        "check_sqnr_db": _worst_db(compiled["check"].get("outputs", ())),
         **_accuracy(compiled.get("accuracy", {"pairs": ()})["pairs"]),
         "outputs_sha256": None if run is None else _outputs(run),
     }
@@ -184,9 +187,17 @@ def _accuracy(pairs: Iterable[Record]) -> Record:
     """What the executed program is worth on samples: the worst output's distance from floating point, and share of
     right answers."""
     executed = [row for row in pairs if row["candidate"] == EXECUTED]
-    distances = [row["sqnr_db"] for row in executed if row["reference"] == FLOAT and "sqnr_db" in row]
     shares = [row["top1"]["share"] for row in executed if row["reference"] in TRUTHS and "top1" in row]
-    return {"sqnr_db": min(distances, default=None), "top1": min(shares, default=None)}
+    distance = _worst_db(row for row in executed if row["reference"] == FLOAT)
+    return {"sqnr_db": distance, "top1": min(shares, default=None)}
+
+
+def _worst_db(rows: Iterable[Record]) -> float | None:
+    """The least SQNR of compared outputs, infinite where all of them are equal; None where nothing says."""
+    known = [
+        row.get("sqnr_db", math.inf) for row in rows if "sqnr_db" in row or row["equal"] == row["elements"]
+    ]
+    return min(known, default=None)
 
 
 def _outputs(run: Record) -> str:

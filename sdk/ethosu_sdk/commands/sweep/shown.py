@@ -15,7 +15,6 @@ from ethosu_sdk.commands.sweep.plan import Plan
 from ethosu_sdk.records import Record
 
 _MOST_MODELS = 40
-_MOST_EQUAL = 3
 
 
 def plan_tables(plan: Plan, jobs: int) -> list[Table]:
@@ -56,10 +55,9 @@ def _verdict(record: Record, found: Sequence[Record]) -> list[RenderableType]:
         table.add_column(heading, overflow="fold")
     for model in judged["models"][:_MOST_MODELS]:
         for line in model["lines"]:
-            cells = ", ".join(cell["text"] for cell in line["cells"][:_MOST_EQUAL])
-            rest = len(line["cells"]) - _MOST_EQUAL
-            more = f" and {rest:,} equal ones" if rest > 0 else ""
-            words = (model["model"], line["kind"], cells + more, *line["values"], line["source"])
+            cells = ", ".join(cell["text"] for cell in line["cells"])
+            named = f"{cells} {line['more']}".strip()
+            words = (model["model"], line["kind"], named, *line["values"], line["source"])
             table.add_row(*map(escape, words), escape(line["why"] or model["reason"]))
     parts: list[RenderableType] = [table]
     left = len(judged["models"]) - _MOST_MODELS

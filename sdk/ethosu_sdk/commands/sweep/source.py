@@ -35,7 +35,7 @@ class Source:
         return InputError(f"{self.locate(place)}: {message}", hint)
 
     def strings(self, place: Place, value: Any) -> tuple[str, ...]:
-        """A text or a list of texts, not empty and without repetition."""
+        """A string or a list of strings, not empty and without repetition."""
         return tuple(dict.fromkeys(self._strings(place, value)))
 
     def _strings(self, place: Place, value: Any) -> Iterator[str]:
@@ -49,7 +49,7 @@ class Source:
             raise self.wrong(place, f"{name} has {len(rows):,} values; {_MOST_VALUES:,} are the most")
         for row in rows:
             if not isinstance(row, str) or not row:
-                raise self.wrong(place, f"{name} is a list of texts", f'{name} = ["…"]')
+                raise self.wrong(place, f"{name} is a list of strings", f'{name} = ["…"]')
             yield row
 
 

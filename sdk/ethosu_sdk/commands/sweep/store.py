@@ -36,17 +36,22 @@ def claim(store: Path) -> None:
     """InputError when `store` is a folder with something else in it."""
     is_ours = any((store / name).is_file() for name in (_MARKER, RECORD_NAME))
     if not is_ours and store.is_dir() and any(not path.name.startswith(".") for path in store.iterdir()):
-        raise InputError(f"{store} holds something else than a sweep", "choose another folder with -o")
+        raise InputError(f"{store} holds something other than a sweep", "choose another folder with -o")
     records.make_directory(store)
     records.write_bytes(store / _MARKER, b"")
 
 
-def table(found: Sequence[Record]) -> Any:
-    """The rows as a table of Arrow, with a type for each column."""
+def columns() -> Any:
+    """The schema of the table: each column with its type."""
     arrow = extras.load("pyarrow", extras.SWEEP)
     types = {rows.TEXT: arrow.string(), rows.WHOLE: arrow.int64(), rows.NUMBER: arrow.float64()}
-    fields = [(name, types[kind]) for name, kind in rows.COLUMNS.items()]
-    return arrow.Table.from_pylist(list(found), schema=arrow.schema(fields))
+    return arrow.schema([(name, types[kind]) for name, kind in rows.COLUMNS.items()])
+
+
+def table(found: Sequence[Record]) -> Any:
+    """The rows as a table of Arrow."""
+    arrow = extras.load("pyarrow", extras.SWEEP)
+    return arrow.Table.from_pylist(list(found), schema=columns())
 
 
 def write_table(store: Path, found: Sequence[Record]) -> None:

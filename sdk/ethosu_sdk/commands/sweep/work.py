@@ -63,6 +63,7 @@ def compile_lowered(task: Task, lowered: Outcome) -> Outcome:
     with _filled(folder) as out:
         outcome = _step(task, out)
         if any(out.glob("*.compile.json")):
+            records.write_json(out / places.READS_NAME, lowered.get("reads", {}))
             _publish(out, folder)
     return {**outcome, "reads": lowered.get("reads", {})}
 
@@ -166,7 +167,11 @@ def _step(task: Task, out: Path) -> Outcome:
         _close_warm()
     if answer.end in (forks.KILLED, forks.GONE):
         raise TaskKilledError(answer.detail)
-    return {"error": _limit(task, answer), "log": _tail(log), "seconds": round(time.monotonic() - start, 3)}
+    return {
+        "error": _limit(request, answer),
+        "log": _tail(log),
+        "seconds": round(time.monotonic() - start, 3),
+    }
 
 
 def _tail(log: Path) -> str:

@@ -116,6 +116,7 @@ def _constraints(row: Row, constraints: Sequence[Constraint]) -> tuple[tuple[Mis
 
 
 def _miss(index: int, constraint: Constraint, found: Value, number: float) -> Iterator[Miss]:
+    number = min(number, figures.MOST)  # an SQNR may be infinite, which no record holds
     for limit, by in (
         (constraint.most, number - (constraint.most or 0.0)),
         (constraint.least, (constraint.least or 0.0) - number),

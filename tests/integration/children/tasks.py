@@ -1,0 +1,41 @@
+"""``python -m tests.integration.children.tasks FD``: a server of tasks that behave badly in ways that models can."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from ethosu_sdk.proc import forks
+
+MANY_BYTES = 256 << 20
+
+
+def run(task: dict[str, Any]) -> Any:
+    """Do what `task` says."""
+    how = task["how"]
+    if how == "leave a child":
+        _forked(lambda: time.sleep(600))
+    elif how == "exit":
+        os._exit(0)
+    elif how == "hide memory":
+        _forked(lambda: _forked(_hold))
+        time.sleep(600)
+    return how
+
+
+def _hold() -> None:
+    held = bytearray(os.urandom(1 << 20) * (MANY_BYTES >> 20))
+    time.sleep(600)
+    del held
+
+
+def _forked(function: Any) -> None:
+    if os.fork() == 0:
+        function()
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    forks.serve(int(sys.argv[1]), run, ())

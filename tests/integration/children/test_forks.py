@@ -1,0 +1,40 @@
+"""Tasks in forks of a warm process: whatever a task leaves behind or hides, its end is told and the next one is
+served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk.proc import forks
+from tests.integration.children.tasks import MANY_BYTES
+from tests.places import ROOT
+
+LONG_S = 60.0
+
+Call = Callable[..., forks.Answer]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    with forks.server("tests.integration.children.tasks", tmp_path / "log") as serve:
+        yield lambda how, memory=None: serve({"how": how}, LONG_S, memory)
+
+
+def test_a_child_that_a_task_leaves_does_not_keep_it_from_ending(call: Call) -> None:
+    assert call("leave a child") == forks.Answer(forks.DONE, "leave a child")
+    assert call("nothing") == forks.Answer(forks.DONE, "nothing")
+
+
+def test_a_task_that_ends_its_process_is_one_that_was_killed(call: Call) -> None:
+    ended = call("exit")
+    assert (ended.end, ended.detail) == (forks.KILLED, "it ended itself without a result")
+    assert call("nothing").end == forks.DONE
+
+
+def test_memory_of_a_process_without_a_parent_counts(call: Call) -> None:
+    assert call("hide memory", MANY_BYTES // 2).end == forks.MEMORY
+    assert call("nothing", MANY_BYTES // 2).end == forks.DONE
