@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import proc, records
+from tests.conformance.lower import compile_missing
 from tests.conformance.selection import ALL_GROUPS, FULL, Pair, profile_of
 from tests.places import ROOT
 
@@ -69,7 +70,8 @@ def lower(folder: Path, group: str, others: Iterable[str]) -> None:
 
 @pytest.fixture(scope="session")
 def corpus(shared_folder: Path, request: pytest.FixtureRequest) -> Corpus:
-    """``corpus(pair)``: the delegates of a model for a target. The first call lowers.
+    """``corpus(pair)``: the delegates of a model for a target. The first call lowers, and Vela compiles what is asked
+    for.
 
     Two workers of pytest-xdist share the work by groups. The environment variable ETHOSU_SDK_CORPUS names a folder
     that keeps what is lowered for later sessions.
@@ -84,6 +86,7 @@ def corpus(shared_folder: Path, request: pytest.FixtureRequest) -> Corpus:
         lower(folder, pair.group, (group for group in ALL_GROUPS if group in needed))
         place = folder / pair.group / pair.model
         assert place.is_dir(), f"{pair} is not in the set of models that is lowered: selection.py"
+        compile_missing(place, pair)
         return read_delegates(place, pair.target)
 
     return delegates

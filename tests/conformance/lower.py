@@ -1,12 +1,12 @@
-"""Child process: lowers groups of models and leaves TOSA graphs and Vela's payloads behind.
+"""Child process: lowers groups of models and leaves TOSA graphs behind.
 
 Usage: python -m tests.conformance.lower FOLDER GROUP... Each model gets FOLDER/GROUP/MODEL with, per profile (u55 or
-u85) and delegate N, the TOSA graph ``u55-N.tosa`` and, for each target, the payload ``u55-N.TARGET.bin`` and Vela's
-table of layers ``u55-N.TARGET.csv``; FOLDER/GROUP/done marks a whole group. Groups that another process has locked
-are left to it. It is a process of its own because the tools print, warn and may end it, and take long to import.
+u85) and delegate N, the TOSA graph ``u55-N.tosa``; FOLDER/GROUP/done marks a whole group. Groups that another process
+has locked are left to it. It is a process of its own because the tools print, warn and may end it.
 
 ExecuTorch knows two profiles of operators: the TOSA graphs of Ethos-U55 and U65 are the same, those of U85 differ.
-So a model is lowered twice, and Vela compiles what comes out for every target of the profile.
+So a model is lowered twice. Vela compiles a graph for a target when a test asks for it (:func:`compile_missing`), to
+the payload ``u55-N.TARGET.bin`` and its table of layers ``u55-N.TARGET.csv``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ethosu_sdk import records
 from ethosu_sdk.aot.lowering import steps as lowering
 from ethosu_sdk.aot.vela.capture import spaceless_directory
 from tests import torch_operators
+from tests.conformance.models import GROUPS
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
-from tests.conformance.selection import FULL, PROFILES, TARGETS, cases
+from tests.conformance.selection import FULL, PROFILES, Pair, cases, profile_of
 from tests.conformance.targets import executorch_target
 from tests.conformance.tosa_operators import GRAPHS, NUMERIC
 
@@ -114,15 +116,24 @@ def tosa_graphs(case: Case, target: str) -> list[bytes]:
     return graphs
 
 
-def write(place: Path, profile: str, graphs: Sequence[bytes], flags: Sequence[str] = ()) -> None:
-    """Compile a model's graphs for the targets of a profile and leave everything in `place`."""
+def write(place: Path, profile: str, graphs: Sequence[bytes]) -> None:
+    """Leave a model's graphs in `place`."""
     place.mkdir(parents=True, exist_ok=True)
     for number, tosa in enumerate(graphs):
         (place / f"{profile}-{number}.tosa").write_bytes(tosa)
-        for target in TARGETS[profile]:
-            payload, table = compile_for(target, tosa, flags)
-            (place / f"{profile}-{number}.{target}.bin").write_bytes(payload)
-            (place / f"{profile}-{number}.{target}.csv").write_bytes(table)
+
+
+def compile_missing(place: Path, pair: Pair) -> None:
+    """Compile the graphs in `place` for the target of `pair`, unless somebody has."""
+    flags = () if pair.group == NUMERIC else GROUPS[pair.group][pair.model].flags
+    for graph in sorted(place.glob(f"{profile_of(pair.target)}-*.tosa")):
+        made = graph.with_suffix(f".{pair.target}.bin")
+        if made.is_file():
+            continue
+        payload, table = compile_for(pair.target, graph.read_bytes(), flags)
+        # The payload last: where it is, the table is too.
+        records.write_bytes(graph.with_suffix(f".{pair.target}.csv"), table)
+        records.write_bytes(made, payload)
 
 
 def lower(place: Path, group: str) -> None:
@@ -134,7 +145,7 @@ def lower(place: Path, group: str) -> None:
         return
     for name, case in cases(group, full=FULL).items():
         for profile in case.profiles:
-            write(place / name, profile, tosa_graphs(case, PROFILES[profile]), case.flags)
+            write(place / name, profile, tosa_graphs(case, PROFILES[profile]))
 
 
 def main() -> None:
