@@ -122,7 +122,7 @@ def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None) 
 def _show(facts: texts.Facts, folder: Path, reporter: Reporter) -> None:
     table = Table("size", "bytes", "known", "of")
     for row in facts.sizes.values():
-        table.add_row(row.name, f"{row.bytes:,}", row.known, row.detail)
+        table.add_row(row.name, f"{row.bytes:,}", row.known, escape(row.detail))
     reporter.show(
         table, f"kernels: {escape(', '.join(facts.kernels) or 'none')}", f"files: {escape(str(folder))}"
     )

@@ -1,4 +1,5 @@
-"""The files of `export`: text from facts. What is a bound alone stands in them as a comment, and defines nothing."""
+"""The files of `export`: text from facts. What is a bound alone stands in them as a comment, and defines nothing; but
+for ExecuTorch's temporary memory, of which no program says more than the scratch that it needs at least."""
 
 from __future__ import annotations
 
@@ -26,9 +27,11 @@ def _header(facts: Facts) -> Iterator[str]:
 
 
 def _defines(facts: Facts, name: str) -> tuple[str, bool]:
-    """What is known of the size `name`, and whether that is a size to define."""
+    """What is known of the size `name`, on one line, and whether that is a size to define."""
     size = facts.sizes[name]
-    return f"{size.known}: {size.detail}", size.known != LEAST or (name == ET_TEMP and size.bytes > 0)
+    # The detail quotes the run's record: a line end in it would end the comment.
+    comment = plain_text.line(f"{size.known}: {size.detail}")
+    return comment, size.known != LEAST or (name == ET_TEMP and size.bytes > 0)
 
 
 def _pools(facts: Facts, names: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:

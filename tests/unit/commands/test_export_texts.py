@@ -1,0 +1,43 @@
+"""The files of `export` say what a run's record says, and no line of theirs is one of the record's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from ethosu_sdk import pte
+from ethosu_sdk.commands.export import sizes, texts
+from tests.places import GOLDEN_PTE, ROOT
+
+RUN = ROOT / "schemas" / "examples" / "valid" / "run-arm-runner.json"
+# Each ends a line for one of the formats, or for an editor that shows them.
+LINE_ENDS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x85", "\u2028", "\u2029")
+FORGED = "".join(f'{end}set(FORGED "1")\nCONFIG_FORGED=y{end}    - FORGED: 1' for end in LINE_ENDS)
+FORMATS = (texts.cmake, texts.kconfig, texts.clayer)
+
+
+def _facts(version: str) -> texts.Facts:
+    program = pte.read(GOLDEN_PTE / "softmax.pte")
+    run: dict[str, Any] = json.loads(RUN.read_text(encoding="utf-8"))
+    run["runtime"]["version"] = version
+    found = sizes.of(program, "forward", run)
+    return texts.Facts("softmax.pte", program.sha256, program.target(), ["aten::_softmax.out"], found)
+
+
+@pytest.mark.parametrize("make", FORMATS, ids=lambda make: make.__name__)
+def test_a_forged_version_stays_in_its_comment(make: Callable[[texts.Facts], str]) -> None:
+    honest, forged = make(_facts("1.5.1")).splitlines(), make(_facts(f"1.5.1{FORGED}")).splitlines()
+    assert any("FORGED" in line for line in forged)
+    assert len(forged) == len(honest)
+    for before, after in zip(honest, forged, strict=True):
+        assert before == after or after.lstrip().startswith("# measured: used in a run by 1.5.1\\x0a")
+
+
+def test_a_forged_version_defines_nothing() -> None:
+    read = [yaml.safe_load(texts.clayer(_facts(version))) for version in ("1.5.1", f"1.5.1{FORGED}")]
+    assert read[0]["layer"]["define"]
+    assert read[0] == read[1]
