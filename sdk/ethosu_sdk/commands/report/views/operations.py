@@ -37,6 +37,7 @@ _COLUMNS = (
     Column("bound", "pace set by", False),
 )
 _SUMMED = ("macs", "modelled", "estimated", "measured", "alone", "instructions", "read", "written")
+_OF_ALL_CALLS = ("instructions",)  # in the record; all other figures are of one call
 _ALWAYS = ("index", "where", "name", "modelled")
 
 
@@ -99,7 +100,7 @@ def _sum(rows: Sequence[dict[str, Any]], profile: Record, column: Column) -> dic
     if column.key in totals:
         return {"text": totals[column.key], "is_number": True}
     known = [
-        row["calls"] * row[column.key]
+        row[column.key] * (1 if column.key in _OF_ALL_CALLS else row["calls"])
         for row in rows
         if column.key in _SUMMED and row[column.key] is not None
     ]

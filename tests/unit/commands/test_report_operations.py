@@ -1,0 +1,31 @@
+"""The table of operations in a report: its last row is the totals of an inference, however often an operation runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ethosu_sdk.commands.report.views import operations
+from tests.places import ROOT
+
+PROFILE = ROOT / "schemas" / "examples" / "valid" / "profile-digits_cnn.json"
+CALLS = 3
+
+
+def _sums(profile: dict[str, Any]) -> dict[str, Any]:
+    found = operations.of(profile)
+    return {column.key: cell["text"] for column, cell in zip(found["columns"], found["sums"], strict=True)}
+
+
+def test_figures_of_one_call_count_for_each_call_and_instructions_once() -> None:
+    profile = json.loads(PROFILE.read_text(encoding="utf-8"))
+    totals = profile["totals"]
+    before = _sums(profile)
+    assert before["instructions"] == totals["cpu"]["instructions"]["value"]
+    assert before["macs"] == totals["npu"]["macs"]
+    for row in profile["operations"]:
+        row["calls"] = CALLS
+    after = _sums(profile)
+    assert after["instructions"] == before["instructions"]  # the record has those of all calls
+    for name in ("macs", "read", "written"):
+        assert after[name] == CALLS * before[name]
