@@ -266,7 +266,7 @@ def _files_stay_in_the_folder(record: Record) -> list[str]:
     return [
         f"{path} leaves the record's folder: {value[:80]!r}"
         for path, value in _texts(record)
-        if path.endswith(("/file", "/path"))
+        if (path.endswith(("/file", "/path")) or path.split("/")[-2] == "files")
         and not path.startswith("/unavailable")
         and not path.endswith("/source/file")
         and _leaves(value)

@@ -1,4 +1,4 @@
-"""The table of operations in a report: its last row is the totals of an inference, however often an operation runs."""
+"""The table of operations in a report: its last row is what an inference adds up to, however often each runs."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ def read(path: Path) -> dict[int, DelegateNotes]:
 
 
 def _delegate(folder: Path, row: Record) -> DelegateNotes:
-    tosa = _content(folder / Path(row["files"]["tosa"]).name)
-    xml = _content(folder / Path(row["files"]["debug"]).name)
+    tosa = _content(folder / row["files"]["tosa"])
+    xml = _content(folder / row["files"]["debug"])
     try:
         shapes = {name: tensor.shape for name, tensor in tosa_operators.tensors(tosa).items()}
         operators = tosa_operators.read(tosa)
