@@ -56,7 +56,14 @@ def problems(record: Record) -> list[str]:
     errors = sorted(found, key=lambda error: list(map(str, error.absolute_path)))
     if errors:
         return [f"/{'/'.join(map(str, error.absolute_path))}: {error.message}"[:400] for error in errors]
-    return [f"{rule.__name__}: {text}" for rule in RULES.get(name, ()) for text in rule(record)]
+    return [f"{rule.__name__}: {text}" for rule in RULES.get(name, ()) for text in _told(rule, record)]
+
+
+def _told(rule: Rule, record: Record) -> list[str]:
+    try:
+        return rule(record)
+    except OverflowError:  # JSON has numbers without end, floats do not
+        return ["a number is too large to be judged"]
 
 
 def check(record: Record, what: str) -> None:
@@ -355,6 +362,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
         _unavailable_is_absent,
         _model_is_that_of_the_provenance,
         _measured_on_the_fvp_alone,
+        figures.npu_operations_are_whole,
+        figures.cycles_are_given_once,
         figures.profile_adds_up,
     ),
     "advice/1": (_unavailable_is_absent, _model_is_that_of_the_provenance, advice.gains_are_gains),

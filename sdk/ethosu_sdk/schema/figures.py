@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+
 from ethosu_sdk.records import Record
+
+# What every operation on the NPU has: the command stream alone tells it.
+_ON_THE_NPU = ("delegate", "offset", "macs", "cycles", "stages", "utilisation", "bound_by", "traffic")
+
+
+def cycles(row: Record, source: str) -> int | None:
+    """Cycles from `source`, the sum where a row stands for several operations; None where there are none."""
+    found = [int(part["value"]) for part in row.get("cycles", ()) if part["source"] == source]
+    return sum(found) if found else None
+
+
+def npu_operations_are_whole(record: Record) -> list[str]:
+    """An operation on the NPU has its place in a command stream, and the figures that come with it."""
+    return [
+        f"operation {row['index']} runs on the NPU and has no {name}"
+        for row in record["operations"]
+        if row["runs_on"] == "NPU"
+        for name in _ON_THE_NPU
+        if name not in row
+    ]
+
+
+def cycles_are_given_once(record: Record) -> list[str]:
+    """Of each operation, delegate and inference a source says its cycles once."""
+    return [
+        f"{what} has cycles '{source}' {count} times"
+        for what, row in _with_cycles(record)
+        for source, count in Counter(part["source"] for part in row.get("cycles", ())).items()
+        if count > 1
+    ]
+
+
+def _with_cycles(record: Record) -> Iterator[tuple[str, Record]]:
+    yield from ((f"operation {row['index']}", row) for row in record["operations"])
+    yield from ((f"delegate {row['index']}", row) for row in record["delegates"])
+    yield "the inference", record["totals"]["npu"]
 
 
 def profile_adds_up(record: Record) -> list[str]:
     """A delegate's modelled cycles are those of its operations and its start."""
     found = []
     for delegate in record["delegates"]:
-        whole = _modelled_cycles(delegate)
+        whole = cycles(delegate, "modelled")
         if "start_cycles" not in delegate or whole is None:
             continue
         rows = [row for row in record["operations"] if row.get("delegate") == delegate["index"]]
         calls = delegate["calls"]
         parts = calls * delegate["start_cycles"]
-        parts += sum(row["calls"] * (_modelled_cycles(row) or 0) for row in rows)
+        parts += sum(row["calls"] * (cycles(row, "modelled") or 0) for row in rows)
         if parts != calls * whole:
             found.append(f"delegate {delegate['index']} takes {calls * whole} cycles, its operations {parts}")
     return found
@@ -39,7 +78,3 @@ def debug_layers_exist(record: Record) -> list[str]:
         elif row.get("tensor", layers[number]["tensor"]) != layers[number]["tensor"]:
             found.append(f"layer {number} is not {row['tensor']}")
     return found
-
-
-def _modelled_cycles(row: Record) -> float | None:
-    return next((part["value"] for part in row["cycles"] if part["source"] == "modelled"), None)

@@ -102,7 +102,7 @@ def _with_operations(source: Path, folder: Path, change: Callable[[Record], None
 
 
 def _without_what_may_be_absent(row: Record) -> None:
-    for name in ("offset", "stages", "bound_by", "tosa", "vela", "source", "shapes"):
+    for name in ("scheduled", "tosa", "vela", "source", "shapes", "dtypes", "weights", "scratch_bytes"):
         row.pop(name, None)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ethosu_sdk import pte
 from ethosu_sdk.commands.build import ENTRY
-from ethosu_sdk.commands.profile import npu_rows
+from ethosu_sdk.commands.profile import figures, npu_rows
 from ethosu_sdk.commands.shared import compile_again
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.firmware_build import board
@@ -63,8 +63,7 @@ class Facts:
     @property
     def npu_cycles(self) -> int:
         """Modelled cycles of an inference, 0 where they are not known."""
-        totals = self.profile.get("totals", {}).get("npu", {}).get("cycles", ())
-        return next((int(row["value"]) for row in totals if row["source"] == "modelled"), 0)
+        return figures.cycles(self.profile.get("totals", {}).get("npu", {}), "modelled") or 0
 
     @property
     def cpu_instructions(self) -> int | None:
@@ -79,7 +78,8 @@ class Facts:
 
 def modelled(row: Record) -> int:
     """The modelled cycles of a row of the profile, in all of its calls."""
-    return sum(row["calls"] * int(part["value"]) for part in row["cycles"] if part["source"] == "modelled")
+    found: int = row["calls"] * (figures.cycles(row, "modelled") or 0)
+    return found
 
 
 def stages(row: Record) -> Record:

@@ -12,7 +12,7 @@ from ethosu_sdk.commands.convert.subject import Subject, read
 from ethosu_sdk.commands.shared import bundle, host_facts
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
-from ethosu_sdk.errors import UsageError
+from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import suggestion
 
@@ -52,7 +52,10 @@ def convert(path: Path, name: str, output: Path, reporter: Reporter) -> None:
     subject = read(path, chosen.kinds)
     if output.resolve() in (file.resolve() for file in subject.files.values()):
         raise UsageError(f"{output} is a record that the format is made from", "choose another file with -o")
-    content = chosen.convert(subject)
+    try:
+        content = chosen.convert(subject)
+    except OverflowError as error:  # JSON has numbers without end, floats do not
+        raise InputError(f"a number in {path} is too large to be converted") from error
     record = _record(subject, name, output, content)
     schema.check(record, "the record of the conversion")
     with bundle.listed(output, "convert"):

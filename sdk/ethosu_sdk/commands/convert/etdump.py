@@ -15,6 +15,7 @@ from ethosu_sdk import plain_text
 from ethosu_sdk.aot.lowering import etrecord
 from ethosu_sdk.commands.convert import flatbuffer
 from ethosu_sdk.commands.convert.subject import Subject
+from ethosu_sdk.commands.profile import figures
 from ethosu_sdk.commands.shared.results import PROFILE
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
@@ -43,16 +44,18 @@ def convert(subject: Subject) -> bytes:
 
 def _events(profile: Record) -> Iterator[Record]:
     """The start of each delegate and its operations, one behind the other from 0."""
-    starts = {row["index"]: row["calls"] * row.get("start_cycles", 0) for row in profile["delegates"]}
+    starts = {
+        row["index"]: int(row["calls"]) * int(row.get("start_cycles", 0)) for row in profile["delegates"]
+    }
     now = 0
     for row in profile["operations"]:
         if row["runs_on"] != "NPU":
             continue
-        instruction, delegate = row["instruction"], row.get("delegate", -1)
+        instruction, delegate = row["instruction"], row["delegate"]
         if start := starts.pop(delegate, 0):
             yield _event(instruction, now, now + start, f"start of delegate {delegate}")
             now += start
-        end = now + _cycles(row) * row["calls"]
+        end = now + (figures.cycles(row, "modelled") or 0) * int(row["calls"])
         yield _event(instruction, now, end, _identifier(row))
         now = end
 
@@ -63,10 +66,6 @@ def _identifier(row: Record) -> str:
     tensor = row.get("tosa", {}).get("tensor")
     where = "" if tensor is None else f" {etrecord.place(tensor)}"
     return plain_text.line(f"{row['index']} {name}{where}")
-
-
-def _cycles(row: Record) -> int:
-    return next((int(part["value"]) for part in row["cycles"] if part["source"] == "modelled"), 0)
 
 
 def _event(instruction: int, begin: int, end: int, identifier: str) -> Record:

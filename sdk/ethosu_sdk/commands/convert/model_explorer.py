@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections import Counter
 
 from ethosu_sdk import redaction
 from ethosu_sdk.commands.convert.subject import Subject
+from ethosu_sdk.commands.profile import figures
 from ethosu_sdk.commands.shared.results import PROFILE
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
@@ -24,7 +25,11 @@ _DATA = (("cycles, modelled", "modelled"), ("cycles, estimated by Vela", "estima
 
 def convert(subject: Subject) -> bytes:
     """The figures of `subject` for the graph of each delegate. InputError when no operation has a TOSA operator."""
-    rows = [row for row in subject.the(PROFILE)["operations"] if "tensor" in row.get("tosa", {})]
+    rows = [
+        row
+        for row in subject.the(PROFILE)["operations"]
+        if row["runs_on"] == "NPU" and "tensor" in row.get("tosa", {})
+    ]
     if not rows:
         raise InputError(
             f"{subject.path} knows no TOSA operators: there are no nodes to show figures at",
@@ -40,14 +45,13 @@ def convert(subject: Subject) -> bytes:
     return (json.dumps(redaction.value(found), indent=2, allow_nan=False) + "\n").encode()
 
 
-def _values(rows: list[Record], source: str | None) -> dict[str, dict[str, float]]:
+def _values(rows: list[Record], source: str | None) -> dict[str, dict[str, int]]:
     """The sum of each node's NPU operations in all of their calls."""
     sums: Counter[str] = Counter()
     for row in rows:
-        figures = [row["macs"]] if source is None and "macs" in row else []
-        figures += [part["value"] for part in row.get("cycles", ()) if part["source"] == source]
-        if figures:
-            sums[row["tosa"]["tensor"]] += sum(figures) * row["calls"]
-    if math.inf in sums.values():
+        value = row["macs"] if source is None else figures.cycles(row, source)
+        if value is not None:
+            sums[row["tosa"]["tensor"]] += int(value) * int(row["calls"])
+    if max(sums.values(), default=0) > sys.float_info.max:
         raise InputError("the sum of a node's figures is larger than any number of the format")
     return {name: {"value": value} for name, value in sums.items()}

@@ -14,6 +14,7 @@ from typing import Any
 from ethosu_sdk import plain_text
 from ethosu_sdk.commands.convert import numbers
 from ethosu_sdk.commands.convert.subject import Subject
+from ethosu_sdk.commands.profile import figures
 from ethosu_sdk.commands.shared import extras
 from ethosu_sdk.commands.shared.results import PROFILE
 from ethosu_sdk.errors import InputError
@@ -83,7 +84,7 @@ def _slices(profile: Record) -> Iterator[_Slice]:
         if row["runs_on"] == "CPU":
             yield _Slice(_CPU, row["name"], clock.now, None, _facts(row))
             continue
-        delegate = starts.get(row.get("delegate", -1))
+        delegate = starts.get(row["delegate"])
         if delegate is not None and delegate["index"] not in started:
             started.add(delegate["index"])
             yield from _start(delegate, clock)
@@ -99,7 +100,7 @@ def _start(delegate: Record, clock: _Clock) -> Iterator[_Slice]:
 
 
 def _operation(row: Record, clock: _Clock) -> Iterator[_Slice]:
-    begin, cycles = clock.now, _cycles(row, "modelled")
+    begin, cycles = clock.now, figures.cycles(row, "modelled")
     if cycles is None:
         return
     clock.now += cycles * row["calls"]
@@ -132,12 +133,8 @@ def _name(row: Record) -> str:
     return str(row.get("tosa", {}).get("operator") or row["name"])
 
 
-def _cycles(row: Record, source: str) -> int | None:
-    return next((int(part["value"]) for part in row.get("cycles", ()) if part["source"] == source), None)
-
-
 def _facts(row: Record) -> dict[str, Any]:
-    source, estimated = row.get("source", {}), _cycles(row, "estimated")
+    source, estimated = row.get("source", {}), figures.cycles(row, "estimated")
     return {
         "operation": row["index"],
         "instruction": row["instruction"],

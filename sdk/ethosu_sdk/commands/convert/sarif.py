@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from ethosu_sdk import __version__, redaction
+from ethosu_sdk import __version__, plain_text, redaction
 from ethosu_sdk.commands.convert import numbers
 from ethosu_sdk.commands.convert.subject import Subject
 from ethosu_sdk.commands.shared.results import BUILD, COMPILE, DEBUG, INSPECT, PROFILE, RUN
@@ -100,7 +100,7 @@ def _location(source: Record) -> Record:
     found: Record = {}
     if "file" in source:
         found["physicalLocation"] = {
-            "artifactLocation": {"uri": quote(source["file"])},
+            "artifactLocation": {"uri": quote(plain_text.line(source["file"]))},
             "region": {"startLine": source["line"]},
         }
     if source.get("module"):

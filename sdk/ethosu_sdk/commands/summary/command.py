@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from ethosu_sdk import records, schema
+from ethosu_sdk.commands.shared import results
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.summary import (
     compare as summary_compare,
@@ -35,12 +35,15 @@ def summary(paths: Sequence[Path], form: str, reporter: Reporter) -> None:
             reporter.emit(record)
         return
     # Not through the reporter: this is a file's content, and is not wrapped, coloured or left out.
-    sys.stdout.write("\n".join(markdown(record) for record in found))
+    try:
+        text = "\n".join(markdown(record) for record in found)
+    except OverflowError as error:  # JSON has numbers without end, floats do not
+        raise InputError("a number in a record is too large to be shown") from error
+    sys.stdout.write(text)
 
 
 def _read(path: Path) -> Record:
-    record = records.read_json(path)
-    schema.check(record, str(path))
+    record = results.read(path)
     if record["schema"] not in _KINDS:
         raise InputError(
             f"{path} is a {record['schema']}: there is no summary of such a record",
