@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ethosu_sdk import cache, provenance, pte, records, schema, tools
 from ethosu_sdk.commands import build
-from ethosu_sdk.commands.shared import host_facts, locations
+from ethosu_sdk.commands.shared import host_facts, locations, results
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
@@ -21,7 +21,6 @@ from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records import Record
 
 _SCHEMA = "verify-result/1"
-_BUILD, _RUN = "build-result/1", "run-result/1"
 _RESIDENT_ELF = f"{resident.EXECUTABLE}.elf"
 # Names of `provenance.tools` that are not those of tools.toml.
 _PROGRAMS = {"qemu": "qemu-system-arm"}
@@ -77,18 +76,20 @@ def verify(path: Path, model: Path | None, reporter: Reporter) -> None:
 
 
 def _read(path: Path) -> Record:
-    record = records.read_json(path)
-    schema.check(record, str(path))
-    if record["schema"] not in (_BUILD, _RUN):
+    record = results.read(path)
+    if record["schema"] not in (results.BUILD, results.RUN):
         raise InputError(
-            f"{path} is a {record['schema']}", f"give a {_BUILD} or {_RUN}: build.json or run.json"
+            f"{path} is a {record['schema']}",
+            f"give a {results.BUILD} or {results.RUN}: build.json or run.json",
         )
-    if record["schema"] == _RUN and any(row["role"] == "runner" for row in record["provenance"]["inputs"]):
+    if record["schema"] == results.RUN and any(
+        row["role"] == "runner" for row in record["provenance"]["inputs"]
+    ):
         raise InputError(
             f"{path} tells of a run on Arm's prebuilt runner",
             "nothing was built for it that could be built again",
         )
-    if record["schema"] == _RUN and _firmware(record) is None:
+    if record["schema"] == results.RUN and _firmware(record) is None:
         raise InputError(
             f"{path} tells of a run without a firmware, on the simulator '{record['simulator']['name']}'",
             "there is nothing to build; run it again and compare the outputs' digests",
@@ -112,7 +113,7 @@ def _firmware(record: Record) -> Record | None:
 
 def _options(record: Record) -> BuildOptions:
     """As the record was built. For a run, with the leave to spill, which changes nothing for what fits."""
-    if record["schema"] == _BUILD:
+    if record["schema"] == results.BUILD:
         options = record["options"]
         return BuildOptions(
             board=record["board"],
@@ -148,7 +149,7 @@ def _rebuild(record: Record, path: Path) -> _Rebuilt:
 def _digests(record: Record, rebuilt: _Rebuilt) -> list[Record]:
     firmware = _firmware(record)
     checks = []
-    if record["schema"] == _BUILD:
+    if record["schema"] == results.BUILD:
         checks += [
             _check("elf", record["elf"]["sha256"], rebuilt.elf),
             _check("map", record["map"]["sha256"], rebuilt.map),

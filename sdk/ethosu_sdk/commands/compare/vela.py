@@ -15,7 +15,7 @@ from ethosu_sdk.commands.compile import command as compile_command, record as co
 from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.run import command as run_command
 from ethosu_sdk.commands.run.options import HOST, RunOptions
-from ethosu_sdk.commands.shared import bundle, locations
+from ethosu_sdk.commands.shared import bundle, locations, results
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError, SdkError, UsageError
@@ -74,9 +74,8 @@ def _source(model: str, options: CompileOptions, reporter: Reporter) -> _Source:
             f"there is no {file.name} beside {path}: the TOSA graphs of the program are not known",
             "give the model itself, or the program in the folder in which `compile` made it",
         )
-    record = records.read_json(file)
-    schema.check(record, str(file))
-    if record["schema"] != compile_record.SCHEMA or record["model"]["sha256"] != records.sha256_file(path):
+    record = results.read(file)
+    if record["schema"] != results.COMPILE or record["model"]["sha256"] != records.sha256_file(path):
         raise InputError(f"{file} is not about {path}", "compile the model again")
     if any(row["role"] == "vela configuration" for row in record["provenance"]["inputs"]):
         raise UsageError(

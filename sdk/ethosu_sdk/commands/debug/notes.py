@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import records
 from ethosu_sdk.aot.check import tosa_operators
 from ethosu_sdk.aot.vela import written_tensors
 from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
-from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.commands.shared import locations, results
 from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.records import Record
 
@@ -42,9 +42,8 @@ def read(path: Path) -> dict[int, DelegateNotes]:
     file = locations.compile_record(path)
     if not file.is_file():
         return {}
-    record = records.read_json(file)
-    schema.check(record, str(file))
-    if record["schema"] != "compile-result/1" or record["model"]["sha256"] != records.sha256_file(path):
+    record = results.read(file)
+    if record["schema"] != results.COMPILE or record["model"]["sha256"] != records.sha256_file(path):
         return {}
     return {row["index"]: _delegate(path.parent, row) for row in record["delegates"]}
 

@@ -10,14 +10,13 @@ from rich.table import Table
 from ethosu_sdk import provenance, pte, records, schema
 from ethosu_sdk.commands.export import sizes, texts
 from ethosu_sdk.commands.run.command import RECORD_NAME as RUN_RECORD
-from ethosu_sdk.commands.shared import bundle, host_facts, locations, target as target_record
+from ethosu_sdk.commands.shared import bundle, host_facts, locations, results, target as target_record
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
 
 SCHEMA = "export/1"
-_RUN = "run-result/1"
 _METHOD = "forward"
 # They become text of CMake, Kconfig and YAML: nothing else may come through.
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?")
@@ -66,9 +65,8 @@ def _run(path: Path, program: pte.Pte) -> tuple[Path, Record]:
     if path.is_dir():
         bundle.check(path, [RUN_RECORD])
         path = path / RUN_RECORD
-    record = records.read_json(path)
-    schema.check(record, str(path))
-    if record["schema"] != _RUN:
+    record = results.read(path)
+    if record["schema"] != results.RUN:
         raise InputError(f"{path} is a {record['schema']}, and no run", "give the folder of a run")
     if record["model"]["sha256"] != program.sha256:
         raise InputError(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ethosu_sdk import records
 from ethosu_sdk.aot.model.spec import parse_model_spec
-from ethosu_sdk.commands.shared import compile_again, locations
+from ethosu_sdk.commands.shared import compile_again, locations, results
 from ethosu_sdk.errors import BuildError, SdkError
 from ethosu_sdk.firmware_build import MemoryFitError
 from ethosu_sdk.records import Record
@@ -41,11 +41,13 @@ def _compile_command(path: Path, mode: str) -> str:
     Empty where the record does not tell all that is needed, or there is none.
     """
     try:
-        record = records.read_json(locations.compile_record(path))
+        record = results.read(locations.compile_record(path))
+        if record["schema"] != results.COMPILE:
+            return ""
         if record["model"]["sha256"] != records.sha256_file(path) or not _is_complete(record):
             return ""
         return compile_again.command(record, *_folder(path, record), memory_mode=mode)
-    except (SdkError, KeyError):
+    except (SdkError, OSError):  # the record may name a file whose name no file system takes
         return ""
 
 
