@@ -3,7 +3,6 @@ was made from."""
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -128,5 +127,5 @@ def prepared(wanted: bool, folder: Path, reporter: Reporter) -> Iterator[Check |
         yield None
         return
     # Not in the system's temporary folder, which may be in memory: outputs can be large.
-    with tempfile.TemporaryDirectory(prefix=".check-", dir=records.make_directory(folder)) as spool:
-        yield Check(Path(spool).resolve(), reporter)
+    with records.temporary_directory(".check-", records.make_directory(folder)) as spool:
+        yield Check(spool.resolve(), reporter)

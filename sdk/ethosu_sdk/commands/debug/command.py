@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -71,10 +70,8 @@ def debug(
     check_file(spec, trust=compile_options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
     # Not in the system's temporary folder, which may be in memory: the values of all layers can be large.
-    with tempfile.TemporaryDirectory(prefix=".debug-", dir=folder) as spool:
-        request = LayerRequest(
-            Path(spool).resolve(), None if options.inputs is None else options.inputs.resolve()
-        )
+    with records.temporary_directory(".debug-", folder) as spool:
+        request = LayerRequest(spool.resolve(), None if options.inputs is None else options.inputs.resolve())
         compile_options = replace(compile_options, layers=request, check=False)
         path = compile_command.compile_model(model, compile_options, out_dir, reporter.for_step())
         reference = Reference(LayerFacts.read(request.folder), request.folder)

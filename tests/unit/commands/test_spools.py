@@ -1,0 +1,44 @@
+"""Large temporary files lie in the folder of results: what a killed command left there goes with the next one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ethosu_sdk import records
+from ethosu_sdk.commands.compile import check, command as compile_command
+from ethosu_sdk.commands.compile.options import CompileOptions
+from ethosu_sdk.commands.debug import command as debug_command
+from ethosu_sdk.commands.debug.options import DebugOptions
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.errors import InputError
+
+
+def _abandoned(folder: Path, name: str) -> Path:
+    left = records.make_directory(folder / name)
+    (left / "values.npy").write_bytes(b"large")
+    return left
+
+
+def test_of_the_check_of_compile(tmp_path: Path) -> None:
+    left = _abandoned(tmp_path, ".check-dead")
+    with check.prepared(True, tmp_path, Reporter(quiet=True)) as wanted:
+        assert wanted is not None
+        assert [wanted.folder] == list(tmp_path.resolve().iterdir())
+    assert not left.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_debug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object, **_options: object) -> Path:
+        (own,) = tmp_path.iterdir()
+        assert own != left
+        raise InputError("nothing is compiled here")
+
+    left = _abandoned(tmp_path, ".debug-dead")
+    monkeypatch.setattr(compile_command, "compile_model", refuse)
+    with pytest.raises(InputError, match="nothing is compiled here"):
+        debug_command.debug("zoo:add", CompileOptions(), DebugOptions(), tmp_path, Reporter(quiet=True))
+    assert not left.exists()
+    assert list(tmp_path.iterdir()) == []
