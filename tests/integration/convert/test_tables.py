@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+from ethosu_sdk.commands.profile import csv_rows
+from ethosu_sdk.commands.shared import csv_text
 from tests.integration.convert.reading import convert, example, refused
 
 Record = dict[str, Any]
@@ -55,6 +57,12 @@ def test_csv_has_the_same_rows(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(convert(record, "csv", tmp_path).decode(), newline="")))
     found = [tuple(row[name] for name in _COLUMNS) for row in rows]
     assert found == [tuple("" if x is None else str(x) for x in row) for row in _figures(record)]
+
+
+def test_csv_is_that_of_profile(tmp_path: Path) -> None:
+    record = example("profile-digits_cnn")
+    written = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, record["operations"]))  # as `profile` does
+    assert convert(record, "csv", tmp_path) == written.encode()
 
 
 @pytest.fixture

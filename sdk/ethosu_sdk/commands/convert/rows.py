@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
 from ethosu_sdk import plain_text
 from ethosu_sdk.commands.convert.subject import Subject
 from ethosu_sdk.commands.profile import csv_rows
-from ethosu_sdk.commands.shared import extras
+from ethosu_sdk.commands.shared import csv_text, extras
 from ethosu_sdk.commands.shared.results import PROFILE
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
@@ -26,11 +24,7 @@ _LARGEST = (1 << 63) - 1
 
 def to_csv(subject: Subject) -> bytes:
     """The rows of the profile of `subject`, as `profile.csv` has them."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, csv_rows.COLUMNS)
-    writer.writeheader()
-    writer.writerows(_rows(subject.the(PROFILE)))
-    return text.getvalue().encode()
+    return csv_text.table(csv_rows.COLUMNS, _rows(subject.the(PROFILE))).encode()
 
 
 def to_parquet(subject: Subject) -> bytes:
