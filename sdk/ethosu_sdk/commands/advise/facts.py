@@ -141,12 +141,6 @@ def module(row: Record) -> str:
     return str(row.get("source", {}).get("module", ""))
 
 
-def place(row: Record) -> str:
-    """Module or line of the model that a row comes from."""
-    source = row.get("source", {})
-    return str(module(row) or (f"{source['file']}:{source['line']}" if "file" in source else ""))
-
-
 def of(
     program: pte.Pte, profile: Record, compiled: Record, debug: Record, missing: Mapping[str, str]
 ) -> Facts:

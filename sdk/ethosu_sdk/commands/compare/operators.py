@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ethosu_sdk.commands.profile import figures
+from ethosu_sdk.commands.shared import source_place
 from ethosu_sdk.records import Record
 
 _SOURCES = ("measured", "modelled", "estimated")
@@ -232,7 +233,7 @@ def pattern_of(row: Mapping[str, Any]) -> str:
 
 def words(row: Record) -> str:
     """An operator for people: what it is, and where in the model."""
-    source = row.get("source", {})
-    where = [f"module {source['module']}"] if source.get("module") else []
-    where += [f"{source['file']}:{source['line']}"] if "file" in source else []
-    return str(row["name"]) + (f" ({', '.join(where)})" if where else "")
+    module = row.get("source", {}).get("module")
+    where = [f"module {module}" if module else "", source_place.line(row)]
+    known = ", ".join(filter(None, where))
+    return str(row["name"]) + (f" ({known})" if known else "")

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ethosu_sdk.commands.compile import check_record
 from ethosu_sdk.commands.evaluate import tables as evaluate_tables
+from ethosu_sdk.commands.shared import source_place
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.records import Record
 
@@ -71,7 +72,7 @@ def quantised_words(record: Record) -> str:
 def _place(part: Record) -> str:
     """Where in the model, such as ``net.py:12 (block.conv)``; empty when that is not known."""
     source = part.get("source", {})
-    words = f"{source['file']}:{source['line']}" if "file" in source else ""
+    words = source_place.line(part)
     if source.get("module"):
         words += f" ({source['module']})" if words else source["module"]
     return words

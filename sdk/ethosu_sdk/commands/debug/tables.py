@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.commands.debug.findings import BITS, FLOAT, QUANTISED
+from ethosu_sdk.commands.shared import source_place
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.records import Record
 
@@ -53,7 +54,7 @@ def cells(row: Record) -> Iterator[str]:
     """A row of the table of layers."""
     yield str(row["index"])
     yield row.get("tosa", {}).get("operator") or " ".join(row["operations"]["names"])
-    places = [_place(part.get("source", {})) for part in row.get("writers", (row,))]
+    places = [source_place.module_or_line(part) for part in row.get("writers", (row,))]
     yield ", ".join(dict.fromkeys(place for place in places if place)) or row["tensor"]
     yield "x".join(map(str, row["shape"]))
     yield row["dtype"]
@@ -67,11 +68,6 @@ def cells(row: Record) -> Iterator[str]:
     for name in ("rounding_db", "clipping_db"):
         own = row.get("own", {})
         yield f"{own[name]:.1f}" if name in own else ""
-
-
-def _place(source: Record) -> str:
-    """Module or line of the model, the shorter way to find it first."""
-    return str(source.get("module") or (f"{source['file']}:{source['line']}" if "file" in source else ""))
 
 
 def _ratio(distance: Record | None) -> str:

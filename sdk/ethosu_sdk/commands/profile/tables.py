@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.commands.profile import figures
+from ethosu_sdk.commands.shared import source_place
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.records import Record
 
@@ -93,7 +94,7 @@ def cells(row: Record) -> Iterator[str]:
     calls = f", {row['calls']} times" if row["calls"] > 1 else ""
     count = f" ({row['count']})" if "count" in row else ""
     yield row.get("tosa", {}).get("operator", row["name"]) + count + calls
-    yield _place(row.get("source", {}))
+    yield source_place.module_or_line(row)
     yield figures.shape(row.get("shapes", {}).get("ofm", ()))
     if row["runs_on"] == "CPU":
         counted = row.get("instructions")
@@ -112,13 +113,6 @@ def _alone(row: Record) -> str:
     """Cycles of the jobs that a row's operations were."""
     cycles = [job["cycles"]["value"] for job in row.get("jobs", [row["job"]] if "job" in row else [])]
     return f"{sum(cycles):,}" if cycles else ""
-
-
-def _place(source: Record) -> str:
-    """Module or line of the model, the shorter way to find it first."""
-    if source.get("module"):
-        return str(source["module"])
-    return f"{source['file']}:{source['line']}" if "file" in source else ""
 
 
 def _memories(record: Record) -> Table:

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from ethosu_sdk.commands.advise.advice import CHANNELS, Advice, Change, Figure
-from ethosu_sdk.commands.advise.facts import WORTH_SHARE, Facts, modelled, place
+from ethosu_sdk.commands.advise.facts import WORTH_SHARE, Facts, modelled
+from ethosu_sdk.commands.shared import source_place
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.records import Record
 
@@ -42,7 +43,7 @@ def _partial(facts: Facts, rows: Sequence[Record], step: int) -> Iterator[Advice
     saved = modelled(row) * step // (_depth(row) + more - channels)
     if saved < WORTH_SHARE * facts.npu_cycles:
         return
-    name = place(row)
+    name = source_place.module_or_line(row)
     fewer = f" {more - step} save one step." if more > step else ""
     yield Advice(
         finding=f"{channels} output channels take as long as {more}.{fewer}",

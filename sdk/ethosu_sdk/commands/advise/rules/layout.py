@@ -7,7 +7,8 @@ import math
 from collections.abc import Sequence
 
 from ethosu_sdk.commands.advise.advice import NPU_CYCLES, Advice, Change, Figure
-from ethosu_sdk.commands.advise.facts import WORTH_SHARE, Facts, modelled, place
+from ethosu_sdk.commands.advise.facts import WORTH_SHARE, Facts, modelled
+from ethosu_sdk.commands.shared import source_place
 from ethosu_sdk.records import Record
 
 _SPATIAL = {"CONV2D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D", "MAX_POOL2D", "AVG_POOL2D"}
@@ -32,7 +33,7 @@ def channels_last_input(facts: Facts) -> list[Advice]:
         facts,
         turned,
         finding=f"the input {shape} is turned from NCHW to NHWC on the NPU, in {_operations(turned)}",
-        where=place(following[0]),
+        where=source_place.module_or_line(following[0]),
         code=("example_inputs = tuple(x.to(memory_format=torch.channels_last) for x in example_inputs)",),
         limits=(
             "the application has to hand over bytes in the order NHWC: where it has NCHW, the work moves to the CPU",
@@ -64,8 +65,8 @@ def flatten_as_convolution(facts: Facts) -> list[Advice]:
             rows[start:end],
             finding=f"the feature map {height}x{width}x{channels} is turned from NHWC to NCHW on the NPU, in "
             f"{_operations(rows[start:end])}, for the linear layer that flattens it",
-            where=place(linear),
-            code=_convolution(place(linear), (height, width, channels), outputs[2]),
+            where=source_place.module_or_line(linear),
+            code=_convolution(source_place.module_or_line(linear), (height, width, channels), outputs[2]),
             limits=(
                 "training goes on with the convolution; a checkpoint of the linear layer has to be reshaped as above",
                 "quantisation is that of a convolution: outputs may differ by a step",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.commands.profile import figures
+from ethosu_sdk.commands.shared import source_place
 from ethosu_sdk.records import Record
 
 
@@ -79,8 +80,7 @@ def _row(entry: Record) -> dict[str, Any]:
 
 def origin(entry: Record) -> str:
     """What of the model an operation stands for: TOSA operator, module or line."""
-    source = entry.get("source", {})
-    place = source.get("module") or (f"{source['file']}:{source['line']}" if "file" in source else "")
+    place = source_place.module_or_line(entry)
     names = [entry.get("tosa", {}).get("operator"), place, entry.get("reason")]
     return ", ".join(str(name) for name in names if name)
 
@@ -110,12 +110,12 @@ def _sum(rows: Sequence[dict[str, Any]], profile: Record, column: Column) -> dic
 def not_delegated(compiled: Record) -> list[dict[str, Any]]:
     """Operators that stay on the CPU, with the reason."""
     return [
-        {"name": row["name"], "calls": site["calls"], "reason": site.get("reason", ""), "place": _place(site)}
+        {
+            "name": row["name"],
+            "calls": site["calls"],
+            "reason": site.get("reason", ""),
+            "place": source_place.line_or_module(site),
+        }
         for row in compiled.get("cpu_operators", ())
         for site in row["sites"]
     ]
-
-
-def _place(site: Record) -> str:
-    source = site.get("source", {})
-    return f"{source['file']}:{source['line']}" if "file" in source else str(source.get("module", ""))
