@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from ethosu_sdk import plain_text
 from ethosu_sdk.commands.advise.advice import CHANNELS, Advice, Change, Figure
 from ethosu_sdk.commands.advise.facts import WORTH_SHARE, Facts, modelled
 from ethosu_sdk.commands.shared import source_place
@@ -52,7 +53,10 @@ def _partial(facts: Facts, rows: Sequence[Record], step: int) -> Iterator[Advice
             Figure("cycles of the convolution", cycles, "cycles", "modelled"),
             Figure(f"cycles of one step of {step} channels", saved, "cycles", "modelled"),
         ),
-        code=(f"# {name}: out_channels={more} in place of {channels}, and in_channels of what reads it",),
+        code=(
+            f"# {plain_text.line(name)}: out_channels={more} in place of {channels}, "
+            "and in_channels of what reads it",
+        ),
         gains=(Change(CHANNELS, channels, more, _HOW.format(step=step)),),
         limits=(
             "the network has to be trained again",

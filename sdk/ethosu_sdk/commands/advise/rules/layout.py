@@ -79,11 +79,11 @@ def _convolution(name: str, shape: tuple[int, int, int], outputs: int) -> tuple[
     """The lines that put a convolution in the place of the linear layer `name` of `model`."""
     height, width, channels = shape
     return (
-        f'linear = model.get_submodule("{name}")',
+        f"linear = model.get_submodule({name!r})",
         f"conv = nn.Conv2d({channels}, {outputs}, ({height}, {width}), bias=linear.bias is not None)",
         "shapes = {name: value.shape for name, value in conv.state_dict().items()}",
         "conv.load_state_dict({name: value.reshape(shapes[name]) for name, value in linear.state_dict().items()})",
-        f'model.set_submodule("{name}", nn.Sequential(conv, nn.Flatten(1)))  # and no flatten in front of it',
+        f"model.set_submodule({name!r}, nn.Sequential(conv, nn.Flatten(1)))  # and no flatten in front of it",
     )
 
 

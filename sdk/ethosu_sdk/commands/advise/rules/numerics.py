@@ -53,7 +53,7 @@ def _advice(facts: Facts, step: Record, layer: Record, modules: tuple[str, str])
         code=(
             "from executorch.backends.arm.quantizer import get_symmetric_a16w8_quantization_config",
             "def quantizer(q):",
-            f'    for name in ("{source}", "{module}"):',
+            f"    for name in ({source!r}, {module!r}):",
             "        q.set_module_name(name, get_symmetric_a16w8_quantization_config())",
         ),
         gains=(

@@ -36,22 +36,22 @@ def _by_formula(formula: str, check: str = "") -> Lines:
             "class Replacement(nn.Module):",
             "    def forward(self, x):",
             f"        return {formula}",
-            f'model.set_submodule("{name}", Replacement())',
+            f"model.set_submodule({name!r}, Replacement())",
         )
 
     return lines
 
 
 def _old(name: str, check: str) -> tuple[str, ...]:
-    return (f'old = model.get_submodule("{name}")', f"assert {check}") if check else ()
+    return (f"old = model.get_submodule({name!r})", f"assert {check}") if check else ()
 
 
 def _instance_norm(name: str, _: Sequence[Record]) -> tuple[str, ...]:
     return (
-        f'old = model.get_submodule("{name}")',
+        f"old = model.get_submodule({name!r})",
         "new = nn.GroupNorm(old.num_features, old.num_features, eps=old.eps, affine=old.affine)",
         "new.load_state_dict(old.state_dict())",
-        f'model.set_submodule("{name}", new)',
+        f"model.set_submodule({name!r}, new)",
     )
 
 
@@ -71,7 +71,7 @@ def _average_pool(name: str, rows: Sequence[Record]) -> tuple[str, ...] | None:
     if steps is None:
         return None
     pools = ", ".join(f"nn.AvgPool2d(({height}, {width}))" for height, width in steps)
-    return (*_old(name, check), f'model.set_submodule("{name}", nn.Sequential({pools}))')
+    return (*_old(name, check), f"model.set_submodule({name!r}, nn.Sequential({pools}))")
 
 
 def _steps(strides: tuple[int, int]) -> list[tuple[int, int]] | None:
