@@ -4,7 +4,6 @@ differ. A TOML file, hostile as any."""
 from __future__ import annotations
 
 import functools
-import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -253,8 +252,8 @@ def _check_member(source: _Source, place: tuple[str, ...], value: Any) -> None:
             raise source.wrong(place, f"{key} cannot be '{words}'", suggestion(words, _WORDS[key]))
     elif key in _NUMBERS:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value) or not 0 <= value <= _MOST_NUMBER:
-            raise source.wrong(place, f"{key} is a number from 0 on, at most {_MOST_NUMBER:g}")
+        if not is_number or not 0 <= value <= _MOST_NUMBER:  # no NaN and no infinity is there
+            raise source.wrong(place, f"{key} is a number, at least 0 and at most {_MOST_NUMBER:g}")
     else:
         raise source.wrong(place, f"a rule has no '{_short(key)}'", suggestion(key, (*_WORDS, *_NUMBERS)))
 
