@@ -157,8 +157,8 @@ def _inputs(
     samples = run_inputs.load(options.inputs, subject.path, program.plan(ENTRY))
     if samples.count != 1:
         raise InputError(
-            f"{options.inputs} holds the inputs of {samples.count} inferences, and debug looks at one",
-            "give input0 … of a single inference",
+            f"there are inputs of {samples.count} inferences ({samples.source}), and debug looks at one",
+            "give input0 … of a single inference with --inputs",
         )
     if samples.source.startswith("random"):
         reporter.warn(f"no inputs were given: {escape(samples.source)} are used")
