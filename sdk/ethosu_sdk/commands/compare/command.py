@@ -73,7 +73,7 @@ def compare_versions(
     """Compile the only one of `models` with each version of Vela in the list `wanted`, run what comes of it, and
     compare with the first.
 
-    Raises what :func:`compare` does, and VerdictError when a version's program does not come to a run.
+    Raises what :func:`compare` does, and VerdictError when a version's program could not be run.
     """
     from ethosu_sdk.commands.compare import vela
 
@@ -132,7 +132,7 @@ def conclude(record: Record) -> None:
             "run both alike; or let them differ in what is meant: --allow NAME, or `allow` in a policy",
             recorded=True,
         )
-    lines += [f"  {row['name']} did not come to a run: {row['reason']}" for row in record["failed"]]
+    lines += [f"  {row['name']} could not be run: {row['reason']}" for row in record["failed"]]
     if lines:
         raise VerdictError(
             "worse than before:\n" + "\n".join(lines),

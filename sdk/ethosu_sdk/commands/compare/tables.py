@@ -40,9 +40,9 @@ def title(record: Record, comparison: Record) -> str:
 def _comparison(record: Record, comparison: Record, rows: int | None) -> Iterator[RenderableType]:
     yield f"[bold]{escape(title(record, comparison))}[/bold]: {escape(summary(comparison))}"
     parts = (
-        _table(DIMENSION_HEADINGS, dimension_rows(comparison), 0),
-        _table(METRIC_HEADINGS, metric_rows(comparison), 1),
-        _table(OPERATOR_HEADINGS, operator_rows(comparison, rows or _MOST_ROWS), 2),
+        _table(DIMENSION_HEADINGS, dimension_rows(comparison)),
+        _table(METRIC_HEADINGS, metric_rows(comparison), has_numbers=True),
+        _table(OPERATOR_HEADINGS, operator_rows(comparison, rows or _MOST_ROWS), has_numbers=True),
     )
     for table in parts:
         if table.row_count:
@@ -81,11 +81,11 @@ def _worse_operators(comparison: Record) -> Iterator[tuple[Record, Record]]:
         yield from ((row, part) for part in row["figures"] if part.get("status") == "regression")
 
 
-def _table(headings: Sequence[str], rows: Iterator[Sequence[str]], texts: int) -> Table:
-    """A table; with `texts` columns on the left that are words, the others numbers, or 0 for words alone."""
+def _table(headings: Sequence[str], rows: Iterator[Sequence[str]], *, has_numbers: bool = False) -> Table:
+    """A table. With `has_numbers`, what was before and after are figures, and stand on the right."""
     table = Table(box=None, pad_edge=False)
     for heading in headings:
-        is_number = texts and heading in ("before", "after", "change", "")
+        is_number = has_numbers and heading in ("before", "after", "change", "")
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_coloured(cell) for cell in row))

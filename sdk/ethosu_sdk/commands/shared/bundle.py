@@ -115,13 +115,10 @@ def listed(path: Path, writer: str) -> Iterator[None]:
         manifest = read(folder)
         rows = {row["path"]: row for row in manifest["files"]} if manifest is not None else {}
         owner = rows[name]["writer"] if name in rows else writer
-        if owner != writer or name == MANIFEST_NAME:
-            raise UsageError(
-                f"{path} is a file that `{owner}` wrote there"
-                if owner != writer
-                else f"{path} is a manifest",
-                "choose another name",
-            )
+        if owner != writer:
+            raise UsageError(f"{path} is a file that `{owner}` wrote there", "choose another name")
+        if name == MANIFEST_NAME:
+            raise UsageError(f"{path} is a manifest", "choose another name")
         yield
         if manifest is not None:
             is_whole = manifest["status"] == COMPLETE
