@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.commands.compare import dimensions, operators, toml_lines
-from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.commands.compare import dimensions, operators
+from ethosu_sdk.commands.shared import toml_source
+from ethosu_sdk.commands.shared.toml_source import Kind, TomlSource, short
+from ethosu_sdk.errors import UsageError
 from ethosu_sdk.targets import suggestion
 
 DEFAULT = Path(__file__).with_name("default_policy.toml")
 LOWER, HIGHER, EQUAL, INFORM = "lower", "higher", "equal", "inform"
 FAIL, WARN, IGNORE = "fail", "warn", "ignore"
-_MOST_BYTES = 32 << 10
-_MOST_LINES = 1000
+_KIND = Kind("a policy", most_bytes=32 << 10, most_lines=1000)
 _MOST_NUMBER = 1e15
 _PATTERN = re.compile(r"[\w.*:-]{1,120}")
 _OPERATOR = re.compile(r"[\w.*:-]{1,120}(@[\w.*:-]{1,120})?")
@@ -112,7 +113,7 @@ class Policy:
 def default() -> Policy:
     """The policy that comes with the package."""
     text = DEFAULT.read_text(encoding="utf-8")
-    return _policy(_Source("the SDK's own", text), tomllib.loads(text), ())
+    return _policy(TomlSource("the SDK's own", text), tomllib.loads(text), ())
 
 
 def read(path: Path | None) -> Policy:
@@ -120,49 +121,14 @@ def read(path: Path | None) -> Policy:
     damaged, says what no policy can say, or speaks of figures that there are not: with the line."""
     if path is None:
         return default()
-    source = _Source(path.name, _text(path))
-    try:
-        data = tomllib.loads(source.text)
-    except RecursionError:
-        raise InputError(f"{path} is not a policy: its brackets are nested too deep") from None
-    except ValueError as error:  # TOMLDecodeError is one, and so is a number of too many digits
-        raise InputError(f"{path} is not a policy: it is not TOML: {error}") from error
+    source, data = toml_source.read(path, _KIND)
     return _policy(source, data, default().rules)
 
 
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    if len(content) > _MOST_BYTES or content.count(b"\n") > _MOST_LINES:
-        raise InputError(
-            f"{path} is too large for a policy: {_MOST_BYTES:,} bytes and {_MOST_LINES:,} lines are the most"
-        )
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not a policy: it is not UTF-8: {error.reason}") from error
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A policy's text, and what it is called in messages."""
-
-    name: str
-    text: str
-
-    def wrong(self, place: tuple[str, ...], message: str, hint: str = "") -> InputError:
-        """What is said of the member at `place`."""
-        line = toml_lines.line_of(self.text, place)
-        return InputError(f"{self.name}, line {line}: {message}", hint)
-
-
-def _policy(source: _Source, data: Mapping[str, Any], before: tuple[tuple[str, Rule], ...]) -> Policy:
+def _policy(source: TomlSource, data: Mapping[str, Any], before: tuple[tuple[str, Rule], ...]) -> Policy:
     for key in data:
         if key not in _TABLES:
-            raise source.wrong((key,), f"a policy has no '{_short(key)}'", suggestion(key, _TABLES))
+            raise source.wrong((key,), f"a policy has no '{short(key)}'", suggestion(key, _TABLES))
     metrics = data.get("metrics", {})
     if not isinstance(metrics, dict):
         raise source.wrong(("metrics",), "metrics is a table of rules", '[metrics."npu.cycles"]')
@@ -175,7 +141,7 @@ def _policy(source: _Source, data: Mapping[str, Any], before: tuple[tuple[str, R
     )
 
 
-def _allow(source: _Source, names: Any) -> Iterator[str]:
+def _allow(source: TomlSource, names: Any) -> Iterator[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise source.wrong(("allow",), "allow is a list of names", 'allow = ["model", "versions"]')
     for name in names:
@@ -187,29 +153,29 @@ def _allow(source: _Source, names: Any) -> Iterator[str]:
 def _not_allowed(name: str) -> str:
     if name in dimensions.NAMES:
         return f"runs that differ in {name} are never compared"
-    return f"there is no dimension '{_short(name)}'"
+    return f"there is no dimension '{short(name)}'"
 
 
-def _rule(source: _Source, pattern: str, row: Any, before: Sequence[tuple[str, Rule]]) -> Rule:
+def _rule(source: TomlSource, pattern: str, row: Any, before: Sequence[tuple[str, Rule]]) -> Rule:
     place = ("metrics", pattern)
     if _PATTERN.fullmatch(pattern) is None or pattern.count("*") > _MOST_STARS:
-        raise source.wrong(place, f"'{_short(pattern)}' is no pattern of names", "such as npu.counters.*")
+        raise source.wrong(place, f"'{short(pattern)}' is no pattern of names", "such as npu.counters.*")
     known = [name for name, _ in before if name != _EVERY]
     if before and not any(_overlap(pattern, name) for name in known):
-        raise source.wrong(place, f"no figure is called '{_short(pattern)}'", suggestion(pattern, known))
+        raise source.wrong(place, f"no figure is called '{short(pattern)}'", suggestion(pattern, known))
     return _read(source, place, row, f'[metrics."{pattern}"]')
 
 
-def _read(source: _Source, place: tuple[str, ...], row: Any, example: str) -> Rule:
+def _read(source: TomlSource, place: tuple[str, ...], row: Any, example: str) -> Rule:
     """The rule at `place`."""
     if not isinstance(row, dict):
-        raise source.wrong(place, f"'{_short(place[-1])}' is not a table", example)
+        raise source.wrong(place, f"'{short(place[-1])}' is not a table", example)
     for key, value in row.items():
         _check_member(source, (*place, key), value)
     return Rule(**row)
 
 
-def _operator_rules(source: _Source, table: Any) -> Iterator[OperatorRule]:
+def _operator_rules(source: TomlSource, table: Any) -> Iterator[OperatorRule]:
     """The rules of `operators`, in their order."""
     if not isinstance(table, dict):
         raise source.wrong(("operators",), "operators is a table of rules", _EXAMPLE)
@@ -217,21 +183,21 @@ def _operator_rules(source: _Source, table: Any) -> Iterator[OperatorRule]:
         place = ("operators", pattern)
         if _OPERATOR.fullmatch(pattern) is None or pattern.count("*") > _MOST_STARS:
             hint = "such as CONV2D, or CONV2D@features.* for those of some modules"
-            raise source.wrong(place, f"'{_short(pattern)}' is no pattern of operators", hint)
+            raise source.wrong(place, f"'{short(pattern)}' is no pattern of operators", hint)
         if not isinstance(row, dict):
-            raise source.wrong(place, f"'{_short(pattern)}' is not a table", _EXAMPLE)
+            raise source.wrong(place, f"'{short(pattern)}' is not a table", _EXAMPLE)
         for figure, rule in row.items():
             yield OperatorRule(pattern, figure, _operator_rule(source, (*place, figure), rule))
 
 
-def _operator_rule(source: _Source, place: tuple[str, ...], row: Any) -> Rule:
+def _operator_rule(source: TomlSource, place: tuple[str, ...], row: Any) -> Rule:
     figure = place[-1]
     if figure in (*_WORDS, *_NUMBERS):
         raise source.wrong(place, f"'{figure}' of which figure of the operators?", _EXAMPLE)
     is_pattern = _PATTERN.fullmatch(figure) is not None and figure.count("*") <= _MOST_STARS
     if not is_pattern or not any(_overlap(figure, name) for name in operators.FIGURES):
         hint = suggestion(figure, operators.FIGURES)
-        raise source.wrong(place, f"operators have no figure '{_short(figure)}'", hint)
+        raise source.wrong(place, f"operators have no figure '{short(figure)}'", hint)
     rule = _read(source, place, row, _EXAMPLE)
     if rule.missing is not None:
         message = "an operator that one run alone has counts with 0: a rule for it has no 'missing'"
@@ -244,19 +210,15 @@ def _overlap(pattern: str, known: str) -> bool:
     return fnmatchcase(known, pattern) or fnmatchcase(pattern, known)
 
 
-def _check_member(source: _Source, place: tuple[str, ...], value: Any) -> None:
+def _check_member(source: TomlSource, place: tuple[str, ...], value: Any) -> None:
     key = place[-1]
     if key in _WORDS:
         if value not in _WORDS[key]:
-            words = _short(value) if isinstance(value, str) else type(value).__name__
+            words = short(value) if isinstance(value, str) else type(value).__name__
             raise source.wrong(place, f"{key} cannot be '{words}'", suggestion(words, _WORDS[key]))
     elif key in _NUMBERS:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not is_number or not 0 <= value <= _MOST_NUMBER:  # no NaN and no infinity is there
             raise source.wrong(place, f"{key} is a number, at least 0 and at most {_MOST_NUMBER:g}")
     else:
-        raise source.wrong(place, f"a rule has no '{_short(key)}'", suggestion(key, (*_WORDS, *_NUMBERS)))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:60]}…"
+        raise source.wrong(place, f"a rule has no '{short(key)}'", suggestion(key, (*_WORDS, *_NUMBERS)))

@@ -14,6 +14,7 @@ from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.evaluation import data as evaluation_data
 from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.aot.vela import versions
+from ethosu_sdk.commands.shared.toml_source import short
 from ethosu_sdk.commands.sweep import goals, source as sweep_source
 from ethosu_sdk.commands.sweep.goals import Goals
 from ethosu_sdk.commands.sweep.source import Source
@@ -95,7 +96,7 @@ def read(path: Path) -> Configuration:
     source, table = sweep_source.read(path)
     for key in table:
         if key not in _KEYS:
-            raise source.wrong((key,), f"a sweep has no '{_short(key)}'", suggestion(_short(key), _KEYS))
+            raise source.wrong((key,), f"a sweep has no '{short(key)}'", suggestion(short(key), _KEYS))
     values = {name: _values(source, table, name) for name in DIMENSIONS}
     include = tuple(_partial(source, table, "include"))
     models = [*values["model"], *(model for row in include for model in row.get("model", ()))]
@@ -140,8 +141,8 @@ def _partial(source: Source, table: dict[str, Any], key: str) -> list[dict[str, 
     for index, row in enumerate(rows):
         for name in row:
             if name not in DIMENSIONS:
-                hint = suggestion(_short(name), DIMENSIONS)
-                raise source.wrong((key, index, name), f"a cell has no '{_short(name)}'", hint)
+                hint = suggestion(short(name), DIMENSIONS)
+                raise source.wrong((key, index, name), f"a cell has no '{short(name)}'", hint)
         if not row:
             raise source.wrong(
                 (key, index), f"this {key} names nothing", f"[[{key}]] with {', '.join(DIMENSIONS)}"
@@ -172,14 +173,14 @@ def _checked(source: Source, place: tuple[str | int, ...], dimension: str, value
         for word in words:
             if word != DEFAULT and not versions.is_version(word):
                 raise source.wrong(
-                    place, f"'{_short(word)}' is no version of Vela", 'such as vela = ["5.1.0"]'
+                    place, f"'{short(word)}' is no version of Vela", 'such as vela = ["5.1.0"]'
                 )
         return words
     known = _known(dimension)
     for word in words:
         if not any(fnmatchcase(name, word) for name in known):
-            message = f"there is no {_WORDS[dimension]} '{_short(word)}'"
-            raise source.wrong(place, message, suggestion(_short(word), known))
+            message = f"there is no {_WORDS[dimension]} '{short(word)}'"
+            raise source.wrong(place, message, suggestion(short(word), known))
     return words
 
 
@@ -214,9 +215,9 @@ def _models(source: Source, place: tuple[str | int, ...], words: Sequence[str]) 
         try:
             names = _expanded(folder, word)
         except ValueError as error:
-            raise source.wrong(place, f"'{_short(word)}' is no pattern: {error}") from error
+            raise source.wrong(place, f"'{short(word)}' is no pattern: {error}") from error
         if not names:
-            raise source.wrong(place, f"no model is called '{_short(word)}'", _model_hint(word))
+            raise source.wrong(place, f"no model is called '{short(word)}'", _model_hint(word))
         for name in names:
             try:
                 parse_model_spec(name if name.startswith("zoo:") else str(folder / name))
@@ -253,10 +254,10 @@ def _evaluate(source: Source, table: Any, models: Sequence[str]) -> dict[str, st
     for pattern, file in table.items():
         place = ("evaluate", pattern)
         if not any(fnmatchcase(model, pattern) for model in models):
-            hint = suggestion(_short(pattern), models)
-            raise source.wrong(place, f"the sweep has no model '{_short(pattern)}'", hint)
+            hint = suggestion(short(pattern), models)
+            raise source.wrong(place, f"the sweep has no model '{short(pattern)}'", hint)
         if not isinstance(file, str) or not (source.path.absolute().parent / file).is_file():
-            raise source.wrong(place, f"there is no file {_short(str(file))}", example)
+            raise source.wrong(place, f"there is no file {short(str(file))}", example)
         try:
             evaluation_data.content(source.path.absolute().parent / file)
         except SdkError as error:
@@ -269,9 +270,7 @@ def _limits(source: Source, table: Any) -> Limits:
         raise source.wrong(("limits",), "limits is a table", "[limits] time = 600")
     for key in table:
         if key not in _LIMITS:
-            raise source.wrong(
-                ("limits", key), f"there is no limit '{_short(key)}'", suggestion(key, _LIMITS)
-            )
+            raise source.wrong(("limits", key), f"there is no limit '{short(key)}'", suggestion(key, _LIMITS))
     time_s = _time_s(source, table["time"]) if "time" in table else DEFAULT_TIME_S
     return Limits(time_s, _memory_bytes(source, table["memory"]) if "memory" in table else None)
 
@@ -292,7 +291,3 @@ def _memory_bytes(source: Source, value: Any) -> int:
     if not _LEAST_BYTES <= size <= _MOST_BYTES:
         raise source.wrong(("limits", "memory"), "memory is a size of at least 64 MiB", 'memory = "4 GiB"')
     return int(size)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:60]}…"

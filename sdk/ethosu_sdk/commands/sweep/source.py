@@ -1,38 +1,26 @@
-"""The text of a SWEEP.toml, hostile as any, and the place of what is wrong in it."""
+"""The text of a SWEEP.toml, and the strings in it."""
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.commands.compare import toml_lines
-from ethosu_sdk.commands.compare.toml_lines import Place
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.commands.shared import toml_source
+from ethosu_sdk.commands.shared.toml_lines import Place
+from ethosu_sdk.commands.shared.toml_source import Kind, TomlSource
 
-_MOST_BYTES = 256 << 10
-_MOST_LINES = 5000
+_KIND = Kind("a sweep", most_bytes=256 << 10, most_lines=5000)
 _MOST_VALUES = 1000
-_AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 
 
-@dataclass(frozen=True)
-class Source:
-    """A file's path and its text."""
+class Source(TomlSource):
+    """A file of a sweep, which is called by its path."""
 
-    path: Path
-    text: str
-
-    def locate(self, place: Place) -> str:
-        """``FILE:LINE`` of the member at `place`."""
-        return f"{self.path}:{toml_lines.line_of(self.text, place)}"
-
-    def wrong(self, place: Place, message: str, hint: str = "") -> InputError:
-        """What is said of the member at `place`."""
-        return InputError(f"{self.locate(place)}: {message}", hint)
+    @property
+    def path(self) -> Path:
+        """The file's path."""
+        return Path(self.name)
 
     def strings(self, place: Place, value: Any) -> tuple[str, ...]:
         """A string or a list of strings, not empty and without repetition."""
@@ -55,23 +43,5 @@ class Source:
 
 def read(path: Path) -> tuple[Source, dict[str, Any]]:
     """The file at `path` and its tables. InputError, with the line, when it is not TOML."""
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", "ethosu-sdk sweep SWEEP.toml") from error
-    if len(content) > _MOST_BYTES or content.count(b"\n") > _MOST_LINES:
-        raise InputError(
-            f"{path} is too large for a sweep: {_MOST_BYTES:,} bytes and {_MOST_LINES:,} lines are the most"
-        )
-    try:
-        text = content.decode("utf-8")
-        return Source(path, text), tomllib.loads(text)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8: {error.reason}") from error
-    except RecursionError:
-        raise InputError(f"{path} is not TOML: its brackets are nested too deep") from None
-    except ValueError as error:  # TOMLDecodeError is one, and so is a number of too many digits
-        found = _AT_LINE.search(str(error))
-        where = f"{path}:{found[1]}" if found else str(path)
-        raise InputError(f"{where}: this is not TOML: {_AT_LINE.sub('', str(error)).strip()}") from error
+    source, table = toml_source.read(path, _KIND)
+    return Source(source.name, source.text), table

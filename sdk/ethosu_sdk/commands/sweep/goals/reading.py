@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from ethosu_sdk.commands.shared.toml_lines import Place
+from ethosu_sdk.commands.shared.toml_source import short
 from ethosu_sdk.commands.sweep.goals import figures
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import suggestion
 
-Place = tuple[str | int, ...]
 Locate = Callable[[Place], str]
 
 TABLES = CONSTRAINTS, GOALS = "constraints", "goals"
@@ -140,7 +141,7 @@ def _rows(
     for index, row in enumerate(rows):
         for key in row:
             if key not in _MEMBERS[name]:
-                what = f"{locate((name, index, key))}: [[{name}]] has no '{_short(key)}'"
+                what = f"{locate((name, index, key))}: [[{name}]] has no '{short(key)}'"
                 raise InputError(what, suggestion(key, _MEMBERS[name]))
         yield row, (name, index)
 
@@ -175,7 +176,7 @@ def _figure(row: Mapping[str, Any], place: Place, locate: Locate) -> str:
         what = f"{locate(place)}: a table of [[{place[0]}]] names a figure"
         raise InputError(what, 'such as figure = "sram_bytes"')
     if not isinstance(name, str) or name not in figures.FIGURES:
-        text = _short(name) if isinstance(name, str) else type(name).__name__
+        text = short(name) if isinstance(name, str) else type(name).__name__
         what = f"{locate((*place, 'figure'))}: there is no figure '{text}'"
         raise InputError(what, suggestion(text, figures.FIGURES))
     return name
@@ -223,7 +224,3 @@ def _models(row: Mapping[str, Any], place: Place, locate: Locate) -> tuple[str, 
     ):
         raise InputError(f"{locate(where)}: at most {_MOST_PATTERNS} names of {_MOST_CHARACTERS} characters")
     return tuple(names)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:60]}…"
