@@ -3,8 +3,8 @@
     sweep_times.py [--jobs N] [--sample N] [--models NAME,…] [--targets NAME,…]
 
 The sweep has all cells; by the command line, N of them are done, spread over the list, and their mean stands for all.
-The ratio is to stay below LIMIT on two cores. With all 11 targets and the modes below there are 36 cells a model. With one job and one named target nothing is
-shared: what is left is what warm processes alone give.
+The ratio is to stay below LIMIT on two cores. With all 11 targets and the modes below there are 36 cells a
+model. With one job and one named target nothing is shared: what is left is what warm processes alone give.
 """
 
 from __future__ import annotations
