@@ -6,10 +6,10 @@ import importlib.metadata
 import platform
 from typing import Any
 
+from ethosu_sdk import pte
 from ethosu_sdk.aot.api import DelegationCount, TensorFacts
 from ethosu_sdk.errors import BuildError
 
-METHOD = "forward"
 _PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
 
 # ExecuTorch's ScalarType names, and NumPy's.
@@ -99,7 +99,7 @@ def versions() -> dict[str, str]:
 
 
 def _plan(manager: Any) -> Any:
-    return next(plan for plan in manager.executorch_program.execution_plan if plan.name == METHOD)
+    return next(plan for plan in manager.executorch_program.execution_plan if plan.name == pte.ENTRY)
 
 
 def _tensor(plan: Any, index: int) -> TensorFacts:

@@ -25,7 +25,6 @@ from ethosu_sdk.records import Record
 
 _SCHEMA = "build-result/1"
 RECORD_NAME = "build.json"
-ENTRY = "forward"
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 
 
@@ -92,7 +91,7 @@ def build_in(
 
 def model_part(path: Path, program: pte.Pte) -> Record:
     """The `model` object of a record."""
-    return {"file": path.name, "sha256": program.sha256, "bytes": program.size, "entry": ENTRY}
+    return {"file": path.name, "sha256": program.sha256, "bytes": program.size, "entry": pte.ENTRY}
 
 
 def tool_rows() -> list[Record]:

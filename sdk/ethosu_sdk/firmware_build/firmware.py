@@ -17,7 +17,6 @@ from ethosu_sdk.firmware_build.memory_modes import memory_mode, memory_modes
 from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
 from ethosu_sdk.targets import Target
 
-DEFAULT_METHOD = "forward"
 DEFAULT_NPU_TIMEOUT_MS = 10_000
 INPUT_IMAGE_SYMBOL = "input_image"  # app/pools.cpp; without it no input would reach the firmware
 _MODEL_SECTION = ".model"  # app/model.S
@@ -171,7 +170,7 @@ def _read(path: Path) -> bytes:
 
 def _method_name(program: pte.Pte, wish: str | None) -> str:
     names = [plan.name for plan in program.plans]
-    name = wish or (names[0] if len(names) == 1 else DEFAULT_METHOD)
+    name = wish or (names[0] if len(names) == 1 else pte.ENTRY)
     if not _METHOD_NAME.fullmatch(name):  # it becomes C++ source
         raise InputError(f"the method name {name!r} is not an identifier")
     return name

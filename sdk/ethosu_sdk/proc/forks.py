@@ -8,7 +8,6 @@ all of them, when the task is over, takes too long or too much memory.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -28,8 +27,6 @@ from ethosu_sdk.proc import supervisor
 
 Task = dict[str, Any]
 DONE, TIMEOUT, MEMORY, KILLED, GONE = "done", "timeout", "memory", "killed", "gone"
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_LIBC = ctypes.CDLL(None, use_errno=True)
 _LOOK_EVERY_S = 0.1
 _FIRST_LOOK_S = 0.005
 _GRACE_S = 120.0  # for the server itself: it imports what a task needed before the next one
@@ -86,7 +83,7 @@ def serve(descriptor: int, run: Callable[[Task], Any], packages: tuple[str, ...]
 
     Modules of `packages` that a task imported are imported here too, for those that follow.
     """
-    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    supervisor.adopt_orphans()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     with socket.socket(fileno=descriptor) as ours, ours.makefile("rb") as stream:
         for line in stream:
@@ -130,14 +127,13 @@ def _work(
     """What the fork does; it does not come back."""
     status = 1
     try:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == parent:
-            known = set(sys.modules)
-            result = run(task)
-            new = [name for name in sys.modules if name not in known and name.partition(".")[0] in packages]
-            with os.fdopen(writer, "wb") as stream:
-                stream.write(json.dumps({"result": result, "modules": new}).encode() + _END)
-            status = 0
+        supervisor.bind_to(parent, signal.SIGKILL)
+        known = set(sys.modules)
+        result = run(task)
+        new = [name for name in sys.modules if name not in known and name.partition(".")[0] in packages]
+        with os.fdopen(writer, "wb") as stream:
+            stream.write(json.dumps({"result": result, "modules": new}).encode() + _END)
+        status = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:

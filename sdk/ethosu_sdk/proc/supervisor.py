@@ -45,13 +45,13 @@ def between(parent_pid: int, mask: Collection[int], report: int) -> Callable[[],
         gc.disable()  # what is garbage here is the parent's
         signal.pthread_sigmask(signal.SIG_SETMASK, _ALL_SIGNALS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        _bind_to(parent_pid, END_ALL)
+        adopt_orphans()
+        bind_to(parent_pid, END_ALL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         own_pid = os.getpid()
         program = os.fork()
         if program == 0:
-            _bind_to(own_pid, signal.SIGKILL)
+            bind_to(own_pid, signal.SIGKILL)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             return
         try:
@@ -64,7 +64,12 @@ def between(parent_pid: int, mask: Collection[int], report: int) -> Callable[[],
     return before_exec
 
 
-def _bind_to(parent_pid: int, number: int) -> None:
+def adopt_orphans() -> None:
+    """Become the parent of all that descends from this process and loses its own."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def bind_to(parent_pid: int, number: int) -> None:
     """Get the signal `number` when the parent dies; end at once when it has."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent_pid:

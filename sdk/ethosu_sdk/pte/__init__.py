@@ -1,6 +1,7 @@
 """Reading ExecuTorch programs (`.pte`) without ExecuTorch: fast, and safe with files that are damaged."""
 
 from ethosu_sdk.pte.model import (
+    ENTRY,
     ETHOSU_BACKEND,
     Allocation,
     Chain,
@@ -24,6 +25,7 @@ from ethosu_sdk.pte.program import Pte, parse, read
 from ethosu_sdk.pte.target import accelerator
 
 __all__ = [
+    "ENTRY",
     "ETHOSU_BACKEND",
     "Allocation",
     "Chain",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 ETHOSU_BACKEND = "EthosUBackend"
+ENTRY = "forward"  # the method that ExecuTorch calls a model's
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import schema
 from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table, make_schema
-from ethosu_sdk.pte.model import Delegate, ExecutionPlan, Header, Segment
+from ethosu_sdk.pte.model import ENTRY, Delegate, ExecutionPlan, Header, Segment
 from ethosu_sdk.pte.plans import read_plan
 from ethosu_sdk.pte.storage import Storage, read_named_data, read_storage
 from ethosu_sdk.pte.target import read_target
@@ -43,7 +43,7 @@ class Pte:
     named_data: Mapping[str, memoryview] = field(repr=False)
     data: memoryview = field(repr=False)
 
-    def plan(self, name: str = "forward") -> ExecutionPlan:
+    def plan(self, name: str = ENTRY) -> ExecutionPlan:
         """The method called `name`. InputError when there is none."""
         for plan in self.plans:
             if plan.name == name:

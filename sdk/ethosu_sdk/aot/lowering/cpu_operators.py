@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from ethosu_sdk import pte
 from ethosu_sdk.aot import program_facts
 from ethosu_sdk.aot.api import CallSite, OperatorCount
 from ethosu_sdk.aot.lowering.trace import REASON_KEY
@@ -59,7 +60,7 @@ def _reason(name: str, meta: Mapping[str, Any], delegated: bool) -> str:
 
 def _operator_nodes(manager: Any) -> list[tuple[tuple[str, str], Mapping[str, Any]]]:
     """((name, overload), meta) of each node of ``forward`` that calls an operator."""
-    graph = manager.exported_program(program_facts.METHOD).graph
+    graph = manager.exported_program(pte.ENTRY).graph
     schemas = ((node, getattr(node.target, "_schema", None)) for node in graph.nodes)
     return [
         ((schema.name, schema.overload_name), node.meta)

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ethosu_sdk import pte
 from ethosu_sdk.errors import DISK_FULL, BuildError
 
 if TYPE_CHECKING:
     from ethosu_sdk.aot.vela.capture import VelaCapture
 
 SUFFIX = ".etrecord"
-_METHOD = "forward"
 _HANDLE = "debug_handle"
 
 
@@ -37,7 +37,7 @@ def write(path: Path, manager: Any, delegates: Sequence[VelaCapture]) -> None:
         record = manager.get_etrecord()
         # The graph before it is lowered holds all weights once more, and is of use for values alone, not for times.
         record.exported_program = record.export_graph_id = None
-        record._delegate_map = {_METHOD: _completed(record._delegate_map[_METHOD], manager, delegates)}
+        record._delegate_map = {pte.ENTRY: _completed(record._delegate_map[pte.ENTRY], manager, delegates)}
         record.save(path)
     except OSError as error:
         if error.errno in DISK_FULL:
@@ -53,7 +53,7 @@ def _completed(
     calls: Mapping[int, Mapping[str, Any]], manager: Any, delegates: Sequence[VelaCapture]
 ) -> dict[int, dict[str, Any]]:
     """What ExecuTorch says of each call of a delegate, by its instruction, with the nodes of its operators."""
-    plan = next(plan for plan in manager.executorch_program.execution_plan if plan.name == _METHOD)
+    plan = next(plan for plan in manager.executorch_program.execution_plan if plan.name == pte.ENTRY)
     instructions = plan.chains[0].instructions
     return {
         number: {**row, "delegate_map": _handles(delegates[instructions[number].instr_args.delegate_index])}

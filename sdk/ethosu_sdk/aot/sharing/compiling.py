@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
+from ethosu_sdk import pte, records
 from ethosu_sdk.aot import artefacts
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegateFacts
 from ethosu_sdk.aot.lowering import steps
@@ -21,7 +21,6 @@ from ethosu_sdk.aot.sharing.lowered import Lowered, LoweredDelegate
 from ethosu_sdk.aot.vela import another, capture, delegate_outputs, delegate_weights, versions
 from ethosu_sdk.aot.vela.capture import VelaCapture
 
-_ENTRY = "forward"
 _ORIGIN = "ethosu_sdk_origin"
 
 
@@ -46,7 +45,7 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
     source = lowered.output
     name = f"{source.name}.pte"
     file = deserialize_pte_binary((lowered.folder / name).read_bytes())
-    (plan,) = (plan for plan in file.program.execution_plan if plan.name == _ENTRY)
+    (plan,) = (plan for plan in file.program.execution_plan if plan.name == pte.ENTRY)
     spec = steps.compile_spec(request.target)._to_list()
     # Vela numbers what it makes: in the order of a compilation, its names are the same.
     order = sorted(range(len(lowered.delegates)), key=lambda index: lowered.delegates[index].turn)

@@ -12,15 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
+from ethosu_sdk import pte, records
 from ethosu_sdk.aot import artefacts
 from ethosu_sdk.aot.api import DelegateFacts
 from ethosu_sdk.aot.model.loading import first_line
 from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.vela import another
 from ethosu_sdk.errors import InputError, SdkError
-
-ENTRY = "forward"
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def _recompiled(program: _Program, path: str, folder: Path) -> list[DelegateFact
 
     file = program.read()
     facts = []
-    (plan,) = (plan for plan in file.program.execution_plan if plan.name == ENTRY)
+    (plan,) = (plan for plan in file.program.execution_plan if plan.name == pte.ENTRY)
     for index, (delegate, graph) in enumerate(zip(plan.delegates, program.graphs, strict=True)):
         flags = EthosUCompileSpec._from_list(list(delegate.compile_specs)).compiler_flags
         payload, reports = another.compile_graph(graph, flags, path)

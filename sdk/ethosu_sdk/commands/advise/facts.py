@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ethosu_sdk import pte
-from ethosu_sdk.commands.build import ENTRY
 from ethosu_sdk.commands.profile import figures, npu_rows
 from ethosu_sdk.commands.shared import compile_again
 from ethosu_sdk.errors import SdkError
@@ -111,7 +110,7 @@ def modes(program: pte.Pte, profile: Record) -> tuple[dict[str, Mode], str]:
 def _priced(
     program: pte.Pte, target: Target, names: tuple[str, ...], calls: Mapping[int, int]
 ) -> Iterator[Mode]:
-    plan = program.plan(ENTRY)
+    plan = program.plan()
     for name in names:
         system = system_config.known(target.npu, target.system_config, name)
         if system is None:
@@ -130,7 +129,7 @@ def _priced(
 
 def _sram_bytes(program: pte.Pte, system: system_config.SystemConfig) -> int:
     """What lies in the memory of port 0 by the present sizes: arena, cache and constants, as the mode has them."""
-    velas = [row.vela for row in program.plan(ENTRY).delegates if row.vela is not None]
+    velas = [row.vela for row in program.plan().delegates if row.vela is not None]
     scratch = max((row.scratch_bytes for row in velas), default=0)
     used = scratch if system.arena.interface == 0 else min(scratch, system.cache_bytes or scratch)
     return used + (program.size if system.constants.interface == 0 else 0)

@@ -6,7 +6,7 @@ import json
 import time
 from pathlib import Path
 
-from ethosu_sdk import __version__, aot, provenance, records, resources, schema
+from ethosu_sdk import aot, records, schema
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.commands.compile import (
     check,
@@ -16,14 +16,12 @@ from ethosu_sdk.commands.compile import (
 )
 from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.evaluate import command as evaluate, record as evaluate_record
-from ethosu_sdk.commands.shared import bundle, locations
+from ethosu_sdk.commands.shared import bundle, compilers, locations
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import Target
-
-_PACKAGES = ("torch", "executorch", "ethos-u-vela")
 
 
 def compile_model(
@@ -136,9 +134,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
         if path is not None
     ]
     basis = {
-        "sdk": __version__,
-        "packages": {name: provenance.package_version(name) for name in _PACKAGES},
-        "aot": [records.sha256_file(path) for path in sorted((resources.PACKAGE_ROOT / "aot").rglob("*.py"))],
+        **compilers.identity(),
         "model": model if spec.path is None else spec.entry,
         "files": [records.sha256_file(path) for path in files],
         "target": [target.name, target.system_config, target.memory_mode],

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, provenance, records, schema
+from ethosu_sdk import aot, provenance, pte, records, schema
 from ethosu_sdk.commands.shared import host_facts, target as target_record
 from ethosu_sdk.records import Record
 
@@ -57,7 +57,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
             "file": output.pte.name,
             "sha256": output.pte_sha256,
             "bytes": output.pte_bytes,
-            "entry": "forward",
+            "entry": pte.ENTRY,
         },
         "target": target_record.part(output.target),
         "options": {

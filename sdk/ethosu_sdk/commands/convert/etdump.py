@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from ethosu_sdk import plain_text
+from ethosu_sdk import plain_text, pte
 from ethosu_sdk.aot.lowering import etrecord
 from ethosu_sdk.commands.convert import flatbuffer
 from ethosu_sdk.commands.convert.subject import Subject
@@ -80,6 +80,6 @@ def _event(instruction: int, begin: int, end: int, identifier: str) -> Record:
 
 def _written(events: list[Record]) -> bytes:
     """The flatbuffer, with its size ahead, as the runtime writes it."""
-    run = {"name": "forward", "allocators": [], "events": [{"profile_event": event} for event in events]}
+    run = {"name": pte.ENTRY, "allocators": [], "events": [{"profile_event": event} for event in events]}
     content = flatbuffer.write(_SCHEMA, {"version": 0, "run_data": [run]})
     return struct.pack("<I", len(content)) + content

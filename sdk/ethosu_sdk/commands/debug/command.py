@@ -22,7 +22,7 @@ from ethosu_sdk.commands.debug.gathering import Recorder, gather
 from ethosu_sdk.commands.debug.layers import Layer, Reference
 from ethosu_sdk.commands.debug.notes import DelegateNotes
 from ethosu_sdk.commands.debug.options import DebugOptions
-from ethosu_sdk.commands.debug.record import ENTRY, DebugFacts, make
+from ethosu_sdk.commands.debug.record import DebugFacts, make
 from ethosu_sdk.commands.run import inputs as run_inputs
 from ethosu_sdk.commands.shared import bundle, csv_text, locations, results
 from ethosu_sdk.commands.shared.reporter import Reporter
@@ -154,7 +154,7 @@ def _inputs(
         while (file := folder / f"input{len(found)}.npy").is_file():
             found.append(np.load(file))
         return found, "the model's example inputs" if options.inputs is None else options.inputs.name
-    samples = run_inputs.load(options.inputs, subject.path, program.plan(ENTRY))
+    samples = run_inputs.load(options.inputs, subject.path, program.plan())
     if samples.count != 1:
         raise InputError(
             f"there are inputs of {samples.count} inferences ({samples.source}), and debug looks at one",

@@ -19,7 +19,6 @@ from ethosu_sdk.commands.shared import host_facts, locations, target as target_r
 from ethosu_sdk.records import Record
 
 SCHEMA = "debug/1"
-ENTRY = "forward"
 NPU_ROUNDING, PYTORCH_ROUNDING = "npu", "pytorch"
 _PACKAGE = "executorch"
 _FIDELITY = "functional: ExecuTorch's own runtime on this machine, NPU arithmetic is exact"
@@ -59,7 +58,7 @@ def make(facts: DebugFacts) -> Record:
     compared = [(against, findings.steps(layers, facts.notes, against)) for against in (QUANTISED, FLOAT)]
     return {
         **provenance.header(SCHEMA, "done", inputs, tools),
-        "model": {**_file(facts.path, facts.program.sha256), "entry": ENTRY},
+        "model": {**_file(facts.path, facts.program.sha256), "entry": pte.ENTRY},
         **target_record.members(facts.program.target()),
         "simulator": {"name": "host", "version": version, "fidelity": _FIDELITY},
         "inputs": facts.inputs,

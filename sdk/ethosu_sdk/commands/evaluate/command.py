@@ -104,7 +104,7 @@ def prepared(
 
     _check_truth(options, evaluation_data.content(options.data))
     with reporter.stage("building the host runner (the first time only)"):
-        runner = host.build_runner(cache.directory("host-runner"))
+        runner = host.build_runner(cache.directory(host.CACHE_PART))
     # Not in the system's temporary folder, which may be in memory: the outputs of many samples can be large.
     with records.temporary_directory(".evaluation-", records.make_directory(folder)) as spool:
         request = aot.EvaluationRequest(options.data.resolve(), spool.resolve())

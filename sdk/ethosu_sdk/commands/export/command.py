@@ -17,7 +17,6 @@ from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
 
 SCHEMA = "export/1"
-_METHOD = "forward"
 # They become text of CMake, Kconfig and YAML: nothing else may come through.
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?")
 _SETTING = re.compile(r"[A-Za-z0-9_.-]+")
@@ -58,7 +57,7 @@ def export(path: Path, run: Path | None, out_dir: Path | None, reporter: Reporte
 
 def _method(program: pte.Pte) -> str:
     names = [plan.name for plan in program.plans]
-    return names[0] if len(names) == 1 else _METHOD
+    return names[0] if len(names) == 1 else pte.ENTRY
 
 
 def _run(path: Path, program: pte.Pte) -> tuple[Path, Record]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import provenance, pte
-from ethosu_sdk.commands import build
 from ethosu_sdk.commands.profile import cpu_rows, npu_rows, totals
 from ethosu_sdk.commands.profile.npu_rows import DelegateProfile
 from ethosu_sdk.commands.shared import host_facts, memory_timing, target as target_record
@@ -60,7 +59,7 @@ class _Call:
 def make(facts: ProfileFacts) -> Record:
     """The record of a profile."""
     target = facts.program.target()
-    plan = facts.program.plan(build.ENTRY)
+    plan = facts.program.plan()
     system = None if target is None else _system(target, facts.run)
     delegates = {} if system is None else _delegates(plan, system)
     calls = _calls(plan, facts.run)

@@ -116,7 +116,7 @@ def _ready_pte(model: str, options: CompileOptions, out_dir: Path | None, report
 
 def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, reporter: Reporter) -> Record:
     start = time.monotonic()
-    plan = program.plan(build.ENTRY)
+    plan = program.plan()
     run_memory.check_program(plan)
     samples = run_inputs.load(options.inputs, path, plan)
     run_memory.check_outputs(plan, samples)

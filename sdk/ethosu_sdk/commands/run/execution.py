@@ -9,7 +9,6 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import pte, simulators
-from ethosu_sdk.commands import build
 from ethosu_sdk.commands.run.repeats import Repeated
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.protocol import INSTRUCTION_KINDS
@@ -101,7 +100,7 @@ def npu_part(
 
 def instructions(program: pte.Pte, npu: Record | None) -> list[Record]:
     """The program's instructions, in the order of the file; which of them a jump leaves out is not recorded."""
-    plan = program.plan(build.ENTRY)
+    plan = program.plan()
     rows: list[Record] = []
     for number, instruction in enumerate(plan.instructions):
         name = instruction.kind

@@ -90,7 +90,7 @@ def prepare(path: Path, program: pte.Pte, samples: Samples, options: RunOptions)
             f"Arm's runner makes one inference in a boot, {samples.count * options.repeat} were asked for",
             "give one set of inputs, and no --repeat",
         )
-    plan = program.plan(build.ENTRY)
+    plan = program.plan()
     given = [
         run_inputs.physical_bytes(array, tensor)
         for array, tensor in zip(samples.inferences[0], plan.input_tensors(), strict=True)
@@ -101,7 +101,7 @@ def prepare(path: Path, program: pte.Pte, samples: Samples, options: RunOptions)
     expected = KitExpected(
         sha256=program.sha256,
         program_address=runner.program.address,
-        method=build.ENTRY,
+        method=pte.ENTRY,
         macs=chosen.macs,
         inputs=tuple(map(len, given)),
         outputs=tuple(row.nbytes for row in plan.output_tensors()),
@@ -177,7 +177,7 @@ def _execution(
 
 
 def _outputs(ready: Ready, found: KitEvidence) -> tuple[npt.NDArray[Any], ...]:
-    tensors = ready.program.plan(build.ENTRY).output_tensors()
+    tensors = ready.program.plan().output_tensors()
     return tuple(
         run_inputs.logical(np.frombuffer(content, tensor.dtype), tensor)
         for content, tensor in zip(found.outputs, tensors, strict=True)

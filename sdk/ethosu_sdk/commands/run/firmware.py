@@ -76,7 +76,7 @@ def execute(
     )
     simulator = simulators.create(choice.simulator, npu, wanted, choice.board)
     version = simulator.version()  # a simulator that lacks is named before anything is built
-    cut_up = run_pieces.cut(program.plan(build.ENTRY)) if options.split else None
+    cut_up = run_pieces.cut(program.plan()) if options.split else None
     parts = [] if cut_up is None else cut_up.for_image()
     built: Ready
     if options.resident:
@@ -151,7 +151,7 @@ def _request(
 
 
 def _raw_inputs(built: Ready, samples: Samples) -> RawInputs:
-    tensors = built.program.plan(build.ENTRY).input_tensors()
+    tensors = built.program.plan().input_tensors()
     return tuple(
         tuple(run_inputs.physical_bytes(array, tensor) for array, tensor in zip(row, tensors, strict=True))
         for row in samples.inferences
@@ -166,7 +166,7 @@ def _expected(
         model_bytes=built.program.size,
         board=built.firmware.board,
         sets=_raw_inputs(built, samples),
-        outputs=len(built.program.plan(build.ENTRY).outputs),
+        outputs=len(built.program.plan().outputs),
         repeats=max(options.repeat, len(groups)),  # every group of events needs an inference
         event_groups=max(1, len(groups)),
         counts_cycles=options.count_instructions and figures.instructions_per_cycle > 0,
@@ -212,7 +212,7 @@ def _execution(
 
 
 def _logical_outputs(built: Ready, found: Evidence, samples: Samples) -> list[npt.NDArray[Any]]:
-    tensors = built.program.plan(build.ENTRY).output_tensors()
+    tensors = built.program.plan().output_tensors()
     arrays = tuple(
         tuple(run_inputs.logical(array, tensor) for array, tensor in zip(row, tensors, strict=True))
         for row in found.outputs

@@ -10,7 +10,6 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import cache, provenance, pte, records, simulators
-from ethosu_sdk.commands import build
 from ethosu_sdk.commands.run import inputs as run_inputs
 from ethosu_sdk.commands.run.execution import Execution, NpuFacts, instructions, npu_part
 from ethosu_sdk.commands.run.inputs import Samples
@@ -62,13 +61,13 @@ def execute(
         raise UsageError("--fast and --simulated-limit are for the FVP", "leave them out")
     events = simulators.choose_events(program.npu(), options.events)
     with reporter.stage("building the host runner (the first time only)"):
-        runner = host.build_runner(cache.directory("host-runner"))
+        runner = host.build_runner(cache.directory(host.CACHE_PART))
     model = NpuModel(memories or _system(program))
     plan = Plan(samples.count, options.repeat)
     with (
         reporter.stage(f"running {plan.inferences} inference(s) on the host"),
         deadline.until(time.monotonic() + options.timeout_s),
-        host.open_pte(runner, path, model, method=build.ENTRY, timeout_s=options.timeout_s) as runtime,
+        host.open_pte(runner, path, model, method=pte.ENTRY, timeout_s=options.timeout_s) as runtime,
     ):
         ran = _run_all(runtime, model, samples, plan)
     npu, unavailable = _npu(program, model, ran.calls[0], events)

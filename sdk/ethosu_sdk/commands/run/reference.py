@@ -12,7 +12,6 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import npz, pte, records, schema
-from ethosu_sdk.commands import build
 from ethosu_sdk.commands.run.inputs import Samples
 from ethosu_sdk.commands.shared import locations
 from ethosu_sdk.errors import SdkError
@@ -129,7 +128,7 @@ def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) ->
 
 def exact(program: pte.Pte) -> bool:
     """Whether every machine gives the same bits."""
-    plan = program.plan(build.ENTRY)
+    plan = program.plan()
     used = {
         plan.operators[step.op_index].full_name
         for step in plan.instructions

@@ -34,7 +34,7 @@ def load(path: Path, program: pte.Pte, board: str | None, reporter: Reporter, *,
     """
     with reporter.stage("preparing the resident firmware (built the first time only)"):
         firmware = resident.build(_folder(board), board)
-    notes = resident.check_fit(program, build.ENTRY, firmware.board, allow_spill=allow_spill)
+    notes = resident.check_fit(program, pte.ENTRY, firmware.board, allow_spill=allow_spill)
     for note in notes:
         reporter.warn(escape(note))
     images = (

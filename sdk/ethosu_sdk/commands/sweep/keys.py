@@ -8,16 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import __version__, provenance, records, resources, tools
+from ethosu_sdk import records, resources, tools
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.sharing import tosa_variant
+from ethosu_sdk.commands.shared import compilers
 from ethosu_sdk.commands.sweep.cells import Cell
 from ethosu_sdk.commands.sweep.configuration import DEFAULT, NONE, QEMU
 from ethosu_sdk.records import Record
-
-_PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
-_SOURCES = (".py", ".toml", ".cpp", ".hpp", ".h", ".ld", ".cmake", ".txt", ".json")
 
 
 def _digest(basis: Mapping[str, Any]) -> str:
@@ -25,28 +23,11 @@ def _digest(basis: Mapping[str, Any]) -> str:
 
 
 @functools.cache
-def _tree(folder: Path) -> str:
-    """One digest of the sources below `folder`."""
-    paths = sorted(path for path in folder.rglob("*") if path.suffix in _SOURCES and path.is_file())
-    return _digest({str(path.relative_to(folder)): records.sha256_file(path) for path in paths})
-
-
-@functools.cache
-def compilers() -> Record:
-    """What lowers and compiles: workers must have the same."""
-    return {
-        "sdk": __version__,
-        "packages": {name: provenance.package_version(name) for name in _PACKAGES},
-        "aot": _tree(resources.PACKAGE_ROOT / "aot"),
-    }
-
-
-@functools.cache
 def _simulators(simulator: str) -> Record:
     """What a simulator has beside the SDK's own sources."""
     basis: Record = {}
     if simulator == QEMU:
-        basis["firmware"] = _tree(resources.directory("firmware"))
+        basis["firmware"] = compilers.tree(resources.directory("firmware"))
         for name in ("qemu-system-arm", "arm-none-eabi-g++"):
             basis[name] = tools.probe(name).version if name in tools.table() else ""
     return basis
@@ -74,7 +55,7 @@ class Keys:
         return _digest(
             {
                 "step": "lower",
-                "tools": compilers(),
+                "tools": compilers.identity(),
                 "model": cell.model,
                 "sha256": self.model_sha256(cell.model),
                 "entry": self.spec(cell.model).entry,
@@ -92,7 +73,7 @@ class Keys:
         return _digest(
             {
                 "step": "compile",
-                "sdk": _tree(resources.PACKAGE_ROOT),
+                "sdk": compilers.tree(resources.PACKAGE_ROOT),
                 "lowering": self.lowering(cell),
                 "target": names,
                 "vela": cell.vela,

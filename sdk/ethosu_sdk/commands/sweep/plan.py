@@ -11,8 +11,8 @@ from pathlib import Path
 from ethosu_sdk import records, schema
 from ethosu_sdk.aot import sharing
 from ethosu_sdk.aot.sharing.lowered import FACTS_NAME
-from ethosu_sdk.commands.shared import locations
-from ethosu_sdk.commands.sweep import cells as sweep_cells, keys as sweep_keys, places, rows
+from ethosu_sdk.commands.shared import compilers, locations
+from ethosu_sdk.commands.sweep import cells as sweep_cells, places, rows
 from ethosu_sdk.commands.sweep.cells import Cell, Cells
 from ethosu_sdk.commands.sweep.configuration import NONE, Configuration
 from ethosu_sdk.commands.sweep.keys import Keys
@@ -211,7 +211,7 @@ def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> di
         "store": str(plan.store.absolute()),
         "cwd": str(configuration.folder),
         "token": token,
-        "tools": sweep_keys.compilers(),
+        "tools": compilers.identity(),
         "time_s": configuration.limits.time_s,
         "memory_bytes": configuration.limits.memory_bytes,
         "model": cell.model,

@@ -141,7 +141,7 @@ def _evaluated(task: Task, record: Record, output: aot.CompileOutput) -> Record:
         return record
     from ethosu_sdk.simulators import host
 
-    runner = host.build_runner(cache.directory("host-runner"))
+    runner = host.build_runner(cache.directory(host.CACHE_PART))
     options = EvaluateOptions(request.data)
     return Evaluation(options, request, runner, Reporter(quiet=True)).extend(record, output)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import provenance, records, schema
-from ethosu_sdk.commands.shared import bundle, extras, host_facts
-from ethosu_sdk.commands.sweep import goals, keys, page, rows
+from ethosu_sdk.commands.shared import bundle, compilers, extras, host_facts
+from ethosu_sdk.commands.sweep import goals, page, rows
 from ethosu_sdk.commands.sweep.configuration import DIMENSIONS
 from ethosu_sdk.commands.sweep.plan import Plan
 from ethosu_sdk.errors import InputError
@@ -83,7 +83,7 @@ def make(plan: Plan, found: Sequence[Record], session: Session) -> Record:
     inputs = [provenance.file_entry("sweep", source, configuration.sha256)]
     versions = [
         provenance.tool_entry(name, version)
-        for name, version in sorted(keys.compilers()["packages"].items())
+        for name, version in sorted(compilers.identity()["packages"].items())
         if version is not None
     ]
     limits = {key: value for key, value in vars(configuration.limits).items() if value is not None}

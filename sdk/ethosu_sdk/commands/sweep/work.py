@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.commands.sweep import keys, places, rows, steps
+from ethosu_sdk.commands.shared import compilers
+from ethosu_sdk.commands.sweep import places, rows, steps
 from ethosu_sdk.commands.sweep.configuration import NONE
 from ethosu_sdk.commands.sweep.steps import Outcome
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError
@@ -121,7 +122,7 @@ def _begin(task: Task) -> Outcome | None:
         message = f"this worker does not see the sweep's folder {_store(task)}: {error.message}"
         hint = "workers on other machines need the same folders, under the same paths"
         return {"error": ToolError(message, hint).to_json(), "seconds": 0.0}
-    if keys.compilers() != task["tools"]:
+    if compilers.identity() != task["tools"]:
         message = "this worker has other versions of the SDK or of its packages than the command"
         other = ToolError(message, "install the same on all machines")
         return {"error": other.to_json(), "seconds": 0.0}

@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from ethosu_sdk import proc, vela_blocks
+from ethosu_sdk import proc, pte, vela_blocks
 from ethosu_sdk.errors import InputError, SimulationError
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.simulators.host import wire
@@ -182,7 +182,7 @@ def open_pte(
     path: Path,
     delegate: Delegate | None = None,
     *,
-    method: str = "forward",
+    method: str = pte.ENTRY,
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Iterator[HostRuntime]:
     """The method of the `.pte` at `path`, loaded, for the time of a `with` block.

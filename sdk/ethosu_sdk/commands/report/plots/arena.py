@@ -9,7 +9,6 @@ from typing import Any
 import altair
 
 from ethosu_sdk import pte
-from ethosu_sdk.commands import build
 from ethosu_sdk.commands.report import extents
 from ethosu_sdk.commands.report.extents import Extents, Tenant
 from ethosu_sdk.commands.report.subject import PROFILE, Subject
@@ -62,7 +61,7 @@ def of(subject: Subject, name: str) -> dict[str, Plot]:
 
 
 def _largest(program: pte.Pte | None) -> tuple[int, pte.Delegate] | None:
-    plan = None if program is None else program.plan(build.ENTRY)
+    plan = None if program is None else program.plan()
     known = (
         []
         if plan is None
@@ -76,7 +75,7 @@ def _size(delegate: pte.Delegate) -> int:
 
 
 def _which(program: pte.Pte | None, index: int) -> str:
-    count = 0 if program is None else len(program.plan(build.ENTRY).delegates)
+    count = 0 if program is None else len(program.plan().delegates)
     return f"Delegate {index}, of {count:,} the one with the largest arena. " if count > 1 else ""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ethosu_sdk import pte
-from ethosu_sdk.commands import build
 from ethosu_sdk.commands.profile import figures
 
 
@@ -13,7 +12,7 @@ def planned(program: pte.Pte | None) -> list[dict[str, Any]]:
     """The tensors of the planned buffers by place."""
     if program is None:
         return []
-    plan = program.plan(build.ENTRY)
+    plan = program.plan()
     uses: dict[int, list[int]] = {}
     for number, instruction in enumerate(plan.instructions):
         if isinstance(instruction, pte.KernelCall | pte.DelegateCall):
