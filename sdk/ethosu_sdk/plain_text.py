@@ -15,6 +15,12 @@ def line(value: object) -> str:
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
+def cut(value: object, most: int) -> str:
+    """`value` on one line of at most `most` characters; an ellipsis is the last of what is longer."""
+    text = line(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def lines(value: object) -> str:
     """The same for text of several lines: line ends and tabulators stay."""
     text = redaction.addresses(str(value)).replace("\r\n", "\n")

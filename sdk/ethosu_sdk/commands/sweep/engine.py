@@ -108,8 +108,9 @@ def _lowered(client: Any, plan: Plan, planned: Planned, task: Task) -> Any:
 
 
 def _compiled(client: Any, plan: Plan, planned: Planned, task: Task, lowered: Any) -> Any:
-    record = _record(places.compiled(plan.store, planned.compilation))
-    if planned.compilation not in plan.compiled or record is None:
+    is_there = planned.compilation in plan.compiled
+    record = _record(places.compiled(plan.store, planned.compilation)) if is_there else None
+    if record is None:
         return _future(client, work.compile_lowered, task, lowered)
     outcome: Outcome = {"seconds": record["wall_time_s"], "reads": lowered["reads"]}
     try:

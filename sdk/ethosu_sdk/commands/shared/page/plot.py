@@ -39,5 +39,4 @@ def named(dataset: str) -> Any:
 
 def short(value: object) -> str:
     """A name of others as a plot shows it: on one line, and not without end."""
-    text = plain_text.line(value)
-    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+    return plain_text.cut(value, _LONGEST_NAME)

@@ -76,5 +76,4 @@ def short(value: object, most: int = MOST_NAME) -> str:
     """A text of others on one line, and not without end; empty for None."""
     if value is None:
         return ""
-    text = plain_text.line(str(value)[: most + 1])
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return plain_text.cut(str(value)[: most + 1], most)  # what is behind that is not even looked at
