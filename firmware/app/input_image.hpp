@@ -47,6 +47,8 @@ class InputImage {
   std::uint32_t event_count(std::uint32_t group) const;
   // Whether the processor's cycles of each instruction are to be reported.
   bool counts_cycles() const;
+  // Whether every repeat begins with the state that the program brings.
+  bool resets_state() const;
   std::uint16_t event(std::uint32_t group, std::uint32_t index) const;
   Bytes input(std::uint32_t set, std::uint32_t index) const;
   // With pieces, the last repeat of every set runs those of each delegate, in turn, instead of its stream.

@@ -22,6 +22,7 @@ constexpr std::size_t input_image_nonce_at = 32;
 constexpr std::size_t input_image_nonce_bytes = 16;
 constexpr std::size_t input_image_options_at = 48;
 constexpr std::uint32_t input_image_counts_cycles = 1;
+constexpr std::uint32_t input_image_resets_state = 2;
 constexpr std::size_t input_image_pieces_at = 52;
 
 constexpr std::uint32_t program_header_magic = 0x31505545;

@@ -124,6 +124,14 @@ bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
   if (!select_events(repeat)) {
     return false;
   }
+  if (repeat != 0 && image_.resets_state()) {
+    // Loading writes the initial values of the program's own tensors.
+    const Status status =
+        method_.load(setup_.model, setup_.method, setup_.memory, setup_.kernels, &delegate_);
+    if (status != Status::ok) {
+      return fail_method("load", status);
+    }
+  }
   // Before every inference: planned inputs share memory with what is computed later.
   for (std::uint32_t index = 0; index < method_.input_count(); ++index) {
     if (!set_input(set, index)) {

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import npz
 from ethosu_sdk.commands import build as build_command
 from ethosu_sdk.commands.compare import command as compare_command
 from ethosu_sdk.commands.compare.options import CompareOptions as CompareOptions  # noqa: PLC0414 - public here
@@ -32,7 +32,7 @@ from ethosu_sdk.commands.profile import command as profile_command
 from ethosu_sdk.commands.profile.options import ProfileOptions as ProfileOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.commands.run import command as run_command
 from ethosu_sdk.commands.run.options import RunOptions as RunOptions  # noqa: PLC0414 - public here
-from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.commands.shared import locations, results
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.records import Record
 
@@ -179,7 +179,7 @@ def compile(model: str | Path, options: CompileOptions | None = None, *, out: Pa
     """
     options = options or CompileOptions()
     path = compile_command.compile_model(str(model), options, out, Reporter(quiet=True))
-    return Compiled(path, record=records.read_json(locations.compile_record(path)))
+    return Compiled(path, record=results.read(locations.compile_record(path)))
 
 
 def build(

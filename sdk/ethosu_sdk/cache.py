@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -74,6 +77,7 @@ def directory(part: str) -> Path:
     folder, source = _folder(part), prebuilt(part)
     hint = f"set {CACHE_VARIABLE} to a folder that can be written"
     try:
+        _make_root(folder.parent)
         if source is not None and not folder.exists():
             _copy(source, folder)
         records.make_directory(folder)
@@ -82,6 +86,35 @@ def directory(part: str) -> Path:
     if not os.access(folder, os.W_OK):
         raise BuildError(f"the cache folder {folder} cannot be written", hint)
     return folder
+
+
+def _make_root(root: Path) -> None:
+    """Make the cache, for this user alone. One that is there has the mode that somebody gave it."""
+    records.make_directory(root.parent)
+    with contextlib.suppress(OSError):  # what is wrong with it is told when a part of it is made
+        root.mkdir(mode=0o700)
+
+
+def directory_or_own(part: str) -> Path:
+    """:func:`directory`; where it cannot be written, a folder of this process alone, which goes with it."""
+    try:
+        return directory(part)
+    except BuildError as error:
+        note(f"{error.message}: what is made is not kept")
+        return records.make_directory(_own_folder() / part)
+
+
+@functools.cache
+def _own_folder() -> Path:
+    stack = contextlib.ExitStack()
+    folder = records.temporary_directory("ethosu-sdk-cache-", Path(tempfile.gettempdir()))
+    atexit.register(_leave, stack, os.getpid())
+    return stack.enter_context(folder)
+
+
+def _leave(stack: contextlib.ExitStack, owner: int) -> None:
+    if os.getpid() == owner:  # and no fork of it
+        stack.close()
 
 
 def place(part: str) -> Path:

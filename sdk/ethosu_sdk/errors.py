@@ -6,9 +6,12 @@ Only :mod:`ethosu_sdk.cli` prints an error or ends the process. Everything else 
 from __future__ import annotations
 
 import errno
+import os
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # nothing more can be written, or to this file
+_MACHINE = (*DISK_FULL, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE)
 _TORCH_HAS_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 
 
@@ -89,12 +92,26 @@ def out_of_memory(step: str, error: BaseException) -> BuildError:
 
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Whether `error`, or what it came from, is a lack of memory; torch reports one as RuntimeError."""
+    return any(
+        isinstance(row, MemoryError) or (isinstance(row, RuntimeError) and _TORCH_HAS_NO_MEMORY in str(row))
+        for row in _origins(error)
+    )
+
+
+def is_of_the_machine(error: BaseException) -> bool:
+    """Whether `error`, or what it came from, says nothing about what was done, but that the machine has no disk space
+    or files left, also where a program that was started says so."""
+    words = [os.strerror(number) for number in DISK_FULL]
+    return any(
+        (isinstance(row, OSError) and row.errno in _MACHINE) or any(word in str(row) for word in words)
+        for row in _origins(error)
+    )
+
+
+def _origins(error: BaseException | None) -> Iterator[BaseException]:
+    """`error` and what it came from."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
-        if isinstance(error, MemoryError) or (
-            isinstance(error, RuntimeError) and _TORCH_HAS_NO_MEMORY in str(error)
-        ):
-            return True
         seen.add(id(error))
+        yield error
         error = error.__cause__ or error.__context__
-    return False

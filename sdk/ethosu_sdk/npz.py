@@ -8,13 +8,14 @@ every array.
 from __future__ import annotations
 
 import difflib
+import io
 import math
 import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from ethosu_sdk import records
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import opening
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
@@ -254,23 +256,24 @@ class _Archive:
     """An open `.npz` whose entries and headers were checked; data is read by :meth:`load` only."""
 
     def __init__(self, path: Path, *, bounded: bool = True) -> None:
-        self.path = path
-        self._bounded = bounded
+        self.path, self._bounded = path, bounded
         self.entries: dict[str, _Entry] = {}
-        if not self._guard(path.is_file):
-            raise InputError(f"there is no file {path}", "give a .npz file, as numpy.savez writes it")
-        self._zip = self._guard(lambda: zipfile.ZipFile(path))
+        with ExitStack() as opened:
+            stream = opened.enter_context(opening.regular(path))
+            self._size_bytes = stream.seek(0, io.SEEK_END)
+            self._zip = opened.enter_context(self._guard(lambda: zipfile.ZipFile(stream)))
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> _Archive:
         try:
             self._read_entries()
         except BaseException:
-            self._zip.close()
+            self._opened.close()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._zip.close()
+        self._opened.close()
 
     def _guard(self, step: Callable[[], _T]) -> _T:
         try:
@@ -287,7 +290,7 @@ class _Archive:
         infos = self._zip.infolist()
         if len(infos) > _MAX_ENTRIES:
             raise InputError(f"{self.path} has {len(infos)} arrays, at most {_MAX_ENTRIES} are read")
-        if sum(info.compress_size for info in infos) > self._guard(lambda: self.path.stat().st_size):
+        if sum(info.compress_size for info in infos) > self._size_bytes:
             raise InputError(f"{self.path} holds arrays that share their bytes", "write it with numpy.savez")
         total = 0
         for info in infos:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from ethosu_sdk import redaction
 
+_LONGEST_ERROR = 500
+_MOST_READ = 10_000  # of an exception's text, which may be of any length
+
 
 def line(value: object) -> str:
     """`value` as a text on one line: every character that is not printable becomes an escape."""
@@ -19,6 +22,16 @@ def cut(value: object, most: int) -> str:
     """`value` on one line of at most `most` characters; an ellipsis is the last of what is longer."""
     text = line(value)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def error(value: BaseException) -> str:
+    """An exception that others raised, on one line: its type and the first line of its text, cut."""
+    name = type(value).__name__
+    try:
+        found = str(value)[:_MOST_READ].strip().splitlines()
+    except Exception:  # what makes the text is code of others too
+        found = []
+    return cut(f"{name}: {found[0]}" if found else name, _LONGEST_ERROR)
 
 
 def lines(value: object) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from ethosu_sdk import redaction
 from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.files import opening
 
 Record = dict[str, Any]
 
@@ -38,7 +39,7 @@ def sha256_bytes(data: bytes | bytearray | memoryview) -> str:
 def sha256_file(path: Path) -> str:
     """SHA-256 of a file's content in hexadecimal. InputError when it cannot be read."""
     try:
-        with path.open("rb") as stream:
+        with opening.regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
@@ -49,12 +50,23 @@ def timestamp() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
+def working_folder_is_gone() -> bool:
+    """Whether the folder was deleted in which this process works: relative paths then lead nowhere."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def make_directory(path: Path) -> Path:
     """Create `path` with its parents; BuildError that names the reason when that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         hint = "choose another with -o"
+        if not path.is_absolute() and working_folder_is_gone():
+            hint = "the working folder no longer exists: change to one that does"
         if isinstance(error, PermissionError):
             hint += '; in a container, be the folder\'s owner: docker run --user "$(id -u):$(id -g)"'
         raise BuildError(f"cannot create the folder {path}: {error.strerror}", hint) from error
@@ -66,11 +78,13 @@ def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
 
     A reader sees the old content or the whole new one. Raises BuildError when the disk refuses.
     """
+    if opening.is_special(path):
+        raise BuildError(f"cannot write {path}: it is a device or a pipe, and no file", "name a file")
     temporary: Path | None = None
     try:
         temporary = _temporary_beside(path)
         write(temporary)
-        with temporary.open("rb") as stream:
+        with opening.regular(temporary) as stream:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError as error:
@@ -138,6 +152,15 @@ def _fill(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
+def copy_file(source: Path, path: Path) -> None:
+    """Copy the file `source` to `path`, atomically."""
+    write_atomic(path, lambda temporary: _copy(source, temporary))
+
+
+def _copy(source: Path, path: Path) -> None:
+    shutil.copyfile(source, path)
+
+
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
     """Write `record` atomically as indented JSON. BuildError when it is larger than what is read again."""
     content = dumps(record).encode()
@@ -154,15 +177,25 @@ def dumps(record: Mapping[str, Any]) -> str:
 
 
 def read_json(path: Path) -> Record:
-    """The JSON object in `path`. InputError when it is missing, too large, or not an object."""
+    """The JSON object in `path`. InputError when it is missing, too large, or not an object.
+
+    Nothing tells whether it is as it was written: commands read records through `commands/shared/results.py`.
+    """
+    return parse_record(read_content(path), path)
+
+
+def read_content(path: Path) -> bytes:
+    """The bytes of the record at `path`. InputError when it is missing or too large."""
+    content = opening.content(path, _MAX_RECORD_BYTES)
+    if len(content) > _MAX_RECORD_BYTES:
+        raise InputError(f"{path} is too large for a record (more than {_MAX_RECORD_BYTES:,} bytes)")
+    return content
+
+
+def parse_record(content: bytes, path: Path) -> Record:
+    """The JSON object that `content`, of the file `path`, is. InputError when it is none."""
     try:
-        with path.open("rb") as stream:  # whose size a pipe or device does not tell
-            content = stream.read(_MAX_RECORD_BYTES + 1)
-        if len(content) > _MAX_RECORD_BYTES:
-            raise InputError(f"{path} is too large for a record (more than {_MAX_RECORD_BYTES:,} bytes)")
         value = parse_json(content.decode("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from error
     if not isinstance(value, dict):
@@ -240,7 +273,7 @@ def locked(directory: Path) -> Iterator[None]:
     make_directory(directory)
     with contextlib.ExitStack() as stack:
         try:
-            stream = stack.enter_context((directory / ".lock").open("w"))
+            stream = stack.enter_context(opening.locking(directory / ".lock"))
             fcntl.flock(stream, fcntl.LOCK_EX)
         except OSError as error:
             raise BuildError(

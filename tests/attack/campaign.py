@@ -17,9 +17,12 @@ from ethosu_sdk.errors import SdkError
 from tests.attack import (
     archives,
     arrays,
+    ci,
     comparisons,
     disks,
+    edited,
     killed,
+    links,
     logs,
     oracle,
     process,
@@ -42,6 +45,10 @@ KINDS: dict[str, Kind] = {
         archives.KIND,
         Kind(KILLS),
         disks.KIND,
+        links.KIND,
+        edited.BUNDLES,
+        ci.KIND,
+        edited.SWEEP,
     )
 }
 _PROBES = 200  # in one turn

@@ -14,7 +14,7 @@ FIRMWARE = ROOT / "firmware"
 
 BASE = {
     *("errors", "interrupts", "streams", "plain_text", "redaction"),
-    *("records", "resources", "cache"),
+    *("records", "resources", "cache", "files"),
 }
 FACTS = {
     "proc",
@@ -28,7 +28,6 @@ FACTS = {
     "vela_blocks",
     "npz",
     "error_catalogue",
-    "files",
 }
 WORKERS = {"aot", "firmware_build", "simulators", "report", "runtimes"}
 
@@ -40,9 +39,10 @@ ALLOWED: dict[str, set[str]] = {
     "fvp_launcher": {"simulators", *FACTS, *BASE},  # the other front door, for scripts that call Arm's FVPs
     "commands": {*WORKERS, "npu", *FACTS, *BASE},  # `inspect --commands` disassembles with npu's decoder
     **dict.fromkeys(WORKERS, FACTS | BASE),
+    "aot": {"npu", *FACTS, *BASE},  # which reads what Vela made
     "simulators": {"npu", *FACTS, *BASE},
     "npu": {"errors", "vela_blocks"},
-    "proc": {"errors", "redaction"},
+    "proc": {"errors", "files", "plain_text", "redaction"},
     "interrupts": set(),
     "streams": set(),
     "plain_text": {"redaction"},
@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "provenance": {"proc", *BASE},
     "tools": {"proc", "provenance", *BASE},
     "npz": {"pte", *BASE},
-    "pte": {"vela_blocks", "targets", "files", *BASE},
+    "pte": {"vela_blocks", "targets", *BASE},
     "files": {"errors"},
     **dict.fromkeys(
         (

@@ -40,6 +40,7 @@ CONSTANTS: dict[str, int | str] = {
     "input_image_nonce_bytes": protocol.INPUT_IMAGE_NONCE_BYTES,
     "input_image_options_at": protocol.INPUT_IMAGE_OPTIONS_AT,
     "input_image_counts_cycles": protocol.INPUT_IMAGE_COUNTS_CYCLES,
+    "input_image_resets_state": protocol.INPUT_IMAGE_RESETS_STATE,
     "input_image_pieces_at": protocol.INPUT_IMAGE_PIECES_AT,
     "program_header_magic": protocol.PROGRAM_HEADER_MAGIC,
     "program_header_version": protocol.PROGRAM_HEADER_VERSION,

@@ -31,7 +31,7 @@ _POLL_S = 0.1
 
 def sdk(arguments: Sequence[str | Path], folder: Path, limit_s: float) -> Done:
     """Run `ethosu-sdk` with `arguments`; its streams go to files in `folder`."""
-    return forked(lambda: _command([str(argument) for argument in arguments]), folder, limit_s)
+    return forked(lambda: in_this_process([str(argument) for argument in arguments]), folder, limit_s)
 
 
 def forked(work: Callable[[], None], folder: Path, limit_s: float) -> Done:
@@ -80,7 +80,8 @@ def _wait(child: int, deadline: float) -> int | None:
     return None
 
 
-def _command(arguments: list[str]) -> None:
+def in_this_process(arguments: list[str]) -> None:
+    """The command with its arguments; it ends with SystemExit."""
     aot.compile_model = _compile_here
     sys.argv = ["ethosu-sdk", *arguments]
     main()

@@ -9,7 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import warm
+
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
+COMPILING = (
+    "advise",
+    "build",
+    "compare",
+    "compile",
+    "convert",
+    "debug",
+    "export",
+    "profile",
+    "report",
+    "run",
+)
 
 
 @dataclass(frozen=True)
@@ -22,13 +36,22 @@ class Outcome:
 
 
 def sdk(
-    *arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None, timeout_s: float = 240
+    *arguments: str | Path,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 240,
+    fresh: bool = False,
 ) -> Outcome:
-    """Run `ethosu-sdk` with `arguments`; `env` adds to the environment."""
+    """Run `ethosu-sdk` with `arguments`; `env` adds to the environment.
+
+    A compiler is a fork that has torch imported already, unless `fresh`: then nothing differs from a user's command.
+    """
+    env = env or {}
+    may_fork = not fresh and str(*arguments[:1]) in COMPILING and not any("PYTHON" in name for name in env)
     done = subprocess.run(
-        [COMMAND, *map(str, arguments)],
+        [*(warm.command() if may_fork else [COMMAND]), *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, **(env or {})},
+        env={**os.environ, **env},
         capture_output=True,
         text=True,
         timeout=timeout_s,

@@ -342,13 +342,13 @@ def test_accelerators(word: int, name: str) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="there is no file"):
         pte.read(tmp_path / "missing.pte")
-    with pytest.raises(InputError, match=r"cannot read|is not a file"):
+    with pytest.raises(InputError, match="a folder"):
         pte.read(tmp_path)
     pipe = tmp_path / "pipe.pte"
     os.mkfifo(pipe)
-    with pytest.raises(InputError, match="is not a file"):
+    with pytest.raises(InputError, match="a named pipe"):
         pte.read(pipe)
     huge = tmp_path / "huge.pte"
     with huge.open("wb") as stream:

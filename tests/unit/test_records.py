@@ -71,7 +71,7 @@ def test_sha256_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
         records.sha256_file(tmp_path / "a")
         == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     )
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="there is no file"):
         records.sha256_file(tmp_path / "missing")
 
 

@@ -16,16 +16,20 @@ from ethosu_sdk.aot.api import (
     OperatorCount,
     TensorFacts,
 )
-from ethosu_sdk.aot.check.facts import CheckedOutput, CheckFacts, StartFacts, delegate_array
+from ethosu_sdk.aot.chain.facts import ChainFacts, Link, LinkedOutput
+from ethosu_sdk.aot.chain.figures import figures
+from ethosu_sdk.aot.check.facts import CheckedOutput, CheckFacts, StartFacts, delegate_array, sample_array
 from ethosu_sdk.aot.compiler import compile_model
 from ethosu_sdk.aot.evaluation.facts import EvaluatedOutput, EvaluationFacts, EvaluationRequest
 from ethosu_sdk.aot.model.source_line import SourceLine
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
+from ethosu_sdk.aot.refusals.rows import find as refusal_of
 from ethosu_sdk.aot.vela.config import resolve_target
 
 __all__ = [
     "STAGES",
     "CallSite",
+    "ChainFacts",
     "CheckFacts",
     "CheckedOutput",
     "CompileOutput",
@@ -34,6 +38,8 @@ __all__ = [
     "EvaluatedOutput",
     "EvaluationFacts",
     "EvaluationRequest",
+    "Link",
+    "LinkedOutput",
     "ModelSpec",
     "OperationFacts",
     "OperatorCount",
@@ -42,6 +48,9 @@ __all__ = [
     "TensorFacts",
     "compile_model",
     "delegate_array",
+    "figures",
     "parse_model_spec",
+    "refusal_of",
     "resolve_target",
+    "sample_array",
 ]

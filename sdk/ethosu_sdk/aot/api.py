@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ethosu_sdk.aot.chain.facts import ChainFacts
 from ethosu_sdk.aot.check.facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.evaluation.facts import EvaluationFacts, EvaluationRequest
 from ethosu_sdk.aot.evaluation.layer_facts import LayerRequest
@@ -15,7 +16,18 @@ from ethosu_sdk.aot.vela.scheduled_operation import ScheduledOperation
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target
 
-STAGES = ("import", "model", "export", "calibrate", "quantize", "evaluate", "lower", "check", "write")
+STAGES = (
+    "import",
+    "model",
+    "export",
+    "compare",
+    "calibrate",
+    "quantize",
+    "evaluate",
+    "lower",
+    "check",
+    "write",
+)
 
 DEFAULT_TIMEOUT_S = 3600.0
 
@@ -28,7 +40,8 @@ class CompileRequest:
     `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
     delegates were given (:mod:`ethosu_sdk.aot.check.fault`), and the first wrong operation is looked for. `layers`
-    asks for the values of all layers in PyTorch.
+    asks for the values of all layers in PyTorch. `without_vela` ends with the delegates' TOSA graphs
+    (:mod:`ethosu_sdk.aot.sharing.lowered`).
     """
 
     model: str
@@ -41,6 +54,7 @@ class CompileRequest:
     check_folder: Path | None = None
     locate: bool = False
     layers: LayerRequest | None = None
+    without_vela: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The request as JSON values; :meth:`from_json` is the way back."""
@@ -158,7 +172,7 @@ class CompileOutput:
     ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
     sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``; `own_quantizer`
     is ``function`` or ``instance`` when its file defines the quantiser; with an instance `quantize` means
-    nothing. `evaluation`, `check` and `etrecord`, the name of a file, are there when they were asked for.
+    nothing. `evaluation`, `check`, `chain` and `etrecord`, the name of a file, are there when they were asked for.
     """
 
     name: str
@@ -189,6 +203,7 @@ class CompileOutput:
     start: StartFacts | None = None
     delegation: tuple[DelegationCount, ...] = ()
     etrecord: str | None = None
+    chain: ChainFacts | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The output as JSON values; :meth:`from_json` is the way back."""
@@ -216,6 +231,7 @@ class CompileOutput:
                 else EvaluationFacts.from_json(data["evaluation"]),
                 "check": None if data["check"] is None else CheckFacts.from_json(data["check"]),
                 "start": None if data["start"] is None else StartFacts.from_json(data["start"]),
+                "chain": None if data["chain"] is None else ChainFacts.from_json(data["chain"]),
             }
         )
 

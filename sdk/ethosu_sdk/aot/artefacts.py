@@ -14,7 +14,7 @@ from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.check import tosa_operators
 from ethosu_sdk.aot.lowering import etrecord
 from ethosu_sdk.aot.model.source_lines import SourceFinder
-from ethosu_sdk.aot.vela import capture, debug_database, delegate_outputs, delegate_weights
+from ethosu_sdk.aot.vela import capture, debug_database, delegate_outputs, delegate_tables, delegate_weights
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import BuildError
 
@@ -68,7 +68,7 @@ def write_delegates(
     """Write each delegate's artefacts and return the facts in the program's order.
 
     BuildError when a delegate has no Vela run, or not all outputs of its graph, or weights for other channels than
-    its layers have.
+    its layers have; InputError when it loses a look-up table.
     """
     arguments = program_facts.delegate_arguments(manager)
     payloads = list(program_facts.delegate_payloads(manager))
@@ -79,6 +79,7 @@ def write_delegates(
         delegate_outputs.check_call(index, payload, made, finder, arguments.get(index))
         facts.append(write_one(folder, index, made, finder))
         delegate_weights.check(facts[-1], made.debug_xml)
+        delegate_tables.check(facts[-1], payload)
     return tuple(facts)
 
 

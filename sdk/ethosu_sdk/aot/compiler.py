@@ -20,7 +20,8 @@ from ethosu_sdk.aot.api import CompileOutput, CompileRequest
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.aot.vela import flags as vela_flags
 from ethosu_sdk.aot.vela.config import resolve_target
-from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
+from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError, VerdictError
+from ethosu_sdk.files import opening
 from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
 from ethosu_sdk.targets import suggestion
 
@@ -29,7 +30,7 @@ Progress = Callable[[str], None]
 _EXIT_GRACE_S = 60.0
 _PACKAGES = ("torch", "torchao", "executorch")
 _ERRORS: dict[str, type[SdkError]] = {
-    kind.__name__: kind for kind in (UsageError, InputError, ToolError, BuildError)
+    kind.__name__: kind for kind in (UsageError, InputError, ToolError, BuildError, VerdictError)
 }
 
 
@@ -61,7 +62,7 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
         # A fixed hash seed: torch's passes walk sets, and the `.pte` must not depend on their order.
         env = {**os.environ, "PYTHONHASHSEED": "0"}
         with (
-            log.open("wb") as stream,
+            opening.replacing(log) as stream,
             proc.spawn(argv, env=env, pass_fds=(writer,), stdout=stream) as process,
         ):
             os.close(writer)

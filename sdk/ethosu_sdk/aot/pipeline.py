@@ -3,22 +3,23 @@ files."""
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import cache, records
-from ethosu_sdk.aot import arrays, artefacts, program_facts, tensors
+from ethosu_sdk.aot import arrays, artefacts, float_program, program_facts, quantising, tensors
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegationCount
+from ethosu_sdk.aot.chain.facts import ChainFacts
+from ethosu_sdk.aot.chain.links import Chain
 from ethosu_sdk.aot.check import fault, rounding
 from ethosu_sdk.aot.check.facts import CheckFacts, StartFacts
 from ethosu_sdk.aot.delegate_compiler import VELA, DelegateCompiler
 from ethosu_sdk.aot.evaluation import eager as evaluation
 from ethosu_sdk.aot.evaluation.facts import EvaluationFacts
 from ethosu_sdk.aot.evaluation.layers import LayerValues
+from ethosu_sdk.aot.float_program import Plan
 from ethosu_sdk.aot.lowering import (
     acceleration,
     cpu_operators,
@@ -26,62 +27,21 @@ from ethosu_sdk.aot.lowering import (
     steps as lowering,
     substeps,
 )
-from ethosu_sdk.aot.model import checks as model_checks, loading as model_loading, unrolling
+from ethosu_sdk.aot.model import checks as model_checks, loading as model_loading
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.model.loading import LoadedModel
 from ethosu_sdk.aot.model.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.quantization import prequantized_passes, training_mode
-from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer
-from ethosu_sdk.aot.repairs import constant_likes, plain_addmm
+from ethosu_sdk.aot.quantization import calibration_samples, prequantized_passes
+from ethosu_sdk.aot.refusals import kernels, net
+from ethosu_sdk.aot.stage_clock import Progress, StageClock
 from ethosu_sdk.aot.vela import config as vela_config
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.program_options import ProgramOptions
 
-Progress = Callable[[str], None]
 Tensors = tuple[Any, ...]
-
-
-class StageClock:
-    """Names the running stage to `progress` and adds up the seconds of each."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self.timings_s: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time the block as the stage `name` of ``api.STAGES``, or as more of it: a stage is announced once."""
-        if name not in self.timings_s:
-            self._progress(name)
-        start = time.monotonic()
-        try:
-            yield
-        finally:
-            self.timings_s[name] = self.timings_s.get(name, 0.0) + round(time.monotonic() - start, 3)
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """A loaded model with everything decided: its inputs, calibration samples and quantisation, and what keeps the
-    values of its layers, if they are asked for."""
-
-    module: Any
-    inputs: Tensors
-    calibration: tuple[Tensors, ...]
-    calibration_source: str
-    quantize: str
-    prequantized: bool = False
-    lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    quantizer: OwnQuantizer | None = None
-    layers: LayerValues | None = None
-
-    @property
-    def quantized(self) -> bool:
-        """Whether the program computes with quantised values, whoever quantised it."""
-        return self.prequantized or self.quantize != "none"
 
 
 @dataclass(frozen=True)
@@ -98,13 +58,14 @@ class _Lowered:
     examples: Tensors = ()
     warning: str | None = None
     delegation: tuple[DelegationCount, ...] = ()
+    chain: ChainFacts | None = None
 
 
+@net.explaining
+@acceleration.rare_collections()
 def run(request: CompileRequest, progress: Progress, compiler: DelegateCompiler = VELA) -> CompileOutput:
-    """Compile, write every file into the (existing) output folder and return the facts.
-
-    Raises InputError, UsageError or BuildError; a failed run leaves the files of an earlier one as they were.
-    """
+    """Compile, write every file into the (existing) output folder and return the facts. Raises InputError, UsageError
+    or BuildError; a failed run leaves the files of an earlier one as they were."""
     clock = StageClock(progress)
     with clock.stage("import"):
         import_tools()
@@ -121,6 +82,8 @@ def run(request: CompileRequest, progress: Progress, compiler: DelegateCompiler 
     ):
         lowered = _lower(request, plan, config, clock, finder)
     _keep_layers(plan, lowered, captures, clock, finder)
+    operators = cpu_operators.find(lowered.manager, finder, delegated=request.options.delegate)
+    lacking = kernels.check(operators, strict=request.check_folder is not None)
     etrecord = f"{spec.name}{etrecords.SUFFIX}"
     with clock.stage("write"), artefacts.published(request.out_dir, etrecord) as folder:
         delegates = compiler.write(folder, lowered.manager, captures, finder)
@@ -129,7 +92,6 @@ def run(request: CompileRequest, progress: Progress, compiler: DelegateCompiler 
         artefacts.write_io(folder / f"{spec.name}.io.npz", lowered.inputs, lowered.outputs)
         data = bytes(lowered.manager.buffer)
         records.write_bytes(folder / f"{spec.name}.pte", data)
-    operators = cpu_operators.find(lowered.manager, finder, delegated=request.options.delegate)
     return CompileOutput(
         name=spec.name,
         pte=request.out_dir / f"{spec.name}.pte",
@@ -152,18 +114,19 @@ def run(request: CompileRequest, progress: Progress, compiler: DelegateCompiler 
         delegates=delegates,
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
-        warnings=(*_warnings(request, plan, len(delegates), lowered.warning), *cache.take_notes()),
+        warnings=tuple(_warnings(request, plan, len(delegates), (lowered.warning, *lacking))),
         prequantized=plan.prequantized,
         own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
         evaluation=lowered.evaluation,
         check=lowered.check,
         start=_start(request, lowered, captures, finder),
         delegation=lowered.delegation,
+        chain=lowered.chain,
     )
 
 
 def _keep_layers(
-    plan: _Plan, lowered: _Lowered, captures: Sequence[VelaCapture], clock: StageClock, finder: SourceFinder
+    plan: Plan, lowered: _Lowered, captures: Sequence[VelaCapture], clock: StageClock, finder: SourceFinder
 ) -> None:
     if plan.layers is not None:
         with clock.stage("evaluate"):
@@ -179,6 +142,7 @@ def _start(
     return fault.find(lowered.program, lowered.examples, captures, request.check_folder, finder)
 
 
+@acceleration.rare_collections()
 def import_tools() -> None:
     """Import what takes seconds, so that the first stage shows it, and what registers operators: those of a program
     that was quantised before it was saved exist only then. Fix the number of threads, because floating-point sums,
@@ -195,7 +159,7 @@ def import_tools() -> None:
     torch.set_num_threads(1)
 
 
-def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
+def _plan(request: CompileRequest, model: LoadedModel) -> Plan:
     options = request.options
     if model.prequantized:
         _refuse_quantizing(request)
@@ -207,12 +171,13 @@ def _plan(request: CompileRequest, model: LoadedModel) -> _Plan:
         raise UsageError(f"{option} needs a quantised model", "choose --quantize int8")
     model_checks.check_module(model.module, request.model)
     inputs = _example_inputs(request, model)
-    _check_examples(inputs, quantize)
-    inputs = tuple(tensors.dense(item) for item in inputs)
+    _check_examples(inputs, quantized=quantize != "none" or model.prequantized)
+    # Copies, since a file may give one tensor twice: torch.export would take the two inputs for one.
+    inputs = tuple(tensors.dense(item).clone() for item in inputs)
     calibration, source = _samples(request, model, inputs) if quantize != "none" else ((), "none")
     for index, sample in enumerate(calibration):
         model_checks.check_values(sample, f"calibration sample {index}: input")
-    return _Plan(
+    return Plan(
         module=model.module,
         inputs=inputs,
         calibration=calibration,
@@ -240,7 +205,7 @@ def _refuse_quantizing(request: CompileRequest) -> None:
         )
 
 
-def _check_examples(inputs: Tensors, quantize: str) -> None:
+def _check_examples(inputs: Tensors, *, quantized: bool) -> None:
     """InputError for example inputs of a kind that no program for the NPU can take."""
     model_checks.check_types(inputs, "example input")
     for index, tensor in enumerate(inputs):
@@ -248,13 +213,13 @@ def _check_examples(inputs: Tensors, quantize: str) -> None:
         dtype = str(tensors.as_numpy(tensor, what).dtype)
         if dtype not in program_facts.DTYPES:
             raise InputError(f"{what} is {dtype}, a type that ExecuTorch's runtime lacks")
-        if quantize != "none" and dtype == "float64":
+        if quantized and dtype == "float64":
             raise InputError(
                 f"{what} is float64, which cannot be quantised", "give the model and its inputs as float32"
             )
         if 0 in tensor.shape:
             raise InputError(f"{what} has no elements: its shape is {tuple(tensor.shape)}")
-    if quantize != "none":
+    if quantized:
         model_checks.check_values(inputs, "example input")
 
 
@@ -299,39 +264,28 @@ def _calibration(files: Sequence[Path], examples: Tensors) -> tuple[Tensors, ...
 
 
 def _lower(
-    request: CompileRequest, plan: _Plan, config: VelaConfig | None, clock: StageClock, finder: SourceFinder
+    request: CompileRequest, plan: Plan, config: VelaConfig | None, clock: StageClock, finder: SourceFinder
 ) -> _Lowered:
     import torch
 
-    ini = lowering.VELA_CONFIG if config is None else config.stored_name
-    spec = lowering.compile_spec(request.target, ini, request.options.vela_flags)
+    spec = _spec(request, config)
     with clock.stage("export"), torch.no_grad(), model_checks.explained(finder):
-        reference = plan.module
-        if isinstance(reference, torch.export.ExportedProgram):
-            reference = reference.module(check_guards=False)
-        state = InitialState(reference)
-        with state.restored(reference):
-            outputs = lowering.run_eager(reference, plan.inputs)
-        program = constant_likes.fold(lowering.export(plan.module, plan.inputs, finder))
-        training_mode.refuse(program, finder)
-        model_checks.check_program(program, finder)
-        warning = unrolling.check(program, finder)
-        if plan.quantized:
-            model_checks.check_outputs(outputs, program, plan.inputs, finder)
-        if plan.prequantized:
-            program = prequantized_passes.complete(program, plan.inputs)
-        else:
-            program = plain_addmm.split(program)
-    subject = evaluation.subject(reference, program, prequantized=plan.prequantized)
+        traced = float_program.traced(plan, request.target, finder)
+    eager, state, program = traced.eager, traced.state, traced.program
+    outputs = eager.outputs[0]
+    chain = Chain(eager, finder) if request.check_folder is not None and not plan.prequantized else None
+    if chain is not None:
+        with clock.stage("compare"):
+            chain.graph(program)
+    subject = evaluation.subject(traced.reference, program, prequantized=plan.prequantized)
     if plan.quantize != "none":
-        quantized = _quantized(request, plan, spec, program, clock)
+        quantized = quantising.quantised(program, spec, plan.quantising(request), clock, chain, state)
         with clock.stage("quantize"), torch.no_grad():
-            with state.restored(quantized):
-                outputs = lowering.run_eager(quantized, plan.inputs)
+            outputs = chain.example if chain is not None else _executed(quantized, plan.inputs, state)
             program = lowering.export(quantized, plan.inputs)
             if plan.quantizer is not None:
                 program = prequantized_passes.complete(program, plan.inputs)
-            subject = evaluation.Subject(reference, quantized, program)
+            subject = evaluation.Subject(traced.reference, quantized, program)
     evaluated = None
     if request.evaluation is not None:
         with clock.stage("evaluate"):
@@ -341,39 +295,52 @@ def _lower(
         edge = lowering.lower(
             program, spec if request.options.delegate else None, etrecord=request.options.etrecord
         )
-        inputs = plan.inputs
-        if request.options.io == "int8":
-            edge = lowering.quantize_io(edge, inputs, outputs)
-            inputs = lowering.quantized_io_values(edge, "input", inputs)
-            outputs = lowering.quantized_io_values(edge, "output", outputs)
+        if chain is not None:
+            chain.lowered(edge.exported_program(), traced.written)
+        edge, inputs, outputs = _with_io(request, edge, plan.inputs, outputs)
         delegation = program_facts.delegation(edge)
         manager = lowering.to_executorch(edge)
     check = None
+    int8_io, rows = request.options.io == "int8", [row.inputs for row in eager.samples]
     if request.check_folder is not None:
         with clock.stage("check"), torch.no_grad():
             cpu_calls = [name for name, _ in program_facts.kernel_calls(manager)]
-            check = rounding.explore(program, plan.inputs, cpu_calls, request.check_folder)
-    return _Lowered(manager, inputs, outputs, evaluated, check, program, plan.inputs, warning, delegation)
+            check = rounding.explore(program, rows, cpu_calls, request.check_folder)
+            given = [lowering.quantized_io_values(edge, "input", row) if int8_io else row for row in rows]
+            rounding.save_samples(request.check_folder, given)
+    return _Lowered(
+        manager,
+        inputs,
+        outputs,
+        evaluated,
+        check,
+        program,
+        plan.inputs,
+        traced.warning,
+        delegation,
+        None if chain is None else chain.facts,
+    )
 
 
-def _quantized(request: CompileRequest, plan: _Plan, spec: Any, program: Any, clock: StageClock) -> Any:
-    """The quantised module of the exported `program`."""
-    import torch
+def _executed(quantized: Any, inputs: Tensors, state: InitialState) -> Tensors:
+    with state.restored(quantized):
+        return lowering.run_eager(quantized, inputs)
 
-    per_channel = request.options.quantize_per == "channel"
-    adjust = None if plan.quantizer is None else plan.quantizer.applied
-    with clock.stage("calibrate"), torch.no_grad():
-        if lowering.has_branches(program):
-            return lowering.quantize_branches(
-                program, spec, plan.quantize, plan.calibration, per_channel=per_channel, adjust=adjust
-            )
-        prepared = lowering.prepare(program, spec, plan.quantize, per_channel=per_channel, adjust=adjust)
-        for sample in plan.calibration:
-            lowering.run_eager(prepared, sample)
-        if plan.layers is not None:
-            plan.layers.take_float(prepared)
-    with clock.stage("quantize"), torch.no_grad():
-        return lowering.convert(prepared)
+
+def _with_io(
+    request: CompileRequest, edge: Any, inputs: Tensors, outputs: Tensors
+) -> tuple[Any, Tensors, Tensors]:
+    """The edge program with the inputs and outputs that are asked for, and examples of them."""
+    if request.options.io != "int8":
+        return edge, inputs, outputs
+    edge = lowering.quantize_io(edge, inputs, outputs)
+    given = lowering.quantized_io_values(edge, "input", inputs)
+    return edge, given, lowering.quantized_io_values(edge, "output", outputs)
+
+
+def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
+    ini = lowering.VELA_CONFIG if config is None else config.stored_name
+    return lowering.compile_spec(request.target, ini, request.options.vela_flags)
 
 
 def _source_digest(spec: ModelSpec) -> str:
@@ -384,14 +351,9 @@ def _source_digest(spec: ModelSpec) -> str:
     return records.sha256_file(zoo.source(str(spec.entry)))
 
 
-def _warnings(request: CompileRequest, plan: _Plan, delegates: int, unrolled: str | None) -> tuple[str, ...]:
-    found = [unrolled] if unrolled else []
+def _warnings(request: CompileRequest, plan: Plan, delegates: int, first: Sequence[str | None]) -> list[str]:
+    found = [text for text in first if text]
     if request.options.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
-    if plan.calibration_source == "example":
-        found.append(
-            "No calibration data was given, so the model was calibrated on the example inputs alone: its "
-            "quantisation ranges are guesses and its accuracy is unknown. Give samples with --calibration "
-            "FILE.npz, or define 'calibration' in the model's file."
-        )
-    return tuple(found)
+    samples = calibration_samples.warnings(plan.inputs, plan.calibration, plan.calibration_source)
+    return [*found, *samples, *cache.take_notes()]

@@ -18,6 +18,7 @@ from ethosu_sdk import errors
 from ethosu_sdk.aot import pipeline
 from ethosu_sdk.aot.api import CompileRequest
 from ethosu_sdk.aot.model.loading import first_line
+from ethosu_sdk.aot.sharing import lowered
 from ethosu_sdk.errors import DISK_FULL, BuildError, SdkError, ToolError
 
 
@@ -31,7 +32,8 @@ def main() -> None:
             stream.flush()
 
         try:
-            output = pipeline.run(request, lambda stage: send({"stage": stage}))
+            run = lowered.lower if request.without_vela else pipeline.run
+            output = run(request, lambda stage: send({"stage": stage}))
         except Exception as error:
             send(_error(_as_sdk_error(error)))
             with contextlib.suppress(OSError):  # the log's disk may be what is full

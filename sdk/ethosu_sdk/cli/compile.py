@@ -65,7 +65,7 @@ def compile_command(
 ) -> None:
     """Compile a PyTorch model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
     from ethosu_sdk.commands.compile import command
-    from ethosu_sdk.commands.evaluate.command import read_options
+    from ethosu_sdk.commands.evaluate.command import read_floor, read_options
     from ethosu_sdk.commands.shared.reporter import Reporter
 
     thresholds = {
@@ -75,6 +75,9 @@ def compile_command(
         "--min-cosine": min_cosine,
         "--max-error": max_error,
     }
+    floor = None
+    if evaluate is None:  # then it is the floor of the comparison that every compilation makes
+        floor = read_floor(thresholds.pop("--min-sqnr"))
     options = CompileOptions(
         target=target,
         system_config=system_config,
@@ -92,5 +95,6 @@ def compile_command(
         trust=trust,
         etrecord=etrecord,
         evaluate=read_options(evaluate, thresholds),
+        min_sqnr_db=floor,
     )
     command.compile_model(model, options, output, Reporter(as_json=json, quiet=quiet))

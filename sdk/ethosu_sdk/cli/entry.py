@@ -11,7 +11,7 @@ import traceback
 import typer
 from typer.core import TyperGroup
 
-from ethosu_sdk import errors, interrupts, plain_text, streams
+from ethosu_sdk import errors, interrupts, plain_text, records, streams
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
@@ -55,7 +55,7 @@ def _report(error: SdkError) -> int:
         _say("try", command)
     hint = "\n".join(filter(None, (advice, *(f"try: {command}" for command in tries))))
     if "--json" in sys.argv[1:] and not error.recorded:
-        from ethosu_sdk import provenance, records
+        from ethosu_sdk import provenance
 
         sys.stdout.write(
             records.dumps(
@@ -114,7 +114,13 @@ def _known(error: Exception) -> SdkError | None:
             f"the name {error.object!r} cannot be written in this locale's encoding, {error.encoding}",
             "set LC_ALL=C.UTF-8",
         )
-    if not isinstance(error, OSError) or (error.filename is None and error.errno not in _DISK):
+    return _refused(error) if isinstance(error, OSError) else None
+
+
+def _refused(error: OSError) -> SdkError | None:
+    if isinstance(error, FileNotFoundError) and records.working_folder_is_gone():
+        return InputError("the working folder no longer exists", "change to one that does: cd FOLDER")
+    if error.filename is None and error.errno not in _DISK:
         return None
     what = f"cannot use {error.filename}" if error.filename is not None else "cannot write"
     if error.errno in _DISK:

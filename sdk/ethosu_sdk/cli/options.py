@@ -27,6 +27,13 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print only the JSON record on stdout; all else on stderr.")
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print warnings and errors only.")]
+Loose = Annotated[
+    bool,
+    typer.Option(
+        "--loose",
+        help="Take a record that is not as the manifest beside it lists it; the output says so.",
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 OutDir = Annotated[
     Path | None,
@@ -167,7 +174,13 @@ MaxTop1Drop = Annotated[
     _limit("--max-top1-drop", "SHARE", "when that share falls by more from float to executed"),
 ]
 MinSqnr = Annotated[
-    list[str] | None, _limit("--min-sqnr", "DB", "below this signal to quantisation noise ratio")
+    list[str] | None,
+    _limit(
+        "--min-sqnr",
+        "DB",
+        "below this signal to quantisation noise ratio; without --evaluate, on the samples that every compilation "
+        "compares",
+    ),
 ]
 MinCosine = Annotated[
     list[str] | None, _limit("--min-cosine", "C", "below this cosine similarity of the outputs")

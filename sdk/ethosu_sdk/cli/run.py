@@ -96,6 +96,12 @@ def run_command(
             metavar="N", min=1, max=1_000_000, help="Inferences of each set of inputs; all must agree."
         ),
     ] = RunOptions.repeat,
+    keep_state: Annotated[
+        bool,
+        typer.Option(
+            "--keep-state", help="Repeats go on from the state of the one before, and need not agree."
+        ),
+    ] = RunOptions.keep_state,
     resident: Annotated[
         bool,
         typer.Option(
@@ -160,6 +166,7 @@ def run_command(
         simulated_limit_s=simulated_limit,
         resident=resident,
         repeat=repeat,
+        keep_state=keep_state,
         allow_spill=allow_spill,
     )
     command.run(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))

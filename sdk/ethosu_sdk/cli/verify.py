@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Quiet
+from ethosu_sdk.cli.options import Debug, Json, Loose, Quiet
 
 
 @app.command("verify")
@@ -20,12 +20,23 @@ def verify_command(
         Path | None,
         typer.Option(metavar="MODEL.pte", help="The record's model.", show_default="beside the record"),
     ] = None,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F.npz",
+            help="The inputs of the run.",
+            show_default="as `run` finds them without --inputs",
+        ),
+    ] = None,
+    loose: Loose = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Build the firmware of a record again, from nothing, and compare digests and versions."""
-    from ethosu_sdk.commands import verify as command
+    """Build the firmware of a record again, from nothing, run it again, and compare digests, outputs, figures and
+    versions."""
     from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.commands.shared.results import Reading
+    from ethosu_sdk.commands.verify import command
 
-    command.verify(record, model, Reporter(as_json=json, quiet=quiet))
+    command.verify(record, model, inputs, Reading(loose), Reporter(as_json=json, quiet=quiet))

@@ -13,6 +13,7 @@ from ethosu_sdk.commands.shared import (
     board as run_board,
     bundle,
     fast_scratch,
+    hazards,
     host_facts,
     locations,
     memory_advice,
@@ -42,6 +43,7 @@ def build(
 ) -> Built:
     """Build the firmware for the `.pte` at `path` and write its record."""
     program = pte.read(locations.require_pte(path))
+    hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
     with records.locked(folder):
         choice = run_board.for_build(program.npu(), board)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import records, schema
-from ethosu_sdk.commands.shared import bundle
+from ethosu_sdk.commands.shared import bundle, results
 from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.results import Reading
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError
 
 _MOST_SHOWN = 20
 
 
-def validate(path: Path, reporter: Reporter) -> None:
-    """Raise InputError, listing the problems, unless `path` holds a valid record, or is a folder that is as the
-    commands left it which wrote there."""
+def validate(path: Path, reading: Reading, reporter: Reporter) -> None:
+    """Raise InputError, listing the problems, unless `path` holds a valid record that is as its manifest lists it, or
+    is a folder that is as the commands left it which wrote there."""
+    reading.check_folder(path)
     if path.is_dir():
         _validate_folder(path, reporter)
         return
-    record = records.read_json(path)
-    schema.check(record, str(path))
-    reporter.show(f"{escape(str(path))}: valid [bold]{record['schema']}[/bold], status {record['status']}")
+    record = results.read(path, reading)
+    reading.warn(reporter)
+    loose = ", loose: not as its manifest lists it" if reading.differences else ""
+    reporter.show(
+        f"{escape(str(path))}: valid [bold]{record['schema']}[/bold], status {record['status']}{loose}"
+    )
     reporter.emit(record)
 
 

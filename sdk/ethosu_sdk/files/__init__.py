@@ -1,1 +1,1 @@
-"""What files are, by their content."""
+"""What files are, by their content; and how they are opened."""

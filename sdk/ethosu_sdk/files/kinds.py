@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import pickle_content
+from ethosu_sdk.files import opening, pickle_content
 
 _HEAD_BYTES = 4096
 _MAX_MEMBERS = 100_000
@@ -216,7 +216,7 @@ def recognise(path: Path) -> Kind | None:
         found: str | None = _folder(path)
     else:
         try:
-            with path.open("rb") as stream:
+            with opening.regular(path) as stream:
                 found = _content(stream)
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}") from error

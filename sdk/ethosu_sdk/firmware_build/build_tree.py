@@ -17,6 +17,12 @@ _OBJECTS = "objects"  # below the tree; sources are compared with their contents
 # When things were done, in what order, and under which temporary names: what they say is not part of an ELF.
 _DIARIES = (".ninja_log", ".ninja_deps", "CMakeOutput.log", "CMakeError.log")
 _SHOWN = 3
+_TAKEN_APART = ';$"\\#%|<>,\n'  # each tried with CMake 3.25, Ninja 1.11 and GNU ld
+
+
+def unfit(tree: Path) -> str:
+    """The characters in the path of `tree` that keep CMake, Ninja or the linker from building there; mostly none."""
+    return " ".join(map(repr, sorted(set(_TAKEN_APART) & set(str(tree.absolute())))))
 
 
 def open_tree(tree: Path) -> None:

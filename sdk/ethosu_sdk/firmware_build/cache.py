@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ethosu_sdk import cache, records
 from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.firmware_build import build_tree
 from ethosu_sdk.pte import fbs
 
 _NOT_FIRMWARE = ("tests",)  # folders that no firmware is built from
@@ -19,10 +20,13 @@ _NOT_FIRMWARE = ("tests",)  # folders that no firmware is built from
 def work_directory(identity: Mapping[str, object]) -> Path | None:
     """A folder for the objects that all models share. Each `identity` has its own; its user takes its lock.
 
-    None where the cache cannot be written.
+    None where the cache cannot be written, or CMake cannot build.
     """
+    part = f"firmware/{build_key(identity)[:16]}"
+    if build_tree.unfit(cache.place(part)):
+        return None
     try:
-        return cache.directory(f"firmware/{build_key(identity)[:16]}")
+        return cache.directory(part)
     except BuildError:
         return None
 

@@ -77,7 +77,8 @@ def publish(
     log = folder / LOG_NAME
     log.unlink(missing_ok=True)
     with records.locked(shared) if shared else contextlib.nullcontext():
-        tree = (shared or folder) / "build"
+        # Hidden where it lies among results: no command lists what is in it.
+        tree = shared / "build" if shared else folder / ".build"
         _discard_foreign(tree, configuration)
         build_tree.open_tree(tree)
         try:
@@ -107,6 +108,7 @@ def build(
     source, objects = work / "source", work / "objects"
     generated = objects / "generated"  # below the build folder: no path of this machine enters the map
     toolchain = configuration.toolchain
+    _check_place(work)
     _discard_foreign(work, configuration)
     mirror(source, configuration.sources)
     mirror(generated, files)
@@ -139,6 +141,15 @@ def build(
         log=log,
     )
     return objects / f"{executable}.elf", objects / f"{executable}.map"
+
+
+def _check_place(work: Path) -> None:
+    """BuildError for a path that the tools would take apart, or build in another place."""
+    if found := build_tree.unfit(work):
+        raise BuildError(
+            f"CMake cannot build in {work}: its path has {found}",
+            "choose a folder without these characters for the cache (ETHOSU_SDK_CACHE), or for -o",
+        )
 
 
 def mirror(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import resources
-from ethosu_sdk.errors import BuildError
+from ethosu_sdk.errors import BuildError, InputError
 
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+\.?[A-Za-z0-9_]*")
 _SIGNATURE = re.compile(r"([a-z_][a-z0-9_]*)\(([A-Za-z_][A-Za-z0-9_]*(?:, [A-Za-z_][A-Za-z0-9_]*)*)\)")
@@ -60,11 +60,11 @@ def _kernel(path: Path, source: str, operator: str, signature: object) -> Kernel
 
 
 def select(operators: Iterable[str], known: Mapping[str, Kernel]) -> tuple[Kernel, ...]:
-    """The kernels for `operators`, each once, sorted. BuildError names every operator that has none."""
+    """The kernels for `operators`, each once, sorted. InputError names every operator that has none."""
     wanted = sorted(set(operators))
     missing = [operator for operator in wanted if operator not in known]
     if missing:
-        raise BuildError(
+        raise InputError(
             "the firmware has no kernel for " + ", ".join(missing),
             "let the NPU take these operators (`ethosu-sdk inspect` shows what is delegated), or add them to "
             f"firmware/kernels; docs/reference/kernels.md lists the {len(known)} that it has",

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import opening
 from ethosu_sdk.fvp_launcher.parameters import Value, known_parameters, read_assignment, unquoted
 from ethosu_sdk.simulators.fvp.models import FvpModel
 
+_MOST_CONFIG_BYTES = 1 << 20
 # Options of the FVPs' command line by every spelling → one name. Those of the first table take a value.
 _WITH_VALUE = {
     "-C": "parameter",
@@ -130,8 +132,10 @@ def _values(options: Sequence[tuple[str, str]], model: FvpModel) -> Iterator[tup
 def _config_lines(path: Path) -> Iterator[str]:
     """The assignments in a configuration file; what follows a # is a comment."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = opening.content(path, _MOST_CONFIG_BYTES).decode("utf-8")
+    except InputError as error:
+        raise InputError(f"the configuration file: {error.message}", error.hint) from error
+    except UnicodeDecodeError as error:
         raise InputError(f"cannot read the configuration file {path}: {error}") from error
     for line in text.splitlines():
         assignment = line.partition("#")[0].strip()

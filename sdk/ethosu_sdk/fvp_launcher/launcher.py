@@ -14,6 +14,7 @@ from typing import IO, Any, cast
 
 from ethosu_sdk import plain_text, records
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import opening
 from ethosu_sdk.fvp_launcher.command_line import HELP, Options, parse
 from ethosu_sdk.fvp_launcher.parameters import known_parameters
 from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP
@@ -224,7 +225,4 @@ def _end_marks(model: FvpModel, options: Options) -> tuple[bytes, ...]:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    return opening.content(path, sys.maxsize - 1)

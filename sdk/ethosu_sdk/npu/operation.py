@@ -275,6 +275,7 @@ class BlockOp:
     blockdep: int  # blocks of the operation before that may still be in work
     continues: bool = False  # the accumulators start with what the operation before left in them
     is_partial: bool = False  # the sums stay in the accumulators; nothing is written
+    accumulator_bank: int = 0  # the first KiB of the shared RAM that accumulators take; 0 on Ethos-U85
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from ethosu_sdk import redaction
 from ethosu_sdk.errors import BuildError, SdkError, ToolError
+from ethosu_sdk.files import opening
 from ethosu_sdk.proc import supervisor
 
 _TAIL_LINES = 40
@@ -91,7 +92,7 @@ def spawn(
         try:
             process = Child(
                 list(argv),
-                cwd=cwd,
+                cwd=cwd or _working_folder(),
                 env=None if env is None else dict(env),
                 pass_fds=tuple(pass_fds),
                 stdin=subprocess.DEVNULL,
@@ -104,13 +105,52 @@ def spawn(
             writer.close()
             process.program_pid = int.from_bytes(reader.read(), sys.byteorder)
         except (OSError, subprocess.SubprocessError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "the system allows no further process"
-            raise ToolError(
-                f"could not start {argv[0]}: {reason}", "`ethosu-sdk doctor` lists the tools"
-            ) from error
+            raise _not_started(argv[0], error) from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         yield process
+
+
+@contextlib.contextmanager
+def spawn_own(
+    module: str, arguments: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int], output: IO[Any]
+) -> Iterator[Child]:
+    """The same for a module of the SDK, by a process with threads: nothing of Python runs between fork and exec.
+
+    The module calls :func:`supervisor.divide` before all else, with the process id that is its last argument.
+    """
+    argv = [sys.executable, "-P", "-m", module, *arguments, str(os.getpid())]
+    try:
+        process = Child(
+            argv,
+            cwd=_working_folder(),
+            env=dict(env),
+            pass_fds=tuple(pass_fds),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _not_started(argv[0], error) from error
+    try:
+        yield process
+    finally:
+        _finish(process)
+
+
+def _not_started(program: str, error: Exception) -> ToolError:
+    reason = error.strerror if isinstance(error, OSError) else "the system allows no further process"
+    return ToolError(f"could not start {program}: {reason}", "`ethosu-sdk doctor` lists the tools")
+
+
+def _working_folder() -> str | None:
+    """Where a child runs: here (None), unless this folder was deleted. Tools then fail in words that mislead."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "/"
+    return None
 
 
 def _finish(process: Child) -> None:
@@ -148,8 +188,9 @@ def run(
         tuple(argv), process.returncode, raw.decode(errors="replace"), time.monotonic() - start
     )
     if log is not None:
-        with log.open("a", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(redaction.addresses(f"$ {quoted(argv)}\n{result.output}\n"))
+        text = redaction.addresses(f"$ {quoted(argv)}\n{result.output}\n")
+        with opening.appending(log) as stream:
+            stream.write(text.encode("utf-8", errors="backslashreplace"))
     if check and result.returncode != 0:
         where = f"; the whole output is in {log}" if log is not None else ""
         raise error(

@@ -17,16 +17,18 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from ethosu_sdk import proc
+from ethosu_sdk import plain_text, proc
+from ethosu_sdk.files import opening
 from ethosu_sdk.proc import supervisor
 
 Task = dict[str, Any]
-DONE, TIMEOUT, MEMORY, KILLED, GONE = "done", "timeout", "memory", "killed", "gone"
+DONE, TIMEOUT, MEMORY, RAISED = "done", "timeout", "memory", "raised"
+KILLED, GONE = "killed", "gone"
 _LOOK_EVERY_S = 0.1
 _FIRST_LOOK_S = 0.005
 _GRACE_S = 120.0  # for the server itself: it imports what a task needed before the next one
@@ -36,46 +38,68 @@ _END = b"\n"  # of a task's result: what it forked may hold the pipe open for lo
 
 @dataclass(frozen=True)
 class Answer:
-    """How a task ended: DONE with its `result`, or one of the others; `detail` says by what it was killed."""
+    """How a task ended: DONE with its `result`, or one of the others; `detail` says by what it was killed, or what it
+    raised."""
 
     end: str
     result: Any = None
     detail: str = ""
 
 
-@contextlib.contextmanager
-def server(module: str, log: Path) -> Iterator[Callable[[Task, float | None, int | None], Answer]]:
-    """A server for the time of a `with` block: ``python -m MODULE FD``, which calls :func:`serve`.
+class Server:
+    """A process that serves tasks, at the other end of the socket `ours`."""
 
-    The block gets a function that runs a task, with limits in seconds and bytes, and says how that ended. When the
-    server itself dies or hangs, that is GONE, and it is of no more use. Start it from a thread that lives as long.
+    def __init__(self, process: proc.Child, ours: socket.socket, stream: IO[bytes]) -> None:
+        self._process, self._ours, self._stream = process, ours, stream
+
+    def call(self, task: Task, time_s: float | None, memory_bytes: int | None) -> Answer:
+        """Run a task, with limits in seconds and bytes, and say how that ended.
+
+        When the server itself dies or hangs, that is GONE, and it is of no more use.
+        """
+        request = {"task": task, "time_s": time_s, "memory_bytes": memory_bytes}
+        self._ours.settimeout(None if time_s is None else time_s + _GRACE_S)
+        try:
+            self._ours.sendall(json.dumps(request).encode() + b"\n")
+            line = self._stream.readline()
+        except TimeoutError:
+            return Answer(GONE, detail="the process that serves tasks does not answer")
+        except OSError:
+            line = b""
+        if not line:
+            return Answer(GONE, detail="the process that serves tasks is gone")
+        return Answer(**json.loads(line))
+
+    def end(self) -> None:
+        """End it and what it is at; another thread that waits for its answer is told that it is GONE."""
+        proc.kill_tree(self._process)
+
+
+@contextlib.contextmanager
+def server(module: str, log: Path, env: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """A server for the time of a `with` block: ``python -m MODULE FD PID`` calls :func:`begin` and :func:`serve`.
+
+    `env` adds to its environment. Start it from a thread that lives as long.
     """
     ours, theirs = socket.socketpair()
-    argv = [sys.executable, "-P", "-m", module, str(theirs.fileno())]
-    env = {**os.environ, "PYTHONHASHSEED": "0"}
+    descriptor = theirs.fileno()
+    env = {**os.environ, **(env or {}), "PYTHONHASHSEED": "0"}
     with (
         ours,
-        log.open("ab") as output,
-        proc.spawn(argv, env=env, pass_fds=(theirs.fileno(),), stdout=output),
+        theirs,
+        opening.appending(log) as output,
+        proc.spawn_own(module, [str(descriptor)], env=env, pass_fds=(descriptor,), output=output) as process,
         ours.makefile("rb") as stream,
     ):
         theirs.close()
+        yield Server(process, ours, stream)
 
-        def call(task: Task, time_s: float | None, memory_bytes: int | None) -> Answer:
-            request = {"task": task, "time_s": time_s, "memory_bytes": memory_bytes}
-            ours.settimeout(None if time_s is None else time_s + _GRACE_S)
-            try:
-                ours.sendall(json.dumps(request).encode() + b"\n")
-                line = stream.readline()
-            except TimeoutError:
-                return Answer(GONE, detail="the process that serves tasks does not answer")
-            except OSError:
-                line = b""
-            if not line:
-                return Answer(GONE, detail="the process that serves tasks is gone")
-            return Answer(**json.loads(line))
 
-        yield call
+def begin() -> int:
+    """Leave a supervisor behind, before anything is imported; the descriptor for :func:`serve`."""
+    descriptor, parent = map(int, sys.argv[1:])
+    supervisor.divide(parent)
+    return descriptor
 
 
 def serve(descriptor: int, run: Callable[[Task], Any], packages: tuple[str, ...]) -> None:
@@ -118,6 +142,8 @@ def _served(
         told = json.loads(content)
     except ValueError:
         return Answer(KILLED, detail="it ended itself without a result"), []
+    if "raised" in told:
+        return Answer(RAISED, detail=told["raised"]), []
     return Answer(DONE, told["result"]), told["modules"]
 
 
@@ -129,10 +155,12 @@ def _work(
     try:
         supervisor.bind_to(parent, signal.SIGKILL)
         known = set(sys.modules)
-        result = run(task)
-        new = [name for name in sys.modules if name not in known and name.partition(".")[0] in packages]
+        told = _told(task, run)
+        told["modules"] = [
+            name for name in sys.modules if name not in known and name.partition(".")[0] in packages
+        ]
         with os.fdopen(writer, "wb") as stream:
-            stream.write(json.dumps({"result": result, "modules": new}).encode() + _END)
+            stream.write(json.dumps(told).encode() + _END)
         status = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
@@ -141,6 +169,15 @@ def _work(
             with contextlib.suppress(OSError, ValueError):
                 stream_.flush()
         os._exit(status)
+
+
+def _told(task: Task, run: Callable[[Task], Any]) -> dict[str, Any]:
+    """The result of `task`, or what it raised; a model may raise what is no Exception, such as SystemExit."""
+    try:
+        return {"result": run(task)}
+    except BaseException as error:
+        sys.excepthook(*sys.exc_info())
+        return {"raised": plain_text.error(error)}
 
 
 def _watched(

@@ -43,25 +43,35 @@ def between(parent_pid: int, mask: Collection[int], report: int) -> Callable[[],
 
     def before_exec() -> None:
         gc.disable()  # what is garbage here is the parent's
-        signal.pthread_sigmask(signal.SIG_SETMASK, _ALL_SIGNALS)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        adopt_orphans()
-        bind_to(parent_pid, END_ALL)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        own_pid = os.getpid()
-        program = os.fork()
-        if program == 0:
-            bind_to(own_pid, signal.SIGKILL)
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            return
-        try:
-            os.write(report, program.to_bytes(PID_BYTES, sys.byteorder))
-            _close_streams()
-            _leave_as(_watch(program))
-        finally:
-            os._exit(1)
+        divide(parent_pid, mask, report)
 
     return before_exec
+
+
+def divide(parent_pid: int, mask: Collection[int] = (), report: int | None = None) -> None:
+    """Fork: the child comes back from here and goes on, this process stays behind as its supervisor.
+
+    A program of the SDK's own calls it before all else when its parent, `parent_pid`, may fork no Python: it has
+    threads, whose frames a fork would clean up behind them, in the middle of what they do.
+    """
+    signal.pthread_sigmask(signal.SIG_SETMASK, _ALL_SIGNALS)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    adopt_orphans()
+    bind_to(parent_pid, END_ALL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    own_pid = os.getpid()
+    program = os.fork()
+    if program == 0:
+        bind_to(own_pid, signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        return
+    try:
+        if report is not None:
+            os.write(report, program.to_bytes(PID_BYTES, sys.byteorder))
+        _close_streams()
+        _leave_as(_watch(program))
+    finally:
+        os._exit(1)
 
 
 def adopt_orphans() -> None:

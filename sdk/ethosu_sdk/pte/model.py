@@ -197,6 +197,14 @@ class ExecutionPlan:
         """The inputs that are tensors, in order."""
         return self._tensors(self.inputs)
 
+    @property
+    def is_stateful(self) -> bool:
+        """Whether the method has tensors of its own that it writes, and whose first values the file holds."""
+        return any(
+            isinstance(value, Tensor) and value.allocation is not None and value.data is not None
+            for value in self.values
+        )
+
     def output_tensors(self) -> tuple[Tensor, ...]:
         """The outputs that are tensors, in order."""
         return self._tensors(self.outputs)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import opening
 from ethosu_sdk.pte import schema
 from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table, make_schema
 from ethosu_sdk.pte.model import ENTRY, Delegate, ExecutionPlan, Header, Segment
@@ -84,19 +84,14 @@ def read(path: Path) -> Pte:
 
 
 def _file_bytes(path: Path) -> bytes:
-    try:
-        # O_NONBLOCK: opening a named pipe must not wait for a writer.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"{path} is not a file", _NOT_A_PTE)
-            if status.st_size > _MAX_FILE_BYTES:
-                raise InputError(
-                    f"{path} is too large for a .pte file ({status.st_size:,} bytes)", _NOT_A_PTE
-                )
-            return stream.read(status.st_size)  # for as many bytes Python takes memory at once
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}", _NOT_A_PTE) from error
+    with opening.regular(path) as stream:
+        try:
+            size_bytes = os.fstat(stream.fileno()).st_size
+            if size_bytes > _MAX_FILE_BYTES:
+                raise InputError(f"{path} is too large for a .pte file ({size_bytes:,} bytes)", _NOT_A_PTE)
+            return stream.read(size_bytes)  # for as many bytes Python takes memory at once
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}", _NOT_A_PTE) from error
 
 
 def parse(data: bytes | bytearray | memoryview) -> Pte:

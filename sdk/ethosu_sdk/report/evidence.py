@@ -36,6 +36,7 @@ class Expected:
     repeats: int = 1  # of every set
     event_groups: int = 1  # which the repeats count in turn
     counts_cycles: bool = False  # of the processor, for each instruction
+    state: str = ""  # what a repeat begins with, as in the plan
     pieces: Mapping[int, int] = field(
         default_factory=dict
     )  # of a call's stream, by instruction; empty: never cut
@@ -44,7 +45,7 @@ class Expected:
     @property
     def plan(self) -> Plan:
         """How the run repeats."""
-        return Plan(len(self.sets), self.repeats, self.event_groups, bool(self.pieces))
+        return Plan(len(self.sets), self.repeats, self.event_groups, bool(self.pieces), self.state)
 
 
 @dataclass(frozen=True)

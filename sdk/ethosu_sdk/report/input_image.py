@@ -33,14 +33,16 @@ def encode(
     nonce: bytes = NO_NONCE,
     *,
     counts_cycles: bool = False,
+    resets_state: bool = False,
     pieces: Sequence[StreamPiece] = (),
 ) -> bytes:
     """The image for `sets`, each the raw bytes of the model's inputs in order, each to be run `repeats` times.
 
     `event_groups` are PMU event numbers, at most eight in a group, at most 32 groups: repeat k counts those of group
     k modulo their number; none leaves the choice to the firmware. The firmware seals its records with `nonce`; with
-    `counts_cycles` it reports the processor's cycles of each instruction. With `pieces`, the last of the `repeats`
-    runs those. Raises InputError for more than that.
+    `counts_cycles` it reports the processor's cycles of each instruction; with `resets_state` every repeat begins
+    with the state that the program brings. With `pieces`, the last of the `repeats` runs those. Raises InputError for
+    more than that.
     """
     _check_counts(sets, event_groups, repeats)
     per_set = len(sets[0]) if sets else 0
@@ -54,7 +56,9 @@ def encode(
     counts = struct.pack("<4I", len(sets), per_set, repeats, len(event_groups))
     groups = b"".join(struct.pack("<9I", len(row), *_padded(row)) for row in event_groups)
     head = counts.ljust(protocol.INPUT_IMAGE_NONCE_AT - _CRC_COVERS_FROM, b"\0") + nonce
-    options = protocol.INPUT_IMAGE_COUNTS_CYCLES if counts_cycles else 0
+    options = (
+        protocol.INPUT_IMAGE_COUNTS_CYCLES * counts_cycles + protocol.INPUT_IMAGE_RESETS_STATE * resets_state
+    )
     head = head.ljust(protocol.INPUT_IMAGE_OPTIONS_AT - _CRC_COVERS_FROM, b"\0") + struct.pack("<I", options)
     where = (start + len(body), len(pieces)) if pieces else (0, 0)
     head = head.ljust(protocol.INPUT_IMAGE_PIECES_AT - _CRC_COVERS_FROM, b"\0") + struct.pack("<2I", *where)

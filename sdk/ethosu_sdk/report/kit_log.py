@@ -193,7 +193,7 @@ class _Reader:
             rows[-1] = KitTensor(rows[-1].nbytes, rows[-1].elements, rows[-1].sizes, match["name"])
 
     def _operator(self, match: re.Match[str]) -> None:
-        _append(self.log.operators, match["name"])
+        _append(self.log.operators, match["name"].removesuffix("."))  # as for an overload without a name
 
     def _delegate(self, match: re.Match[str]) -> None:
         if len(self.log.delegates) >= _MOST_ROWS:

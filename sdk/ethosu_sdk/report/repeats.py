@@ -22,13 +22,16 @@ class Changed:
 class Plan:
     """How a run repeats: `sets` of inputs, each `repeats` times; repeat k counts event group ``k % event_groups``.
 
-    With `in_pieces`, the last repeat runs command streams in pieces.
+    With `in_pieces`, the last repeat runs command streams in pieces. `state` says what a repeat begins with in a
+    program that has one: ``reset`` (what the program brings) or ``kept`` (what the repeat before left); else it is
+    empty.
     """
 
     sets: int
     repeats: int = 1
     event_groups: int = 1
     in_pieces: bool = False
+    state: str = ""
 
     @property
     def whole(self) -> int:

@@ -176,7 +176,7 @@ def _figures_are_known_or_explained(record: Record) -> list[str]:
 
 
 def _repeats_count_what_changed(record: Record) -> list[str]:
-    """Outputs that changed between repeats cannot be part of a pass."""
+    """Outputs that changed between repeats cannot be part of a pass, unless each went on from the state before."""
     repeats = record.get("repeats")
     if repeats is None:
         return []
@@ -185,7 +185,8 @@ def _repeats_count_what_changed(record: Record) -> list[str]:
         for name in ("outputs", "counters")
         if repeats[name]["agree"] != (repeats[name]["changed"] == 0)
     ]
-    if not repeats["outputs"]["agree"] and record["status"] == "pass":
+    independent = repeats.get("state") != "kept"
+    if independent and not repeats["outputs"]["agree"] and record["status"] == "pass":
         found.append("outputs changed between repeats, but the record says 'pass'")
     return found
 
@@ -269,18 +270,20 @@ def _pass_has_outputs_and_checks(record: Record) -> list[str]:
 
 
 def _files_stay_in_the_folder(record: Record) -> list[str]:
-    """Files are named by their path from the record's folder, and lie in it; the model's source need not."""
+    """Files are named by their path from the record's folder, and lie in it; the model's source need not, and of what
+    shaped the result the record has the name alone."""
     return [
         f"{path} leaves the record's folder: {value[:80]!r}"
         for path, value in _texts(record)
         if (path.endswith(("/file", "/path")) or path.split("/")[-2] == "files")
         and not path.startswith("/unavailable")
         and not path.endswith("/source/file")
-        and _leaves(value)
+        and (leaves(value) if not path.startswith("/provenance/") else "/" in value)
     ]
 
 
-def _leaves(name: str) -> bool:
+def leaves(name: str) -> bool:
+    """Whether `name`, of a file in a record's folder, could lead out of it on some system."""
     path = PurePosixPath(name)
     windows = "\\" in name or PureWindowsPath(name).drive != ""
     return path.is_absolute() or ".." in path.parts or windows

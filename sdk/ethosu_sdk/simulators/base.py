@@ -61,7 +61,8 @@ class SimulationRequest:
     speed at the cost of its counters, `count_instructions` for the same time for every instruction of the processor.
 
     A firmware that does not end itself ends with the first of `end_marks` that it prints. `read_back` are (address,
-    bytes) of memory that is read after the end.
+    bytes) of memory that is read after the end. With `compare_loaded`, a simulator that can compares what it loaded
+    with the ELF file.
     """
 
     elf: Path
@@ -77,6 +78,24 @@ class SimulationRequest:
     count_instructions: bool = False
     end_marks: tuple[bytes, ...] = ()
     read_back: tuple[tuple[int, int], ...] = ()
+    compare_loaded: bool = False
+
+
+@dataclass(frozen=True)
+class LoadedSegment:
+    """A segment of the ELF file that stood in the board's memory, byte for byte, before the first instruction."""
+
+    address: int
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class LoadedElf:
+    """What was read back of the ELF file with the digest `sha256` before the first instruction."""
+
+    sha256: str
+    segments: tuple[LoadedSegment, ...]
 
 
 @dataclass(frozen=True)
@@ -84,7 +103,8 @@ class SimulationResult:
     """A run that the firmware ended, by semihosting or a mark. Whether it went well is for the caller to judge.
 
     `uart` holds every byte that the firmware printed, `npu_jobs` what the NPU model kept of each job in turn, None
-    from a simulator that does not show what its NPU does. `memory` is what was to be read back, in its order.
+    from a simulator that does not show what its NPU does. `memory` is what was to be read back, in its order, and
+    `loaded` what was compared of the ELF file, None from a simulator that cannot.
     """
 
     uart: bytes = field(repr=False)
@@ -93,6 +113,7 @@ class SimulationResult:
     npu_accesses: int
     npu_jobs: tuple[Any, ...] | None
     memory: tuple[bytes, ...] = field(default=(), repr=False)
+    loaded: LoadedElf | None = None
 
 
 class Simulator(Protocol):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import records, schema, tools
+from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.simulators.qemu import loaded, machine
+from ethosu_sdk.simulators.qemu.command_line import Wanted
 from tests.integration.cli import sdk
 from tests.integration.terminal.test_cli import assert_clear
 from tests.places import GOLDEN_PTE, ROOT
@@ -39,7 +44,49 @@ def test_a_run_is_reproduced_in_another_folder(made: Path, tmp_path: Path) -> No
     assert set(checks(record).values()) == {"agrees"}
     assert checks(record).keys() >= {"model", "elf", "version of arm-none-eabi-g++", "version of qemu"}
     assert record["causes"] == []
+    assert checks(record)["figures"] == "agrees"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_figure_that_was_changed_is_not_reproduced(made: Path, tmp_path: Path) -> None:
+    record = records.read_json(made / "run.json")
+    record["npu"]["cycles"]["value"] += 1
+    records.write_json(tmp_path / "run.json", record)
+    outcome = sdk("verify", "run.json", "--model", made / "add_u55.pte", "--json", cwd=tmp_path)
+    assert_clear(outcome, 7, "/npu/cycles/value")
+    found = json.loads(outcome.out)
+    states = checks(found)
+    assert {name for name, state in states.items() if state == "differs"} == {"figures", "/npu/cycles/value"}
+    assert (states["elf"], states["model"]) == ("agrees", "agrees")
+    assert "the record was changed" in found["causes"][-1]
+
+
+def test_the_segments_that_the_guest_held_are_those_of_the_elf(made: Path) -> None:
+    runtime = records.read_json(made / "run.json")["runtime"]
+    with (made / "executor_runner.elf").open("rb") as stream:
+        segments = [row for row in ELFFile(stream).iter_segments("PT_LOAD") if row["p_filesz"]]
+        wanted = [(row["p_paddr"], hashlib.sha256(row.data()).hexdigest()) for row in segments]
+    assert [(row["address"], row["sha256"]) for row in runtime["loaded"]["segments"]] == wanted
+    assert runtime["elf_sha256"] == records.sha256_file(made / "executor_runner.elf")
+
+
+def test_another_elf_than_the_guest_holds_is_refused(made: Path, tmp_path: Path) -> None:
+    """A copy with one other byte in a segment, compared with what QEMU loaded of the ELF itself."""
+    elf = made / "executor_runner.elf"
+    data = bytearray(elf.read_bytes())
+    with elf.open("rb") as stream:
+        segment = next(row for row in ELFFile(stream).iter_segments("PT_LOAD") if row["p_filesz"])
+    data[segment["p_offset"] + 7] ^= 1
+    (tmp_path / "other.elf").write_bytes(data)
+    program = str(tools.require("qemu-system-arm").path)
+    with (
+        (tmp_path / "uart.log").open("wb") as uart,
+        machine.start(program, elf, (uart,), Wanted()) as started,
+    ):
+        started.gdb.handshake()
+        assert loaded.compare(elf, started).sha256 == records.sha256_file(elf)
+        with pytest.raises(SimulationError, match="did not load"):
+            loaded.compare(tmp_path / "other.elf", started)
 
 
 def test_what_differs_is_named_with_the_cause(made: Path, tmp_path: Path) -> None:

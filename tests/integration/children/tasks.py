@@ -1,9 +1,8 @@
-"""``python -m tests.integration.children.tasks FD``: a server of tasks that behave badly in ways that models can."""
+"""``python -m tests.integration.children.tasks FD PID``: tasks that behave as badly as models can."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from typing import Any
 
@@ -22,6 +21,10 @@ def run(task: dict[str, Any]) -> Any:
     elif how == "hide memory":
         _forked(lambda: _forked(_hold))
         time.sleep(600)
+    elif how == "raise":
+        raise LookupError("x" * 100_000)
+    elif how == "leave":
+        raise SystemExit("no model today")
     return how
 
 
@@ -38,4 +41,4 @@ def _forked(function: Any) -> None:
 
 
 if __name__ == "__main__":
-    forks.serve(int(sys.argv[1]), run, ())
+    forks.serve(forks.begin(), run, ())

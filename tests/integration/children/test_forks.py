@@ -19,9 +19,9 @@ Call = Callable[..., forks.Answer]
 
 @pytest.fixture
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'sdk'}")
     with forks.server("tests.integration.children.tasks", tmp_path / "log") as serve:
-        yield lambda how, memory=None: serve({"how": how}, LONG_S, memory)
+        yield lambda how, memory=None: serve.call({"how": how}, LONG_S, memory)
 
 
 def test_a_child_that_a_task_leaves_does_not_keep_it_from_ending(call: Call) -> None:
@@ -38,3 +38,12 @@ def test_a_task_that_ends_its_process_is_one_that_was_killed(call: Call) -> None
 def test_memory_of_a_process_without_a_parent_counts(call: Call) -> None:
     assert call("hide memory", MANY_BYTES // 2).end == forks.MEMORY
     assert call("nothing", MANY_BYTES // 2).end == forks.DONE
+
+
+def test_what_a_task_raises_is_told_and_cut(call: Call) -> None:
+    raised = call("raise")
+    assert (raised.end, raised.detail[:14], raised.detail[-1]) == (forks.RAISED, "LookupError: x", "…")
+    assert len(raised.detail) < 1000
+    left = call("leave")
+    assert (left.end, left.detail) == (forks.RAISED, "SystemExit: no model today")
+    assert call("nothing").end == forks.DONE

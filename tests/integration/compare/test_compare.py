@@ -221,7 +221,7 @@ def test_three_runs_and_the_record_on_stdout(tmp_path: Path) -> None:
         (["a.json", "doctor.json"], 3, "nothing to compare"),
         (["a.json", "compile.json"], 3, "no record of the same kind"),
         (["a.json", "a.json", "--allow", "modle"], 2, "did you mean 'model'"),
-        (["a.json", "a.json", "--policy", "none.toml"], 3, "cannot read none.toml"),
+        (["a.json", "a.json", "--policy", "none.toml"], 3, "there is no file none.toml"),
     ],
 )
 def test_what_cannot_be_compared_is_named(words: list[str], code: int, said: str, tmp_path: Path) -> None:

@@ -156,11 +156,45 @@ class Duplicates(nn.Module):
         return 2 * torch.sigmoid(wide), torch.cat([torch.sigmoid(wide), wide], 1)
 
 
+class Tables(nn.Module):
+    """Look-up tables behind changes of the order of axes, and one that is used again behind those and products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(3, 3, 1) for _ in range(6))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Six activations in a row, of which the last is an output; one of a transposed tensor; the same one of one
+        tensor in four shapes."""
+        y, functional = x, nn.functional
+        kinds = (
+            torch.tanh,
+            torch.sigmoid,
+            functional.hardswish,
+            functional.gelu,
+            torch.tanh,
+            functional.silu,
+        )
+        for layer, activation in zip(self.layers, kinds, strict=True):
+            y = activation(layer(y))
+        turned = x.transpose(2, 3).clone()
+        rows, columns = x.reshape(1, 3 * _SIZE, _SIZE), x.reshape(1, _SIZE, 3 * _SIZE)
+        product = torch.sigmoid(x) @ x
+        return (
+            y,
+            torch.tanh(x.permute(0, 2, 3, 1)),
+            product,
+            torch.sigmoid(rows),
+            turned,
+            torch.sigmoid(columns),
+        )
+
+
 def _made(kind: type[nn.Module]) -> Any:
     torch.manual_seed(3)
     return kind().eval()
 
 
-sharing, segmentation, taps, windows, parts, batches, negations, duplicates = map(
-    _made, (Sharing, Segmentation, Taps, Windows, Parts, Batches, Negations, Duplicates)
+sharing, segmentation, taps, windows, parts, batches, negations, duplicates, tables = map(
+    _made, (Sharing, Segmentation, Taps, Windows, Parts, Batches, Negations, Duplicates, Tables)
 )

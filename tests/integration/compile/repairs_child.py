@@ -1,20 +1,25 @@
 """Compiles the networks of repaired_models.py, all in one process: torch is imported once.
 
 Usage: repairs_child.py FOLDER. Each network's folder gets ``facts.json``: the facts of the compilation, or how it
-failed. What is compiled `untouched` gets none of the repairs.
+failed. What is compiled `untouched` gets none of the repairs; PLANTS are faults of the repair of look-up tables.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from ethosu_sdk import records
 from ethosu_sdk.aot import CompileRequest, pipeline
 from ethosu_sdk.aot.lowering import steps as lowering
-from ethosu_sdk.errors import BuildError
+from ethosu_sdk.aot.repairs import kept_tables
+from ethosu_sdk.aot.vela import delegate_tables
+from ethosu_sdk.errors import SdkError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
 
@@ -29,11 +34,31 @@ class Compilation:
     target: str
     untouched: bool = False
     quantize: str = "int8"
+    plant: str = ""
 
     @property
     def name(self) -> str:
         """Of its folder."""
-        return f"{self.model}-{self.target}-{self.quantize}" + "-untouched" * self.untouched
+        return f"{self.model}-{self.target}-{self.quantize}{self.plant}" + "-untouched" * self.untouched
+
+
+def _halve(graph: Any, table: Any) -> None:
+    """As `kept_tables._separate`, with a limit that values reach."""
+    from executorch.exir.dialects._ops import ops
+
+    value = table.args[0]
+    with graph.inserting_before(table):
+        changed = graph.call_function(ops.backend.tosa.CLAMP.default, (value, -128, 0))
+    changed.meta = dict(value.meta)
+    table.replace_input_with(value, changed)
+
+
+PLANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "-unmoved": (kept_tables, "hoist_all", lambda graph: False),
+    "-unseparated": (kept_tables, "separate_all", lambda graph: False),
+    "-halved": (kept_tables, "_separate", _halve),
+    "-unseen": (delegate_tables, "check", lambda delegate, payload: None),  # as others compile
+}
 
 
 TARGETS = ("ethos-u55-128", "ethos-u85-256")
@@ -43,6 +68,15 @@ REPAIRED = tuple(
     for target in TARGETS
 )
 INT16 = tuple(Compilation("negations", target, quantize="int16") for target in TARGETS)
+TABLES = tuple(Compilation("tables", target) for target in ("ethos-u55-32", "ethos-u55-64"))
+TABLES_INT16 = Compilation("tables", "ethos-u55-32", quantize="int16")
+LOST = (
+    Compilation("tables", "ethos-u55-64", untouched=True),
+    *(Compilation("tables", "ethos-u55-64", plant=plant) for plant in ("-unmoved", "-unseparated")),
+)
+HALVED = Compilation("tables", "ethos-u55-64", plant="-halved")
+UNSEEN = Compilation("tables", "ethos-u55-64", untouched=True, plant="-unseen")
+LARGER = tuple(Compilation("tables", target, untouched=True) for target in ("ethos-u55-128", "ethos-u65-256"))
 CRASHING = Compilation("windows", "ethos-u65-256")  # Vela's end is this process's, were it not for the repair
 UNTOUCHED = (
     Compilation("sharing", "ethos-u55-128", True),
@@ -55,7 +89,8 @@ UNTOUCHED = (
 def main() -> None:
     """Compile everything below the folder of the command line."""
     repaired = lowering.repaired
-    for case in (*REPAIRED, *INT16, CRASHING, *UNTOUCHED):
+    tables = (*TABLES, TABLES_INT16, *LOST, HALVED, UNSEEN, *LARGER)
+    for case in (*REPAIRED, *INT16, *tables, CRASHING, *UNTOUCHED):
         folder = records.make_directory(Path(sys.argv[1]) / case.name)
         lowering.repaired = contextlib.nullcontext if case.untouched else repaired
         request = CompileRequest(
@@ -64,10 +99,12 @@ def main() -> None:
             folder,
             options=ProgramOptions(quantize=case.quantize),
         )
+        plant = mock.patch.object(*PLANTS[case.plant]) if case.plant else contextlib.nullcontext()
         try:
-            facts = pipeline.run(request, lambda stage: None).to_json()
-        except BuildError as error:
-            facts = {"message": error.message, "hint": error.hint}
+            with plant:
+                facts = pipeline.run(request, lambda stage: None).to_json()
+        except SdkError as error:
+            facts = error.to_json()
         records.write_json(folder / "facts.json", facts)
 
 

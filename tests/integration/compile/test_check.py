@@ -245,12 +245,12 @@ def test_a_vanished_relu_is_found_where_it_is_not_repaired(tmp_path: Path) -> No
 
 def test_an_access_outside_of_the_tensors_is_blamed_on_the_tools(tmp_path: Path) -> None:
     outcome, record = compiled(tmp_path, WITHOUT_REPAIRS, "--target", "ethos-u55-128", model=PRODUCT)
-    assert outcome.code == 6, outcome.err
+    assert outcome.code == 3, outcome.err
     assert record["check"]["status"] == "fail"
     np.savez(tmp_path / "data.npz", input0=np.zeros((3, 2, 8, 8), np.float32))
     options = ("--target", "ethos-u55-128", "--evaluate", "data.npz", "-o", "other")
     evaluated = sdk("compile", "net.py", *options, cwd=tmp_path, timeout_s=900)
-    assert evaluated.code == 6, evaluated.err
+    assert evaluated.code == 3, evaluated.err
     for printed in (outcome.err, evaluated.err):
         assert "error: the program that was made does not run: OFM access" in printed
 
@@ -313,6 +313,10 @@ def test_a_run_that_gives_something_else_fails(whole: Path, tmp_path: Path) -> N
     record = json.loads(path.read_text())
     record["check"]["outputs"][0]["sha256"] = "0" * 64
     path.write_text(json.dumps(record))
+    outcome = sdk("run", "out/net.pte", "-o", "out", "--simulator", "host", cwd=tmp_path)
+    assert outcome.code == 3
+    assert "net.compile.json" in outcome.err
+    (tmp_path / "out" / "manifest.json").unlink()
     outcome, result = ran(whole, tmp_path, "--simulator", "host")
     assert outcome.code == 7
     assert reference_check(result) == result["status"] == "fail"

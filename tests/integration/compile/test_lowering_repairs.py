@@ -16,14 +16,28 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import npu, npz, records
+from ethosu_sdk import cache, npu, npz, pte, records
 from ethosu_sdk.aot import CompileOutput
 from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.hazards.checker import HazardKind, check
 from ethosu_sdk.simulators import host
 from tests.conftest import ExpectedOutputs
 from tests.integration.cli import sdk
 from tests.integration.compile import repairs_child
-from tests.integration.compile.repairs_child import CRASHING, INT16, REPAIRED, UNTOUCHED, Compilation
+from tests.integration.compile.repairs_child import (
+    CRASHING,
+    HALVED,
+    INT16,
+    LARGER,
+    LOST,
+    REPAIRED,
+    TABLES,
+    TABLES_INT16,
+    UNSEEN,
+    UNTOUCHED,
+    Compilation,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -60,7 +74,9 @@ def distance_db(reference: Array, candidate: Array) -> float:
     return float("inf") if error == 0 else float(20 * np.log10(np.linalg.norm(reference) / error))
 
 
-@pytest.mark.parametrize("case", [*REPAIRED, *INT16, CRASHING], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [*REPAIRED, *INT16, *TABLES, TABLES_INT16, *LARGER, CRASHING], ids=lambda case: case.name
+)
 def test_values(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
 ) -> None:
@@ -142,11 +158,83 @@ def test_without_the_repair_results_have_the_wrong_scale(
     assert min(distance_db(eager, result) for result, eager in pairs) < NEAR_DB / 2
 
 
+def hazards(output: CompileOutput) -> list[HazardKind]:
+    """What the streams of a program do too early."""
+    blocks = [delegate.vela for plan in pte.read(output.pte).plans for delegate in plan.delegates]
+    assert blocks
+    return [
+        hazard.kind
+        for vela in blocks
+        if vela is not None
+        for hazard in check(bytes(vela.command_stream), NpuConfig.from_word(vela.config_word))
+    ]
+
+
+@pytest.mark.parametrize("case", [*TABLES, TABLES_INT16, *LARGER], ids=lambda case: case.name)
+def test_every_table_is_loaded_when_it_is_used(folder: Path, case: Compilation) -> None:
+    assert not hazards(CompileOutput.from_json(facts(folder, case)))
+
+
+@pytest.mark.parametrize("case", LOST, ids=lambda case: case.name)
+def test_a_lost_table_is_refused_by_name(folder: Path, case: Compilation) -> None:
+    error = facts(folder, case)
+    assert (error["class"], error["exit_code"]) == ("InputError", 3)
+    assert "Vela loses a look-up table of delegate 0, and results on ethos-u55-64" in error["message"]
+    assert "repaired_models.py:" in error["message"]
+    assert "--no-delegate" in error["hint"]
+    assert not (folder / case.name / "repaired_models.pte").exists()
+
+
+def test_a_repair_that_changes_values_shows(folder: Path) -> None:
+    output = CompileOutput.from_json(facts(folder, HALVED))
+    results = run_on_the_model(output)
+    near = [
+        distance_db(eager, result) > NEAR_DB
+        for result, eager in zip(results, stored(output, "output"), strict=True)
+    ]
+    assert near == [True, True, False, False, True, False]  # what reads the table that is used again
+
+
+def run_on_the_model(output: CompileOutput) -> list[Array]:
+    runner = host.build_runner(cache.directory(host.CACHE_PART))
+    with host.open_pte(
+        runner, output.pte, lambda call: npu.run(call.payload, call.inputs).outputs
+    ) as runtime:
+        return runtime.run(stored(output, "input"))
+
+
+@pytest.mark.parametrize("words", [["build"], ["run"], ["run", "--simulator", "host"]], ids=" ".join)
+def test_a_program_that_others_compiled_is_refused_by_name(
+    words: list[str], folder: Path, tmp_path: Path
+) -> None:
+    output = CompileOutput.from_json(facts(folder, UNSEEN))
+    assert {HazardKind.LUT_BEYOND_MEMORY, HazardKind.LUT_NOT_LOADED} <= set(hazards(output))
+    program = tmp_path / "theirs.pte"
+    program.write_bytes(output.pte.read_bytes())
+    done = sdk(*words, program, "-o", tmp_path / "out", cwd=tmp_path)
+    assert done.code == 3, done.err
+    assert "cannot run on ethos-u55-64: look-up table loaded beyond the NPU's own memory" in done.err
+    assert "`ethosu-sdk compile` avoids it" in done.err
+    assert "Traceback" not in done.err
+
+
 @pytest.mark.qemu
-def test_firmware_gives_every_tap(folder: Path, tmp_path: Path, expected_outputs: ExpectedOutputs) -> None:
-    output = CompileOutput.from_json(facts(folder, REPAIRED[-2]))
-    done = sdk("run", output.pte, "-o", tmp_path / "run", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("case", "options"),
+    [(REPAIRED[-2], []), (TABLES[0], []), (TABLES[1], []), (TABLES[1], ["--simulator", "host"])],
+    ids=lambda value: value.name if isinstance(value, Compilation) else "-".join(value),
+)
+def test_firmware_gives_every_output(
+    case: Compilation,
+    options: list[str],
+    folder: Path,
+    tmp_path: Path,
+    expected_outputs: ExpectedOutputs,
+) -> None:
+    output = CompileOutput.from_json(facts(folder, case))
+    done = sdk("run", output.pte, "-o", tmp_path / "run", *options, cwd=tmp_path)
     assert done.code == 0, done.err
+    assert "hazard" not in done.err
     results = npz.read_npz(tmp_path / "run" / "outputs.npz")
     for index, oracle in enumerate(expected_outputs(output, stored(output, "input"))):
         np.testing.assert_array_equal(results[f"output{index}"], oracle, strict=True)

@@ -73,6 +73,8 @@ COMPLEX = "a Conv1d with cosine and sine kernels"
 HALF = "`model.float()`"
 BRANCH = "torch.cond(condition, f, g, (x,))"
 AT = f"at net.py, line {LINE}"
+NOISE = "draw the noise outside and give it to the model as another input"
+EVAL = "training=self.training in calls of torch.nn.functional"
 FINITE = "load weights that are all finite"
 FEWER = "take fewer steps in one inference, with the state as an input and an output"
 
@@ -97,13 +99,13 @@ def refuse(tmp_path: Path) -> Refuse:
     [
         (
             "return torch.stft(y, 4, 2, window=torch.ones(4), return_complex=True).abs()",
-            f"complex64 values {AT}",
+            "complex64 values in aten.",
             COMPLEX,
         ),
-        ("return torch.fft.rfft(y).abs()", f"complex64 values {AT}", COMPLEX),
-        ("return torch.view_as_complex(y.view(4, 2)).abs()", f"complex64 values {AT}", COMPLEX),
-        ("return (y.bfloat16() * 2).float()", f"bfloat16 values {AT}", HALF),
-        ("return (y.half() * 2).float()", f"float16 values {AT}", HALF),
+        ("return torch.fft.rfft(y).abs()", "complex64 values in aten.", COMPLEX),
+        ("return torch.view_as_complex(y.view(4, 2)).abs()", "complex64 values in aten.", COMPLEX),
+        ("return (y.bfloat16() * 2).float()", "bfloat16 values in aten.", HALF),
+        ("return (y.half() * 2).float()", "float16 values in aten.", HALF),
         (
             "return y if y.sum() > 0 else y * 2",
             f"depend on the values of its data, {AT}: `return y if",
@@ -122,7 +124,7 @@ def refuse(tmp_path: Path) -> Refuse:
         ),
         (
             "return y[y > 0]",
-            f"dynamic shapes: that of 'index' is [u0], {AT}",
+            f"dynamic shapes: that of aten.index.Tensor is [u0], {AT}",
             "whose result's shape depends on data",
         ),
         (
@@ -140,13 +142,71 @@ def test_what_a_model_computes(refuse: Refuse, statement: str, words: str, remed
     assert remedy in error.hint
 
 
+@pytest.mark.parametrize(
+    ("statement", "operator"),
+    [
+        ("return y + torch.rand(8)", "rand"),
+        ("return y + torch.randn(1, 8) * 0.1", "randn"),
+        ("return y * torch.randint(0, 2, (8,))", "randint"),
+        ("return y[:, torch.randperm(8)]", "randperm"),
+        ("return y + torch.rand_like(y)", "rand_like"),
+        ("return y + torch.randn_like(y)", "randn_like"),
+        ("return y * torch.bernoulli(y.sigmoid())", "bernoulli"),
+        ("return torch.multinomial(y.softmax(1), 2)", "multinomial"),
+        ("return y + torch.zeros(8).normal_()", "normal_"),
+        ("return y + torch.empty(8).uniform_()", "uniform_"),
+        ("return torch.poisson(y.abs())", "poisson"),
+        ("return torch.nn.functional.gumbel_softmax(y)", "exponential_"),
+    ],
+)
+def test_random_numbers(refuse: Refuse, statement: str, operator: str) -> None:
+    error = refuse(f"        {statement}\n")
+    assert (error.exit_code, error.message) == (3, f"the model draws random numbers: aten::{operator} {AT}")
+    assert NOISE in error.hint
+
+
+@pytest.mark.parametrize("quantize", ["int8", "none"])
+def test_random_numbers_in_a_branch(refuse: Refuse, quantize: str) -> None:
+    body = (
+        "        return torch.cond(y.sum() > 0, self.noisy, self.calm, (y,))\n"
+        "    def noisy(self, y):\n"
+        "        return y + torch.randn(8)\n"
+        "    def calm(self, y):\n"
+        "        return y * 2\n"
+    )
+    error = refuse(body, quantize=quantize)
+    assert error.exit_code == 3
+    assert error.message == f"the model draws random numbers: aten::randn at net.py, line {LINE + 2}"
+
+
+@pytest.mark.parametrize(
+    ("call", "operator"),
+    [
+        ("dropout(y, 0.5, training=True)", "dropout"),
+        ("rrelu(y, training=True)", "rrelu"),
+        ("scaled_dot_product_attention(y, y, y, dropout_p=0.5)", "scaled_dot_product_attention"),
+    ],
+)
+@pytest.mark.parametrize("branch", [False, True])
+def test_functions_that_train_for_ever(refuse: Refuse, call: str, operator: str, branch: bool) -> None:
+    statement = f"torch.nn.functional.{call}"
+    if branch:
+        statement = f"torch.cond(y.sum() > 0, lambda y: {statement}, lambda y: y * 2, (y,))"
+    error = refuse(f"        return {statement}\n")
+    assert error.exit_code == 3
+    assert error.message == (
+        f"the model is in training mode: aten::{operator} at net.py:{LINE} draws random numbers or changes with each "
+        "run"
+    )
+    assert EVAL in error.hint
+
+
 @pytest.mark.parametrize("quantize", ["int8", "none"])
 def test_autocast(refuse: Refuse, quantize: str) -> None:
     error = refuse(AUTOCAST, quantize=quantize)
-    assert (error.exit_code, error.message) == (
-        3,
-        f"the model computes bfloat16 values at net.py, line {LINE + 1}",
-    )
+    assert error.exit_code == 3
+    assert error.message.startswith("the model computes bfloat16 values in ")
+    assert error.message.endswith(f" at net.py, line {LINE + 1}")
     assert "no torch.autocast" in error.hint
 
 
@@ -179,9 +239,21 @@ def test_what_a_model_holds(refuse: Refuse, tmp_path: Path, statement: str, word
         ("example_inputs = x.half()", "example input 0 is float16", HALF),
         ("example_inputs = x.bfloat16()", "example input 0 is bfloat16", HALF),
         ("example_inputs = x * 1j", "example input 0 is complex64", COMPLEX),
-        ("example_inputs = x / 0", "example input 0 holds infinity", "real data"),
-        ("example_inputs = x * float('nan')", "example input 0 holds NaN", "real data"),
-        ("calibration = [x, x * float('nan')]", "calibration sample 1: input 0 holds NaN", "real data"),
+        (
+            "example_inputs = x / 0",
+            "example input 0 holds infinity: 8 of its 8 values are not finite",
+            "real data",
+        ),
+        (
+            "example_inputs = x * float('nan')",
+            "example input 0 holds NaN: 8 of its 8 values are not finite",
+            "real data",
+        ),
+        (
+            "calibration = [x, x * float('nan')]",
+            "calibration sample 1: input 0 holds NaN: 8 of its 8 values are not finite",
+            "real data",
+        ),
     ],
 )
 def test_what_a_model_is_given(refuse: Refuse, statement: str, words: str, remedy: str) -> None:

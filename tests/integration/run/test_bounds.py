@@ -5,6 +5,7 @@ Every command runs in a process of its own. None may take more than 2 GiB, whate
 
 from __future__ import annotations
 
+import os
 import signal
 import struct
 import subprocess
@@ -170,8 +171,12 @@ def test_an_archive_that_inflates(count: int, tmp_path: Path) -> None:
 
 
 def test_records_and_logs_without_end(tmp_path: Path) -> None:
-    for command in (("validate", "/dev/zero"), ("summary", "/dev/zero"), ("parse-log", "/dev/zero")):
-        assert_refused(watched(*command, cwd=tmp_path), 3, "too large")
+    endless = tmp_path / "endless"
+    endless.touch()
+    os.truncate(endless, 1 << 40)
+    for command in ("validate", "summary", "parse-log"):
+        assert_refused(watched(command, endless, cwd=tmp_path), 3, "too large")
+        assert_refused(watched(command, "/dev/zero", cwd=tmp_path), 3, "is a device")
     (tmp_path / "lines.log").write_bytes(b"ab\n" * (20 * MIB))
     assert_refused(watched("parse-log", "lines.log", cwd=tmp_path), 3, "more than 1,048,576 lines")
 

@@ -114,17 +114,18 @@ def test_one_wrong_byte_in_one_inference_is_found(
     assert f"the first is repeat {changed[0]} of set 0, output 0" in check["detail"]
 
 
-def test_a_program_with_a_state_of_its_own_does_not_repeat(tmp_path: Path) -> None:
+@pytest.mark.parametrize("simulator", ["qemu", "host"])
+def test_a_program_with_a_state_of_its_own_begins_anew_or_goes_on(simulator: str, tmp_path: Path) -> None:
     """Both ways must notice: ExecuTorch's own runtime counts on as well."""
-    for simulator in ("qemu", "host"):
-        folder = tmp_path / simulator
-        outcome = sdk(
-            *("run", GOLDEN_PTE / "counter.pte", "-o", folder, "--repeat", "4", "--simulator", simulator),
-            cwd=tmp_path,
-        )
-        assert outcome.code == 7, outcome.err
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        assert [row["repeat"] for row in record["repeats"]["outputs"]["first_changes"]] == [1, 2, 3]
+    found = {}
+    for option in ("", "--keep-state"):
+        words = ("run", GOLDEN_PTE / "counter.pte", "-o", "out", "--repeat", "4", "--simulator", simulator)
+        outcome = sdk(*words, *filter(None, [option]), cwd=tmp_path)
+        assert outcome.code == 0, outcome.err
+        record = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+        found[record["repeats"]["state"]] = record["repeats"]["outputs"]
+    assert found["reset"] == {"agree": True, "changed": 0}
+    assert [row["repeat"] for row in found["kept"]["first_changes"]] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(("name", "counters"), [("add_u55", 4), ("add_u85_segment", 8)])

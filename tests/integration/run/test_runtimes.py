@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk import npz, records, runtimes, schema
 from tests.conftest import ZooPte
@@ -72,11 +73,15 @@ def test_the_record_says_what_ran_the_program(zoo_pte: ZooPte, tmp_path: Path) -
     outcome, record = run(zoo_pte("digits_cnn").pte, tmp_path, "--runtime", "executorch")
     assert outcome.code == 0, outcome.err
     runner = runtimes.runner_for("ethos-u55")
+    loaded = record["runtime"].pop("loaded")
     assert record["runtime"] == {
         "name": "executorch",
         "version": "evaluation kit 25.12.0",
         "elf_sha256": runner.sha256,
     }
+    with runtimes.executable(runner).open("rb") as stream:
+        parts = [row.data() for row in ELFFile(stream).iter_segments("PT_LOAD") if row["p_filesz"]]
+    assert [row["sha256"] for row in loaded["segments"]] == [records.sha256_bytes(part) for part in parts]
     roles = {row["role"]: row["sha256"] for row in record["provenance"]["inputs"]}
     assert roles == {"model": record["model"]["sha256"], "runner": runner.sha256}
     assert {row["name"] for row in record["provenance"]["tools"]} == {PACKAGE, "qemu"}

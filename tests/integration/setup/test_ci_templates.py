@@ -7,48 +7,31 @@ be locked down and runs the command of this environment in its place; what a run
 from __future__ import annotations
 
 import json
-import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from ethosu_sdk import npz, schema
-from tests.integration.cli import COMMAND
+from tests.integration.setup.ci_runner import (
+    ACTION,
+    GITLAB,
+    IMAGE,
+    STEP,
+    github,
+    gitlab,
+    parsed,
+    plant,
+    untouched,
+)
 from tests.places import ROOT
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 GOLDEN = ROOT / "tests" / "golden" / "pte"
-ACTION = ROOT / "ci" / "github" / "action.yml"
-STEP = ROOT / "ci" / "github" / "run-model"
-GITLAB = ROOT / "ci" / "gitlab" / "ethosu-sdk.gitlab-ci.yml"
-IMAGE = "example.org/ethosu-sdk@sha256:0123"
-DOCKER = f"""# A double of `docker run`: the image is this environment.
-import os, sys
-words = sys.argv[1:]
-place = words.index({IMAGE!r}) if {IMAGE!r} in words else sys.exit("docker: no such image") or 0
-options = " ".join(words[:place])
-for wanted in ("run --rm", "--network none", "--read-only", "--cap-drop ALL", "--security-opt no-new-privileges"):
-    if wanted not in options:
-        sys.exit(f"docker double: {{wanted}} is missing")
-if f"--user {{os.getuid()}}:{{os.getgid()}}" not in options:
-    sys.exit("docker double: files would belong to another user")
-folder, _, inside = words[words.index("--volume") + 1].rpartition(":")
-assert inside == words[words.index("--workdir") + 1] == "/work"
-os.chdir(folder)
-os.execv({str(COMMAND)!r}, ["ethosu-sdk", *words[place + 1:]])
-"""
-
-
-def parsed(path: Path) -> dict[str, Any]:
-    value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert isinstance(value, dict)
-    return value
 
 
 @pytest.fixture
@@ -65,46 +48,56 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-def github(workspace: Path, model: str, *options: str, image: str = IMAGE) -> tuple[int, str, dict[str, str]]:
-    """Run the action's step as a runner does: exit status, job summary, outputs."""
-    tools = workspace.parent / "bin"
-    tools.mkdir(exist_ok=True)
-    (tools / "docker.py").write_text(DOCKER)
-    # Not the interpreter itself in the first line: its path may hold a space.
-    (tools / "docker").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tools}/docker.py" "$@"\n')
-    (tools / "docker").chmod(0o755)
-    step = parsed(ACTION)["runs"]["steps"][0]
-    inputs = {"model": model, "image": image, "options": "\n".join(options), "output": "results"}
-    environment = {
-        name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda match: inputs[match.group(1)], text)
-        for name, text in step["env"].items()
-    }
-    files = {name: workspace.parent / name for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
-    runner = {
-        "GITHUB_ACTION_PATH": str(ACTION.parent),
-        "GITHUB_WORKSPACE": str(workspace),
-        **{name: str(path) for name, path in files.items()},
-        "PATH": f"{tools}:{os.environ['PATH']}",
-    }
-    argv = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]]
-    done = subprocess.run(
-        argv, env={**os.environ, **runner, **environment}, capture_output=True, text=True, check=False
-    )
-    texts = {name: path.read_text() if path.is_file() else "" for name, path in files.items()}
-    outputs = dict(line.split("=", 1) for line in texts["GITHUB_OUTPUT"].splitlines())
-    return done.returncode, texts["GITHUB_STEP_SUMMARY"] + done.stderr, outputs
-
-
 def test_the_action_publishes_a_validated_record_and_a_summary(workspace: Path) -> None:
     status, said, outputs = github(
         workspace, "net.pte", "--inputs", "in.npz", "--expect", "the right.npz", "--atol", "1e-6"
     )
-    assert (status, outputs) == (0, {"record": "results/record.json", "status": "pass"}), said
-    assert schema.problems(json.loads((workspace / outputs["record"]).read_text())) == []
+    assert (status, outputs["status"]) == (0, "pass"), said
+    folder = Path(outputs["folder"])
+    assert folder.is_relative_to(workspace.parent / "runner temp")
+    assert outputs["record"] == str(folder / "record.json")
+    assert schema.problems(json.loads((folder / "record.json").read_text())) == []
     assert "### ✅ run: net.pte" in said
-    assert {"run.json", "build.json", "outputs.npz", "uart.log"} <= {
-        path.name for path in (workspace / "results").iterdir()
-    }
+    assert {"run.json", "build.json", "outputs.npz", "uart.log"} <= {path.name for path in folder.iterdir()}
+    assert parsed(ACTION)["runs"]["steps"][1]["with"]["path"] == "${{ steps.run.outputs.folder }}"
+
+
+def test_the_action_follows_no_link_of_a_pull_request(workspace: Path) -> None:
+    outside = plant(workspace)
+    status, said, outputs = github(workspace, "net.pte", "--inputs", "in.npz")
+    assert (status, outputs["status"], untouched(outside)) == (0, "pass", True), said
+    assert not list((workspace / "results").glob("*.npz"))
+
+
+@pytest.mark.torch
+def test_what_a_models_code_leaves_is_no_link_in_the_artifact(workspace: Path) -> None:
+    """Its code runs in the container; what is uploaded must not be a link to a file of the runner's."""
+    (workspace.parent / "secret").write_text("the runner's")
+    (workspace / "evil.py").write_text(
+        "import os, pathlib\n"
+        f"for folder in pathlib.Path({str(workspace.parent / 'runner temp')!r}).glob('*/results'):\n"
+        "    for name in ('secret', 'record.json'):\n"
+        f"        os.symlink({str(workspace.parent / 'secret')!r}, folder / name)\n"
+        "raise ValueError('enough')\n"
+    )
+    status, said, outputs = github(workspace, "evil.py")
+    assert (status, outputs["status"]) == (3, "error"), said
+    folder = Path(outputs["folder"])
+    assert [path for path in folder.rglob("*") if path.is_symlink()] == []
+    assert json.loads((folder / "record.json").read_text())["schema"] == "error/1"
+    assert (workspace.parent / "secret").read_text() == "the runner's"
+
+
+@pytest.mark.parametrize("planted", ["links in the folder", "the folder is a link"])
+def test_the_gitlab_job_follows_no_link_of_a_merge_request(planted: str, workspace: Path) -> None:
+    outside = plant(workspace)
+    if planted == "the folder is a link":
+        shutil.rmtree(workspace / "ethosu-sdk-results")
+        (workspace / "ethosu-sdk-results").symlink_to(outside)
+    done = gitlab(workspace, "net.pte", "--inputs\nin.npz\n")
+    assert (done.returncode, untouched(outside)) == (0, True), done.stdout + done.stderr
+    assert not (workspace / "ethosu-sdk-results").is_symlink()
+    assert schema.problems(json.loads((workspace / "ethosu-sdk-results" / "record.json").read_text())) == []
 
 
 @pytest.mark.parametrize(
@@ -149,17 +142,8 @@ def test_other_actions_are_pinned_by_commit() -> None:
 def test_the_gitlab_job_does_the_same(
     model: str, options: str, status: int, words: str, workspace: Path
 ) -> None:
+    done = gitlab(workspace, model, options)
     job = parsed(GITLAB)[".ethosu-sdk"]
-    variables = {**job["variables"], "ETHOSU_MODEL": model, "ETHOSU_OPTIONS": options}
-    path = f"{COMMAND.parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-c", "\n".join(job["script"])],
-        cwd=workspace,
-        env={**os.environ, **variables, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
     assert (done.returncode, words in done.stdout + done.stderr) == (status, True), done.stdout + done.stderr
     (folder,) = job["artifacts"]["paths"]
     assert (workspace / folder).is_dir()

@@ -17,6 +17,7 @@ from tests.integration.cli import COMMAND, Outcome, sdk
 
 LONGEST_S = 900.0
 VOLATILE = "seconds"
+_ACCEPTS = 1 << 16  # __SO_ACCEPTCON of a Unix socket
 
 # Layers that Vela places, and a product of two tensors that are both broadcast, which Ethos-U55 and U65 cannot.
 NET = """
@@ -117,32 +118,38 @@ def family(process: subprocess.Popen[str]) -> list[int]:
     return supervisor.descendants(process.pid)
 
 
-def workers(process: subprocess.Popen[str]) -> list[int]:
-    """The processes of an embedded cluster that have begun to work: they have a child."""
-    found = []
-    for pid in family(process):
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"spawn_main" in words and supervisor.descendants(pid):
-            found.append(pid)
-    return found
+def warm(process: subprocess.Popen[str]) -> list[int]:
+    """The processes in which models are lowered, compiled and run; those that end others come first."""
+    return [pid for pid in family(process) if b"commands.sweep.warm" in _words(pid)]
+
+
+def _words(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def listening(pids: list[int]) -> set[str]:
-    """The local addresses, in hexadecimal, at which processes accept TCP connections (proc(5))."""
-    inodes = set()
-    for pid in pids:
-        try:
-            links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
-        except OSError:
-            continue
-        inodes |= {link[8:-1] for link in links if link.startswith("socket:[")}
+    """Where processes accept connections: ``IP:PORT`` for TCP, names of Unix sockets, ``@NAME`` for abstract ones."""
+    inodes = {inode for pid in pids for inode in _sockets(pid)}
     found = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text(encoding="ascii").splitlines()[1:]:
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
             part = line.split()
             if part[3] == "0A" and part[9] in inodes:
-                found.add(part[1].partition(":")[0])
+                address, _, port = part[1].partition(":")
+                found.add(f"{'127.0.0.1' if address == '0100007F' else address}:{int(port, 16)}")
+    for line in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()[1:]:
+        part = line.split()
+        if part[6] in inodes and int(part[3], 16) & _ACCEPTS:
+            found.add(part[7] if len(part) > 7 else "")
     return found
+
+
+def _sockets(pid: int) -> list[str]:
+    try:
+        links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return []
+    return [link[8:-1] for link in links if link.startswith("socket:[")]

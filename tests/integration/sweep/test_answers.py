@@ -161,3 +161,28 @@ simulators = ["host"]
 
 def _is_compared(row: dict[str, Any]) -> bool:
     return (row["model"], row["target"]) == ("net.py", "ethos-u55-32")
+
+
+TOO_MUCH = [
+    ("SELECT * FROM range(100001)", "the answer has more than 100,000 rows"),
+    ("SELECT list(range) FROM range(20000000)", "the answer has more than 64 MiB"),
+    ("SELECT repeat('x', 1000) FROM range(70000)", "the answer has more than 64 MiB"),
+    ("SELECT a.* FROM cells a, range(9000)", "the answer has more than 64 MiB"),
+]
+
+
+@pytest.mark.parametrize(("sql", "said"), TOO_MUCH, ids=[sql for sql, _ in TOO_MUCH])
+def test_an_answer_has_a_bound(small: Path, tmp_path: Path, sql: str, said: str) -> None:
+    done = sdk("sweep", "query", sql, small / "out", cwd=tmp_path)
+    assert (done.code, said in done.err, done.out) == (2, True, ""), done.err
+
+
+def test_a_long_table_is_cut_for_people_alone(small: Path, tmp_path: Path) -> None:
+    sql = (
+        "SELECT range, sum(range) AS total, repeat('y', 600) AS y FROM range(50000) GROUP BY range ORDER BY 1"
+    )
+    shown = sdk("sweep", "query", sql, small / "out", cwd=tmp_path)
+    assert shown.out.splitlines()[-1] == "and 46,667 more rows: --csv and --json give all"
+    assert shown.out.splitlines()[1].endswith("y…")
+    whole = sdk("sweep", "query", sql, small / "out", "--csv", cwd=tmp_path)
+    assert list(csv.reader(io.StringIO(whole.out)))[-1] == ["49999", "49999", "y" * 600]

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -25,7 +22,7 @@ from tests.integration.sweep.sweeps import (
     start,
     sweep,
     wait_for,
-    workers,
+    warm,
     write,
 )
 
@@ -42,7 +39,6 @@ HUNGRY = "import time\nlarge = b'x' * (1 << 30)\ntime.sleep(600)\n"
 SLOW = (
     "import subprocess, time\nsubprocess.Popen(['sleep', '612'], start_new_session=True)\ntime.sleep(600)\n"
 )
-LOOPBACK = {"0100007F"}
 INTERRUPTED = 130
 
 
@@ -101,8 +97,8 @@ def test_a_worker_that_is_killed_changes_nothing(small: Path, tmp_path: Path) ->
     process = start(file, tmp_path / "out", "-j", "2")
     try:
         wait_for(lambda: finished(tmp_path / "out") or process.poll() is not None, "the first cell")
-        assert listening([process.pid, *family(process)]) == LOOPBACK
-        os.kill(workers(process)[0], signal.SIGKILL)
+        assert listening([process.pid, *family(process)]) == set()
+        os.kill(warm(process)[0], signal.SIGKILL)
         out, _ = process.communicate(timeout=600)
     finally:
         process.kill()
@@ -141,34 +137,65 @@ def test_a_sweep_that_ends_early_is_gone_on_with(small: Path, tmp_path: Path, nu
     assert sdk("validate", out, cwd=tmp_path).code == 0
 
 
-def test_a_scheduler_and_workers_of_their_own(small: Path, tmp_path: Path) -> None:
-    file = write(tmp_path, SMALL)
-    told = tmp_path / "scheduler.json"
-    scheduler = _dask("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(told))
-    processes = [scheduler]
-    try:
-        wait_for(told.is_file, "the scheduler", 120)
-        time.sleep(0.2)
-        address = json.loads(told.read_text(encoding="utf-8"))["address"]
-        options = ("--nthreads", "1", "--host", "127.0.0.1", "--no-nanny")
-        processes += [_dask("worker", address, *options) for _ in range(3)]
-        done = sweep(file, tmp_path / "out", "--scheduler", address)
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+NAMED = "import torch\nmodel = torch.nn.Linear(4, {})\nexample_inputs = (torch.ones(1, 4),)\n"
+NAMES = ["mobilenet.v2.py", ".hid.py", "a;b.py", "a#b.py", "a%s.py", "a\\n.py", "a:b.py", "a b.py"]
+
+
+def test_names_with_dots_and_signs_are_names(tmp_path: Path) -> None:
+    folder = tmp_path / 'a;b #% \\ : $(x) "'
+    for number, name in enumerate(NAMES):
+        write(folder, NAMED.format(3 + number), name)
+    models = ", ".join(f"'{name}'" for name in NAMES)
+    text = f"models = [{models}]\ntargets = 'ethos-u55-32'\nsimulators = 'host'\n"
+    file = write(folder, text, "my;sweep #%s\\:.toml")
+    env = {"ETHOSU_SDK_CACHE": str(folder / 'ca;che $(y)" (')}
+    done = sdk("sweep", file, "-o", "o;u#t", cwd=folder, env=env, timeout_s=600)
     assert done.code == 0, done.err
-    assert by_cell(tmp_path / "out") == by_cell(small / "out")
+    assert {row["model"]: row["status"] for row in rows(folder / "o;u#t")} == dict.fromkeys(NAMES, "pass")
+    assert sdk("validate", "o;u#t", cwd=folder).code == 0
 
 
-def _dask(kind: str, *words: str) -> subprocess.Popen[bytes]:
-    argv = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words, "--no-dashboard"]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(argv, stdout=quiet, stderr=quiet, start_new_session=True)
+RAISES = """import sys
+class Strange(Exception):
+    def __str__(self):
+        return "s" * 1_000_000
+raise {}
+"""
 
 
-def test_a_scheduler_that_is_not_there(tmp_path: Path) -> None:
-    file = write(tmp_path, SMALL)
-    done = sweep(file, tmp_path / "out", "--scheduler", "tcp://127.0.0.1:9")
-    assert (done.code, "Traceback" in done.err) == (4, False), done.err
-    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in done.err
+def test_what_a_model_raises_is_a_row_with_its_class(tmp_path: Path) -> None:
+    raised = {
+        "long.py": ('ValueError("v" * 50_000_000)', "ValueError: vvv"),
+        "strange.py": ("Strange", "Strange: sss"),
+        "left.py": ('SystemExit("not today")', "SystemExit: not today"),
+        "interrupted.py": ("KeyboardInterrupt", "KeyboardInterrupt"),
+    }
+    file = _models(tmp_path, {name: RAISES.format(what) for name, (what, _) in raised.items()})
+    assert sweep(file, tmp_path / "out").code == 7
+    found = {row["model"]: row for row in rows(tmp_path / "out")}
+    assert found.keys() == raised.keys()
+    for name, (_, words) in raised.items():
+        assert found[name]["status"] in ("refused", "failed"), found[name]
+        assert words in found[name]["message"], found[name]
+        assert len(found[name]["message"]) < 2000
+
+
+FULL = """import errno, os
+from pathlib import Path
+if Path("full").exists():
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "weights.tmp")
+import torch
+model = torch.nn.Linear(4, 3)
+example_inputs = (torch.ones(1, 4),)
+"""
+
+
+def test_a_full_disk_is_no_result(tmp_path: Path) -> None:
+    file = _models(tmp_path, {"full.py": FULL})
+    (tmp_path / "full").touch()
+    assert sweep(file, tmp_path / "out").code == 7
+    (row,) = rows(tmp_path / "out")
+    assert (row["status"], "No space left on device" in row["message"]) == ("failed", True)
+    (tmp_path / "full").unlink()
+    assert sweep(file, tmp_path / "out").code == 0  # without --retry
+    assert [row["status"] for row in rows(tmp_path / "out")] == ["pass"]

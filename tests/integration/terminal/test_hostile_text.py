@@ -45,20 +45,20 @@ def damaged(path: Path, old: bytes, new: bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "shown", "code"),
+    ("old", "new", "shown"),
     [
-        (b"aten::_softmax", b"\x1b[2J\x07\xe2\x80\xae\r\n\x08abc", r"\x1b[2J\x07\u202e\x0d\x0a\x08abc", 5),
-        (b"aten::_softmax", b"[/bold] [red]\\", "[/bold] [red]\\.out", 5),
-        (b"aten::_softmax", b"[link=x]:bug:a", "[link=x]:bug:a.out", 5),
-        (b"forward", b"\x1b]0;xx\x07", r"\x1b]0;xx\x07", 3),
-        (b"forward", b"[/bold]", "[/bold]", 3),
+        (b"aten::_softmax", b"\x1b[2J\x07\xe2\x80\xae\r\n\x08abc", r"\x1b[2J\x07\u202e\x0d\x0a\x08abc"),
+        (b"aten::_softmax", b"[/bold] [red]\\", "[/bold] [red]\\.out"),
+        (b"aten::_softmax", b"[link=x]:bug:a", "[link=x]:bug:a.out"),
+        (b"forward", b"\x1b]0;xx\x07", r"\x1b]0;xx\x07"),
+        (b"forward", b"[/bold]", "[/bold]"),
     ],
 )
-def test_names_in_a_program(old: bytes, new: bytes, shown: str, code: int, tmp_path: Path) -> None:
+def test_names_in_a_program(old: bytes, new: bytes, shown: str, tmp_path: Path) -> None:
     path = damaged(tmp_path / "net.pte", old, new)
     assert_harmless(sdk("inspect", path, cwd=tmp_path, env={"COLUMNS": "200"}), 0, shown)
     # What refuses the program quotes the name.
-    assert_harmless(sdk("build", path, "-o", "out", cwd=tmp_path, env={"COLUMNS": "200"}), code)
+    assert_harmless(sdk("build", path, "-o", "out", cwd=tmp_path, env={"COLUMNS": "200"}), 3)
 
 
 def test_a_terminal_with_colours_gets_those_of_the_sdk_alone(tmp_path: Path) -> None:

@@ -150,6 +150,7 @@ def _quantize(name: str, axis: int | None, dtype: str) -> Function:
     def function(torch: Any, x: Any, scale: Any, zero: Any) -> Any:
         operator = getattr(getattr(torch.ops.quantized_decomposed, name), overload or "default")
         middle = () if axis is None else (axis,)
+        x = x * 1.0 if x.is_floating_point() else x  # `run` takes no NaN for an input that is quantised
         return operator(x, scale, zero, *middle, int(limits.min), int(limits.max), getattr(torch, dtype))
 
     return function

@@ -95,6 +95,8 @@ def _quantize(name: str, scale: float, zero_point: int, dtype: str) -> Callable[
 
     def function(torch: Any, x: Any) -> Any:
         operator = getattr(torch.ops.quantized_decomposed, name)
+        # A product first: `run` takes no NaN and no infinity for an input that is quantised.
+        x = x * 1.0 if x.is_floating_point() else x
         return operator(x, scale, zero_point, int(limits.min), int(limits.max), getattr(torch, dtype))
 
     return function

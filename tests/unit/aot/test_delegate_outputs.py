@@ -9,7 +9,7 @@ import pytest
 from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.vela import delegate_outputs
 from ethosu_sdk.aot.vela.capture import VelaCapture
-from ethosu_sdk.errors import BuildError
+from ethosu_sdk.errors import InputError
 from tests.conformance.tosa_graph import Graph
 from tests.unit.test_vela_blocks import Payload, slots
 
@@ -35,18 +35,18 @@ def test_as_many_outputs_of_the_same_sizes_pass() -> None:
 
 
 def test_a_lost_output_is_named() -> None:
-    with pytest.raises(BuildError, match="delegate 3 with 1 of its 2 outputs") as caught:
+    with pytest.raises(InputError, match="delegate 3 with 1 of its 2 outputs") as caught:
         check((SMALL,), [1, 2, 2, 3], [2, 3])
     assert caught.value.message.endswith("It is [1, 2, 2, 3] made at net.py:7")
     assert caught.value.hint
 
 
 def test_outputs_of_one_size_are_all_named() -> None:
-    with pytest.raises(BuildError, match="It is one of ") as caught:
+    with pytest.raises(InputError, match="It is one of ") as caught:
         check((SMALL,), [2, 3], [6])
     assert "[2, 3] made at net.py:7; [6] made at an unknown place" in caught.value.message
 
 
 def test_sizes_in_another_order_are_no_match() -> None:
-    with pytest.raises(BuildError, match="delegate 3 with 2 of its 2 outputs"):
+    with pytest.raises(InputError, match="delegate 3 with 2 of its 2 outputs"):
         check((SMALL, BIG), [1, 2, 2, 3], [2, 3])

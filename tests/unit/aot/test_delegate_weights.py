@@ -9,7 +9,7 @@ import pytest
 from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.model.source_line import SourceLine
 from ethosu_sdk.aot.vela import delegate_weights
-from ethosu_sdk.errors import BuildError
+from ethosu_sdk.errors import InputError
 from tests.unit.aot.test_debug_database import layer
 
 PLACE = SourceLine("net.py", 7, "features.0", "Conv2d")
@@ -23,7 +23,7 @@ def test_whole_weights_pass() -> None:
 
 
 def test_weights_for_other_channels_are_refused_by_name() -> None:
-    with pytest.raises(BuildError, match="in delegate 2 for 16 output channels instead of its 4") as caught:
+    with pytest.raises(InputError, match="in delegate 2 for 16 output channels instead of its 4") as caught:
         delegate_weights.check(DELEGATE, layer("Default", "NCHW", "1,20,9,16", "1,4,9,16"))
     assert caught.value.message.endswith("It is the Conv2D 'out', made at net.py:7 in Conv2d 'features.0'")
     assert caught.value.hint

@@ -69,6 +69,8 @@ def test_the_innermost_line_of_the_model(frames: list[tuple[str, int]], place: t
         ),
         ({"nn_module_stack": {"a": ("", "torch.export._trace.Wrapper")}}, None),
         ({"nn_module_stack": {"a": ("", "mine.Net")}}, SourceLine(None, None, "", "Net")),
+        ({"nn_module_stack": {"a": ("_export_root", "mine.Net")}}, SourceLine(None, None, "", "Net")),
+        ({"nn_module_stack": {"a": ("_export_root.l", "mine.Net")}}, SourceLine(None, None, "l", "Net")),
         ({"stack_trace": trace(("/models/mine/net.py", 2))}, SourceLine("net.py", 2, None, None)),
     ],
 )

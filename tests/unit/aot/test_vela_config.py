@@ -54,7 +54,7 @@ def test_what_is_no_configuration_file(ini: Path, content: bytes, words: str) ->
 
 
 def test_a_missing_file(ini: Path) -> None:
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="there is no file"):
         vela_config.read(ini)
 
 

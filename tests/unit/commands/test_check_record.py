@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import aot
+from ethosu_sdk.aot.check.distance import distance
 from ethosu_sdk.commands.compile import check_record
 from ethosu_sdk.commands.compile.check_record import Checked
-from ethosu_sdk.errors import InputError, SimulationError, VerdictError
-from ethosu_sdk.report.rounding import distance
+from ethosu_sdk.errors import InputError, VerdictError
 
 VALUES = np.linspace(-8, 8, 33, dtype=np.float32)
 SOURCE = aot.SourceLine("net.py", 12, "block.conv", "Conv2d")
@@ -57,10 +57,10 @@ def test_outputs_that_rounding_does_not_explain_are_a_missed_verdict_with_the_pl
     assert caught.value.recorded
 
 
-def test_a_program_that_does_not_run_is_a_failed_simulation() -> None:
+def test_a_program_that_does_not_run_is_refused() -> None:
     made = record(Checked(failure=InputError("delegate 0 returned one output, the program has two")))
     assert made["status"] == made["check"]["status"] == "fail"
-    with pytest.raises(SimulationError, match="does not run: delegate 0 returned one output"):
+    with pytest.raises(InputError, match="does not run: delegate 0 returned one output"):
         check_record.raise_if_failed(made, recorded=False)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.errors import BuildError
+from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.firmware_build import kernels
 from ethosu_sdk.firmware_build.kernels import Kernel
 
@@ -39,7 +39,7 @@ def test_each_kernel_is_chosen_once_and_no_other(known: dict[str, Kernel]) -> No
 
 
 def test_every_missing_operator_is_named(known: dict[str, Kernel]) -> None:
-    with pytest.raises(BuildError) as caught:
+    with pytest.raises(InputError) as caught:
         kernels.select(["aten::convolution.out", "aten::add.out", "aten::bmm.out"], known)
     assert caught.value.message.endswith("aten::bmm.out, aten::convolution.out")
     assert "docs/reference/kernels.md" in caught.value.hint

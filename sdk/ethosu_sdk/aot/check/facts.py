@@ -22,18 +22,21 @@ class CheckedOutput:
 
 @dataclass(frozen=True)
 class CheckFacts:
-    """The check's folder holds ``referenceN.npy``, the outputs in PyTorch of the program that was lowered, and for
-    each of `trials` ``trialT_N.npy``: the outputs with every value rounded another way
-    (:mod:`ethosu_sdk.aot.check.rounding`).
+    """The check's folder holds arrays by the names of :func:`sample_array`, for `samples` in a row: ``input``, in the
+    program's own types; ``reference``, the outputs in PyTorch of the program that was lowered; ``trialT_``, those
+    with every value rounded another way (:mod:`ethosu_sdk.aot.check.rounding`). The first sample, the example inputs,
+    has all `trials`.
 
-    `stateful` says that the model changes tensors of its own in an inference. With `ties_up` there are
-    ``ties_upN.npy`` too: the outputs with the NPU's rounding (:mod:`ethosu_sdk.aot.check.ties_up`).
+    `stateful` says that the model changes tensors of its own in an inference; then all samples have all trials. With
+    `ties_up` there are ``ties_upN.npy`` too: the outputs with the NPU's rounding
+    (:mod:`ethosu_sdk.aot.check.ties_up`).
     """
 
     outputs: tuple[CheckedOutput, ...]
     trials: int
     stateful: bool
     ties_up: bool = False
+    samples: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """The facts as JSON values; :meth:`from_json` is the way back."""
@@ -48,6 +51,11 @@ class CheckFacts:
 def _output(row: dict[str, Any]) -> CheckedOutput:
     known = row["quantisation"]
     return CheckedOutput(**{**row, "quantisation": None if known is None else Quantisation(**known)})
+
+
+def sample_array(kind: str, sample: int, index: int) -> str:
+    """The file of an input or output of a sample in the check's folder."""
+    return f"sample{sample}-{kind}{index}.npy"
 
 
 def delegate_array(payload_sha256: str, kind: str, index: int) -> str:

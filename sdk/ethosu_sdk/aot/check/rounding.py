@@ -20,7 +20,7 @@ import numpy as np
 
 from ethosu_sdk.aot import tensors
 from ethosu_sdk.aot.check import ties_up
-from ethosu_sdk.aot.check.facts import CheckedOutput, CheckFacts
+from ethosu_sdk.aot.check.facts import CheckedOutput, CheckFacts, sample_array
 from ethosu_sdk.aot.evaluation import eager as evaluation
 from ethosu_sdk.aot.evaluation.facts import Quantisation
 from ethosu_sdk.aot.lowering import steps as lowering
@@ -112,7 +112,7 @@ class Trial:
         import torch
 
         del more
-        shape = (1,) if self.whole_tensors else value.shape
+        shape = (1,) * value.dim() if self.whole_tensors else value.shape
         chance = torch.rand(shape, generator=self.generator)
         if self.whole_tensors:
             chance = chance.round()
@@ -173,21 +173,37 @@ def _limits(node: Any) -> tuple[float, float] | None:
     return (low - zero_point) * scale, (high - zero_point) * scale
 
 
-def explore(program: Any, inputs: Tensors, cpu_calls: Iterable[str], folder: Path) -> CheckFacts:
-    """Run the ``ExportedProgram`` that is lowered as it is, then with other roundings, and fill `folder`. The
-    lowered one calls the operators `cpu_calls` on the CPU."""
+def explore(program: Any, samples: Sequence[Tensors], cpu_calls: Iterable[str], folder: Path) -> CheckFacts:
+    """Run the ``ExportedProgram`` that is lowered on `samples`, one after the other, then with other roundings, and
+    fill `folder`. The lowered one calls the operators `cpu_calls` on the CPU."""
     module = program.module(check_guards=False)
     with state_kept(module) as changed:
-        reference = lowering.run_eager(module, inputs)
+        references = [_run(module, inputs) for inputs in samples]
         stateful = changed()
-    _save(folder, "reference", reference)
-    rows = tuple(_output(program, index, item) for index, item in enumerate(reference))
-    rounded = [item.numel() for item, row in zip(reference, rows, strict=True) if not row.exact]
+    for sample, row in enumerate(references):
+        _save(folder, "reference", sample, row)
+    rows = tuple(_output(program, index, item) for index, item in enumerate(references[0]))
+    rounded = [item.numel() for item, row in zip(references[0], rows, strict=True) if not row.exact]
     trials = max(_FEWEST_TRIALS, min(_MOST_TRIALS, -(-_ENOUGH // max(min(rounded), 1)))) if rounded else 0
     for number in range(trials):
+        chosen = range(len(samples)) if stateful else (0, number + 1)
         with state_kept(module), replaced(module, trial(number).replacement):
-            _save(folder, f"trial{number}_", lowering.run_eager(module, inputs))
-    return CheckFacts(rows, trials, stateful, _save_ties_up(module, inputs, cpu_calls, folder))
+            for sample in chosen:
+                if sample < len(samples):
+                    _save(folder, f"trial{number}_", sample, lowering.run_eager(module, samples[sample]))
+    ties_up = _save_ties_up(module, samples[0], cpu_calls, folder)
+    return CheckFacts(rows, trials, stateful, ties_up, len(samples))
+
+
+def _run(module: Any, inputs: Tensors) -> Tensors:
+    """Outputs that the next run leaves as they are, although they may be the module's own state."""
+    return tuple(item.clone() for item in lowering.run_eager(module, inputs))
+
+
+def save_samples(folder: Path, samples: Sequence[Tensors]) -> None:
+    """Put the inputs of the samples into the check's `folder`, in the program's own types."""
+    for sample, inputs in enumerate(samples):
+        _save(folder, "input", sample, inputs)
 
 
 def _save_ties_up(module: Any, inputs: Tensors, cpu_calls: Iterable[str], folder: Path) -> bool:
@@ -199,13 +215,13 @@ def _save_ties_up(module: Any, inputs: Tensors, cpu_calls: Iterable[str], folder
             values = lowering.run_eager(module, inputs)
     except Exception:  # an operator that has no float64: the check does not rest on this figure
         return False
-    _save(folder, "ties_up", values)
+    _save(folder, "ties_up", 0, values)
     return True
 
 
-def _save(folder: Path, prefix: str, values: Sequence[Any]) -> None:
+def _save(folder: Path, kind: str, sample: int, values: Sequence[Any]) -> None:
     for index, item in enumerate(values):
-        np.save(folder / f"{prefix}{index}.npy", tensors.as_numpy(item))
+        np.save(folder / sample_array(kind, sample, index), tensors.as_numpy(item))
 
 
 def trial(number: int) -> Trial:
@@ -227,7 +243,8 @@ def state_kept(module: Any) -> Iterator[Callable[[], bool]]:
     finally:
         with torch.no_grad():
             for buffer, copy in before:
-                buffer.copy_(copy)
+                if not torch.equal(buffer, copy):  # a constant may be expanded, and takes no writes
+                    buffer.copy_(copy)
 
 
 @contextlib.contextmanager

@@ -142,7 +142,8 @@ class _Spool:
     def append(self, prefix: str, sample: Sequence[Any]) -> None:
         """Add a sample's arrays or tensors as ``PREFIX0``, ``PREFIX1``, …."""
         for index, item in enumerate(sample):
-            array = np.ascontiguousarray(item if isinstance(item, np.ndarray) else tensors.as_numpy(item))
+            given = item if isinstance(item, np.ndarray) else tensors.as_numpy(item)
+            array = np.asarray(given, order="C")  # ascontiguousarray would give a 0-d array an axis
             name = f"{prefix}{index}"
             if name not in self._open:
                 self._open[name] = self._start(name, array), array

@@ -39,7 +39,8 @@ def accelerated() -> Iterator[None]:
         yield
         return
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_rare_collections())
+        gc.freeze()  # what was imported lives as long as the process
+        stack.callback(gc.unfreeze)
         stack.enter_context(lazy_code.written_on_demand())
         stack.enter_context(replay.short_cuts())
         stack.enter_context(replay.remembered())
@@ -48,13 +49,12 @@ def accelerated() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
-    """Collect garbage less often, and leave out what was imported: those objects live as long as the process."""
+def rare_collections() -> Iterator[None]:
+    """Collect garbage less often in the block, unless the environment forbids it."""
     before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER, *before[1:])
+    if _wanted():
+        gc.set_threshold(_COLLECT_AFTER, *before[1:])
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()

@@ -6,12 +6,17 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ethosu_sdk.aot.lowering import left_out
 from ethosu_sdk.aot.lowering.operator_names import operator_name
+from ethosu_sdk.aot.model import plain_outputs
 from ethosu_sdk.aot.model.initial_state import initialising_passes
-from ethosu_sdk.aot.model.loading import as_inputs, first_line
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.model.loading import first_line
+from ethosu_sdk.aot.model.source_lines import SourceFinder, last_return
+from ethosu_sdk.aot.quantization import kept_float, own_weights, ranges, whole_numbers
 from ethosu_sdk.aot.quantization.prequantized_passes import replace_relu6
+from ethosu_sdk.aot.repairs import kept_integers
 from ethosu_sdk.aot.repairs.installed import repaired
+from ethosu_sdk.aot.repairs.wide_indices import widening_pass
 from ethosu_sdk.errors import DISK_FULL, BuildError, InputError, SdkError, UsageError
 from ethosu_sdk.targets import Target
 
@@ -48,18 +53,39 @@ def compile_spec(target: Target, vela_config: str = VELA_CONFIG, vela_flags: Seq
 def run_eager(module: Any, inputs: Tensors) -> Tensors:
     """The outputs of `module` as a flat tuple of tensors. InputError when it fails or returns something
     else."""
-    import torch
     from torch.utils import _pytree
+
+    return as_outputs(_pytree.tree_leaves(call(module, inputs)), module)
+
+
+def call(module: Any, inputs: Tensors) -> Any:
+    """What `module` returns for copies of `inputs`, which it may write to. InputError when it fails."""
+    import torch
 
     try:
         with torch.no_grad():
-            result = module(*inputs)
+            return module(*(item.clone() for item in inputs))
     except Exception as error:
         shapes = ", ".join(f"{str(item.dtype).removeprefix('torch.')} {tuple(item.shape)}" for item in inputs)
         raise InputError(
             f"the model's forward failed on the example inputs ({shapes}): {first_line(error)}"
         ) from error
-    return as_inputs(tuple(_pytree.tree_leaves(result)), "what the model's forward returns")
+
+
+def as_outputs(leaves: Sequence[Any], module: Any = None) -> Tensors:
+    """The leaves of what `module` returned, as tensors. InputError with the line for something else."""
+    import torch
+
+    wrong = [type(item).__name__ for item in leaves if not isinstance(item, torch.Tensor)]
+    if wrong or not leaves:
+        place = None if module is None else last_return(module)
+        raise InputError(
+            f"the model's forward returns {f'a value of type {wrong[0]}' if wrong else 'nothing'}"
+            + (f" at {place}" if place else "")
+            + ": a program has tensors for outputs",
+            "return tensors, alone or in tuples, lists and dicts; keep the rest out of forward",
+        )
+    return tuple(leaves)
 
 
 def export(module: Any, inputs: Tensors, finder: SourceFinder | None = None) -> Any:
@@ -68,7 +94,8 @@ def export(module: Any, inputs: Tensors, finder: SourceFinder | None = None) -> 
 
     program = module
     if not isinstance(module, torch.export.ExportedProgram):
-        program = _guarded("torch.export could not trace the model", lambda: _traced(module, inputs))
+        copies = tuple(item.clone() for item in inputs)
+        program = _guarded("torch.export could not trace the model", lambda: _traced(module, copies))
     _check_static(program, finder)
     return program
 
@@ -109,25 +136,23 @@ def _check_static(program: Any, finder: SourceFinder | None) -> None:
             if isinstance(value, torch.Tensor) and any(isinstance(n, torch.SymInt) for n in value.shape):
                 shape = ", ".join(map(str, value.shape))
                 place = finder and node.meta.get("stack_trace") and finder.place(node.meta)
+                name = str(node.target) if node.op == "call_function" else f"'{node.name}'"
                 raise InputError(
-                    f"the model has dynamic shapes: that of '{node.name}' is [{shape}]"
+                    f"the model has dynamic shapes: that of {name} is [{shape}]"
                     + (f", at {place}" if place else ""),
                     "export it without dynamic_shapes, and without operators whose result's shape depends on data",
                 )
 
 
-def quantizer(spec: Any, quantize: str, *, per_channel: bool = True) -> Any:
+def quantizer(spec: Any, quantize: str, *, per_channel: bool = True, fine: bool = True) -> Any:
     """Arm's quantiser for `quantize` (``int8``: int8 activations and weights; ``int16``: int16 activations and
-    int8 weights); weights get a scale for each channel, or one for the tensor."""
+    int8 weights); weights get a scale for each channel, or one for the tensor. `fine` is that of
+    :func:`ranges.configuration`."""
     from executorch.backends.arm import quantizer as arm
 
-    configurations = {
-        "int8": arm.get_symmetric_quantization_config,
-        "int16": arm.get_symmetric_a16w8_quantization_config,
-    }
     made = arm.EthosUQuantizer(spec)
-    made.set_global(configurations[quantize](is_per_channel=per_channel))
-    return made
+    made.set_global(ranges.configuration(quantize, per_channel=per_channel, fine=fine))
+    return kept_float.applied(made)
 
 
 def prepare(
@@ -139,8 +164,15 @@ def prepare(
     # The guards that torch adds to an exported module are calls that PT2E's passes refuse.
     module = program.module(check_guards=False)
     replace_relu6(module)
+    whole_numbers.keep_scalars(module)
+    own_weights.separate(module)
+    types, rounded = whole_numbers.output_types(module), whole_numbers.rounded_casts(module)
     chosen = _chosen(quantizer(spec, quantize, per_channel=per_channel), module, adjust)
-    return _guarded("the model could not be prepared for quantisation", lambda: prepare_pt2e(module, chosen))
+    with kept_integers.whole():
+        prepared = _guarded(
+            "the model could not be prepared for quantisation", lambda: prepare_pt2e(module, chosen)
+        )
+    return whole_numbers.restore(whole_numbers.round_again(prepared, rounded), types)
 
 
 def _chosen(default: Any, module: Any, adjust: Adjust | None) -> Any:
@@ -161,7 +193,8 @@ def quantize_branches(
     InputError when the calibration samples do not reach all of them: the ranges would be made up.
     """
     module = program.module(check_guards=False)
-    chosen = _chosen(quantizer(spec, quantize, per_channel=per_channel), module, adjust)
+    types = whole_numbers.output_types(module)
+    chosen = _chosen(quantizer(spec, quantize, per_channel=per_channel, fine=False), module, adjust)
     if not hasattr(chosen, "_quantize_with_submodules"):
         raise InputError(
             f"a {type(chosen).__name__} does not quantise the branches of torch.cond and while_loop",
@@ -179,7 +212,7 @@ def quantize_branches(
             "give samples that take each branch of torch.cond and while_loop, with --calibration FILE.npz or "
             "'calibration' in the model's file",
         )
-    return quantized
+    return whole_numbers.restore(quantized, types)
 
 
 def convert(prepared: Any) -> Any:
@@ -195,16 +228,19 @@ def lower(program: Any, spec: Any | None, *, etrecord: bool = False) -> Any:
     from executorch.backends.arm.ethosu import EthosUPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
-    partitioners = [] if spec is None else [EthosUPartitioner(spec)]
-    with repaired():
+    def attempt(check: Any) -> Any:
+        return to_edge_transform_and_lower(
+            program,
+            partitioner=[] if spec is None else [EthosUPartitioner(spec, additional_checks=[check])],
+            compile_config=EdgeCompileConfig(_check_ir_validity=False),
+            generate_etrecord=etrecord,
+        )
+
+    plain_outputs.flatten(program)
+    with repaired(spec):
         return _guarded(
             "lowering to Ethos-U failed",
-            lambda: to_edge_transform_and_lower(
-                program,
-                partitioner=partitioners,
-                compile_config=EdgeCompileConfig(_check_ir_validity=False),
-                generate_etrecord=etrecord,
-            ),
+            lambda: left_out.lowered(program, attempt),
             _BRANCHES_HINT if has_branches(program) else _LOG_HINT,
         )
 
@@ -256,9 +292,8 @@ def to_executorch(edge: Any) -> Any:
     """The finished program manager: `.buffer` is the `.pte`, delegates stored in line."""
     from executorch.exir import ExecutorchBackendConfig
 
-    config = ExecutorchBackendConfig(
-        extract_delegate_segments=False, passes=initialising_passes(edge.exported_program())
-    )
+    passes = [widening_pass(), *initialising_passes(edge.exported_program())]
+    config = ExecutorchBackendConfig(extract_delegate_segments=False, passes=passes)
     return _guarded("ExecuTorch could not emit the program", lambda: edge.to_executorch(config=config))
 
 

@@ -20,3 +20,15 @@ def origin(node: Any) -> Any:
     while operator(node) in _TRANSPARENT:
         node = node.args[0]
     return node
+
+
+def bring_forward(activation: Any, first: Any) -> None:
+    """Let `activation`, which looks at single values, read what `first` reads, a node before it.
+
+    From `first` up to the node that it read from, each result is used by the next one alone.
+    """
+    last = activation.args[0]
+    activation.replace_all_uses_with(last)
+    activation.replace_input_with(last, first.args[0])
+    first.replace_input_with(first.args[0], activation)
+    first.prepend(activation)

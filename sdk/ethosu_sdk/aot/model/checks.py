@@ -1,5 +1,5 @@
 """What no program for the NPU can be made of, found before quantisation and lowering: tensors of complex or half
-precision types, weights and values that are not numbers, control flow that depends on data.
+precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
 
 ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing.
 """
@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ethosu_sdk.aot import graphs
+from ethosu_sdk.aot.model import random_operators
 from ethosu_sdk.aot.model.loading import first_line
 from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.errors import BuildError, InputError, SdkError
@@ -118,19 +120,24 @@ def check_values(tensors: Tensors, what: str) -> None:
     for index, tensor in enumerate(tensors):
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             kind = "NaN" if bool(tensor.isnan().any()) else "infinity"
-            raise InputError(f"{what} {index} holds {kind}", _NAN_INPUT_HINT)
+            bad = int((~tensor.isfinite()).sum())
+            raise InputError(
+                f"{what} {index} holds {kind}: {bad:,} of its {tensor.numel():,} values are not finite",
+                _NAN_INPUT_HINT,
+            )
 
 
 def check_program(program: Any, finder: SourceFinder) -> None:
     """InputError for an exported program that computes with complex or half precision values on the way.
 
-    Also for one that computes with numbers that were taken out of its tensors.
+    Also for one that computes with numbers that were taken out of its tensors, or draws random ones.
     """
     import torch
     from torch.utils import _pytree
 
     refused: list[tuple[str, Any]] = []
-    for node in _nodes(program.graph_module):
+    for node in graphs.nodes(program.graph_module):
+        random_operators.check(node, finder)
         values = [v for v in _pytree.tree_leaves(node.meta.get("val")) if isinstance(v, torch.Tensor)]
         refused += [(_dtype(value), node) for value in values if _hint_of_type(_dtype(value))]
         # Inside of a loop's body, a number may be its counter.
@@ -141,8 +148,10 @@ def check_program(program: Any, finder: SourceFinder) -> None:
         # torch records no line with the regions of autocast themselves.
         places = [finder.place(node.meta) for _, node in refused if node.meta.get("stack_trace")]
         dtype, first = refused[0]
-        place = places[0] if places else f"operator {first.target}"
-        raise InputError(f"the model computes {dtype} values at {place}", _hint_of_type(dtype))
+        place = places[0] if places else "an unknown line"
+        raise InputError(
+            f"the model computes {dtype} values in {first.target} at {place}", _hint_of_type(dtype)
+        )
 
 
 def _is_number_of_data(node: Any) -> bool:
@@ -206,15 +215,6 @@ def _hint_of_type(dtype: str) -> str:
     if dtype in _HALF or dtype.startswith(("float4", "float8")):
         return _HALF_HINT
     return "" if dtype in _TYPES else _TYPE_HINT
-
-
-def _nodes(module: Any) -> Iterator[Any]:
-    """The nodes of a graph and of the graphs inside of it (branches, regions of autocast)."""
-    import torch
-
-    for part in module.modules():
-        if isinstance(part, torch.fx.GraphModule):
-            yield from part.graph.nodes
 
 
 def _first_nan(program: Any, inputs: Tensors) -> Mapping[str, Any] | None:

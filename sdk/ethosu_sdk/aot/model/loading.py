@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ethosu_sdk import plain_text
 from ethosu_sdk.aot import saved_program, zoo
 from ethosu_sdk.aot.model import python_source
 from ethosu_sdk.aot.model.construction_lines import ConstructionLines
@@ -342,5 +343,4 @@ def as_inputs(value: Any, what: str) -> tuple[Any, ...]:
 
 def first_line(error: BaseException) -> str:
     """The error's type and the first line of its text."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return plain_text.error(error)

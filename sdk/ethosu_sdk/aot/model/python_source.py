@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import kinds as file_kinds
+from ethosu_sdk.files import kinds as file_kinds, opening
 
 # Packages whose name on PyPI is not the name that is imported.
 _PIP_NAMES = {
@@ -29,11 +29,7 @@ _MAX_BYTES = 16 << 20
 def check(path: Path) -> None:
     """InputError when `path` is no Python file, has an error of syntax, or begins with an import of something that is
     not installed."""
-    try:
-        with path.open("rb") as stream:
-            source = stream.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    source = opening.content(path, _MAX_BYTES)
     if len(source) > _MAX_BYTES:
         raise file_kinds.not_a(path, "a Python file", "give a FILE.py that defines the model")
     tree = _parse(path, source)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
 import re
 import sys
 import sysconfig
+import textwrap
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +24,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<functio
 _COMPILERS = ("executorch", "torchao", "ethosu_sdk", "functorch")
 _TORCH = "torch"
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
+_BRANCH_ROOT = "_export_root"
 _TORCH_MODEL_PARTS = "torch/nn/"
 # Models that come in packages: those of ExecuTorch, and the zoo.
 _MODEL_FOLDERS = ("executorch/examples/models/", "ethosu_sdk/aot/zoo/")
@@ -130,6 +134,21 @@ class SourceFinder:
         return "model", str(path)
 
 
+def last_return(module: Any) -> str | None:
+    """The last ``return`` of a module's ``forward``, as file, line and text; None where there is no source."""
+    try:
+        forward = inspect.unwrap(type(module).forward)
+        lines, first = inspect.getsourcelines(forward)
+        rows = [
+            row for row in ast.walk(ast.parse(textwrap.dedent("".join(lines)))) if isinstance(row, ast.Return)
+        ]
+        number = max(row.lineno for row in rows) - 1
+        name = Path(inspect.getfile(forward)).name
+    except (OSError, TypeError, ValueError, SyntaxError, AttributeError):
+        return None
+    return f"{name}, line {first + number}: `{lines[number].strip()}`"
+
+
 @contextlib.contextmanager
 def recorded(finder: SourceFinder) -> Iterator[None]:
     """While the block runs, torch records with each node it traces all lines of the model that lead to it.
@@ -179,5 +198,6 @@ def _module(meta: Mapping[str, Any]) -> tuple[str | None, str | None]:
     for name, kind in reversed(list(stack.values())):
         text = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
         if not text.startswith("torch.export."):  # torch's own wrapper of what it exports
-            return str(name), text.rsplit(".", 1)[-1]
+            # In branches, torch 2.13 names modules from this root.
+            return str(name).removeprefix(_BRANCH_ROOT).lstrip("."), text.rsplit(".", 1)[-1]
     return None, None

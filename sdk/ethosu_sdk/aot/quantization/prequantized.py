@@ -17,6 +17,11 @@ _CONVERT_HINT = (
 )
 
 
+def is_observer(module: Any) -> bool:
+    """Whether a module observes values, or pretends to quantise them, as a graph does before it is converted."""
+    return bool(_UNFINISHED_MODULES & {kind.__name__ for kind in type(module).__mro__})
+
+
 def is_quantized(graph: Any) -> bool:
     """Whether `graph` is one of torch.fx and holds the quantise and dequantise operators that PT2E puts in."""
     from torch.fx import Graph
@@ -29,7 +34,7 @@ def is_quantized(graph: Any) -> bool:
 def refuse_unfinished_module(module: Any, what: str) -> None:
     """InputError when a module still holds the observers or fake quantisation of a training."""
     for name, part in module.named_modules():
-        if _UNFINISHED_MODULES & {kind.__name__ for kind in type(part).__mro__}:
+        if is_observer(part):
             raise _unfinished(what, f"'{name}' is a {type(part).__name__}")
 
 

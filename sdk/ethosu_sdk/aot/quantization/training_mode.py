@@ -1,4 +1,4 @@
-"""Operators that a program holds because it was exported while it trained: they drop values at random, or change the
+"""Operators that a program holds because it was exported while it trained: they draw random numbers, or change the
 model as it runs."""
 
 from __future__ import annotations
@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ethosu_sdk.aot import graphs
 from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.errors import InputError
 
@@ -13,6 +14,7 @@ from ethosu_sdk.errors import InputError
 _SWITCHES = ("train", "training")
 _PROBABILITIES = ("p", "dropout", "dropout_p")
 _RUNNING_MEAN = "running_mean"
+_GENERATOR = "generator"
 _HINT = (
     "model.eval() before torch.export.export, and training=self.training in calls of torch.nn.functional; after "
     "quantisation-aware training, move_exported_model_to_eval(model) before convert_pt2e(model)"
@@ -20,12 +22,12 @@ _HINT = (
 
 
 def refuse(program: Any, finder: SourceFinder) -> None:
-    """InputError when an operator of an ``ExportedProgram`` is in training mode."""
-    for node in program.graph.nodes:
+    """InputError when an operator of an ``ExportedProgram``, or of a branch in it, is in training mode."""
+    for node in graphs.nodes(program.graph_module):
         schema = getattr(node.target, "_schema", None)
         if schema is not None and _trains(_arguments(node, schema)):
             raise InputError(
-                f"the model is in training mode: {schema.name}{_place(finder, node.meta)} drops values at random "
+                f"the model is in training mode: {schema.name}{_place(finder, node.meta)} draws random numbers "
                 "or changes with each run",
                 _HINT,
             )
@@ -45,8 +47,10 @@ def _trains(arguments: Mapping[str, Any]) -> bool:
         return bool(probability)
     if not switch or probability == 0:
         return False
+    if probability is not None or _GENERATOR in arguments:  # rrelu draws slopes, and drops nothing
+        return True
     # Without running statistics, a normalisation takes those of the batch in either mode.
-    return probability is not None or arguments.get(_RUNNING_MEAN) is not None
+    return arguments.get(_RUNNING_MEAN) is not None
 
 
 def _place(finder: SourceFinder, meta: Mapping[str, Any]) -> str:

@@ -7,7 +7,9 @@ taps of a backbone, and around operators that stay on the CPU. An output that is
 Vela refuses.
 
 So each TRANSPOSE that reads from an output, perhaps through further ones, reads instead what the output was made of,
-and an input that is returned gets a copy. No value changes.
+and an input that is returned gets a copy. Vela's MATMUL has a transpose of its own, which it merges likewise on
+Ethos-U85: caches of attention are such outputs. A MATMUL reads from a second TRANSPOSE like the one that is returned.
+No value changes.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ethosu_sdk.aot.lowering.tosa_nodes import operator
+
 
 def reroot(graph: Any) -> bool:
     """Separate the outputs of a TOSA graph from the transposes that read them."""
     # Both look at the whole graph, so neither may be left out by the other's result.
-    changed = any([_reroot_all(graph), _copy_inputs(graph)])
+    changed = any([_reroot_all(graph), _separate_matmuls(graph), _copy_inputs(graph)])
     if changed:
         graph.eliminate_dead_code()
     return changed
@@ -77,6 +81,28 @@ def _same_values(node: Any) -> Iterator[tuple[Any, Sequence[int]]]:
             return
         yield node, axes
         node = node.args[0]
+
+
+def _separate_matmuls(graph: Any) -> bool:
+    """Let each MATMUL that reads a transposed output, perhaps in another shape, read a transpose of its own."""
+    changed = False
+    for output in graph.output_node().all_input_nodes:
+        readers = [user for user in output.users if _leads_to_matmul(user)]
+        if operator(output) != "TRANSPOSE" or not readers:
+            continue
+        with graph.inserting_before(output):
+            twin = graph.node_copy(output)
+        for reader in readers:
+            reader.replace_input_with(output, twin)
+        changed = True
+    return changed
+
+
+def _leads_to_matmul(node: Any) -> bool:
+    """Whether the values of `node` reach a MATMUL as they are, be it in another shape."""
+    if operator(node) in ("RESHAPE", "IDENTITY"):
+        return any(map(_leads_to_matmul, node.users))
+    return operator(node) == "MATMUL"
 
 
 def _copy_inputs(graph: Any) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.aot.lowering.tosa_nodes import operator
+from ethosu_sdk.aot.lowering.tosa_nodes import bring_forward, operator
 
 
 def hoist(graph: Any) -> bool:
@@ -33,11 +33,7 @@ def _hoist(activation: Any) -> bool:
     moved = _transposed(activation.args[0])
     if moved is None:
         return False
-    last = activation.args[0]
-    activation.replace_all_uses_with(last)
-    activation.replace_input_with(last, moved.args[0])
-    moved.replace_input_with(moved.args[0], activation)
-    moved.prepend(activation)
+    bring_forward(activation, moved)
     return True
 
 

@@ -12,11 +12,13 @@ Sources: torch 2.13, ``torch/export/__init__.py``, ``torch/export/_unlift.py``, 
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from ethosu_sdk.aot.saved_program import archive, members
 from ethosu_sdk.aot.saved_program.finding import UnsafeError
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import opening
 
 _HINT = (
     "save the model itself with torch.export.save, or give it as FILE.py, in which its code can be read; "
@@ -29,10 +31,7 @@ def read(path: Path, *, trust: bool) -> bytes:
 
     Raises InputError that names the member and what it holds when loading it could run code.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    data = opening.content(path, sys.maxsize - 1)
     if not trust:
         _check(data, path)
     return data

@@ -5,7 +5,6 @@ Runs in a process that may import torch.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,14 @@ from ethosu_sdk.aot.lowering import steps
 from ethosu_sdk.aot.model.source_line import SourceLine
 from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.sharing.lowered import Lowered, LoweredDelegate
-from ethosu_sdk.aot.vela import another, capture, delegate_outputs, delegate_weights, versions
+from ethosu_sdk.aot.vela import (
+    another,
+    capture,
+    delegate_outputs,
+    delegate_tables,
+    delegate_weights,
+    versions,
+)
 from ethosu_sdk.aot.vela.capture import VelaCapture
 
 _ORIGIN = "ethosu_sdk_origin"
@@ -36,8 +42,8 @@ class _Known(SourceFinder):
 def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> CompileOutput:
     """Compile `lowered` for the target of `request` with the Vela of that `version` into its folder, which exists.
 
-    BuildError when Vela refuses or gives a delegate something else than its graph, ToolError when that version is
-    not there.
+    BuildError when Vela refuses or gives a delegate something else than its graph, InputError when it loses a look-up
+    table, ToolError when that version is not there.
     """
     from executorch.exir._serialize._program import deserialize_pte_binary, serialize_pte_binary
 
@@ -59,7 +65,7 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
             facts.append(_written(folder, index, payload, made, given))
         data = bytes(serialize_pte_binary(file))
         records.write_bytes(folder / name, data)
-        shutil.copyfile(lowered.folder / source.io.name, folder / source.io.name)
+        records.copy_file(lowered.folder / source.io.name, folder / source.io.name)
     return replace(
         source,
         pte=request.out_dir / name,
@@ -90,6 +96,7 @@ def _written(
     delegate_outputs.check_call(index, payload, made, finder, given.arguments)
     facts = artefacts.write_one(folder, index, made, finder)
     delegate_weights.check(facts, made.debug_xml)
+    delegate_tables.check(facts, payload)
     return facts
 
 

@@ -1,18 +1,20 @@
-"""For which targets ExecuTorch lowers alike."""
+"""For which targets ExecuTorch lowers alike, and with the same repairs."""
 
 from __future__ import annotations
 
+from ethosu_sdk.aot.repairs import kept_tables
 from ethosu_sdk.targets import Target, parse_target
 
 # TOSA extensions in ExecuTorch 1.5.1's EthosUCompileSpec, by family.
 _VARIANTS = {"ethos-u55": "u55", "ethos-u65": "u55", "ethos-u85": "cf"}
 # A target of each: which one it is makes no difference to what is lowered.
-_REPRESENTATIVES = {"u55": "ethos-u55-128", "cf": "ethos-u85-256"}
+_REPRESENTATIVES = {"u55": "ethos-u55-128", "u55-small": "ethos-u55-64", "cf": "ethos-u85-256"}
 
 
 def tosa_variant(target: Target) -> str:
-    """The name of the TOSA specification that a program for `target` is lowered to."""
-    return _VARIANTS[target.npu]
+    """The name of the TOSA specification that a program for `target` is lowered to; of those whose look-up tables
+    need care, a name of their own."""
+    return "u55-small" if target.name in kept_tables.TARGETS else _VARIANTS[target.npu]
 
 
 def representative(target: Target) -> Target:

@@ -28,6 +28,7 @@ from ethosu_sdk.errors import BuildError
 
 # Reports beside the stream. Given to Vela alone, not to the compile specs, they leave the `.pte` unchanged.
 REPORT_FLAGS = ("--verbose-performance", "--enable-debug-db")
+REFUSED = "Vela refused: "
 # Columns of Vela's summary that name things instead of counting them.
 _TEXT_COLUMNS = frozenset(
     {
@@ -181,7 +182,7 @@ def _refusals_explained() -> Iterator[None]:
     except (Exception, SystemExit) as error:
         lines = printed.getvalue().strip().splitlines() if isinstance(error, SystemExit) else []
         reason = lines[-1] if lines else first_line(error)
-        raise BuildError(f"Vela refused: {reason}", "compile.log holds what the tools printed") from error
+        raise BuildError(f"{REFUSED}{reason}", "compile.log holds what the tools printed") from error
     finally:
         with contextlib.suppress(OSError):  # the log's disk may be full
             sys.stderr.write(printed.getvalue())

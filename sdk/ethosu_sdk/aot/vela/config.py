@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import opening
 from ethosu_sdk.targets import Target, parse_name, parse_target, suggestion
 
 _SYSTEM, _MEMORY = "System_Config", "Memory_Mode"
@@ -37,11 +38,7 @@ class VelaConfig:
 def read(path: Path) -> VelaConfig:
     """Read a configuration file. InputError when it cannot be read, or holds no system configuration or no
     memory mode, or inherits from a section that it does not have."""
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    content = opening.content(path, _MAX_BYTES)
     if len(content) > _MAX_BYTES:
         raise InputError(f"{path} is too large for a Vela configuration file")
     parser = configparser.ConfigParser(interpolation=None)

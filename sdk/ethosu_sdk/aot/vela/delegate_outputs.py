@@ -14,7 +14,7 @@ from ethosu_sdk.aot.check import tosa_operators
 from ethosu_sdk.aot.model.source_line import SourceLine
 from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.vela.capture import VelaCapture
-from ethosu_sdk.errors import BuildError
+from ethosu_sdk.errors import InputError
 
 _HINT = (
     "let the model return the tensor in another form, such as multiplied by 1.0, or keep the operator on the CPU; "
@@ -23,7 +23,7 @@ _HINT = (
 
 
 def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder) -> None:
-    """BuildError that names the lost tensors' places in the model when `payload` lacks outputs of its graph."""
+    """InputError that names the lost tensors' places in the model when `payload` lacks outputs of its graph."""
     wanted = tosa_operators.outputs(capture.tosa)
     sizes = [slot.nbytes // slot.element_bytes for slot in vela_blocks.parse(payload).outputs]
     if [prod(tensor.shape) for tensor in wanted] == sizes:
@@ -34,7 +34,7 @@ def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder
         f"{list(tensor.shape)} {place(finder.find(capture.nodes.get(tensor.name, {})))}"
         for tensor in suspects
     )
-    raise BuildError(
+    raise InputError(
         f"Vela compiled delegate {index} with {len(sizes)} of its {len(wanted)} outputs, or others: a tensor is lost "
         f"that the delegate both returns and uses itself. It is {'one of ' * (len(suspects) > 1)}{places}",
         _HINT,
@@ -44,7 +44,7 @@ def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder
 def check_call(
     index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder, arguments: int | None
 ) -> None:
-    """BuildError when the program calls the delegate with another number of tensors than its commands know: one that
+    """InputError when the program calls the delegate with another number of tensors than its commands know: one that
     it is given was found to be of no use (:mod:`ethosu_sdk.aot.repairs.constant_likes` avoids the known way)."""
     blocks = vela_blocks.parse(payload)
     known = len(blocks.inputs) + len(blocks.outputs)
@@ -52,7 +52,7 @@ def check_call(
         return
     made = tosa_operators.outputs(capture.tosa)
     places = "; ".join(place(finder.find(capture.nodes.get(tensor.name, {}))) for tensor in made)
-    raise BuildError(
+    raise InputError(
         f"the program gives delegate {index} {arguments} tensors, its commands know {known}: ExecuTorch found inside "
         f"that an input is of no use, and passes it all the same. The delegate's result is {places}",
         "compute constants with numbers in place of tensors' shapes (torch.full in place of torch.ones_like); "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ethosu_sdk.aot.api import DelegateFacts
 from ethosu_sdk.aot.vela import debug_database
 from ethosu_sdk.aot.vela.delegate_outputs import place
-from ethosu_sdk.errors import BuildError
+from ethosu_sdk.errors import InputError
 
 _HINT = (
     "join its result with others in another way, such as behind an activation, or keep the operator on the CPU; "
@@ -18,13 +18,13 @@ _HINT = (
 
 
 def check(delegate: DelegateFacts, debug_xml: bytes) -> None:
-    """BuildError that names the layer's place in the model when its weights are for other channels."""
+    """InputError that names the layer's place in the model when its weights are for other channels."""
     wrong = debug_database.misjudged_channels(debug_xml)
     for operation in delegate.operations:
         for offset in operation.offsets:
             if offset in wrong:
                 channels, encoded = wrong[offset]
-                raise BuildError(
+                raise InputError(
                     f"Vela encoded the weights of a layer in delegate {delegate.index} for {encoded} output channels "
                     f"instead of its {channels}: results would be wrong. It is the {operation.operator} "
                     f"'{operation.name}', {place(operation.source)}",

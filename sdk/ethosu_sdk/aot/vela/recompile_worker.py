@@ -17,7 +17,7 @@ from ethosu_sdk.aot import artefacts
 from ethosu_sdk.aot.api import DelegateFacts
 from ethosu_sdk.aot.model.loading import first_line
 from ethosu_sdk.aot.model.source_lines import SourceFinder
-from ethosu_sdk.aot.vela import another
+from ethosu_sdk.aot.vela import another, delegate_tables
 from ethosu_sdk.errors import InputError, SdkError
 
 
@@ -54,6 +54,10 @@ def main() -> None:
             found[row["version"]] = {"delegates": [asdict(part) for part in made], "reason": ""}
         except SdkError as error:
             found[row["version"]] = {"delegates": [], "reason": error.message}
+        except Exception as error:  # a version may write anything: the others go on
+            traceback.print_exc()
+            reason = f"Vela's results cannot be read: {first_line(error)}"
+            found[row["version"]] = {"delegates": [], "reason": reason}
     records.write_json(Path(request["result"]), found)
 
 
@@ -75,6 +79,7 @@ def _recompiled(program: _Program, path: str, folder: Path) -> list[DelegateFact
         payload, reports = another.compile_graph(graph, flags, path)
         file.program.backend_delegate_data[delegate.processed.index].data = payload
         facts.append(artefacts.write_one(folder, index, reports, SourceFinder(None)))
+        delegate_tables.check(facts[-1], payload)
     records.write_bytes(folder / program.name, _bytes(file))
     return facts
 

@@ -88,7 +88,7 @@ def _weights_key() -> str:
 
 
 def _weights(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
-    path = cache.directory("zoo") / f"digits_cnn-{_weights_key()}.npz"
+    path = cache.directory_or_own("zoo") / f"digits_cnn-{_weights_key()}.npz"
     with records.locked(path.parent):
         cache.kept(path, lambda place: npz.write_npz(place, _train(images, labels)))
     return npz.read_npz(path)

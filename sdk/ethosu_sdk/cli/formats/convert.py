@@ -9,7 +9,7 @@ import typer
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Quiet
+from ethosu_sdk.cli.options import Debug, Json, Loose, Quiet
 
 FORMATS = ("junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "etdump", "bpte")
 
@@ -37,6 +37,7 @@ def convert_command(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", show_default=False, help="Where it goes.")
     ],
+    loose: Loose = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -47,5 +48,6 @@ def convert_command(
     """
     from ethosu_sdk.commands.convert import command
     from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.commands.shared.results import Reading
 
-    command.convert(subject, to, output, Reporter(as_json=json, quiet=quiet))
+    command.convert(subject, to, output, Reading(loose), Reporter(as_json=json, quiet=quiet))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, OutDir, Pte, Quiet
+from ethosu_sdk.cli.options import Debug, Json, Loose, OutDir, Pte, Quiet
 
 
 @app.command("export")
@@ -25,6 +25,7 @@ def export_command(
         ),
     ] = None,
     output: OutDir = None,
+    loose: Loose = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -36,5 +37,6 @@ def export_command(
     """
     from ethosu_sdk.commands.export import command
     from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.commands.shared.results import Reading
 
-    command.export(model, run, output, Reporter(as_json=json, quiet=quiet))
+    command.export(model, run, output, Reading(loose), Reporter(as_json=json, quiet=quiet))

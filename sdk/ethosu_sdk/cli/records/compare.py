@@ -13,6 +13,7 @@ from ethosu_sdk.cli.options import (
     Allow,
     Debug,
     Json,
+    Loose,
     MemoryMode,
     OutDir,
     Policy,
@@ -58,6 +59,7 @@ def compare_command(
     memory_mode: MemoryMode = CompileOptions.memory_mode,
     trust: Trust = CompileOptions.trust,
     output: OutDir = None,
+    loose: Loose = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -71,7 +73,7 @@ def compare_command(
     from ethosu_sdk.commands.compare import command
     from ethosu_sdk.commands.shared.reporter import Reporter
 
-    options = CompareOptions(policy=policy, allow=tuple(allow or ()), rows=rows)
+    options = CompareOptions(policy=policy, allow=tuple(allow or ()), rows=rows, loose=loose)
     reporter = Reporter(as_json=json, quiet=quiet)
     compile_options = CompileOptions(
         target=target, system_config=system_config, memory_mode=memory_mode, trust=trust

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Quiet
+from ethosu_sdk.cli.options import Debug, Json, Loose, Quiet
 
 
 @app.command("summary")
@@ -24,12 +24,14 @@ def summary_command(
     form: Annotated[
         str, typer.Option("--format", metavar="markdown", help="How it is written.")
     ] = "markdown",
+    loose: Loose = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Write what records say as Markdown, such as for the summary of a CI job."""
     from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.commands.shared.results import Reading
     from ethosu_sdk.commands.summary import command
 
-    command.summary(record, form, Reporter(as_json=json, quiet=quiet))
+    command.summary(record, form, Reading(loose), Reporter(as_json=json, quiet=quiet))

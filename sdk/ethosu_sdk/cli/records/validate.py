@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Quiet
+from ethosu_sdk.cli.options import Debug, Json, Loose, Quiet
 
 
 @app.command("validate")
@@ -17,6 +17,7 @@ def validate_command(
         Path,
         typer.Argument(metavar="FILE.json|DIR", show_default=False, help="A record, or a folder of results."),
     ],
+    loose: Loose = False,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -27,5 +28,6 @@ def validate_command(
     """
     from ethosu_sdk.commands import validate as command
     from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.commands.shared.results import Reading
 
-    command.validate(record, Reporter(as_json=json, quiet=quiet))
+    command.validate(record, Reading(loose), Reporter(as_json=json, quiet=quiet))

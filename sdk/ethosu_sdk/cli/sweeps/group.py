@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any
 
 from typer.core import TyperGroup
 
 from ethosu_sdk.cli.app import Application, app
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.targets import suggestion
 
 RUN = "run"
 _HELP = ("-h", "--help")
@@ -18,8 +22,16 @@ class _Group(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As click's."""
         if args and args[0] not in self.commands and args[0] not in _HELP:
+            _refuse_word(args[0], [*self.commands])
             args = [RUN, *args]
         return super().parse_args(ctx, args)
+
+
+def _refuse_word(word: str, commands: list[str]) -> None:
+    """UsageError for a plain word that is no file: it was meant for a command."""
+    if re.fullmatch(r"\w[\w-]*", word) and not os.path.lexists(word):
+        message = f"there is neither a file nor a command of `sweep` called '{word}'"
+        raise UsageError(message, f"{suggestion(word, commands)}; or give the file of a sweep, SWEEP.toml")
 
 
 sweep_app = Application(

@@ -35,8 +35,8 @@ def sweep_command(
     scheduler: Annotated[
         str | None,
         typer.Option(
-            metavar="tcp://HOST:PORT",
-            help="A Dask scheduler whose workers do it. It trusts whoever reaches it.",
+            metavar="tls://HOST:PORT",
+            help="A Dask scheduler whose workers do it; with tcp://, it trusts whoever reaches it.",
             show_default=False,
         ),
     ] = SweepOptions.scheduler,

@@ -25,7 +25,7 @@ def make(paths: Sequence[Path], options: CompareOptions) -> Record:
     if len(paths) < 2:
         raise UsageError("one run cannot be compared", "give two or more: ethosu-sdk compare BEFORE AFTER")
     policy = compare_policy.read(options.policy).allowing(options.allow)
-    found = [subjects.read(path) for path in paths]
+    found = [subjects.read(path, loose=options.loose) for path in paths]
     for other in found[1:]:
         _check_kinds(found[0], other)
     record = compare_record.make(found, policy)
@@ -81,6 +81,8 @@ def compare_versions(
         raise UsageError(
             f"--vela takes one model, not {len(models)}", "ethosu-sdk compare --vela 5.0.0,5.1.0 MODEL"
         )
+    if options.loose:
+        raise UsageError("--loose is for records: --vela makes its own")
     asked = vela.parse(wanted)
     policy = compare_policy.read(options.policy).allowing((*vela.ALLOWED, *options.allow))
     folder = folder_of(out_dir)
@@ -109,6 +111,9 @@ def _finish(record: Record, options: CompareOptions, folder: Path, reporter: Rep
         records.write_json(folder / RECORD_NAME, record)
         add(RECORD_NAME)
     reporter.show(*tables.tables(record, options.rows))
+    for row in record["provenance"]["inputs"]:
+        if "loose" in row:
+            reporter.warn(escape(f"loose: {row['file']} ({row['role']}) is not what its manifest lists"))
     for row in record["policy"].get("unmatched", ()):
         reporter.warn(escape(f"the policy's '{row['pattern']}' has no effect: {row['reason']}"))
     for row in record["unavailable"]:

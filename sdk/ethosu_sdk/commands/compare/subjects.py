@@ -9,6 +9,7 @@ from pathlib import Path
 from ethosu_sdk import provenance
 from ethosu_sdk.commands.profile import command as profile_command
 from ethosu_sdk.commands.shared import results
+from ethosu_sdk.commands.shared.results import Reading
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.records import Record
 
@@ -35,6 +36,7 @@ class Subject:
     files: Mapping[str, Path]
     folder: Path | None
     missing: Mapping[str, str] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
 
     @property
     def name(self) -> str:
@@ -49,23 +51,28 @@ class Subject:
 
     def inputs(self, label: str) -> list[Record]:
         """Rows of a record's provenance: the files that were read."""
-        return [provenance.file_entry(f"{label}: {kind}", path) for kind, path in self.files.items()]
+        return [
+            {**provenance.file_entry(f"{label}: {kind}", path), **self.reading.mark(path)}
+            for kind, path in self.files.items()
+        ]
 
 
-def read(path: Path) -> Subject:
+def read(path: Path, *, loose: bool = False) -> Subject:
     """What is at `path`. InputError when that is nothing to compare."""
+    reading = Reading(loose)
+    reading.check_folder(path)
     if path.is_dir():
         return _folder(path)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}", _GIVE)
-    kind, record = _record(path)
+    kind, record = _record(path, reading)
     if kind is None:
         raise InputError(f"{path} is a {record['schema']}: there is nothing to compare in it", _GIVE)
-    return Subject(path, {kind: record}, {kind: path}, None)
+    return Subject(path, {kind: record}, {kind: path}, None, reading=reading)
 
 
-def _record(path: Path) -> tuple[str | None, Record]:
-    record = results.read(path)
+def _record(path: Path, reading: Reading | None = None) -> tuple[str | None, Record]:
+    record = results.read(path, reading)
     return KINDS.get(record["schema"]), record
 
 

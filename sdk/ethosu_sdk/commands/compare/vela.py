@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import aot, records, schema
 from ethosu_sdk.aot.vela import recompile, versions
 from ethosu_sdk.aot.vela.recompile import Recompiled
 from ethosu_sdk.commands.compile import command as compile_command, record as compile_record
@@ -18,8 +18,9 @@ from ethosu_sdk.commands.run.options import HOST, RunOptions
 from ethosu_sdk.commands.shared import bundle, locations, results
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
-from ethosu_sdk.errors import InputError, SdkError, UsageError
+from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
 from ethosu_sdk.records import Record
+from ethosu_sdk.targets import Target
 
 # What versions of Vela make of one model is another program.
 ALLOWED = ("model", "versions")
@@ -55,19 +56,57 @@ def make(
         if not versions.is_cached(version):
             with reporter.stage(f"installing Vela {version} from the package index (the first time only)"):
                 versions.python_path(version)
-    source = _source(model, options, reporter)
-    folders = {version: records.make_directory(out_dir / f"vela-{version}") for version in wanted}
-    found = _recompiled(source, folders, reporter)
+    with _source(model, options, reporter) as source:
+        folders = {version: records.make_directory(out_dir / f"vela-{version}") for version in wanted}
+        found = _recompiled(source, folders, reporter)
     reasons = {row.version: row.reason or _run(source, row, folders[row.version], reporter) for row in found}
     failed = {folders[version].name: reason for version, reason in reasons.items() if reason}
     return Made([path for path in folders.values() if path.name not in failed], failed)
 
 
-def _source(model: str, options: CompileOptions, reporter: Reporter) -> _Source:
+@contextlib.contextmanager
+def _source(model: str, options: CompileOptions, reporter: Reporter) -> Iterator[_Source]:
+    """The program and its TOSA graphs, which are there while the block runs."""
     if model.endswith(".pte"):
-        path = locations.require_pte(Path(model))
-    else:
+        yield _read(locations.require_pte(Path(model)))
+        return
+    try:
         path = compile_command.compile_model(model, options, None, reporter.for_step(), reuse=True)
+    except (SimulationError, VerdictError) as error:  # of the check, when every file was written
+        reporter.warn(escape(f"with Vela {versions.own()}: {error.message}"))
+        path = _compiled(model, options)
+    except (InputError, BuildError) as error:
+        # Should it not be Vela's doing, the model cannot be lowered without it either, and that says why.
+        with tempfile.TemporaryDirectory(prefix="ethosu-lowered-") as name:
+            source = _lowered(model, options, Path(name), reporter)
+            reporter.warn(escape(f"with Vela {versions.own()}: {error.message}"))
+            yield source
+        return
+    yield _read(path)
+
+
+def _compiled(model: str, options: CompileOptions) -> Path:
+    """Where the program of `model` lies once it is compiled."""
+    name = aot.parse_model_spec(model).name
+    return locations.for_model(name, _target(options), None) / f"{name}.pte"
+
+
+def _target(options: CompileOptions) -> Target:
+    return aot.resolve_target(options.target, options.system_config, options.memory_mode, options.vela_config)
+
+
+def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Reporter) -> _Source:
+    """The program without its delegates' commands, in `folder`."""
+    request = aot.CompileRequest(model, _target(options), folder, options=options, without_vela=True)
+    with reporter.stage(f"lowering {escape(model)} without Vela") as step:
+        output = aot.compile_model(request, step)
+    key = compile_command.compile_key(model, options, request.target)
+    record = compile_record.make(request, output, key, sum(output.timings_s.values()))
+    return _Source(output.pte, record, [folder / row.tosa_file for row in output.delegates])
+
+
+def _read(path: Path) -> _Source:
+    """The program at `path` with what its compilation left beside it."""
     file = locations.compile_record(path)
     if not file.is_file():
         raise InputError(
@@ -132,7 +171,7 @@ def _lay(source: _Source, found: Recompiled, folder: Path) -> list[str]:
     names = [pte.name, path.name, *(name for row in record["delegates"] for name in row["files"].values())]
     examples = locations.example_io(source.pte)
     if examples.is_file():
-        shutil.copyfile(examples, locations.example_io(pte))
+        records.copy_file(examples, locations.example_io(pte))
         names.append(examples.name)
     return [*names, recompile.LOG_NAME]
 

@@ -13,35 +13,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk import aot, cache, npz, records
-from ethosu_sdk.commands.compile import check_record
+from ethosu_sdk import aot, cache, records
+from ethosu_sdk.aot.check import distance
+from ethosu_sdk.aot.check.distance import Distance
+from ethosu_sdk.commands.compile import chain_record, check_record
 from ethosu_sdk.commands.compile.check_record import Checked
 from ethosu_sdk.commands.evaluate.command import in_float
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.errors import SdkError, SimulationError, ToolError
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.records import Record
-from ethosu_sdk.report import rounding
 from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
 
 Array = npt.NDArray[Any]
 
-_STATE = (
-    "the model keeps a state from inference to inference, and its outputs differ: the program may begin with another "
-    "state than PyTorch"
-)
 _NO_KERNEL = "(ExecuTorch error 0x14)"  # OperatorMissing
 
 
 @dataclass(frozen=True)
 class Check:
     """A check that is asked for: the compiler fills `folder`. Without `locate`, nobody looks for the operation that
-    is wrong first."""
+    is wrong first. `least_db` is the lowest signal-to-noise ratio of the quantised model that passes."""
 
     folder: Path
     reporter: Reporter
     locate: bool = True
+    least_db: float | None = None
 
     def extend(self, record: Record, request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
         """The record of the compilation with what the check found."""
@@ -50,48 +48,88 @@ class Check:
         if self.locate and not all(row.explained for row in checked.distances):
             checked = replace(checked, start=self._start(request))
         seconds = output.timings_s["check"] + time.monotonic() - start
-        return check_record.extend(record, checked, seconds)
+        extended = check_record.extend(record, checked, seconds)
+        return chain_record.extend(extended, output.chain, checked.linked, self.least_db)
 
     def _checked(self, output: aot.CompileOutput) -> Checked:
         if output.check is None:
             return Checked(unavailable="the compiler left nothing to compare with")
         try:
             with self.reporter.stage("building the host runner (the first time only)"):
-                runner = host.build_runner(cache.directory(host.CACHE_PART))
+                runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
         except ToolError as error:
             return Checked(unavailable=f"the host simulator cannot be built: {error.message}")
         try:
             with self.reporter.stage("checking the program on the host simulator"):
-                executed = self._execute(runner, output)
+                executed = self._execute(runner, output, output.check.samples)
                 distances = self._distances(output.check, executed)
         except SdkError as error:
             limit = isinstance(error, UnsupportedCommand) or _NO_KERNEL in error.message
             return Checked(unavailable=error.message) if limit else Checked(failure=error)
-        if output.check.stateful and not all(row.explained for row in distances):
-            return Checked(unavailable=_STATE)
-        return Checked(executed=executed, distances=distances, facts=output.check, runner=runner)
+        return Checked(
+            executed[0], distances, output.check, runner, linked=self._linked(output.check, executed)
+        )
 
-    def _distances(self, facts: aot.CheckFacts, executed: Sequence[Array]) -> list[rounding.Distance]:
+    def _distances(self, facts: aot.CheckFacts, executed: Sequence[Sequence[Array]]) -> list[Distance]:
+        """The distance of each output on the first sample, or on the first one where rounding does not explain it."""
         found = []
-        rows = zip(facts.outputs, in_float(facts.outputs, executed), strict=True)
-        for index, (row, array) in enumerate(rows):
-            reference = self._load(f"reference{index}")
-            if array.shape != reference.shape:
-                raise SimulationError(
-                    f"output {index} has the shape {list(array.shape)}, the model's {list(reference.shape)}"
-                )
-            trials = [self._load(f"trial{number}_{index}") for number in range(facts.trials)]
-            step = None if row.quantisation is None else row.quantisation.scale
-            near = rounding.distance(array, reference, trials, step, exact=row.exact)
-            if facts.ties_up:
-                near = replace(near, ties_up=rounding.near(array, self._load(f"ties_up{index}"), near.step))
-            found.append(near)
+        for index in range(len(facts.outputs)):
+            rows = (self._distance(facts, executed, sample, index) for sample in range(facts.samples))
+            first = next(rows)
+            wrong = None if not first.explained else next((row for row in rows if not row.explained), None)
+            found.append(wrong or first)
         return found
 
-    def _execute(self, runner: Path, output: aot.CompileOutput) -> list[Array]:
-        """The program's outputs for its example inputs. Errors of host simulator and NPU model pass through."""
-        content = npz.read_npz(output.io)
-        inputs = [content[f"input{index}"] for index in range(len(output.inputs))]
+    def _distance(
+        self, facts: aot.CheckFacts, executed: Sequence[Sequence[Array]], sample: int, index: int
+    ) -> Distance:
+        row = facts.outputs[index]
+        array = in_float(facts.outputs, executed[sample])[index]
+        reference = self._load("reference", sample, index)
+        if array.shape != reference.shape:
+            raise SimulationError(
+                f"output {index} has the shape {list(array.shape)}, the model's {list(reference.shape)}"
+            )
+        step = None if row.quantisation is None else row.quantisation.scale
+        trials = self._trials(facts, sample, index, reference)
+        near = distance.distance(array, reference, trials, step, exact=row.exact)
+        if facts.ties_up and sample == 0:
+            near = replace(near, ties_up=distance.near(array, self._load("ties_up", 0, index), near.step))
+        return replace(near, sample=sample)
+
+    def _trials(self, facts: aot.CheckFacts, sample: int, index: int, reference: Array) -> list[Array]:
+        """The sample's own trials, and the others' distances of the first sample around this one's `reference`."""
+        first = self._load("reference", 0, index)
+        found = []
+        for number in range(facts.trials):
+            name = f"trial{number}_"
+            if (self.folder / aot.sample_array(name, sample, index)).is_file():
+                found.append(self._load(name, sample, index))
+            else:
+                found.append(distance.moved(reference, first, self._load(name, 0, index)))
+        return found
+
+    def _linked(
+        self, facts: aot.CheckFacts, executed: Sequence[Sequence[Array]]
+    ) -> tuple[aot.LinkedOutput, ...]:
+        """The figures of the last link, over all samples."""
+        rows = [in_float(facts.outputs, sample) for sample in executed]
+        return tuple(
+            aot.figures(
+                index,
+                f"output{index}",
+                np.stack([row[index] for row in rows]),
+                np.stack([self._load("reference", sample, index) for sample in range(facts.samples)]),
+            )
+            for index in range(len(facts.outputs))
+        )
+
+    def _execute(self, runner: Path, output: aot.CompileOutput, samples: int) -> list[list[Array]]:
+        """The program's outputs for its samples in a row. Errors of host simulator and NPU model pass through."""
+        rows = [
+            [self._load("input", sample, index) for index in range(len(output.inputs))]
+            for sample in range(samples)
+        ]
         model = NpuModel()
 
         def delegate(call: host.DelegateCall) -> list[Array]:
@@ -104,7 +142,7 @@ class Check:
             return given
 
         with host.open_pte(runner, output.pte, delegate) as runtime:
-            return runtime.run(inputs)
+            return [runtime.run(inputs) for inputs in rows]
 
     def _start(self, request: aot.CompileRequest) -> aot.StartFacts | None:
         """Compile again, with a look at every value; None when no place is found, or this fails."""
@@ -115,17 +153,19 @@ class Check:
             except SdkError:
                 return None  # what the check found stands without it
 
-    def _load(self, name: str) -> Array:
-        array: Array = np.load(self.folder / f"{name}.npy")
+    def _load(self, kind: str, sample: int, index: int) -> Array:
+        array: Array = np.load(self.folder / aot.sample_array(kind, sample, index))
         return array
 
 
 @contextmanager
-def prepared(wanted: bool, folder: Path, reporter: Reporter) -> Iterator[Check | None]:
+def prepared(
+    wanted: bool, folder: Path, reporter: Reporter, least_db: float | None = None
+) -> Iterator[Check | None]:
     """A folder below `folder` for what the compiler leaves; None when no check is wanted."""
     if not wanted:
         yield None
         return
     # Not in the system's temporary folder, which may be in memory: outputs can be large.
     with records.temporary_directory(".check-", records.make_directory(folder)) as spool:
-        yield Check(spool.resolve(), reporter)
+        yield Check(spool.resolve(), reporter, least_db=least_db)

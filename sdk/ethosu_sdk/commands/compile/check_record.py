@@ -11,10 +11,10 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import aot, provenance, records
-from ethosu_sdk.commands.compile import record as compile_record
-from ethosu_sdk.errors import SdkError, SimulationError, VerdictError
+from ethosu_sdk.aot.check.distance import Distance, Figure
+from ethosu_sdk.commands.compile import record as compile_record, unrunnable
+from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
-from ethosu_sdk.report.rounding import Distance, Figure
 
 PASS, FAIL, UNAVAILABLE, LEFT_OUT = "pass", "fail", "unavailable", "left-out"
 _HINT = (
@@ -33,6 +33,7 @@ class Checked:
     failure: SdkError | None = None
     unavailable: str = ""
     start: aot.StartFacts | None = None
+    linked: Sequence[aot.LinkedOutput] = ()
 
 
 def left_out(record: Record) -> Record:
@@ -71,6 +72,7 @@ def extend(record: Record, checked: Checked, seconds: float) -> Record:
         "check": {
             "status": status,
             "executor": f"ExecuTorch {version}'s runtime on this machine, delegates on the SDK's NPU model",
+            "samples": checked.facts.samples,
             "trials": checked.facts.trials,
             "stateful": checked.facts.stateful,
             "outputs": parts,
@@ -120,6 +122,11 @@ def _start(start: aot.StartFacts) -> Record:
     return part | compile_record.source_part(start.source)
 
 
+def does_not_run(record: Record) -> bool:
+    """Whether the check found a program that cannot be executed."""
+    return record["check"]["status"] == FAIL and "outputs" not in record["check"]
+
+
 def line(record: Record) -> str:
     """The check in a few words."""
     check = record["check"]
@@ -134,7 +141,7 @@ def line(record: Record) -> str:
 
 
 def raise_if_failed(record: Record, *, recorded: bool) -> None:
-    """VerdictError when rounding does not explain what the program gives, SimulationError when it does not run.
+    """VerdictError when rounding does not explain what the program gives, InputError when it does not run.
 
     `recorded` says that the record is on stdout.
     """
@@ -142,8 +149,7 @@ def raise_if_failed(record: Record, *, recorded: bool) -> None:
     if check["status"] != FAIL:
         return
     if "outputs" not in check:
-        text = f"the program that was made does not run: {check['reason']}"
-        raise SimulationError(text, _HINT, recorded=recorded)
+        raise unrunnable.refusal(record, recorded=recorded)
     lines = [f"  output{row['index']}: {row['detail']}" for row in check["outputs"] if row["status"] == FAIL]
     lines += [f"  {check['start']['text']}"] if "start" in check else []
     raise VerdictError(

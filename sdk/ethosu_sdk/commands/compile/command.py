@@ -6,9 +6,10 @@ import json
 import time
 from pathlib import Path
 
-from ethosu_sdk import aot, records, schema
+from ethosu_sdk import aot, records
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.commands.compile import (
+    chain_record,
     check,
     check_record,
     record as compile_record,
@@ -16,7 +17,7 @@ from ethosu_sdk.commands.compile import (
 )
 from ethosu_sdk.commands.compile.options import CompileOptions
 from ethosu_sdk.commands.evaluate import command as evaluate, record as evaluate_record
-from ethosu_sdk.commands.shared import bundle, compilers, locations
+from ethosu_sdk.commands.shared import bundle, compilers, locations, results
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
@@ -34,8 +35,7 @@ def compile_model(
     because what it imports is not part of the key.
 
     Raises VerdictError, after everything was written, when full delegation is required and not reached, the program
-    does not compute what the model does, or a threshold of the evaluation is missed; SimulationError when it does not
-    run.
+    does not compute what the model does, or a threshold of the evaluation is missed; InputError when it does not run.
     """
     target = aot.resolve_target(
         options.target, options.system_config, options.memory_mode, options.vela_config
@@ -48,7 +48,7 @@ def compile_model(
         pte = folder / f"{spec.name}.pte"
         if reuse and spec.kind != "python" and _is_current(pte, key, options):
             reporter.note(f"{escape(pte.name)} is up to date")
-            record = records.read_json(locations.compile_record(pte))
+            record = results.read(locations.compile_record(pte))
             bundle.keep(folder, "compile", _files(pte, record))
         else:
             with bundle.published(folder, "compile") as add:
@@ -58,12 +58,15 @@ def compile_model(
                 for line in compile_tables.cpu_lines(record):
                     reporter.note(escape(line))
                 reporter.note(f"check: {escape(check_record.line(record))}")
+                if "chain" in record:
+                    reporter.note(f"compared: {escape(chain_record.of(record))}")
             else:
                 reporter.show(*compile_tables.tables(record, folder))
             reporter.emit(record)
     if options.require_full_delegation:
         _check_delegation(record, recorded=reporter.as_json)
     check_record.raise_if_failed(record, recorded=reporter.as_json)
+    chain_record.raise_if_low(record, recorded=reporter.as_json)
     evaluate_record.check(record, recorded=reporter.as_json)
     return pte
 
@@ -96,7 +99,7 @@ def _compile(
     start = time.monotonic()
     with (
         evaluate.prepared(options.evaluate, folder, reporter) as evaluation,
-        check.prepared(options.check, folder, reporter) as checking,
+        check.prepared(options.check, folder, reporter, options.min_sqnr_db) as checking,
     ):
         request = aot.CompileRequest(
             model,
@@ -116,7 +119,7 @@ def _compile(
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = locations.compile_record(output.pte)
         compile_record.write(path, record)
-        if evaluation is not None:
+        if evaluation is not None and not check_record.does_not_run(record):
             record = evaluation.extend(record, output)
             record["wall_time_s"] = round(time.monotonic() - start, 3)
             compile_record.write(path, record)
@@ -153,8 +156,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
 def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
     """Whether `pte` and its record are there, whole, made from what `key` stands for, and checked if it must be."""
     try:
-        record = records.read_json(locations.compile_record(pte))
-        schema.check(record, "the compile result")
+        record = results.read(locations.compile_record(pte))
         return (
             record["compile_key"] == key
             and not (options.check and record["check"]["status"] == check_record.LEFT_OUT)

@@ -26,4 +26,5 @@ class CompileOptions(ProgramOptions):
     require_full_delegation: bool = False
     evaluate: EvaluateOptions | None = None
     check: bool = True
+    min_sqnr_db: float | None = None
     layers: LayerRequest | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
-from ethosu_sdk.commands.compile import check_record
+from ethosu_sdk.commands.compile import chain_record, check_record
 from ethosu_sdk.commands.evaluate import tables as evaluate_tables
 from ethosu_sdk.commands.shared import source_place
 from ethosu_sdk.commands.shared.terminal import escape
@@ -87,6 +87,7 @@ def _summary(record: Record, folder: Path) -> Table:
         ("quantised", quantised_words(record)),
         ("delegates", str(len(record["delegates"]))),
         ("on the CPU", cpu_words(record)),
+        ("compared", chain_record.of(record) or "nothing"),
         ("check", check_record.line(record)),
         ("files", str(folder)),
     ):

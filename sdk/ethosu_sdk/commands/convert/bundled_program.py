@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ethosu_sdk import pte
 from ethosu_sdk.commands.convert import flatbuffer
 from ethosu_sdk.commands.convert.subject import Subject
+from ethosu_sdk.commands.shared import bundle
 from ethosu_sdk.commands.shared.results import COMPILE
 from ethosu_sdk.errors import InputError
 
@@ -57,6 +58,7 @@ def convert(subject: Subject) -> bytes:
     if len(tensors[0]) != len(plan.inputs) or len(tensors[1]) != len(plan.outputs):
         raise InputError(f"{path} has inputs or outputs that are no tensors, of which no example is kept")
     _check_size(path, arrays)
+    bundle.confirm(arrays)
     inputs = npz.read_samples(arrays, "input", tensors[0]).samples
     outputs = npz.read_samples(arrays, "output", tensors[1]).samples
     if len(inputs) != len(outputs):

@@ -11,6 +11,7 @@ from ethosu_sdk.commands.convert import bundled_program, etdump, junit, model_ex
 from ethosu_sdk.commands.convert.subject import Subject, read
 from ethosu_sdk.commands.shared import bundle, host_facts
 from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.results import Reading
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
@@ -40,7 +41,7 @@ FORMATS = {
 }
 
 
-def convert(path: Path, name: str, output: Path, reporter: Reporter) -> None:
+def convert(path: Path, name: str, output: Path, reading: Reading, reporter: Reporter) -> None:
     """Write the records at `path` to `output` in the format `name`.
 
     Raises UsageError for an unknown format, InputError for what is no record that it can be made from, ToolError when
@@ -49,25 +50,28 @@ def convert(path: Path, name: str, output: Path, reporter: Reporter) -> None:
     if name not in FORMATS:
         raise UsageError(f"unknown format '{name}'", suggestion(name, FORMATS))
     chosen = FORMATS[name]
-    subject = read(path, chosen.kinds)
+    subject = read(path, chosen.kinds, reading)
     if output.resolve() in (file.resolve() for file in subject.files.values()):
         raise UsageError(f"{output} is a record that the format is made from", "choose another file with -o")
     try:
         content = chosen.convert(subject)
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError(f"a number in {path} is too large to be converted") from error
-    record = _record(subject, name, output, content)
+    record = _record(subject, name, output, content, reading)
     schema.check(record, "the record of the conversion")
     with bundle.listed(output, "convert"):
         records.write_bytes(output, content)
+    reading.warn(reporter)
     reporter.show(f"{escape(str(output))}: {name}, {len(content):,} bytes, from {', '.join(subject.records)}")
     for text in chosen.left_out:
         reporter.note(f"left out: {text}")
     reporter.emit(record)
 
 
-def _record(subject: Subject, name: str, output: Path, content: bytes) -> Record:
-    inputs = [provenance.file_entry(kind, file) for kind, file in subject.files.items()]
+def _record(subject: Subject, name: str, output: Path, content: bytes, reading: Reading) -> Record:
+    inputs = [
+        {**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in subject.files.items()
+    ]
     return {
         **provenance.header(SCHEMA, "pass", inputs, []),
         "format": name,

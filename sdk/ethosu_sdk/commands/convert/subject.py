@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.commands.shared import results
-from ethosu_sdk.commands.shared.results import PROFILE
+from ethosu_sdk.commands.shared.results import PROFILE, Reading
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
 
@@ -30,13 +30,14 @@ class Subject:
         return self.records[kind]
 
 
-def read(path: Path, kinds: tuple[str, ...]) -> Subject:
+def read(path: Path, kinds: tuple[str, ...], reading: Reading) -> Subject:
     """The records of `kinds` at `path`. InputError when there is none, or one is damaged or of another program."""
+    reading.check_folder(path)
     if path.is_dir():
         return _folder(path, kinds)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}", "give a folder of results, or a record")
-    record = results.read(path)
+    record = results.read(path, reading)
     if record["schema"] not in kinds:
         raise InputError(
             f"{path} is a {record['schema']}: this format has no use for it", f"it takes {', '.join(kinds)}"

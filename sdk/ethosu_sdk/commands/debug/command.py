@@ -105,7 +105,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
     notes = debug_notes.read(subject.path)
     inputs, source = _inputs(subject, program, options, reporter)
     with reporter.stage("building the host runner (the first time only)"):
-        runner = host.build_runner(cache.directory(host.CACHE_PART))
+        runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
     with records.locked(subject.folder):
         with reporter.stage("running it with a look at every tensor"):
             observer = _run(subject.path, runner, inputs, options.timeout_s)

@@ -12,6 +12,7 @@ from ethosu_sdk.aot.vela import written_tensors
 from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
 from ethosu_sdk.commands.shared import locations, results
 from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.files import opening
 from ethosu_sdk.records import Record
 
 _MOST_BYTES = 1 << 30
@@ -72,6 +73,7 @@ def _delegate(folder: Path, row: Record) -> DelegateNotes:
 def _content(path: Path) -> bytes:
     if not path.is_file():
         raise InputError(f"there is no file {path}, which the compile record names", _MAKE)
-    if path.stat().st_size > _MOST_BYTES:
+    content = opening.content(path, _MOST_BYTES)
+    if len(content) > _MOST_BYTES:
         raise InputError(f"{path} has more than {_MOST_BYTES:,} bytes", _MAKE)
-    return path.read_bytes()
+    return content

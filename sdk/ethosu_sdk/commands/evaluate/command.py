@@ -57,6 +57,19 @@ def read_options(data: Path | None, thresholds: Mapping[str, Sequence[str] | Non
     return None if data is None else EvaluateOptions(data, read)
 
 
+def read_floor(texts: Sequence[str] | None) -> float | None:
+    """The ``--min-sqnr`` of a compilation without an evaluation, in dB. UsageError unless it is one number."""
+    if not texts:
+        return None
+    read = [parse("--min-sqnr", text) for text in texts]
+    if len(read) > 1 or read[0].pair is not None:
+        raise UsageError(
+            "without --evaluate, --min-sqnr is one number: the floor of the quantised model against the float one",
+            "--min-sqnr 20, or give samples with --evaluate F.npz",
+        )
+    return read[0].limit
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """An evaluation that is prepared: the host simulator is built, and `request` goes to the compiler."""
@@ -104,7 +117,7 @@ def prepared(
 
     _check_truth(options, evaluation_data.content(options.data))
     with reporter.stage("building the host runner (the first time only)"):
-        runner = host.build_runner(cache.directory(host.CACHE_PART))
+        runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
     # Not in the system's temporary folder, which may be in memory: the outputs of many samples can be large.
     with records.temporary_directory(".evaluation-", records.make_directory(folder)) as spool:
         request = aot.EvaluationRequest(options.data.resolve(), spool.resolve())

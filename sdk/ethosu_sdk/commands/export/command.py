@@ -12,6 +12,7 @@ from ethosu_sdk.commands.export import sizes, texts
 from ethosu_sdk.commands.run.command import RECORD_NAME as RUN_RECORD
 from ethosu_sdk.commands.shared import bundle, host_facts, locations, results, target as target_record
 from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.results import Reading
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
@@ -27,13 +28,15 @@ _FILES = {
 }
 
 
-def export(path: Path, run: Path | None, out_dir: Path | None, reporter: Reporter) -> Record:
+def export(
+    path: Path, run: Path | None, out_dir: Path | None, reading: Reading, reporter: Reporter
+) -> Record:
     """Write what other builds must know of the program at `path`, with what the run at `run` measured.
 
     Raises InputError for a damaged program, for names that no build file takes, and for the run of another program.
     """
     program = pte.read(locations.require_pte(path))
-    ran = None if run is None else _run(run, program)
+    ran = None if run is None else _run(run, program, reading)
     facts = texts.Facts(
         model=path.name,
         sha256=program.sha256,
@@ -43,7 +46,8 @@ def export(path: Path, run: Path | None, out_dir: Path | None, reporter: Reporte
     )
     _check_settings(facts)
     folder = locations.for_pte(path, facts.target, out_dir)
-    record = _record(path, program, facts, None if ran is None else ran[0])
+    record = _record(path, program, facts, None if ran is None else ran[0], reading)
+    reading.warn(reporter)
     schema.check(record, "the export's record")
     with records.locked(folder), bundle.published(folder, "export") as add:
         for name, (_, make) in _FILES.items():
@@ -60,11 +64,12 @@ def _method(program: pte.Pte) -> str:
     return names[0] if len(names) == 1 else pte.ENTRY
 
 
-def _run(path: Path, program: pte.Pte) -> tuple[Path, Record]:
+def _run(path: Path, program: pte.Pte, reading: Reading) -> tuple[Path, Record]:
+    reading.check_folder(path)
     if path.is_dir():
         bundle.check(path, [RUN_RECORD])
         path = path / RUN_RECORD
-    record = results.read(path)
+    record = results.read(path, reading)
     if record["schema"] != results.RUN:
         raise InputError(f"{path} is a {record['schema']}, and no run", "give the folder of a run")
     if record["model"]["sha256"] != program.sha256:
@@ -94,9 +99,9 @@ def _check_settings(facts: texts.Facts) -> None:
             )
 
 
-def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None) -> Record:
+def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, reading: Reading) -> Record:
     inputs = [provenance.file_entry("model", path, program.sha256)]
-    inputs += [] if run is None else [provenance.file_entry("run", run)]
+    inputs += [] if run is None else [{**provenance.file_entry("run", run), **reading.mark(run)}]
     return {
         **provenance.header(SCHEMA, "pass", inputs, []),
         "model": {

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import opening
 
 _HINT = "nothing was installed; get the archive from Arm again"
 
@@ -74,7 +75,8 @@ def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> int:
     total = 0
     try:
         with (
-            gzip.open(archive, "rb") as stream,
+            opening.regular(archive) as packed,
+            gzip.open(packed, "rb") as stream,
             tarfile.open(fileobj=_BoundedReader(stream, bounds), mode="r:") as members,
         ):
             for member in _checked(members, bounds):

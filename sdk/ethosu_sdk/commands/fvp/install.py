@@ -16,10 +16,11 @@ from pathlib import Path
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.commands.fvp import archive as fvp_install_archive, installer
 from ethosu_sdk.commands.fvp.options import SANDBOX_CHOICES, InstallOptions
-from ethosu_sdk.commands.shared import host_facts
+from ethosu_sdk.commands.shared import host_facts, results
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError, SdkError, ToolError, UsageError
+from ethosu_sdk.files import opening
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators.fvp import discovery
 from ethosu_sdk.simulators.fvp.models import models
@@ -125,7 +126,7 @@ def _archive(options: InstallOptions, rows: Sequence[FvpArchive]) -> Path:
 def _digests(path: Path) -> _Digests:
     md5, sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
     try:
-        with path.open("rb") as stream:
+        with opening.regular(path) as stream:
             while piece := stream.read(1 << 20):
                 md5.update(piece)
                 sha256.update(piece)
@@ -156,8 +157,7 @@ def _listed(path: Path, digests: _Digests, options: InstallOptions, rows: Sequen
 def _already_there(final: Path, digests: _Digests, reporter: Reporter) -> None:
     """Accept an installation that is there if it was made from the same archive and is whole."""
     try:
-        record = records.read_json(final / RECORD_NAME)
-        schema.check(record, str(final / RECORD_NAME))
+        record = results.read(final / RECORD_NAME)
         same = record["archive"]["sha256"] == digests.sha256
         whole = all(records.sha256_file(final / row["file"]) == row["sha256"] for row in record["programs"])
     except InputError:

@@ -14,6 +14,7 @@ from ethosu_sdk.commands.logs.record import LogFacts
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
+from ethosu_sdk.files import opening
 from ethosu_sdk.records import Record
 from ethosu_sdk.report import kit_log, own_log, uart, upstream_log
 from ethosu_sdk.report.protocol import RECORD_PREFIX
@@ -50,14 +51,13 @@ def parse_log(path: Path, reporter: Reporter) -> None:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        if str(path) == _STDIN:
+    if str(path) == _STDIN:
+        try:
             content = sys.stdin.buffer.read(_MAX_BYTES + 1)
-        else:
-            with path.open("rb") as stream:
-                content = stream.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+        except OSError as error:
+            raise InputError(f"cannot read the standard input: {error.strerror}") from error
+    else:
+        content = opening.content(path, _MAX_BYTES)
     if len(content) > _MAX_BYTES:
         raise InputError(f"{path} is too large for a log (more than {_MAX_BYTES:,} bytes)")
     if sum(content.count(end) for end in _LINE_ENDS) > _MAX_LINES:

@@ -37,7 +37,7 @@ from ethosu_sdk.commands.run.options import (
     RunOptions,
 )
 from ethosu_sdk.commands.run.second_opinion import SecondOpinion
-from ethosu_sdk.commands.shared import bundle, hazards, locations, memory_advice, memory_timing
+from ethosu_sdk.commands.shared import bundle, hazards, locations, memory_advice, memory_timing, results
 from ethosu_sdk.commands.shared.reporter import Reporter
 from ethosu_sdk.commands.shared.terminal import escape
 from ethosu_sdk.errors import UsageError, VerdictError
@@ -105,7 +105,7 @@ def run(
 def _built(folder: Path) -> tuple[str, ...]:
     """The files of the firmware that is in the folder: this run's, or what an earlier one built there."""
     made = folder / build.RECORD_NAME
-    return build.files(records.read_json(made)) if made.is_file() else ()
+    return build.files(results.read(made)) if made.is_file() else ()
 
 
 def _ready_pte(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
@@ -118,6 +118,7 @@ def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, rep
     start = time.monotonic()
     plan = program.plan()
     run_memory.check_program(plan)
+    hazards.refuse_lost_tables([plan])
     samples = run_inputs.load(options.inputs, path, plan)
     run_memory.check_outputs(plan, samples)
     if samples.source.startswith("random"):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ethosu_sdk import provenance, pte, runtimes, simulators
 from ethosu_sdk.commands import build
-from ethosu_sdk.commands.run import inputs as run_inputs
+from ethosu_sdk.commands.run import inputs as run_inputs, loaded as run_loaded
 from ethosu_sdk.commands.run.execution import Execution, NpuFacts, instructions, npu_part
 from ethosu_sdk.commands.run.inputs import Samples
 from ethosu_sdk.commands.run.options import EXECUTORCH, RunOptions
@@ -66,6 +66,7 @@ def run(ready: Ready, samples: Samples, options: RunOptions, uart_log: Path, rep
         uart_log=uart_log,
         end_marks=(_END,),
         read_back=ready.placed.read_back,
+        compare_loaded=True,
     )
     with reporter.stage(f"running 1 inference on Arm's runner on {ready.simulator.name}"):
         result = ready.simulator.run(request)
@@ -73,7 +74,8 @@ def run(ready: Ready, samples: Samples, options: RunOptions, uart_log: Path, rep
     found = kit_evidence.gather(result.uart, in_memory, written, ready.expected)
     if result.npu_jobs is not None:
         kit_evidence.check_jobs(found, [job.cycles for job in result.npu_jobs])
-    return _execution(ready, samples, found, version, options)
+    loaded = run_loaded.part(ready.runner.sha256, result.loaded)
+    return _execution(ready, samples, found, version, options, loaded)
 
 
 def prepare(path: Path, program: pte.Pte, samples: Samples, options: RunOptions) -> Ready:
@@ -140,7 +142,7 @@ def _simulator(runner: Runner, npu: str | None, options: RunOptions) -> Simulato
 
 
 def _execution(
-    ready: Ready, samples: Samples, found: KitEvidence, version: str, options: RunOptions
+    ready: Ready, samples: Samples, found: KitEvidence, version: str, options: RunOptions, loaded: Record
 ) -> Execution:
     simulator, log = ready.simulator, found.log
     npu, unavailable = _npu(ready, found, options)
@@ -153,7 +155,7 @@ def _execution(
         runtime={
             "name": EXECUTORCH,
             "version": f"evaluation kit {log.facts.get('kit_version', 'unknown')}",
-            "elf_sha256": ready.runner.sha256,
+            **loaded,
         },
         simulator={
             "name": simulator.name,
@@ -171,7 +173,11 @@ def _execution(
             "pools": [build.use(name, used, size) for name, (used, size) in log.pools.items()],
         },
         operators=instructions(ready.program, npu),
-        unavailable=[{"path": "/cpu/cycles", "reason": simulator.figures.no_cpu_cycles}, *unavailable],
+        unavailable=[
+            {"path": "/cpu/cycles", "reason": simulator.figures.no_cpu_cycles},
+            *run_loaded.unavailable(loaded),
+            *unavailable,
+        ],
         repeated=Repeated(Plan(1, 1)),
     )
 

@@ -15,9 +15,11 @@ from ethosu_sdk.commands import build
 from ethosu_sdk.commands.build import Built
 from ethosu_sdk.commands.run import (
     inputs as run_inputs,
+    loaded as run_loaded,
     pieces as run_pieces,
     repeats as run_repeats,
     resident as run_resident,
+    state as run_state,
 )
 from ethosu_sdk.commands.run.execution import Execution, NpuFacts, metric, npu_part
 from ethosu_sdk.commands.run.inputs import Samples
@@ -53,6 +55,7 @@ class _Ran:
     figures: Figures
     plan: Plan
     board_reason: str
+    runtime: Record
 
 
 def execute(
@@ -99,7 +102,12 @@ def execute(
     found = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
     if result.npu_jobs is not None:
         witness.check_jobs(found, [job.cycles for job in result.npu_jobs])
-    ran = _Ran(simulator, version, simulator.figures, expected.plan, choice.reason)
+    runtime = {
+        "name": OWN,
+        "version": __version__,
+        **run_loaded.part(built.firmware.elf_sha256, result.loaded),
+    }
+    ran = _Ran(simulator, version, simulator.figures, expected.plan, choice.reason, runtime)
     execution = _execution(built, samples, found, ran, groups, options)
     return execution if cut_up is None else _with_pieces(execution, cut_up, found, ran, npu)
 
@@ -130,6 +138,7 @@ def _request(
         expected.repeats,
         expected.nonce,
         counts_cycles=expected.counts_cycles,
+        resets_state=expected.state == run_state.RESET,
         pieces=pieces,
     )
     symbol = built.firmware.symbols[INPUT_IMAGE_SYMBOL]
@@ -147,6 +156,7 @@ def _request(
         idle_timeout_s=options.idle_timeout_s,
         uart_log=folder / UART_NAME,
         count_instructions=expected.counts_cycles,
+        compare_loaded=True,
     )
 
 
@@ -161,13 +171,15 @@ def _raw_inputs(built: Ready, samples: Samples) -> RawInputs:
 def _expected(
     built: Ready, samples: Samples, options: RunOptions, groups: Groups, figures: Figures
 ) -> evidence.Expected:
+    repeats = max(options.repeat, len(groups))  # every group of events needs an inference
     return evidence.Expected(
         model_sha256=built.program.sha256,
         model_bytes=built.program.size,
         board=built.firmware.board,
         sets=_raw_inputs(built, samples),
         outputs=len(built.program.plan().outputs),
-        repeats=max(options.repeat, len(groups)),  # every group of events needs an inference
+        repeats=repeats,
+        state=run_state.of_repeats(built.program.plan(), samples, repeats, options.keep_state),
         event_groups=max(1, len(groups)),
         counts_cycles=options.count_instructions and figures.instructions_per_cycle > 0,
         nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
@@ -187,7 +199,7 @@ def _execution(
         done=Check("the firmware's evidence is complete", True, done),
         board=firmware.board,
         board_reason=ran.board_reason,
-        runtime={"name": OWN, "version": __version__, "elf_sha256": firmware.elf_sha256},
+        runtime=ran.runtime,
         simulator={
             "name": simulator.name,
             "version": ran.version,
@@ -204,6 +216,7 @@ def _execution(
         unavailable=[
             {"path": "/cpu/cycles", "reason": ran.figures.no_cpu_cycles},
             *_not_counted(options, ran.figures),
+            *run_loaded.unavailable(ran.runtime),
             *unavailable,
         ],
         repeated=repeated,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import cache, provenance, pte, records, simulators
-from ethosu_sdk.commands.run import inputs as run_inputs
+from ethosu_sdk.commands.run import inputs as run_inputs, state as run_state
 from ethosu_sdk.commands.run.execution import Execution, NpuFacts, instructions, npu_part
 from ethosu_sdk.commands.run.inputs import Samples
 from ethosu_sdk.commands.run.options import EXECUTORCH, HOST, OWN, RunOptions
@@ -48,28 +50,25 @@ def execute(
     from ethosu_sdk.simulators import host
     from ethosu_sdk.simulators.host.npu_model import NpuModel
 
-    if options.board is not None:
-        raise UsageError("the host simulator has no board", "leave --board out")
-    if options.resident:
-        raise UsageError("the host simulator has no firmware", "leave --resident out")
-    if options.runtime != OWN:
-        raise UsageError(
-            "--runtime chooses what runs on a board, and the host simulator has none",
-            "leave --runtime out: it runs ExecuTorch's own runtime",
-        )
-    if options.fast or options.simulated_limit_s is not None:
-        raise UsageError("--fast and --simulated-limit are for the FVP", "leave them out")
+    _refuse_options_of_boards(options)
     events = simulators.choose_events(program.npu(), options.events)
     with reporter.stage("building the host runner (the first time only)"):
-        runner = host.build_runner(cache.directory(host.CACHE_PART))
+        runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
     model = NpuModel(memories or _system(program))
-    plan = Plan(samples.count, options.repeat)
+    state = run_state.of_repeats(program.plan(), samples, options.repeat, options.keep_state)
+    plan = Plan(samples.count, options.repeat, state=state)
     with (
         reporter.stage(f"running {plan.inferences} inference(s) on the host"),
         deadline.until(time.monotonic() + options.timeout_s),
-        host.open_pte(runner, path, model, method=pte.ENTRY, timeout_s=options.timeout_s) as runtime,
+        contextlib.ExitStack() as stack,
     ):
-        ran = _run_all(runtime, model, samples, plan)
+
+        def start() -> host.HostRuntime:
+            stack.close()
+            opened = host.open_pte(runner, path, model, method=pte.ENTRY, timeout_s=options.timeout_s)
+            return stack.enter_context(opened)
+
+        ran = _run_all(start, model, samples, plan)
     npu, unavailable = _npu(program, model, ran.calls[0], events)
     version = provenance.package_version(_PACKAGE) or "unknown"
     return Execution(
@@ -93,6 +92,20 @@ def execute(
     )
 
 
+def _refuse_options_of_boards(options: RunOptions) -> None:
+    if options.board is not None:
+        raise UsageError("the host simulator has no board", "leave --board out")
+    if options.resident:
+        raise UsageError("the host simulator has no firmware", "leave --resident out")
+    if options.runtime != OWN:
+        raise UsageError(
+            "--runtime chooses what runs on a board, and the host simulator has none",
+            "leave --runtime out: it runs ExecuTorch's own runtime",
+        )
+    if options.fast or options.simulated_limit_s is not None:
+        raise UsageError("--fast and --simulated-limit are for the FVP", "leave them out")
+
+
 @dataclass
 class _Ran:
     """What all inferences gave: outputs of the first repeat of each set, digests and NPU calls of every one."""
@@ -102,9 +115,12 @@ class _Ran:
     calls: list[int]  # up to the end of each inference
 
 
-def _run_all(runtime: Any, model: Any, samples: Samples, plan: Plan) -> _Ran:
-    ran = _Ran([], [], [])
+def _run_all(start: Callable[[], Any], model: Any, samples: Samples, plan: Plan) -> _Ran:
+    """`start` loads the program anew, with the state that it brings."""
+    ran, runtime = _Ran([], [], []), start()
     for inference in range(plan.inferences):
+        if inference and plan.state == run_state.RESET:
+            runtime = start()
         outputs = tuple(runtime.run(samples.inferences[inference // plan.repeats]))
         if plan.first(inference) == inference:
             ran.outputs.append(outputs)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk import npz, pte
+from ethosu_sdk.commands.run import input_values
 from ethosu_sdk.commands.shared import locations
 from ethosu_sdk.errors import InputError
 
@@ -38,18 +39,19 @@ class Samples:
 def load(path: Path | None, model: Path, plan: pte.ExecutionPlan) -> Samples:
     """The samples in `path`; else the example inputs beside `model`; else random values with a fixed seed.
 
-    Raises InputError when a file does not fit the model's inputs, or inputs and outputs have a type that NumPy lacks.
+    Raises InputError when a file does not fit the model's inputs or holds values that the program cannot take, or
+    inputs and outputs have a type that NumPy lacks.
     """
     tensors = plan.input_tensors()
     _check_types(tensors, "input")
     _check_types(plan.output_tensors(), "output")
     if path is None and locations.example_io(model).is_file():
         path = locations.example_io(model)
-        return _from_file(path, tensors, f"example inputs, {path.name}")
+        return _from_file(path, plan, f"example inputs, {path.name}")
     if path is None:
         values = tuple(_random(index, tensor) for index, tensor in enumerate(tensors))
         return Samples((values,), f"random values with seed {_SEED}", False)
-    return _from_file(path, tensors, path.name)
+    return _from_file(path, plan, path.name)
 
 
 def _check_types(tensors: tuple[pte.Tensor, ...], what: str) -> None:
@@ -62,8 +64,9 @@ def _check_types(tensors: tuple[pte.Tensor, ...], what: str) -> None:
             )
 
 
-def _from_file(path: Path, tensors: tuple[pte.Tensor, ...], source: str) -> Samples:
-    loaded = npz.read_samples(path, "input", tensors)
+def _from_file(path: Path, plan: pte.ExecutionPlan, source: str) -> Samples:
+    loaded = npz.read_samples(path, "input", plan.input_tensors())
+    input_values.check(str(path), plan, loaded.samples)
     return Samples(loaded.samples, source, loaded.stacked)
 
 

@@ -37,6 +37,7 @@ class RunOptions:
     simulated_limit_s: float | None = None
     resident: bool = False
     repeat: int = 1
+    keep_state: bool = False
     allow_spill: bool = False
     count_instructions: bool = False
     split: bool = False

@@ -11,25 +11,16 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import npz, pte, records, schema
+from ethosu_sdk import npz, pte, records
+from ethosu_sdk.commands.run.exact_kernels import CONVERSIONS, MOVES
 from ethosu_sdk.commands.run.inputs import Samples
-from ethosu_sdk.commands.shared import locations
+from ethosu_sdk.commands.shared import bundle, locations, results
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.verdict import Check
 
 Array = npt.NDArray[Any]
 
-# Kernels that give the same bits on every machine: conversions, and what only moves data. Floating-point arithmetic
-# is not among them: its last bits depend on the compiler and on the order of sums (docs/reference/kernels.md).
-_CONVERSIONS = "quantized_decomposed::"
-_MOVES = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("alias_copy", "cat", "clone", "copy", "expand_copy", "permute_copy", "select_copy", "slice_copy"),
-        *("split_copy", "squeeze_copy", "stack", "t_copy", "transpose_copy", "unsqueeze_copy", "view_copy"),
-    )
-)
 _FIGURES = ("max_abs_error", "sqnr_db")
 
 
@@ -66,6 +57,7 @@ def _stored(path: Path, samples: Samples, outputs: Sequence[Array]) -> tuple[dic
     """The arrays of the example file, or why they say nothing of this run."""
     if not path.is_file():
         return None, f"there is no {path.name} beside the program"
+    bundle.confirm(path)
     content = npz.read_npz(path)
     inputs = samples.inferences[0]
     if samples.stacked or not all(_same(content.get(f"input{i}"), array) for i, array in enumerate(inputs)):
@@ -104,10 +96,15 @@ def _distance(index: int, stored: Array, array: Array) -> tuple[Record, list[Rec
 
 
 def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) -> tuple[Check, ...]:
-    """The check that the outputs are those which `compile` executed; none where nothing says that they must be."""
+    """The check that the outputs are those which `compile` executed; none where nothing says that they must be.
+
+    InputError for a record that is not the one which the manifest beside it lists.
+    """
+    told = locations.compile_record(path)
+    if told.is_file():
+        bundle.confirm(told)
     try:
-        record = records.read_json(locations.compile_record(path))
-        schema.check(record, "the compile result")
+        record = results.read(told)
     except SdkError:
         return ()
     rows = record["check"].get("outputs", [])
@@ -134,7 +131,7 @@ def exact(program: pte.Pte) -> bool:
         for step in plan.instructions
         if isinstance(step, pte.KernelCall)
     }
-    return all(name.startswith(_CONVERSIONS) or name.partition(".")[0] in _MOVES for name in used)
+    return all(name.startswith(CONVERSIONS) or name.partition(".")[0] in MOVES for name in used)
 
 
 def lines(record: Record) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ethosu_sdk.commands.run.state import KEPT
 from ethosu_sdk.records import Record
 from ethosu_sdk.report.repeats import Changed, Plan
 from ethosu_sdk.report.verdict import Check
@@ -29,6 +30,7 @@ def part(repeated: Repeated) -> Record:
     return {
         "repeats": {
             "count": repeated.plan.whole,
+            **({"state": repeated.plan.state} if repeated.plan.state else {}),
             "outputs": _agreement(_whole(repeated), "output"),
             "counters": _agreement(repeated.changed_counters, "instruction"),
         }
@@ -47,7 +49,7 @@ def _agreement(changed: Sequence[Changed], index: str) -> Record:
 
 def checks(repeated: Repeated) -> list[Check]:
     """Whether every repeat gave and counted the same, as checks of the verdict; none without repeats."""
-    if repeated.plan.whole == 1:
+    if repeated.plan.whole == 1 or repeated.plan.state == KEPT:
         return []
     found = [_check("every repeat gave the same outputs", repeated.plan, _whole(repeated), "output")]
     if repeated.counters_must_agree:
@@ -59,7 +61,9 @@ def checks(repeated: Repeated) -> list[Check]:
 
 def _check(name: str, plan: Plan, changed: Sequence[Changed], index: str) -> Check:
     if not changed:
-        return Check(name, True, f"{plan.whole} repeats of {plan.sets} set(s) of inputs, no difference")
+        began = ", each from the state that the program brings" if plan.state else ""
+        detail = f"{plan.whole} repeats of {plan.sets} set(s) of inputs{began}, no difference"
+        return Check(name, True, detail)
     first = changed[0]
     return Check(
         name,

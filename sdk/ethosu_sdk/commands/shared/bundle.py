@@ -73,7 +73,9 @@ def published(folder: Path, writer: str) -> Iterator[Add]:
     """
     is_first = not (folder / MANIFEST_NAME).exists()
     _refuse_foreign(folder)
-    kept = {row["path"]: row for row in _files(folder) if row["writer"] != writer}
+    before = _files(folder)
+    kept = {row["path"]: row for row in before if row["writer"] != writer}
+    changed = _changed(folder, [row for row in before if row["writer"] == writer])
     written: dict[str, None] = {}
     _write(folder, writer, INCOMPLETE, kept)
     try:
@@ -82,23 +84,50 @@ def published(folder: Path, writer: str) -> Iterator[Add]:
         if is_first:  # what lay there before is as it was, and nothing came to it
             (folder / MANIFEST_NAME).unlink(missing_ok=True)
         raise
-    present = (name for name in written if (folder / name).is_file())
+    present = [name for name in written if (folder / name).is_file()]
+    present = [name for name in present if changed.get(name) != _identity(folder / name)]
     kept |= {name: _entry(folder, name, writer) for name in present}
     _write(folder, writer, COMPLETE, kept)
+
+
+def list_meanwhile(folder: Path, writer: str, name: str) -> None:
+    """List the file `name`, which `writer` has just written, in a manifest that stays incomplete: it goes on."""
+    kept = {row["path"]: row for row in _files(folder)}
+    _write(folder, writer, INCOMPLETE, kept | {name: _entry(folder, name, writer)})
+
+
+def _changed(folder: Path, rows: list[Record]) -> dict[str, tuple[int, int]]:
+    """The files of `rows` that are not as listed, as they are now.
+
+    A command that leaves one as it is does not list it again: what somebody changed would become evidence.
+    """
+    names = [row["path"] for row in rows if _wrong(folder, row)]
+    return {name: _identity(folder / name) for name in names if (folder / name).is_file()}
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """What is another for a file that was written since."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
 
 
 def _refuse_foreign(folder: Path) -> None:
     """InputError when there is a file of the manifest's name that is none: it is not to be written over."""
     path = folder / MANIFEST_NAME
     try:
-        record = records.read_json(path) if path.exists() else None
+        foreign = path.exists() and _is_foreign(path)
     except InputError:
         return  # a damaged one is written anew
-    if record is not None and not str(record.get("schema")).startswith("bundle/"):
+    if foreign:
         raise InputError(
             f"{path} is not the manifest of a folder of results: another program's files lie there",
             "choose another folder with -o",
         )
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether `path` is JSON of another program. InputError when it is no JSON."""
+    return not str(records.read_json(path).get("schema")).startswith("bundle/")
 
 
 @contextlib.contextmanager
@@ -161,9 +190,9 @@ def _files(folder: Path) -> list[Record]:
 
 
 def read(folder: Path) -> Record | None:
-    """The manifest of `folder`; None when it has none. InputError when it is damaged."""
+    """The manifest of `folder`; None when it has none. InputError when it is damaged, or no file."""
     path = folder / MANIFEST_NAME
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     record = records.read_json(path)
     schema.check(record, str(path))
@@ -277,6 +306,47 @@ def _present(folder: Path, nested: list[Path]) -> Iterator[str]:
             yield str(path)
 
 
+def difference(path: Path, sha256: str) -> str:
+    """How the file at `path` with this digest is not as a manifest lists it; empty when it is, or when none does.
+
+    `path` may be a link: neither where it lies nor what it leads to may be listed otherwise.
+    """
+    places = dict.fromkeys((path.parent.resolve() / path.name, path.resolve()))
+    return next(filter(None, (_difference(place, sha256) for place in places)), "")
+
+
+def _difference(path: Path, sha256: str) -> str:
+    folder = next((parent for parent in path.parents if os.path.lexists(parent / MANIFEST_NAME)), None)
+    if folder is None or path == folder / MANIFEST_NAME:
+        return ""
+    try:
+        manifest = read(folder)
+    except InputError as error:
+        # Further up, or of another program, it does not tell of this file.
+        return (
+            f"cannot be checked: {error.message}"
+            if folder == path.parent and not _tells_nothing(folder)
+            else ""
+        )
+    name = path.relative_to(folder).as_posix()
+    row = next((row for row in manifest["files"] if row["path"] == name), None) if manifest else None
+    same = row is None or row["sha256"] == sha256
+    return "" if same else f"is not what {folder / MANIFEST_NAME} lists: its SHA-256 is another"
+
+
+def _tells_nothing(folder: Path) -> bool:
+    try:
+        return _is_foreign(folder / MANIFEST_NAME)
+    except InputError:
+        return False
+
+
+def confirm(path: Path) -> None:
+    """InputError when a manifest lists the file at `path` otherwise than it is."""
+    if reason := difference(path, records.sha256_file(path)):
+        raise InputError(f"{path} {reason}", "run the command again that wrote it")
+
+
 def check(folder: Path, names: list[str]) -> None:
     """InputError when `folder` has a manifest by which the files `names` are not what was written, or not all of it.
 
@@ -285,7 +355,8 @@ def check(folder: Path, names: list[str]) -> None:
     manifest = read(folder)
     if manifest is None:
         return
-    if manifest["status"] != COMPLETE:
+    listed = {row["path"] for row in manifest["files"]}
+    if manifest["status"] != COMPLETE and not (names and listed.issuperset(names)):
         raise InputError(
             f"{folder} is incomplete: `{manifest['writer']}` began to write and did not end",
             "run it again; `ethosu-sdk validate` names what is missing",
@@ -294,5 +365,5 @@ def check(folder: Path, names: list[str]) -> None:
         if row["path"] in names and (reason := _wrong(folder, row)):
             raise InputError(
                 f"{folder / row['path']} {reason}",
-                "run it again; a record that was changed on purpose can be given as a file",
+                "run it again; a record that was changed on purpose can be given as a file, with --loose",
             )

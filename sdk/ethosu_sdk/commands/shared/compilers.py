@@ -20,6 +20,7 @@ def identity() -> Record:
         "sdk": __version__,
         "packages": {name: provenance.package_version(name) for name in _PACKAGES},
         "aot": tree(resources.PACKAGE_ROOT / "aot"),
+        "kernels": tree(resources.directory("firmware") / "kernels"),  # what a program may leave to the CPU
     }
 
 

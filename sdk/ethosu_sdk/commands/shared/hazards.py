@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ethosu_sdk import pte
-from ethosu_sdk.errors import SdkError
+from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 _SHOWN = 3
 HINT = "`ethosu-sdk inspect MODEL.pte --hazards` lists them"
+
+
+_AGAIN = (
+    "Vela 4.5.0 to 5.2.0 write such a stream for an activation behind a change of the order of axes: `ethosu-sdk "
+    "compile` avoids it; so does another target, such as ethos-u55-128"
+)
+
+
+def refuse_lost_tables(plans: Iterable[pte.ExecutionPlan]) -> None:
+    """InputError for a command stream that loads a look-up table to where the NPU has no memory."""
+    from ethosu_sdk.npu.config import NpuConfig
+    from ethosu_sdk.npu.hazards import tables
+    from ethosu_sdk.npu.hazards.report import HazardKind
+
+    for index, vela in _streams(plans):
+        try:
+            config = NpuConfig.from_word(vela.config_word)
+            found = tables.lost(bytes(vela.command_stream), config)
+        except SdkError:
+            continue  # whoever runs it says why
+        beyond = [hazard for hazard in found if hazard.kind is HazardKind.LUT_BEYOND_MEMORY]
+        if beyond:
+            raise InputError(
+                f"delegate {index} cannot run on {config.npu}-{config.macs}: {beyond[0].describe()}", _AGAIN
+            )
+
+
+def _streams(plans: Iterable[pte.ExecutionPlan]) -> Iterator[tuple[int, VelaBlocks]]:
+    for plan in plans:
+        for index, delegate in enumerate(plan.delegates):
+            if delegate.vela is not None:
+                yield index, delegate.vela
 
 
 def sentences(vela: VelaBlocks) -> list[str]:

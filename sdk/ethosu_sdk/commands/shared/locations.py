@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import pte, records
+from ethosu_sdk import pte, records, schema
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import kinds as file_kinds
+from ethosu_sdk.files import kinds as file_kinds, opening
 from ethosu_sdk.targets import Target
 
 BUILD_FOLDER = "build"
@@ -46,15 +46,17 @@ def require_pte(path: Path) -> Path:
         if kind is not None and kind.id == "pte":
             raise InputError(f"{path} does not end in .pte", "it is a compiled program: give it that name")
         raise file_kinds.not_a(path, "a .pte file", _MAKE_ONE)
+    if schema.leaves(path.name):
+        raise InputError(
+            f"{path} has a name that no record can hold: on other systems it would be a path",
+            "give it one without a backslash, and with no colon behind its first letter",
+        )
     return path
 
 
 def content(path: Path, program: pte.Pte) -> bytes:
     """The bytes of `program`, read again from `path`. InputError when they are another's."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    data = opening.content(path, program.size)
     if records.sha256_bytes(data) != program.sha256:
         raise InputError(f"{path} has changed while it was read")
     return data

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ethosu_sdk.commands.run.options import EXECUTORCH, VELA_TIMING
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import opening
 from ethosu_sdk.npu.timing import adapters
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, default_for, known
 from ethosu_sdk.records import Record
@@ -39,13 +40,12 @@ def chosen(target: Target | None, choice: str) -> SystemConfig | None:
 
 
 def _read(path: Path) -> str:
+    data = opening.content(path, _LARGEST_BYTES)
+    if len(data) > _LARGEST_BYTES:
+        raise InputError(f"{path} is larger than {_LARGEST_BYTES:,} bytes")
     try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST_BYTES + 1)
-        if len(data) > _LARGEST_BYTES:
-            raise InputError(f"{path} is larger than {_LARGEST_BYTES:,} bytes")
         return data.decode()
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"cannot read {path}: {error}") from error
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ethosu_sdk import records, schema
 from ethosu_sdk.commands.shared import bundle
+from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.terminal import escape
+from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
 
 RUN, PROFILE, BUILD = "run-result/1", "profile/1", "build-result/1"
@@ -24,9 +28,42 @@ _NAMES = {
 }
 
 
-def read(path: Path) -> Record:
-    """The record at `path`. InputError when it is not valid: somebody may have changed it by hand."""
-    record = records.read_json(path)
+@dataclass
+class Reading:
+    """How records are read that a user names one by one.
+
+    `loose` takes one that is not as its manifest lists it. `differences` then says so, by the file: the command's
+    output must.
+    """
+
+    loose: bool = False
+    differences: dict[Path, str] = field(default_factory=dict)
+
+    def check_folder(self, path: Path) -> None:
+        """UsageError for a folder: its records are judged together."""
+        if self.loose and path.is_dir():
+            raise UsageError(f"--loose is for a single record, and {path} is a folder", "give a record in it")
+
+    def warn(self, reporter: Reporter) -> None:
+        """Say which records were taken although they differ."""
+        for path, reason in self.differences.items():
+            reporter.warn(escape(f"loose: {path} {reason}"))
+
+    def mark(self, path: Path) -> Record:
+        """What the row of the file at `path` says of it in a record."""
+        return {"loose": True} if path in self.differences else {}
+
+
+def read(path: Path, reading: Reading | None = None) -> Record:
+    """The record at `path`. InputError when it is not valid, or not as a manifest lists it: somebody may have changed
+    it by hand. `reading` is for a file that the user named."""
+    content = records.read_content(path)
+    if reason := bundle.difference(path, records.sha256_bytes(content)):
+        if reading is None or not reading.loose:
+            way = "" if reading is None else "; --loose reads it as it is, and says so"
+            raise InputError(f"{path} {reason}", f"run the command again that wrote it{way}")
+        reading.differences[path] = reason
+    record = records.parse_record(content, path)
     schema.check(record, str(path))
     return record
 

@@ -63,11 +63,17 @@ class Terminal(Console):
 
 def make(*, stderr: bool = False, quiet: bool = False) -> Terminal:
     """A console on stdout or stderr. Without a terminal, COLUMNS limits its width if it is set, else nothing does."""
-    if (sys.stderr if stderr else sys.stdout).isatty():
+    present = _present(stderr)
+    if present is not None and present.isatty():
         return Terminal(stderr=stderr, quiet=quiet)
     width = None if os.environ.get("COLUMNS", "").isdecimal() else _UNLIMITED
     stream = cast(TextIO, _Trimmed(stderr))
     return Terminal(file=stream, width=width, quiet=quiet)
+
+
+def _present(stderr: bool) -> TextIO | None:
+    """stdout or stderr; None in a process that has none, such as a daemon or a program with windows alone."""
+    return cast("TextIO | None", sys.stderr if stderr else sys.stdout)
 
 
 def show(console: Console, *parts: RenderableType) -> None:
@@ -88,18 +94,22 @@ class _Trimmed(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Rich writes whole lines."""
-        stream = sys.stderr if self._stderr else sys.stdout
-        stream.write("\n".join(line.rstrip(" ") for line in text.split("\n")))
+        stream = _present(self._stderr)
+        if stream is not None:
+            stream.write("\n".join(line.rstrip(" ") for line in text.split("\n")))
         return len(text)
 
     def flush(self) -> None:
         """The stream is flushed with what follows, or at the end."""
-        (sys.stderr if self._stderr else sys.stdout).flush()
+        stream = _present(self._stderr)
+        if stream is not None:
+            stream.flush()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
         """Rich chooses characters that it can encode."""
-        return (sys.stderr if self._stderr else sys.stdout).encoding
+        stream = _present(self._stderr)
+        return "utf-8" if stream is None else stream.encoding
 
 
 def words(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from ethosu_sdk.commands.shared import toml_lines
 from ethosu_sdk.commands.shared.toml_lines import Place
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import opening
 
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _MOST_SHOWN = 60
@@ -43,11 +44,7 @@ class Kind:
 
 def read(path: Path, kind: Kind) -> tuple[TomlSource, dict[str, Any]]:
     """The file at `path` and its tables. InputError, with the line, when it is not TOML, or too large."""
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(kind.most_bytes + 1)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    content = opening.content(path, kind.most_bytes)
     if len(content) > kind.most_bytes or content.count(b"\n") > kind.most_lines:
         raise InputError(
             f"{path} is too large for {kind.words}: "

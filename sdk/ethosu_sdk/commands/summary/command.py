@@ -8,12 +8,13 @@ from pathlib import Path
 
 from ethosu_sdk.commands.shared import results
 from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.results import Reading
 from ethosu_sdk.commands.summary import (
     compare as summary_compare,
     compile as summary_compile,
     profile as summary_profile,
 )
-from ethosu_sdk.commands.summary.markdown import table, target_text, title
+from ethosu_sdk.commands.summary.markdown import table, target_text, text as text_of, title
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import suggestion
@@ -22,14 +23,15 @@ FORMATS = ("markdown",)
 _DIGITS = 16  # of a digest
 
 
-def summary(paths: Sequence[Path], form: str, reporter: Reporter) -> None:
+def summary(paths: Sequence[Path], form: str, reading: Reading, reporter: Reporter) -> None:
     """Write the summary of the records at `paths` to stdout, one after the other.
 
     Raises UsageError for an unknown format, InputError for a record that is damaged or of a kind without a summary.
     """
     if form not in FORMATS:
         raise UsageError(f"unknown format '{form}'", suggestion(form, FORMATS))
-    found = [_read(path) for path in paths]
+    found = [_read(path, reading) for path in paths]
+    reading.warn(reporter)
     if reporter.as_json:
         for record in found:
             reporter.emit(record)
@@ -37,13 +39,14 @@ def summary(paths: Sequence[Path], form: str, reporter: Reporter) -> None:
     # Not through the reporter: this is a file's content, and is not wrapped, coloured or left out.
     try:
         text = "\n".join(markdown(record) for record in found)
+        text += "".join(f"\nloose: {text_of(f'{path} {why}')}\n" for path, why in reading.differences.items())
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError("a number in a record is too large to be shown") from error
     sys.stdout.write(text)
 
 
-def _read(path: Path) -> Record:
-    record = results.read(path)
+def _read(path: Path, reading: Reading) -> Record:
+    record = results.read(path, reading)
     if record["schema"] not in _KINDS:
         raise InputError(
             f"{path} is a {record['schema']}: there is no summary of such a record",

@@ -31,6 +31,7 @@ from ethosu_sdk.errors import ToolError, VerdictError
 from ethosu_sdk.records import Record
 
 _SAVE_EVERY_S = 30.0
+_MOST_NOTES = 10
 _TOKEN_NAME = ".token"
 
 
@@ -107,9 +108,11 @@ def _work(
         found[planned.key] = row
         progress.ended(planned, row)
         if time.monotonic() - saved > _SAVE_EVERY_S:
-            store.write_table(plan.store, _rows(plan, found))
+            store.write_meanwhile(plan.store, _rows(plan, found))
             saved = time.monotonic()
 
+    if said := engine.warning(options.scheduler):
+        reporter.warn(escape(said))
     try:
         with reporter.live(progress):
             engine.run(plan, token, options, Watch(progress.began, ended))
@@ -129,6 +132,10 @@ def _tell(plan: Plan, reporter: Reporter) -> None:
         f"{total['cells']:,} cells, {len(plan.done):,} of them done; to do: {left['lowerings']:,} lowerings, "
         f"{left['vela_runs']:,} runs of Vela, {left['simulations']:,} simulations"
     )
+    for reason in plan.changed[:_MOST_NOTES]:
+        reporter.warn(escape(f"{reason}: it is done again"))
+    if len(plan.changed) > _MOST_NOTES:
+        reporter.warn(f"and {len(plan.changed) - _MOST_NOTES:,} more of this kind")
     for reason, count in plan.expanded.dropped.items():
         reporter.note(escape(f"dropped {count:,}: {reason}"))
 

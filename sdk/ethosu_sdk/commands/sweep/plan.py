@@ -12,7 +12,7 @@ from ethosu_sdk import records, schema
 from ethosu_sdk.aot import sharing
 from ethosu_sdk.aot.sharing.lowered import FACTS_NAME
 from ethosu_sdk.commands.shared import compilers, locations
-from ethosu_sdk.commands.sweep import cells as sweep_cells, places, rows
+from ethosu_sdk.commands.sweep import cells as sweep_cells, evidence, places, rows
 from ethosu_sdk.commands.sweep.cells import Cell, Cells
 from ethosu_sdk.commands.sweep.configuration import NONE, Configuration
 from ethosu_sdk.commands.sweep.keys import Keys
@@ -46,6 +46,7 @@ class Plan:
     """All cells of a sweep in the folder `store`; `done` are the records of those that are there, by their keys.
 
     `lowered` are the lowerings that can be used, with the files that each read, `compiled` the compilations of these.
+    `changed` says of each result that is done again why it is no evidence.
     """
 
     configuration: Configuration
@@ -56,6 +57,7 @@ class Plan:
     lowered: dict[str, dict[str, str]]
     compiled: frozenset[str]
     stale: tuple[Path, ...] = field(default=())
+    changed: tuple[str, ...] = field(default=())
 
     @property
     def todo(self) -> tuple[Planned, ...]:
@@ -111,14 +113,26 @@ def make(configuration: Configuration, store: Path, options: SweepOptions) -> Pl
             cell, keys.cell(cell), keys.compilation(cell), keys.lowering(cell), keys.model_sha256(cell.model)
         )
         planned.setdefault(row.key, row)
-    found = {key: _cell(store, key, keys, configuration, options) for key in planned}
-    done = {key: record for key, record in found.items() if record is not None}
+    changed: dict[str, None] = {}
+    done = {}
+    for key in planned:
+        record = _cell(store, key, keys, configuration, options)
+        if record is not None and _is_whole(places.cell(store, key), rows.CELL_NAME, changed):
+            done[key] = record
+    todo = [row for row in planned.values() if row.key not in done]
     lowered, stale = _lowered(store, planned.values(), keys)
+    for key in {row.lowering for row in todo} & lowered.keys():
+        if not _is_whole(places.lowered(store, key), FACTS_NAME, changed):
+            del lowered[key]
+            stale.append(places.lowered(store, key))
     compiled = {
         row.compilation
         for row in planned.values()
         if row.lowering in lowered and _reads_of(store, row.compilation) == lowered[row.lowering]
     }
+    for key in {row.compilation for row in todo} & compiled:
+        if not _is_whole(places.compiled(store, key), "*.compile.json", changed):
+            compiled.remove(key)
     return Plan(
         configuration,
         store,
@@ -128,7 +142,17 @@ def make(configuration: Configuration, store: Path, options: SweepOptions) -> Pl
         lowered,
         frozenset(compiled),
         tuple(stale),
+        tuple(changed),
     )
+
+
+def _is_whole(folder: Path, needed: str, changed: dict[str, None]) -> bool:
+    """Whether the task's `folder` is as it was written; else `changed` gets the reason. Of a cell, records count."""
+    counts = evidence.is_record if needed == rows.CELL_NAME else evidence.is_any
+    reason = evidence.problem(folder, needed, counts)
+    if reason:
+        changed[reason] = None
+    return not reason
 
 
 def _cell(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import re
 import sys
 import sysconfig
 import time
@@ -16,6 +16,7 @@ from ethosu_sdk import records, resources
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/include/", "/usr/lib/", "/usr/share/")
 _UNKNOWN = "0" * 64  # the digest of no file
 _LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
+_COMPILED = re.compile(rf"(.+)\.{re.escape(sys.implementation.cache_tag)}(?:\.opt-\w+)?\.pyc")
 _READ_MODES = ("r", "rb", "rt", None)
 
 
@@ -28,7 +29,8 @@ class Reads:
         self._made: set[str] = set()
         environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
         installed = (*environment, *(sysconfig.get_path(name) for name in _LIBRARIES))
-        folders = [*map(Path, installed), resources.PACKAGE_ROOT, *own]
+        data = (resources.directory(name) for name in ("firmware", "schemas"))  # the SDK's own
+        folders = [*map(Path, installed), resources.PACKAGE_ROOT, *data, *own]
         found = {str(folder.resolve()) for folder in folders}
         self._left_out = tuple(f"{path}/" for path in found if path != "/")
         sys.addaudithook(self._hear)
@@ -62,7 +64,8 @@ class Reads:
 
 
 def _source(path: Path) -> Path:
-    """The Python file of a compiled one."""
-    if path.suffix == ".pyc" and path.parent.name == "__pycache__":
-        return Path(importlib.util.source_from_cache(str(path)))
+    """The Python file of a compiled one. Its own name may have dots, which importlib does not expect."""
+    found = _COMPILED.fullmatch(path.name)
+    if found is not None and path.parent.name == "__pycache__":
+        return path.parent.parent / f"{found[1]}.py"
     return path

@@ -22,6 +22,7 @@ TIMEOUT, OUT_OF_MEMORY, KILLED = "timeout", "out of memory", "killed"
 STATUSES = (PASS, FAIL, REFUSED, FAILED, TIMEOUT, OUT_OF_MEMORY, KILLED, NOT_RUN)
 UNFINISHED = (FAILED, TIMEOUT, OUT_OF_MEMORY, KILLED)
 _BY_EXIT_CODE = {7: FAIL, 2: REFUSED, 3: REFUSED}
+_LONGEST_MESSAGE = 8000  # of a tool's last lines
 _HZ_PER_MHZ = 1e6
 
 TEXT, WHOLE, NUMBER = "text", "whole number", "number"
@@ -73,6 +74,8 @@ def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Rec
     """Write the record of a cell into its folder, with a manifest over all that is there; its row."""
     error = dict(outcome.get("error", {}))
     status = PASS if not error else error.pop("status", _BY_EXIT_CODE.get(error["exit_code"], FAILED))
+    if error:
+        error["message"] = error["message"][:_LONGEST_MESSAGE]
     compiled, run = _record(out, "*.compile.json"), _record(out, "run.json")
     found = figures(compiled, run)
     exact = [name for name, value in found.items() if value == math.inf]

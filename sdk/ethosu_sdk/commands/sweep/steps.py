@@ -6,7 +6,6 @@ A step fills a folder that is there, and says what became of it; what it prints 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -14,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, cache, errors, records
-from ethosu_sdk.aot.model.loading import first_line
+from ethosu_sdk import aot, cache, errors, plain_text, records
 from ethosu_sdk.aot.sharing import compiling, lowered as aot_lowered
 from ethosu_sdk.commands.compile import check as compile_check, check_record, record as compile_record
 from ethosu_sdk.commands.compile.command import compile_key
@@ -29,6 +27,7 @@ from ethosu_sdk.commands.sweep import rows
 from ethosu_sdk.commands.sweep.configuration import DEFAULT
 from ethosu_sdk.commands.sweep.reads import Reads
 from ethosu_sdk.errors import BuildError, SdkError
+from ethosu_sdk.files import opening
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import Record
 from ethosu_sdk.targets import Target
@@ -42,34 +41,49 @@ def perform(task: Task) -> Outcome:
     os.chdir(task["cwd"])
     start = time.monotonic()
     reads = Reads([Path(task["store"])]) if task["step"] == "lower" else None
-    try:
-        outcome = _STEPS[task["step"]](task)
-    except Exception as error:
-        outcome = {"error": _error(error)}
-        if not isinstance(error, SdkError):
-            sys.excepthook(*sys.exc_info())
+    outcome = _caught(lambda: _STEPS[task["step"]](task))
     if reads is not None:
-        outcome["reads"] = reads.digests(Path(task["cwd"]))
-        if "error" not in outcome:
-            output = outcome.pop("output")
-            aot_lowered.write_facts(Path(task["out"]), output, outcome["reads"])
+        outcome |= _caught(lambda: _written_with(reads, task, outcome))
     return {**outcome, "seconds": round(time.monotonic() - start, 3)}
 
 
+def _caught(function: Callable[[], Outcome]) -> Outcome:
+    """What `function` returns, or the error; a model may raise what is no Exception, such as SystemExit."""
+    try:
+        return function()
+    except BaseException as error:
+        if not isinstance(error, SdkError):
+            sys.excepthook(*sys.exc_info())
+        return {"error": _error(error), "again": errors.is_of_the_machine(error)}
+
+
+def _written_with(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
+    """The digests of what a lowering read; they are part of its facts."""
+    digests = reads.digests(Path(task["cwd"]))
+    if "error" not in outcome:
+        aot_lowered.write_facts(Path(task["out"]), outcome.pop("output"), digests)
+    return {"reads": digests}
+
+
 def _to_log(log: Path) -> None:
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    for number in (1, 2):
-        os.dup2(descriptor, number)
-    os.close(descriptor)
+    with opening.appending(log) as stream:
+        for number in (1, 2):
+            os.dup2(stream.fileno(), number)
 
 
-def _error(error: Exception) -> Outcome:
+def _error(error: BaseException) -> Outcome:
     if errors.is_out_of_memory(error):
         known: SdkError = errors.out_of_memory("a task of the sweep", error)
         return {**known.to_json(), "status": rows.OUT_OF_MEMORY}
     if isinstance(error, SdkError):
         return error.to_json()
-    return BuildError(f"the step failed: {first_line(error)}", "compile.log holds what was printed").to_json()
+    return unexpected(plain_text.error(error))
+
+
+def unexpected(text: str) -> Outcome:
+    """What is said of an exception, ``TYPE: TEXT``, that nobody foresaw."""
+    known = BuildError(f"the step failed: {text}", "compile.log holds what was printed")
+    return {**known.to_json(), "class": text.partition(":")[0]}
 
 
 def _options(task: Task) -> CompileOptions:
@@ -167,7 +181,7 @@ def link_files(source: Path, folder: Path) -> None:
             try:
                 os.link(path, folder / path.name)
             except OSError:
-                shutil.copyfile(path, folder / path.name)
+                records.copy_file(path, folder / path.name)
 
 
 _STEPS: dict[str, Callable[[Task], Outcome]] = {"lower": _lower, "compile": _compile, "run": _run}

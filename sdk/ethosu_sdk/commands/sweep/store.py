@@ -61,6 +61,12 @@ def write_table(store: Path, found: Sequence[Record]) -> None:
     records.write_atomic(store / TABLE_NAME, lambda path: parquet.write_table(table(found), path))
 
 
+def write_meanwhile(store: Path, found: Sequence[Record]) -> None:
+    """Write the rows while the sweep goes on, so that they can be asked."""
+    write_table(store, found)
+    bundle.list_meanwhile(store, "sweep", TABLE_NAME)
+
+
 def write(plan: Plan, found: Sequence[Record], session: Session) -> Record:
     """Write table, record and page of a sweep; the record."""
     with bundle.published(plan.store, "sweep") as add:

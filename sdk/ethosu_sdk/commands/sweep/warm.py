@@ -1,4 +1,4 @@
-"""The process in which steps find everything imported: ``python -m ethosu_sdk.commands.sweep.warm FD``."""
+"""The process in which steps find everything imported: ``python -m ethosu_sdk.commands.sweep.warm FD PID``."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ _PACKAGES = ("ethosu_sdk", "ethosu", "executorch", "numpy", "torch", "torchao", 
 
 def main() -> None:
     """Import, and serve on the socket of the command line."""
+    from ethosu_sdk.proc import forks
+
+    descriptor = forks.begin()
+
     from ethosu_sdk.aot import pipeline
 
     pipeline.import_tools()
 
     from ethosu_sdk import provenance, schema
     from ethosu_sdk.commands.sweep import steps
-    from ethosu_sdk.proc import forks
 
     provenance.git_revision()
     for name in ("compile-result/1", "run-result/1", "bundle/1"):
         schema.problems({"schema": name})
-    forks.serve(int(sys.argv[1]), steps.perform, (*_PACKAGES, *sys.stdlib_module_names))
+    forks.serve(descriptor, steps.perform, (*_PACKAGES, *sys.stdlib_module_names))
 
 
 if __name__ == "__main__":

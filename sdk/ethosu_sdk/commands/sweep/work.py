@@ -23,15 +23,26 @@ from ethosu_sdk.commands.sweep import places, rows, steps
 from ethosu_sdk.commands.sweep.configuration import NONE
 from ethosu_sdk.commands.sweep.steps import Outcome
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError
+from ethosu_sdk.files import opening
 from ethosu_sdk.proc import forks
-from ethosu_sdk.proc.forks import Answer, Task
+from ethosu_sdk.proc.forks import Answer, Server, Task
 
 TOPIC = "ethosu-sdk-sweep"
 WARM = "ethosu_sdk.commands.sweep.warm"
 _LOG_NAME = "compile.log"
 _LOG_BYTES = 64 << 10
 _OUT = "out"
+# What Dask gives the workers that it starts itself: a core each.
+_ENVIRONMENT = {
+    "MALLOC_TRIM_THRESHOLD_": "65536",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 _LOCAL = threading.local()
+_LOCK = threading.Lock()
+_SERVERS: dict[str, dict[int, Server]] = {}  # by token and thread
+_ENDED: set[str] = set()
 
 
 class TaskKilledError(Exception):
@@ -63,14 +74,14 @@ def compile_lowered(task: Task, lowered: Outcome) -> Outcome:
     task = {**task, "lowered": str(places.lowered(_store(task), task["lowering"]))}
     with _filled(folder) as out:
         outcome = _step(task, out)
-        if any(out.glob("*.compile.json")):
+        if any(out.glob("*.compile.json")) and not outcome.get("again"):
             records.write_json(out / places.READS_NAME, lowered.get("reads", {}))
             _publish(out, folder)
     return {**outcome, "reads": lowered.get("reads", {})}
 
 
 def finish(task: Task, compiled: Outcome) -> Outcome:
-    """Run what was compiled, if the cell says so, and write the cell down."""
+    """Run what was compiled, if the cell says so, and write the cell down, unless the machine is to blame alone."""
     refused = _begin(task)
     if refused is not None:
         return refused
@@ -84,6 +95,8 @@ def finish(task: Task, compiled: Outcome) -> Outcome:
             ran = _step(task, out)
             seconds = compiled.get("seconds", 0.0) + ran.get("seconds", 0.0)
             outcome = {**compiled, **ran, "seconds": round(seconds, 3)}
+        if outcome.get("again"):
+            return outcome  # it says nothing about the cell
         if "log" in outcome and not (out / _LOG_NAME).exists():
             records.write_bytes(out / _LOG_NAME, outcome["log"].encode())
         row = rows.write(out, task, outcome)
@@ -158,27 +171,29 @@ def _step(task: Task, out: Path) -> Outcome:
     step = "run" if task["step"] == "finish" else task["step"]
     request = {**task, "step": step, "out": str(out), "log": str(log)}
     start = time.monotonic()
-    answer = _warm(task)(request, task["time_s"], task["memory_bytes"])
+    answer = _warm(task).call(request, task["time_s"], task["memory_bytes"])
     if answer.end == forks.DONE:
         outcome: Outcome = answer.result
         if "error" in outcome:
             outcome["log"] = _tail(log)
         return outcome
+    if answer.end == forks.RAISED:
+        return {"error": steps.unexpected(answer.detail), "log": _tail(log), "seconds": _since(start)}
     if answer.end == forks.GONE:
         _close_warm()
     if answer.end in (forks.KILLED, forks.GONE):
         raise TaskKilledError(answer.detail)
-    return {
-        "error": _limit(request, answer),
-        "log": _tail(log),
-        "seconds": round(time.monotonic() - start, 3),
-    }
+    return {"error": _limit(request, answer), "log": _tail(log), "seconds": _since(start)}
+
+
+def _since(start: float) -> float:
+    return round(time.monotonic() - start, 3)
 
 
 def _tail(log: Path) -> str:
     if not log.is_file():
         return ""
-    with log.open("rb") as stream:
+    with opening.regular(log) as stream:
         stream.seek(max(0, log.stat().st_size - _LOG_BYTES))
         return stream.read().decode("utf-8", "replace")
 
@@ -193,20 +208,43 @@ def _limit(task: Task, answer: Answer) -> dict[str, Any]:
     return {**large.to_json(), "class": "OutOfMemory", "status": rows.OUT_OF_MEMORY}
 
 
-def _warm(task: Task) -> Any:
+def scratch(store: Path) -> Path:
+    """The folder of workers' logs and scratch space, for this user alone."""
+    folder = records.make_directory(store) / ".workers"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    return folder
+
+
+def _warm(task: Task) -> Server:
     """This thread's warm process, which takes its tasks."""
-    if not hasattr(_LOCAL, "call"):
-        folder = records.make_directory(_store(task) / ".workers")
-        _LOCAL.stack = contextlib.ExitStack()
-        name = f"{os.uname().nodename}-{os.getpid()}.log"
-        _LOCAL.call = _LOCAL.stack.enter_context(forks.server(WARM, folder / name))
-    return _LOCAL.call
+    if not hasattr(_LOCAL, "server"):
+        log = scratch(_store(task)) / f"{os.uname().nodename}-{os.getpid()}-{threading.get_native_id()}.log"
+        env = {name: os.environ.get(name, value) for name, value in _ENVIRONMENT.items()}
+        stack = contextlib.ExitStack()
+        _LOCAL.server = stack.enter_context(forks.server(WARM, log, env))
+        _LOCAL.stack = stack
+    server: Server = _LOCAL.server
+    with _LOCK:
+        if task["token"] in _ENDED:
+            raise TaskKilledError("the sweep is over")
+        _SERVERS.setdefault(task["token"], {})[threading.get_ident()] = server
+    return server
 
 
 def _close_warm() -> None:
     """End it; the next task gets another."""
     _LOCAL.stack.close()
-    del _LOCAL.call
+    del _LOCAL.stack, _LOCAL.server
+
+
+def end(token: str) -> None:
+    """End what threads of this process do for the sweep that has this `token`, and let them begin nothing more."""
+    with _LOCK:
+        _ENDED.add(token)
+        servers = _SERVERS.pop(token, {})
+    for server in servers.values():
+        server.end()
 
 
 def remove_leftovers(store: Path) -> None:

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.hazards.blocks import Part, ifm_blocks, inputs, last_ofm_blocks, stored
 from ethosu_sdk.npu.hazards.ranges import Runs, Span, bytes_of, overlap, runs, whole
-from ethosu_sdk.npu.operation import BlockOp, DmaIndex, DmaOp, Lut, Operation
+from ethosu_sdk.npu.operation import BlockOp, DmaIndex, DmaOp, Kind, Lut, Operation
 
 _NARROW_ENTRIES = 256  # results of a look-up table with 8-bit indices
 _WIDE_BYTES = 2048  # of one with 16-bit indices: 512 words
 _INDEX_BYTES = 4
 # Ethos-U55-32 and -64 set no banks of their shared RAM aside for look-up tables (ethos-u-vela 5.1.0, ethos_u55.cpp).
 _SMALL_SHARED_RAM_BYTES = 16 * 1024
+_BANK_BYTES = 1024
+# By MACs and bits: accumulators of these two take a multiple of so many banks, twice a block (ibid.).
+_ACCUMULATOR_BANKS = {(32, 32): 4, (32, 40): 4, (64, 32): 4, (64, 40): 8}
+_ACCUMULATOR_CHANNELS = 8  # the depth of a block of accumulators is a multiple of so many
 
 
 @dataclass(frozen=True)
@@ -76,13 +80,34 @@ def table_span(lut: Lut) -> Span:
     return lut.address, lut.address + (_NARROW_ENTRIES * lut.result.itemsize if narrow else _WIDE_BYTES)
 
 
+def has_small_memory(config: NpuConfig) -> bool:
+    """Whether the shared RAM has no place set aside for look-up tables."""
+    return config.generation == "u55" and config.own_bytes <= _SMALL_SHARED_RAM_BYTES
+
+
 def overwrites_tables(op: BlockOp, config: NpuConfig) -> bool:
     """Whether the operation's own buffers may lie where the look-up tables are.
 
     Where the shared RAM has no place set aside for tables, an operation that uses none takes all of it.
     """
-    small = config.generation == "u55" and config.own_bytes <= _SMALL_SHARED_RAM_BYTES
-    return small and op.output.lut is None
+    return has_small_memory(config) and op.output.lut is None
+
+
+def accumulators_end(op: BlockOp, config: NpuConfig) -> int:
+    """The byte of the shared RAM behind the accumulators; 0 where they cannot reach the look-up tables."""
+    if not has_small_memory(config):
+        return 0
+    start = op.accumulator_bank * _BANK_BYTES
+    if op.kind is Kind.ELEMENTWISE:
+        return start  # it has none; the IFM's buffers end there
+    height, width, depth = op.block
+    block_bytes = height * width * _rounded(depth, _ACCUMULATOR_CHANNELS) * op.accumulator_bits // 8
+    banks = 2 * (_rounded(block_bytes, _BANK_BYTES) // _BANK_BYTES)
+    return start + _rounded(banks, _ACCUMULATOR_BANKS[config.macs, op.accumulator_bits]) * _BANK_BYTES
+
+
+def _rounded(value: int, step: int) -> int:
+    return -(-value // step) * step
 
 
 def _writes_memory(op: BlockOp) -> bool:

@@ -11,7 +11,8 @@ work, and with BLOCKDEP. What is assumed of the hardware is what ethos-u-vela 5.
   BLOCKDEP - i OFM blocks of the one in front are unfinished. Blocks pass through the NPU in order, so writing over
   what the operation in front reads or writes needs nothing.
 - Operations that hand over through chaining buffers are one operation and count once.
-- On parts with the smallest shared RAM, an operation without a look-up table spoils all tables.
+- On parts with the smallest shared RAM, an operation without a look-up table spoils all tables; so do accumulators
+  that reach where tables lie.
 
 Branches are followed both ways; what the registers hold is taken in the order of the stream. Regions are taken to
 lie apart from each other.
@@ -30,6 +31,7 @@ from ethosu_sdk.npu.hazards.accesses import (
     Accesses,
     Meeting,
     accesses,
+    accumulators_end,
     first_reads,
     last_writes,
     meeting,
@@ -53,7 +55,9 @@ def check(stream: bytes, config: NpuConfig) -> tuple[Hazard, ...]:
     """
     checker = _Checker(list(steps(stream, config)), config)
     checker.run()
-    return tuple(sorted(checker.found, key=lambda hazard: (hazard.offset, hazard.earlier or 0)))
+    return tuple(
+        sorted(checker.found, key=lambda hazard: (hazard.offset, hazard.earlier or 0, hazard.kind.value))
+    )
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,10 @@ class _Checker:
         for access in self._accesses(index):
             if access.writes and access.region is None:
                 table = _Table(access.runs.base, access.runs.end, op.offset)
+                if table.end > self._config.own_bytes:
+                    beyond = (max(table.start, self._config.own_bytes), table.end)
+                    at = (op.offset, None, Conflict.NO_MEMORY, None)
+                    self.found.add(Hazard(HazardKind.LUT_BEYOND_MEMORY, *at, *beyond))
                 kept = tuple(old for old in state.tables if old.end <= table.start or table.end <= old.start)
                 self._lost(op.offset, set(state.tables) - set(kept))
                 state = replace(state, tables=(*kept, table))
@@ -202,6 +210,10 @@ class _Checker:
         if op.output.lut is None:
             return state
         start, end = table_span(op.output.lut)
+        buffers_end = accumulators_end(op, self._config)
+        if start < buffers_end:
+            at = (op.offset, None, Conflict.OWN_BUFFERS, None)
+            self.found.add(Hazard(HazardKind.LUT_OVERWRITTEN, *at, start, min(end, buffers_end)))
         reached = start
         for table in sorted(state.tables, key=lambda table: table.start):
             if table.start <= reached:

@@ -14,6 +14,7 @@ class HazardKind(Enum):
     BLOCKDEP = "BLOCKDEP too large"
     LUT_OVERWRITTEN = "look-up table overwritten while it is needed"
     LUT_NOT_LOADED = "look-up table not loaded"
+    LUT_BEYOND_MEMORY = "look-up table loaded beyond the NPU's own memory"
     CHAIN_NOT_WRITTEN = "chaining buffer not written"
 
 
@@ -27,6 +28,8 @@ class Conflict(Enum):
     OVERWRITTEN = "reads what {earlier} wrote over"
     NEVER_WRITTEN = "reads what nothing wrote"
     RESULT = "depends on the result of {earlier}"
+    NO_MEMORY = "writes where there is none"
+    OWN_BUFFERS = "has accumulators where it reads its table"
 
     @classmethod
     def between(cls, *, earlier_writes: bool, later_writes: bool) -> Conflict:

@@ -120,6 +120,7 @@ def _block_operation(registers: Registers, command: Command, kind: Kind) -> Bloc
         blockdep=registers.field("BLOCKDEP", "blockdep"),
         continues=accumulator.continues,
         is_partial=accumulator.is_partial,
+        accumulator_bank=accumulator.bank,
     )
 
 

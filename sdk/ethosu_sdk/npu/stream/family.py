@@ -34,12 +34,14 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Bits of the accumulators, what they start from (if not 0), and whether their sums are written."""
+    """Bits of the accumulators, what they start from (if not 0), whether their sums are written, and their first bank
+    of the shared RAM."""
 
     bits: int
     from_ifm2: bool = False
     continues: bool = False
     is_partial: bool = False
+    bank: int = 0
 
 
 class Family(Protocol):

@@ -13,10 +13,11 @@ from ethosu_sdk.npu.stream.decode import Command
 _ADDRESS_BITS = 40
 _FEATURE_MAPS = ("IFM", "IFM2", "OFM")
 
-# Registers that Vela 5.1.0 leaves unset where they do not matter; they read as 0. Any other register that an
-# operation needs must have been set.
+# Registers that Vela 5.1.0 leaves unset where they do not matter, and one that no result depends on; they read as 0.
+# Any other register that an operation needs must have been set.
 MAY_BE_UNSET = frozenset(
     {
+        "AB_START",
         "ACTIVATION",
         "IFM_UPSCALE",
         "IFM_REGION",

@@ -141,10 +141,11 @@ def scale_format(accumulator_bits: int) -> ScaleFormat:
 
 def accumulator(registers: Registers, kind: Kind) -> Accumulator:
     """Elementwise operations have no accumulators to choose; all start from 0."""
+    bank = registers.field("AB_START", "ab_start")
     if kind is Kind.ELEMENTWISE:
-        return Accumulator(_ACCUMULATOR_BITS[0])
+        return Accumulator(_ACCUMULATOR_BITS[0], bank=bank)
     bits = registers.choose("ACC_FORMAT", "acc_format", _ACCUMULATOR_BITS, "accumulator format")
-    return Accumulator(bits)
+    return Accumulator(bits, bank=bank)
 
 
 def micro_block(registers: Registers, kind: Kind) -> Shape:

@@ -8,6 +8,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import opening
 from ethosu_sdk.simulators.fvp.models import models
 
 
@@ -17,7 +18,7 @@ def board_of(elf: Path) -> str | None:
     InputError when the file cannot be read.
     """
     try:
-        with elf.open("rb") as stream:
+        with opening.regular(elf) as stream:
             spans = [
                 (row["p_paddr"], row["p_paddr"] + row["p_filesz"])
                 for row in ELFFile(stream).iter_segments()

@@ -12,6 +12,7 @@ from typing import IO
 from ethosu_sdk import error_catalogue
 from ethosu_sdk.error_catalogue import KnownError
 from ethosu_sdk.errors import InputError, SimulationError, ToolError
+from ethosu_sdk.files import opening
 from ethosu_sdk.simulators.base import MEASURED, Figures, SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.fvp import discovery, models, output, process
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
@@ -124,7 +125,7 @@ class FvpSimulator:
 @contextlib.contextmanager
 def _open_log(request: SimulationRequest) -> Iterator[IO[bytes]]:
     try:
-        log = request.uart_log.open("wb", buffering=0)
+        log = opening.replacing(request.uart_log)
     except OSError as error:
         raise InputError(f"cannot write {request.uart_log}: {error.strerror}") from error
     with log:

@@ -23,6 +23,7 @@ from ethosu_sdk.simulators.host.wire import Array, Kind, TensorInfo
 
 DEFAULT_TIMEOUT_S = 300.0
 _MISSING_OPERATOR = re.compile(r"Missing operator: \[\d+\] ([\w:.]+)")  # as ExecuTorch 1.5.1 prints it
+_FAILED_OPERATOR = re.compile(r"KernelCall failed at instruction \S+ in operator ([\w:.]+):")
 _MOST_LOG_BYTES = 1 << 20
 _LEAST_WAIT_S = 0.001  # none at all would make the socket one that never waits
 
@@ -110,7 +111,9 @@ class HostRuntime:
     def _failed(self, text: str) -> SimulationError:
         missing = dict.fromkeys(_MISSING_OPERATOR.findall(self._printed()))
         if not missing:
-            return SimulationError(f"ExecuTorch's host runtime failed: {text}", self._last_words())
+            failed = _FAILED_OPERATOR.search(self._printed())
+            where = f" in {failed[1]}" if failed else ""
+            return SimulationError(f"ExecuTorch's host runtime failed{where}: {text}", self._last_words())
         return SimulationError(
             f"ExecuTorch's host runtime has no kernel for {', '.join(missing)}: {text}",
             "the operator stays on the CPU; whether the firmware has a kernel for it, docs/reference/kernels.md "

@@ -13,7 +13,8 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.files import opening
 from ethosu_sdk.simulators.qemu.memory_map import MPS3_AN547, BoardMap
 
 _MOST_SECTIONS, _MOST_SEGMENTS, _MOST_SYMBOLS = 1 << 12, 1 << 8, 1 << 20  # far more than firmwares have
@@ -38,7 +39,7 @@ def read_loaded(path: Path, board: BoardMap = MPS3_AN547) -> tuple[Range, ...]:
     Raises InputError when it is no little-endian 32-bit Arm executable, or reaches outside of the memories.
     """
     try:
-        with path.open("rb") as stream:
+        with opening.regular(path) as stream:
             elf = ELFFile(stream)
             if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
                 raise InputError(f"{path} is not a 32-bit little-endian Arm executable")
@@ -123,7 +124,7 @@ def read_symbols(path: Path) -> Symbols:
     """The functions in the symbol table of the ELF file at `path`; none when it cannot be read."""
     found: set[tuple[int, int, str]] = set()
     try:
-        with path.open("rb") as stream:
+        with opening.regular(path) as stream:
             elf = ELFFile(stream)
             for section in elf.iter_sections() if elf.num_sections() <= _MOST_SECTIONS else ():
                 if isinstance(section, SymbolTableSection) and section.num_symbols() <= _MOST_SYMBOLS:
@@ -132,7 +133,7 @@ def read_symbols(path: Path) -> Symbols:
                         for row in section.iter_symbols()
                         if row["st_info"]["type"] == "STT_FUNC" and row["st_shndx"] != "SHN_UNDEF"
                     )
-    except (OSError, ELFError, ValueError, KeyError, ZeroDivisionError, TypeError, AttributeError):
+    except (SdkError, OSError, ELFError, ValueError, KeyError, ZeroDivisionError, TypeError, AttributeError):
         found = set()  # symbols serve an error message: their lack must not hide the error itself
     rows = sorted(found)
     return Symbols(tuple(r[0] for r in rows), tuple(r[1] for r in rows), tuple(r[2] for r in rows))

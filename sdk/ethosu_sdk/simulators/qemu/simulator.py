@@ -12,6 +12,7 @@ from typing import IO, cast
 
 from ethosu_sdk import tools
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import opening
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.npu.timing import system_config
@@ -23,7 +24,7 @@ from ethosu_sdk.simulators.base import (
     SimulationResult,
     cycles_band,
 )
-from ethosu_sdk.simulators.qemu import firmware_image, read_back
+from ethosu_sdk.simulators.qemu import firmware_image, loaded, read_back
 from ethosu_sdk.simulators.qemu.bank_access import open_bank_access
 from ethosu_sdk.simulators.qemu.command_line import Semihosting, Wanted
 from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
@@ -99,8 +100,8 @@ class QemuSimulator:
         begun = time.monotonic()
         _check_request(request, self._board)
         program = self._program or self._installed().path
-        loaded = firmware_image.read_loaded(request.elf, self._board)
-        firmware_image.check_images(request.images, loaded, self._board)
+        taken = firmware_image.read_loaded(request.elf, self._board)
+        firmware_image.check_images(request.images, taken, self._board)
         wanted = Wanted(
             self._board,
             Semihosting(request.semihosting_cwd, request.semihosting_arguments),
@@ -116,6 +117,7 @@ class QemuSimulator:
             npu = self._npu(machine, memory, request.target)
             loop = RunLoop(machine, npu, Limits(request.timeout_s, request.idle_timeout_s), request.elf)
             loop.prepare()
+            found = loaded.compare(request.elf, machine) if request.compare_loaded else None
             # Only now: QEMU lays the firmware into its memories before it answers for the first time.
             for address, data in request.images:
                 machine.lay(address, data)
@@ -128,6 +130,7 @@ class QemuSimulator:
                 npu_accesses=npu[0].accesses if npu is not None else 0,
                 npu_jobs=npu[0].jobs if npu is not None else (),
                 memory=read_back.read(request.read_back, machine, banks),
+                loaded=found,
             )
 
     def _installed(self) -> tools.Found:
@@ -173,7 +176,7 @@ def _uart(log: IO[bytes], request: SimulationRequest) -> tuple[IO[bytes], ...]:
 @contextlib.contextmanager
 def _open_log(path: Path) -> Iterator[IO[bytes]]:
     try:
-        log = path.open("wb", buffering=0)
+        log = opening.replacing(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
     with log:

@@ -52,7 +52,7 @@ def test_a_damaged_elf_is_bad_input(
         damaged.write_bytes(content)
         with pytest.raises(InputError):
             simulator.run(dataclasses.replace(request_for(Scenario.EXIT), elf=damaged))
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="there is no file"):
         simulator.run(dataclasses.replace(request_for(Scenario.EXIT), elf=scenarios.with_name("absent.elf")))
 
 

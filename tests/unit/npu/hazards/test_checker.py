@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.hazards import tables
 from ethosu_sdk.npu.hazards.checker import Conflict, Hazard, HazardKind, check
 from tests.unit.npu.machine import U55_128, U65_256, U85_256
 from tests.unit.npu.streams import (
@@ -256,6 +257,49 @@ def test_operations_without_a_table_spoil_all_on_small_parts() -> None:
     spoiler = [pool(0x8000, 0x9000, blockdep=1), kernel_wait(), load(U55_64), dma_wait()]
     assert after(*spoiler) == [HazardKind.LUT_OVERWRITTEN]  # before the first user has ended
     assert after(pool(0x8000, 0x9000), load(U55_64), dma_wait()) == [HazardKind.KERNEL_WAIT]
+
+
+@pytest.mark.parametrize(
+    ("block", "bank", "covered"),
+    [
+        ((4, 4, 16), 10, 0),  # 1 KiB of accumulators, twice: in four banks that end where tables begin
+        ((4, 4, 16), 11, 256),
+        ((4, 4, 16), 12, 256),
+        ((8, 4, 32), 6, 0),  # 4 KiB, twice
+        ((8, 4, 32), 7, 256),
+        ((1, 1, 1), 10, 0),  # the fewest banks are four
+        ((1, 1, 1), 11, 256),
+    ],
+)
+def test_accumulators_on_small_parts_must_leave_the_table_alone(
+    block: tuple[int, int, int], bank: int, covered: int
+) -> None:
+    sizes = dict(zip(("HEIGHT", "WIDTH", "DEPTH"), block, strict=True))
+    changes: dict[str, Setting] = {f"OFM_BLK_{axis}_M1": size - 1 for axis, size in sizes.items()}
+    user = pool(IN, OUT, use(), {**changes, "AB_START": bank})
+    parts = [load(U55_64), dma_wait(), user]
+    place = Conflict.OWN_BUFFERS, None, U55_64.lut_address, U55_64.lut_address + covered
+    at = ends(parts)[-1]
+    expected = [Hazard(HazardKind.LUT_OVERWRITTEN, at, None, *place)] if covered else []
+    assert list(hazards(*parts, config=U55_64)) == expected
+    assert not hazards(load(U55_128), dma_wait(), user)  # which has banks for tables
+
+
+def test_a_table_needs_memory() -> None:
+    end = U55_64.own_bytes
+    behind = copy(0, end - 128, 256, (0, 1 << 8))
+    place = Conflict.NO_MEMORY, None, end, end + 128
+    assert hazards(behind, config=U55_64) == (
+        Hazard(HazardKind.LUT_BEYOND_MEMORY, len(behind) - 4, None, *place),
+    )
+    assert not hazards(copy(0, end - 256, 256, (0, 1 << 8)), config=U55_64)
+
+
+def test_lost_tables_are_looked_for_on_small_parts_alone() -> None:
+    without_waits = [copy(IN, MIDDLE), pool(MIDDLE, OUT), pool(OUT, IN, use())]
+    found = tables.lost(b"".join(without_waits) + STOP, U55_64)
+    assert [hazard.kind for hazard in found] == [HazardKind.LUT_NOT_LOADED]
+    assert tables.lost(b"".join(without_waits) + STOP, U55_128) == ()
 
 
 def test_sums_that_stay_in_the_accumulators_write_nothing() -> None:

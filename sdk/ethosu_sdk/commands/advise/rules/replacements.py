@@ -46,15 +46,6 @@ def _old(name: str, check: str) -> tuple[str, ...]:
     return (f"old = model.get_submodule({name!r})", f"assert {check}") if check else ()
 
 
-def _instance_norm(name: str, _: Sequence[Record]) -> tuple[str, ...]:
-    return (
-        f"old = model.get_submodule({name!r})",
-        "new = nn.GroupNorm(old.num_features, old.num_features, eps=old.eps, affine=old.affine)",
-        "new.load_state_dict(old.state_dict())",
-        f"model.set_submodule({name!r}, new)",
-    )
-
-
 def _average_pool(name: str, rows: Sequence[Record]) -> tuple[str, ...] | None:
     """A mean where one value is left of each channel, else several poolings with strides of 2 and 3."""
     found = next((match for row in rows if (match := _STRIDE.search(row.get("reason", "")))), None)
@@ -96,9 +87,6 @@ def _steps(strides: tuple[int, int]) -> list[tuple[int, int]] | None:
 # By the class of the module.
 REPLACEMENTS: Mapping[str, Replacement] = {
     "AvgPool2d": Replacement("a mean, or poolings with strides of 2 and 3 (AvgPool2d)", _average_pool),
-    "InstanceNorm2d": Replacement(
-        "GroupNorm with as many groups as channels (InstanceNorm2d)", _instance_norm
-    ),
     "LogSigmoid": Replacement("its formula (LogSigmoid)", _by_formula(f"x - torch.relu(x) - {_SMALL}")),
     "Mish": Replacement("its formula (Mish)", _by_formula(f"x * torch.tanh({_SOFTPLUS})")),
     "Softplus": Replacement("its formula (Softplus)", _by_formula(_SOFTPLUS, "old.beta == 1")),

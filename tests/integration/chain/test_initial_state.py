@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,3 +80,46 @@ def test_every_inference_goes_on_from_the_one_before(
         for number, inference in enumerate(distances):
             assert np.quantile(inference, share) < limit, f"inference {number}"
     np.testing.assert_allclose(outputs["qemu"], outputs["host"], rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def program(folder: Path) -> Path:
+    outcome = sdk("compile", "net.py", "-o", "repeated", cwd=folder)
+    assert outcome.code == 0, outcome.err
+    return folder / "repeated" / "net.pte"
+
+
+@pytest.mark.parametrize("simulator", ["qemu", "host"])
+def test_repeats_begin_with_the_state_that_the_program_brings(
+    simulator: str, folder: Path, program: Path
+) -> None:
+    once = run(folder, program, simulator)
+    again = run(folder, program, simulator, "--repeat", "3")
+    assert again["repeats"]["state"] == "reset"
+    assert again["repeats"]["outputs"] == {"agree": True, "changed": 0}
+    assert again["outputs"] == once["outputs"]
+    kept = run(folder, program, simulator, "--repeat", "3", "--keep-state")
+    assert kept["repeats"]["state"] == "kept"
+    assert kept["repeats"]["outputs"]["changed"] == 2
+    assert kept["outputs"] == once["outputs"]
+
+
+def test_a_sequence_is_not_repeated_set_by_set(folder: Path, program: Path) -> None:
+    outcome = sdk("run", program, "--inputs", "in.npz", "--repeat", "2", "-o", "sequence", cwd=folder)
+    assert outcome.code == 2
+    assert "3 sets of inputs are a sequence" in outcome.err
+    assert "--keep-state" in outcome.err
+
+
+def test_arms_runner_gives_the_same_for_a_program_with_a_state(folder: Path, program: Path) -> None:
+    """It prints ``aten::copy_.`` for an operator whose overload has no name."""
+    record = run(folder, program, "qemu", "--runtime", "both")
+    assert record["status"] == "pass"
+
+
+def run(folder: Path, program: Path, simulator: str, *options: str) -> dict[str, Any]:
+    """The record of a run that passes."""
+    outcome = sdk("run", program, "--simulator", simulator, "-o", "out", "--json", *options, cwd=folder)
+    assert outcome.code == 0, outcome.err
+    record: dict[str, Any] = json.loads(outcome.out)
+    return record

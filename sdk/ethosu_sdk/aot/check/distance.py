@@ -52,7 +52,8 @@ class Distance:
 
     `rms` and `largest` are of the errors, in the output's unit; None for truth values and integers, of which
     `differing` counts those that are not the same. `not_finite` elements are NaN or infinite in the execution alone;
-    `left_out` are so in the reference or a trial, and not judged. `step` is the least difference that counts.
+    `left_out` are so in the reference or a trial, and not judged. `step` is the least difference that counts;
+    `sample` the number of the inputs.
     """
 
     elements: int
@@ -65,6 +66,7 @@ class Distance:
     largest: Figure | None
     differing: Figure | None
     ties_up: TiesUp | None = None
+    sample: int = 0
 
     @property
     def explained(self) -> bool:
@@ -75,6 +77,10 @@ class Distance:
     @property
     def detail(self) -> str:
         """The figures that decide, in words."""
+        return self._figures + (f" (sample {self.sample})" if self.sample else "")
+
+    @property
+    def _figures(self) -> str:
         if self.elements == self.equal:
             return f"all {self.elements:,} elements are equal"
         if self.not_finite:
@@ -136,6 +142,15 @@ def distance(
         ),
         differing=None,
     )
+
+
+def moved(reference: Array, other: Array, trial: Array) -> Array:
+    """`reference` as far from itself as `trial` is from `other`, where it was not tried itself."""
+    if reference.dtype.kind == "b":
+        return np.logical_xor(reference, np.logical_xor(trial, other))
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart: Array = reference + (trial - other)
+    return apart
 
 
 def near(executed: Array, ties_up: Array, step: float) -> TiesUp:

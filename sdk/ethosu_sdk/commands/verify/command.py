@@ -1,57 +1,55 @@
-"""`ethosu-sdk verify`: build the firmware of a record again, from nothing, and compare."""
+"""`ethosu-sdk verify`: build and run again what a record describes, from nothing, and compare."""
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Table
 
-from ethosu_sdk import cache, provenance, pte, records, schema, tools
-from ethosu_sdk.commands import build
+from ethosu_sdk import provenance, records, schema, tools
 from ethosu_sdk.commands.shared import host_facts, locations, results
 from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.commands.shared.results import Reading
 from ethosu_sdk.commands.shared.terminal import escape
+from ethosu_sdk.commands.verify import again, figures
+from ethosu_sdk.commands.verify.again import Again
 from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.firmware_build import BuildOptions, resident
-from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records import Record
 
 _SCHEMA = "verify-result/1"
-_RESIDENT_ELF = f"{resident.EXECUTABLE}.elf"
 # Names of `provenance.tools` that are not those of tools.toml.
 _PROGRAMS = {"qemu": "qemu-system-arm"}
 _SHOWN = 16  # digits of a digest
+_NAMED = 8  # in the error
+_MOST_FIGURES = 50  # that are named; the digest over all of them counts
 
 
-@dataclass(frozen=True)
-class _Rebuilt:
-    """Digests of what was built again."""
+def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading, reporter: Reporter) -> None:
+    """Build and run again what the record at `path` describes. Compare digests, figures and tools' versions.
 
-    elf: str
-    map: str
-    build_key: str
-
-
-def verify(path: Path, model: Path | None, reporter: Reporter) -> None:
-    """Build again what the build or run record at `path` tells of, and compare digests and tools' versions.
-
-    `model` is the `.pte`, by default the file of the record's model beside the record. Raises VerdictError when
-    something differs, InputError for a record or model that is missing, damaged, or of no firmware.
+    `model` is the `.pte`, by default the file of the record's model beside the record; `inputs` are those of the run.
+    Raises VerdictError when something differs, InputError for a record or model that is missing, damaged, or of no
+    firmware.
     """
     start = time.monotonic()
-    record = _read(path)
+    record = _read(path, reading)
+    reading.warn(reporter)
     pte_path = _model(path, record, model)
     checks = [_check("model", record["model"]["sha256"], records.sha256_file(pte_path))]
     causes = []
     if _same(checks):
-        with reporter.stage("building the firmware again, from nothing"):
-            rebuilt = _rebuild(record, pte_path)
-        checks += _digests(record, rebuilt)
-        causes = list(_causes(record, rebuilt, checks))
+        with reporter.stage(
+            "building it again, from nothing" + (", and running it" if _is_run(record) else "")
+        ):
+            made = (
+                again.run_again(record, pte_path, inputs)
+                if _is_run(record)
+                else again.build_again(record, pte_path)
+            )
+        checks += [*_digests(record, made), *_figures(record, made)]
+        causes = list(_causes(record, made, checks))
     else:
         causes = ["the model is not the one that the record is about: nothing was built"]
     result: Record = {
@@ -59,7 +57,12 @@ def verify(path: Path, model: Path | None, reporter: Reporter) -> None:
         "status": "pass" if _same(checks) else "fail",
         "created": records.timestamp(),
         "tool": provenance.tool(),
-        "record": {"file": path.name, "schema": record["schema"], "sha256": records.sha256_file(path)},
+        "record": {
+            "file": path.name,
+            "schema": record["schema"],
+            "sha256": records.sha256_file(path),
+            **reading.mark(path),
+        },
         "checks": checks,
         "causes": causes,
         "wall_time_s": round(time.monotonic() - start, 3),
@@ -69,14 +72,19 @@ def verify(path: Path, model: Path | None, reporter: Reporter) -> None:
     _show(result, reporter)
     reporter.emit(result)
     if result["status"] != "pass":
-        differing = ", ".join(row["name"] for row in checks if row["status"] == "differs")
+        names = [row["name"] for row in _differing(checks)]
+        differing = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
         raise VerdictError(
             f"{path} is not reproduced: {differing} differ(s)", "; ".join(causes), recorded=True
         )
 
 
-def _read(path: Path) -> Record:
-    record = results.read(path)
+def _is_run(record: Record) -> bool:
+    return bool(record["schema"] == results.RUN)
+
+
+def _read(path: Path, reading: Reading) -> Record:
+    record = results.read(path, reading)
     if record["schema"] not in (results.BUILD, results.RUN):
         raise InputError(
             f"{path} is a {record['schema']}",
@@ -89,7 +97,7 @@ def _read(path: Path) -> Record:
             f"{path} tells of a run on Arm's prebuilt runner",
             "nothing was built for it that could be built again",
         )
-    if record["schema"] == results.RUN and _firmware(record) is None:
+    if record["schema"] == results.RUN and again.firmware(record) is None:
         raise InputError(
             f"{path} tells of a run without a firmware, on the simulator '{record['simulator']['name']}'",
             "there is nothing to build; run it again and compare the outputs' digests",
@@ -106,61 +114,33 @@ def _model(path: Path, record: Record, model: Path | None) -> Path:
     return locations.require_pte(model or beside)
 
 
-def _firmware(record: Record) -> Record | None:
-    """The firmware's row among the inputs of a run."""
-    return next((row for row in record["provenance"]["inputs"] if row["role"] == "firmware"), None)
-
-
-def _options(record: Record) -> BuildOptions:
-    """As the record was built. For a run, with the leave to spill, which changes nothing for what fits."""
-    if record["schema"] == results.BUILD:
-        options = record["options"]
-        return BuildOptions(
-            board=record["board"],
-            simulator=options.get("simulator"),
-            inferences=options["inferences"],
-            allow_spill=options["allow_spill"],
-        )
-    return BuildOptions(
-        board=record["board"],
-        simulator=record["simulator"]["name"],
-        inferences=record["inferences"],
-        allow_spill=True,
-    )
-
-
-def _rebuild(record: Record, path: Path) -> _Rebuilt:
-    firmware = _firmware(record)
-    with (
-        records.temporary_directory("ethosu-sdk-verify-", Path(tempfile.gettempdir())) as temporary,
-        cache.elsewhere(temporary / "cache"),
-    ):
-        folder = records.make_directory(temporary / "out")
-        made: Executable
-        if firmware is not None and firmware["file"] == _RESIDENT_ELF:
-            made = resident.build(folder, record["board"])
-        else:
-            made = build.build_in(
-                path, pte.read(path), folder, _options(record), Reporter(quiet=True)
-            ).firmware
-        return _Rebuilt(made.elf_sha256, records.sha256_file(made.map), made.build_key)
-
-
-def _digests(record: Record, rebuilt: _Rebuilt) -> list[Record]:
-    firmware = _firmware(record)
+def _digests(record: Record, made: Again) -> list[Record]:
+    firmware = again.firmware(record)
     checks = []
     if record["schema"] == results.BUILD:
         checks += [
-            _check("elf", record["elf"]["sha256"], rebuilt.elf),
-            _check("map", record["map"]["sha256"], rebuilt.map),
+            _check("elf", record["elf"]["sha256"], made.elf),
+            _check("map", record["map"]["sha256"], made.map),
         ]
     elif firmware is not None:
-        checks.append(_check("elf", firmware["sha256"], rebuilt.elf))
+        checks.append(_check("elf", firmware["sha256"], made.elf))
     for row in record["provenance"]["tools"]:
         known = tools.table().get(_PROGRAMS.get(row["name"], row["name"]))
         found = tools.probe(known.name).version if known is not None else ""
         checks.append(_check(f"version of {row['name']}", row["version"], found))
     return checks
+
+
+def _figures(record: Record, made: Again) -> list[Record]:
+    """One check over all figures, and one for each that differs."""
+    recorded = figures.of_run(record) if _is_run(record) else figures.of_build(record)
+    if made.figures is None:
+        return [_check("figures", figures.digest(recorded), "")]
+    rows = list(figures.differences(recorded, made.figures))[:_MOST_FIGURES]
+    return [
+        _check("figures", figures.digest(recorded), figures.digest(made.figures)),
+        *(_check(name, before, found) for name, before, found in rows),
+    ]
 
 
 def _check(name: str, recorded: str, found: str) -> Record:
@@ -174,22 +154,30 @@ def _check(name: str, recorded: str, found: str) -> Record:
     }
 
 
+def _differing(checks: list[Record]) -> list[Record]:
+    return [row for row in checks if row["status"] == "differs"]
+
+
 def _same(checks: list[Record]) -> bool:
-    return all(row["status"] != "differs" for row in checks)
+    return not _differing(checks)
 
 
-def _causes(record: Record, rebuilt: _Rebuilt, checks: list[Record]) -> Iterator[str]:
-    """Why something differs, as far as that can be told."""
+def _causes(record: Record, made: Again, checks: list[Record]) -> Iterator[str]:
+    """Why something differs or is not known, as far as that can be told."""
+    if made.no_figures:
+        yield f"outputs and figures were not compared: {made.no_figures}"
     for row in checks:
         if row["name"].startswith("version of") and row["status"] == "differs":
             yield f"{row['name']} is {row['found']} here, {row['recorded']} in the record"
     if all(row["status"] == "agrees" for row in checks if row["name"] in ("elf", "map")):
+        if not _same(checks) and not any(row["name"].startswith("version of") for row in _differing(checks)):
+            yield "the same firmware gives other figures here: the record was changed, or the SDK is another"
         return
     here, there = provenance.tool(), record["tool"]
     if here != there:
         words = [" ".join(filter(None, (row["version"], row.get("git", "")))) for row in (here, there)]
         yield f"ethosu-sdk is {words[0]} here, {words[1]} in the record"
-    if record.get("build_key") == rebuilt.build_key:
+    if record.get("build_key") == made.build_key:
         yield "sources, settings and tools are the same: the build is not reproducible, or the record is wrong"
     elif "build_key" in record:
         yield "the firmware's sources, its settings or the tools are not those of the record (build_key)"
@@ -210,4 +198,12 @@ def _show(result: Record, reporter: Reporter) -> None:
     for cause in result["causes"]:
         reporter.show(f"why: {escape(cause)}")
     if result["status"] == "pass":
-        reporter.show(f"{escape(result['record']['file'])}: the firmware was built again, byte for byte.")
+        reporter.show(f"{escape(result['record']['file'])}: {_found_again(result)}")
+
+
+def _found_again(result: Record) -> str:
+    built = "the firmware was built again, byte for byte"
+    known = all(row["status"] == "agrees" for row in result["checks"] if row["name"] == "figures")
+    if result["record"]["schema"] != results.RUN:
+        return f"{built}."
+    return f"{built}, and gave the same outputs and figures." if known else f"{built}; it was not run."

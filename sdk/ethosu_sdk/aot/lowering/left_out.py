@@ -1,0 +1,75 @@
+"""Operators on which the Arm backend fails, left on the CPU.
+
+ExecuTorch 1.5.1 decides by tables what it takes, and then fails inside of a pass at some of it. What the pass was
+working on came from an operator that the partitioner took: without that one, it is tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ethosu_sdk.aot.graphs import is_mutable
+from ethosu_sdk.aot.lowering.trace import REASON_KEY
+from ethosu_sdk.aot.model.loading import first_line
+from ethosu_sdk.aot.refusals.suspects import suspect
+
+_NAME_KEY = "ethosu_sdk_taken_as"
+_MOST = 8
+
+
+_WIDE_STATE = "it reads a state of 64 bits, which changes from inference to inference"
+
+
+def lowered(program: Any, lower: Callable[[Any], Any]) -> Any:
+    """What `lower` makes of `program` with a check for the partitioner that leaves out what it fails at.
+
+    What reads an int64 state is left out at once: the partitioner takes every int64 buffer for a constant.
+    """
+    from torch.fx.passes.operator_support import OperatorSupportBase
+
+    reasons: dict[str, str] = {}
+    wide = _wide_state(program)
+
+    class LeftOutCheck(OperatorSupportBase):  # type: ignore[misc]
+        """Refuses the operators in question, and marks the others so that they are known again inside of passes."""
+
+        def is_node_supported(self, submodules: Any, node: Any) -> bool:
+            del submodules
+            node.meta[_NAME_KEY] = node.name
+            if any(source.name in wide for source in node.all_input_nodes):
+                node.meta[REASON_KEY] = _WIDE_STATE
+                return False
+            if node.name in reasons:
+                node.meta[REASON_KEY] = reasons[node.name]
+            return node.name not in reasons
+
+    while True:
+        try:
+            return lower(LeftOutCheck())
+        except Exception as error:
+            found = suspect(error)
+            name = found.meta.get(_NAME_KEY) if found else None
+            if name is None or name in reasons or len(reasons) == _MOST:
+                raise
+            reasons[name] = f"the Arm backend fails on it: {first_line(_first_cause(error))}"
+
+
+def _wide_state(program: Any) -> set[str]:
+    """The names of the inputs of `program` that are int64 buffers which it writes."""
+    import torch
+
+    buffers = program.graph_signature.inputs_to_buffers
+    return {
+        node.name
+        for node in program.graph.nodes
+        if node.name in buffers
+        and node.meta["val"].dtype == torch.int64
+        and any(is_mutable(user) and user.args[0] is node for user in node.users)
+    }
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

@@ -1,0 +1,31 @@
+"""Operators that are left in float, for a try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_KEPT: list[str] = []
+
+
+@contextmanager
+def kept(operator: str) -> Iterator[None]:
+    """While the block runs, quantisers of this process leave `operator`, such as ``aten.roll.default``, alone."""
+    _KEPT.append(operator)
+    try:
+        yield
+    finally:
+        _KEPT.remove(operator)
+
+
+def applied(quantizer: Any) -> Any:
+    """Arm's `quantizer`, told of them."""
+    import torch
+
+    for name in _KEPT:
+        target = torch.ops
+        for part in name.split("."):
+            target = getattr(target, part)
+        quantizer.set_node_target(target, None)
+    return quantizer

@@ -1,0 +1,50 @@
+"""Ways out of a failed compilation that were tried: the same model with one operator in float, or all on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ethosu_sdk.aot.api import CompileRequest
+from ethosu_sdk.aot.quantization import kept_float
+
+Compile = Callable[[CompileRequest], object]
+_FLOAT = (
+    "keep it in float: `def quantizer(default): default.set_node_target(torch.ops.{}, None); return default` in the "
+    "model's file (tried: it compiles)"
+)
+_CPU = "--no-delegate leaves all on the CPU (tried: it compiles)"
+_UNQUANTISED = "--quantize none leaves all in float on the CPU (tried: it compiles)"
+
+
+def tried(request: CompileRequest, compile_model: Compile, operator: str | None) -> str | None:
+    """Words for the first way in which `compile_model` makes the program of `request`; None when there is none."""
+    options = request.options
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ethosu-way-out-")))
+        again = replace(
+            request, out_dir=folder, evaluation=None, layers=None, check_folder=None, locate=False
+        )
+        if options.quantize != "none" and operator:
+            with kept_float.kept(operator):
+                if _works(compile_model, again):
+                    return _FLOAT.format(operator)
+        if options.delegate and _works(
+            compile_model, replace(again, options=replace(options, delegate=False))
+        ):
+            return _CPU
+        free = replace(options, quantize="none", calibration=(), io="float")
+        if options.quantize != "none" and _works(compile_model, replace(again, options=free)):
+            return _UNQUANTISED
+    return None
+
+
+def _works(compile_model: Compile, request: CompileRequest) -> bool:
+    try:
+        compile_model(request)
+    except Exception:  # whatever it is, this is no way out
+        return False
+    return True

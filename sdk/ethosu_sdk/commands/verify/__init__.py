@@ -1,0 +1,1 @@
+"""`ethosu-sdk verify`: do what a record describes again, and compare."""

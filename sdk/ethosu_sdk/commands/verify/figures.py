@@ -1,0 +1,58 @@
+"""The figures of two records of the same thing, by their places in the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ethosu_sdk import records
+from ethosu_sdk.records import Record
+
+# What a run or a build that is done again must give again. Where a file lies and when it was made is no figure.
+_RUN = ("outputs", "repeats", "npu", "cpu", "memory", "operators", "pieces")
+_BUILD = ("sections", "kernels", "memory")
+_LEFT_OUT = (
+    "group",
+    "groups",
+)  # how events were parted into groups follows from the order in which they were asked for
+_NOTHING = "nothing"
+_LONGEST = 200
+
+
+def of_run(record: Record) -> Record:
+    """The members of a run's record that hold its figures."""
+    return {name: record[name] for name in _RUN if name in record}
+
+
+def of_build(record: Record) -> Record:
+    """The members of a build's record that hold its figures."""
+    return {name: record[name] for name in _BUILD if name in record}
+
+
+def digest(part: Record) -> str:
+    """SHA-256 over the figures in `part`."""
+    return records.sha256_bytes(json.dumps(dict(_leaves(part))).encode())
+
+
+def differences(recorded: Record, found: Record) -> Iterator[tuple[str, str, str]]:
+    """The figures that are not the same: place, recorded and found."""
+    ours, theirs = dict(_leaves(recorded)), dict(_leaves(found))
+    for place in dict.fromkeys((*ours, *theirs)):
+        values = [_text(side, place) for side in (ours, theirs)]
+        if values[0] != values[1]:
+            yield place, values[0], values[1]
+
+
+def _text(figures: Mapping[str, Any], place: str) -> str:
+    return json.dumps(figures[place])[:_LONGEST] if place in figures else _NOTHING
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if rows is None:
+        yield place, value
+        return
+    for name, part in rows:
+        if name not in _LEFT_OUT:
+            yield from _leaves(part, f"{place}/{name}")

@@ -1,0 +1,109 @@
+"""Files are opened by `files/opening.py`, records read by `commands/shared/results.py`; exceptions are listed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.places import ROOT
+
+PACKAGE = ROOT / "sdk" / "ethosu_sdk"
+
+# Who writes past the door, and why that follows no link.
+WRITES = {
+    "files/opening.py": "the door itself",
+    "records.py": "into the new file of write_atomic",
+    "proc/sandbox.py": "below the sandbox's new root, and /proc/self",
+    "proc/forks.py": "a pipe",
+    "aot/worker.py": "a pipe",
+    "proc/__init__.py": "a pipe",
+    "streams.py": "/dev/null",
+    "npu/weights/decoding.py": "/dev/null",
+    "simulators/qemu/bank_access.py": "/proc/PID/mem",
+    "fvp_launcher/launcher.py": "the user's own name for UART0's output, as the FVPs take it; standard output",
+    "simulators/fvp/simulator.py": "images in a new folder",
+    "npz.py": "into the new file of write_atomic",
+    "aot/vela/capture.py": "a new folder",
+    "aot/evaluation/layers.py": "a new folder",
+    "aot/evaluation/layer_facts.py": "a new folder",
+    "aot/evaluation/eager.py": "a new folder",
+    "aot/check/rounding.py": "a new folder",
+    "commands/compile/check.py": "a new folder",
+    "commands/convert/flatbuffer.py": "a new folder",
+    "commands/doctor/exercises.py": "a new folder",
+    "commands/doctor/bundle.py": "an archive in memory",
+    "commands/fvp/install.py": "the new folder of an installation",
+}
+# Commands that read JSON of their own, which no manifest lists.
+READS = {
+    "commands/shared/bundle.py": "manifests",
+    "commands/shared/results.py": "the door itself",
+    "commands/sweep/evidence.py": "manifests",
+    "commands/sweep/work.py": "the sweep's token",
+    "commands/sweep/plan.py": "cells and lists of reads that evidence.py has found unchanged",
+    "commands/sweep/rows.py": "what the same step has just written",
+}
+_WRITING = ("write_text", "write_bytes", "touch")
+
+
+def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def writes(path: Path) -> list[str]:
+    """Calls that open a file of the caller's choice for writing."""
+    found = []
+    for name, call in calls(path):
+        last = name.rpartition(".")[2]
+        texts = [
+            row.value
+            for row in ast.walk(call)
+            if isinstance(row, ast.Constant) and isinstance(row.value, str)
+        ]
+        modes = [
+            text
+            for text in texts
+            if set(text) <= set("wax+bt") and set(text) & set("wax+") and len(text) <= 3
+        ]
+        flags = ast.unparse(call)
+        if (
+            (last in ("open", "fdopen", "ZipFile") and (modes or "O_WRONLY" in flags or "O_RDWR" in flags))
+            or (last in _WRITING and not name.startswith("records."))
+            or name in ("np.save", "np.savez", "shutil.copyfile", "shutil.copy", "shutil.copy2")
+        ):
+            found.append(f"{name} at line {call.lineno}")
+    return found
+
+
+def reads(path: Path) -> list[str]:
+    """Calls that read a record."""
+    return [call for call, _ in calls(path) if call.endswith(("read_json", "parse_record"))]
+
+
+def names() -> list[str]:
+    return [path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py"))]
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_is_written_goes_through_the_door(name: str) -> None:
+    found = writes(PACKAGE / name)
+    assert not found or name in WRITES, f"{name}: {found}: use files/opening.py or records.py"
+
+
+def test_the_table_of_writers_has_no_stale_row() -> None:
+    assert [name for name in WRITES if not writes(PACKAGE / name)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name.startswith(("commands/", "cli/", "api"))])
+def test_commands_read_records_through_one_door(name: str) -> None:
+    found = reads(PACKAGE / name)
+    assert not found or name in READS, f"{name}: use results.read, which holds a record against its manifest"
+
+
+def test_the_table_of_readers_has_no_stale_row() -> None:
+    assert [name for name in READS if not reads(PACKAGE / name)] == []
