@@ -17,11 +17,11 @@ from rich.table import Table
 
 from ethosu_sdk import interrupts, npz, records
 from ethosu_sdk.aot import zoo
-from ethosu_sdk.commands.compile.options import CompileOptions
-from ethosu_sdk.commands.run import command as run
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.records import Record
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.run import command as run
 
 _TARGET = "ethos-u55-128"
 _SHADES = " ░▒▓█"

@@ -1,5 +1,5 @@
 // The firmware's half of the firmware-host protocol: the names of all records and their fields.
-// Declared for the host in sdk/ethosu_sdk/report/protocol.py; a contract test compares the two both ways.
+// Declared for the host in sdk/ethosu_sdk/evidence/protocol.py; a contract test compares the two both ways.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,7 @@ struct MemoryPlan {
 constexpr std::size_t memory_alignment = 16;
 
 // The kinds of instructions, as records call them. Declared for the host in
-// sdk/ethosu_sdk/report/protocol.py.
+// sdk/ethosu_sdk/evidence/protocol.py.
 namespace instruction_kind {
 constexpr char kernel[] = "kernel";
 constexpr char delegate[] = "delegate";

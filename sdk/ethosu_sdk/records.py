@@ -179,7 +179,7 @@ def dumps(record: Mapping[str, Any]) -> str:
 def read_json(path: Path) -> Record:
     """The JSON object in `path`. InputError when it is missing, too large, or not an object.
 
-    Nothing tells whether it is as it was written: commands read records through `commands/shared/results.py`.
+    Nothing tells whether it is as it was written: commands read records through `results/reading.py`.
     """
     return parse_record(read_content(path), path)
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records, schema
-from ethosu_sdk.commands.compare import command, tables
-from ethosu_sdk.commands.compare.options import CompareOptions
-from ethosu_sdk.commands.compare.policy import DEFAULT
-from ethosu_sdk.commands.shared import bundle
-from ethosu_sdk.commands.summary.command import markdown
+from ethosu_sdk.readers.compare import command, tables
+from ethosu_sdk.readers.compare.options import CompareOptions
+from ethosu_sdk.readers.compare.policy import DEFAULT
+from ethosu_sdk.readers.summary.command import markdown
+from ethosu_sdk.results import bundle
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.commands.advise import command as advise
-from ethosu_sdk.commands.compare import subjects
-from ethosu_sdk.commands.compile.options import CompileOptions
-from ethosu_sdk.commands.convert import subject as convert
-from ethosu_sdk.commands.profile import command as profile
-from ethosu_sdk.commands.report import subject as report
-from ethosu_sdk.commands.run.options import RunOptions
-from ethosu_sdk.commands.shared import bundle, results
-from ethosu_sdk.commands.shared.reporter import Reporter
-from ethosu_sdk.commands.shared.results import Reading
-from ethosu_sdk.commands.summary import command as summary
-from ethosu_sdk.commands.validate import validate
-from ethosu_sdk.commands.verify import command as verify
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.readers.advise import command as advise
+from ethosu_sdk.readers.compare import subjects
+from ethosu_sdk.readers.convert import subject as convert
+from ethosu_sdk.readers.report import subject as report
+from ethosu_sdk.readers.summary import command as summary
+from ethosu_sdk.readers.validate import validate
+from ethosu_sdk.results import bundle, reading as results
+from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.profile import command as profile
+from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.steps.verify import command as verify
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from ethosu_sdk import npz, records
-from ethosu_sdk.commands.shared import bundle
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import opening
+from ethosu_sdk.results import bundle
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.oracle import PLANTED
 from tests.attack.process import Ended

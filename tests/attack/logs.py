@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import schema
-from ethosu_sdk.commands.logs import command as parse_log
 from ethosu_sdk.errors import SdkError
-from ethosu_sdk.report import evidence, uart
+from ethosu_sdk.evidence import evidence, uart
+from ethosu_sdk.readers.logs import command as parse_log
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended

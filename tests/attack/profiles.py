@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records, schema
-from ethosu_sdk.commands.profile import command
+from ethosu_sdk.steps.profile import command
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Limits
 from tests.attack.programs import mutated

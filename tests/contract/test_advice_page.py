@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ethosu_sdk.commands.advise.rules import RULES
+from ethosu_sdk.readers.advise.rules import RULES
 from tests.places import ROOT
 
 PAGE = ROOT / "docs" / "guide" / "advise.md"

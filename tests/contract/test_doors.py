@@ -1,4 +1,4 @@
-"""Files are opened by `files/opening.py`, records read by `commands/shared/results.py`; exceptions are listed."""
+"""Files are opened by `files/opening.py`, records read by `results/reading.py`; exceptions are listed."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ WRITES = {
     "aot/evaluation/layer_facts.py": "a new folder",
     "aot/evaluation/eager.py": "a new folder",
     "aot/check/rounding.py": "a new folder",
-    "commands/compile/check.py": "a new folder",
-    "commands/convert/flatbuffer.py": "a new folder",
-    "commands/doctor/exercises.py": "a new folder",
-    "commands/doctor/bundle.py": "an archive in memory",
-    "commands/fvp/install.py": "the new folder of an installation",
+    "steps/compile/check.py": "a new folder",
+    "readers/convert/flatbuffer.py": "a new folder",
+    "installation/doctor/exercises.py": "a new folder",
+    "installation/doctor/bundle.py": "an archive in memory",
+    "installation/fvp/install.py": "the new folder of an installation",
 }
 # Commands that read JSON of their own, which no manifest lists.
 READS = {
-    "commands/shared/bundle.py": "manifests",
-    "commands/shared/results.py": "the door itself",
-    "commands/sweep/evidence.py": "manifests",
-    "commands/sweep/work.py": "the sweep's token",
-    "commands/sweep/plan.py": "cells and lists of reads that evidence.py has found unchanged",
-    "commands/sweep/rows.py": "what the same step has just written",
+    "results/bundle.py": "manifests",
+    "results/reading.py": "the door itself",
+    "sweep/evidence.py": "manifests",
+    "sweep/work.py": "the sweep's token",
+    "sweep/plan.py": "cells and lists of reads that evidence.py has found unchanged",
+    "sweep/rows.py": "what the same step has just written",
 }
 _WRITING = ("write_text", "write_bytes", "touch")
 

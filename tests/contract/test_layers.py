@@ -157,7 +157,7 @@ def test_what_the_npu_computes_does_not_depend_on_what_it_costs() -> None:
 
 
 def test_one_door_to_the_terminal() -> None:
-    """Rich's own console and escape let the codes through that commands/shared/terminal.py stops."""
+    """Rich's own console and escape let the codes through that console/terminal.py stops."""
     door = PACKAGE / "commands" / "shared" / "terminal.py"
     for path in set(python_files()) - {door}:
         found = {

@@ -11,8 +11,8 @@ from typing import get_args
 import pytest
 
 from ethosu_sdk import firmware_build, proc, pte, resources
+from ethosu_sdk.evidence import protocol, uart
 from ethosu_sdk.firmware_build import firmware, resident
-from ethosu_sdk.report import protocol, uart
 
 FIRMWARE = resources.directory("firmware")
 HEADER = (FIRMWARE / "app" / "protocol.hpp").read_text(encoding="utf-8")

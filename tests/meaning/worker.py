@@ -24,7 +24,7 @@ from torch._export import utils as export_utils
 
 from ethosu_sdk import npz, provenance, records
 from ethosu_sdk.aot import pipeline
-from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.steps.run.options import RunOptions
 from tests.claims import claimed
 from tests.corpus import command
 from tests.corpus.command import sdk

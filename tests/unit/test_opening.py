@@ -13,11 +13,11 @@ import pytest
 from ethosu_sdk import npz, pte, records
 from ethosu_sdk.aot.model import python_source
 from ethosu_sdk.aot.vela import config as vela_config
-from ethosu_sdk.commands.logs import command as logs
-from ethosu_sdk.commands.shared import bundle, results, toml_source
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.files import kinds, opening
+from ethosu_sdk.files import kinds, opening, toml_source
+from ethosu_sdk.readers.logs import command as logs
+from ethosu_sdk.results import bundle, reading as results
 
 MINE = b"the user's own"
 READERS = {

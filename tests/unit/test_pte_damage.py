@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ethosu_sdk import pte
-from ethosu_sdk.commands.inspect.description import describe
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import flatbuffer
 from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table
+from ethosu_sdk.steps.inspect.description import describe
 from tests.pte_files import NAMES, golden, locate
 
 SEED = 20

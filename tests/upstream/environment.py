@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ethosu_sdk import records
 from ethosu_sdk.aot.vela.capture import spaceless_directory
-from ethosu_sdk.commands.fvp import launchers as fvp_launchers
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.firmware_build import resident
+from ethosu_sdk.installation.fvp import launchers as fvp_launchers
 from tests.places import ROOT
 
 # executorch/backends/arm/test/runner_utils.py, _elf_path_candidates. The launcher for SSE-320 puts an Ethos-U85 into

@@ -17,8 +17,8 @@ def build_command(
     debug: Debug = False,
 ) -> None:
     """Build the bare-metal firmware that runs MODEL.pte: executor_runner.elf."""
-    from ethosu_sdk.commands import build as command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.steps import build as command
 
     reporter = Reporter(as_json=json, quiet=quiet)
     command.build(model, board, output, reporter, allow_spill=allow_spill)

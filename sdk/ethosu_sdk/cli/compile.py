@@ -31,7 +31,7 @@ from ethosu_sdk.cli.options import (
     Trust,
     VelaConfig,
 )
-from ethosu_sdk.commands.compile.options import CompileOptions
+from ethosu_sdk.steps.compile.options import CompileOptions
 
 
 @app.command("compile")
@@ -64,9 +64,9 @@ def compile_command(
     debug: Debug = False,
 ) -> None:
     """Compile a PyTorch model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
-    from ethosu_sdk.commands.compile import command
-    from ethosu_sdk.commands.evaluate.command import read_floor, read_options
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.steps.compile import command
+    from ethosu_sdk.steps.evaluate.command import read_floor, read_options
 
     thresholds = {
         "--min-top1": min_top1,

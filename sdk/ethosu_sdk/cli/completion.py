@@ -32,21 +32,21 @@ def choices(names: Sequence[str]) -> Completer:
 
 def targets() -> list[str]:
     """For --target."""
-    from ethosu_sdk.commands import completion
+    from ethosu_sdk.cli import candidates as completion
 
     return completion.targets()
 
 
 def system_configs(context: typer.Context) -> list[str]:
     """For --system-config: those of --target."""
-    from ethosu_sdk.commands import completion
+    from ethosu_sdk.cli import candidates as completion
 
     return completion.system_configs(context.params.get("target") or "")
 
 
 def memory_modes(context: typer.Context) -> list[str]:
     """For --memory-mode: those of --target and --system-config."""
-    from ethosu_sdk.commands import completion
+    from ethosu_sdk.cli import candidates as completion
 
     chosen = context.params
     return completion.memory_modes(chosen.get("target") or "", chosen.get("system_config"))
@@ -54,28 +54,28 @@ def memory_modes(context: typer.Context) -> list[str]:
 
 def boards() -> list[str]:
     """For --board."""
-    from ethosu_sdk.commands import completion
+    from ethosu_sdk.cli import candidates as completion
 
     return completion.boards()
 
 
 def models(incomplete: str) -> list[str]:
     """For MODEL."""
-    from ethosu_sdk.commands import completion
+    from ethosu_sdk.cli import candidates as completion
 
     return completion.models(incomplete)
 
 
 def programs(incomplete: str) -> list[str]:
     """For MODEL.pte."""
-    from ethosu_sdk.commands import completion
+    from ethosu_sdk.cli import candidates as completion
 
     return completion.programs(incomplete)
 
 
 def events(context: typer.Context, incomplete: str) -> list[str]:
     """For --events: those of --target; of every NPU for a ready program, which has its own."""
-    from ethosu_sdk.commands import completion
+    from ethosu_sdk.cli import candidates as completion
 
     ready = str(context.params.get("model") or "").endswith(".pte")
     return completion.events("" if ready else context.params.get("target") or "", incomplete)

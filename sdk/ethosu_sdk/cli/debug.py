@@ -27,8 +27,8 @@ from ethosu_sdk.cli.options import (
     VelaConfig,
     finite,
 )
-from ethosu_sdk.commands.compile.options import CompileOptions
-from ethosu_sdk.commands.debug.options import DebugOptions
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.debug.options import DebugOptions
 
 Threshold = Annotated[
     float,
@@ -78,8 +78,8 @@ def debug_command(
     The model is compiled, and its program run once on the host simulator. Of a MODEL.pte, whose model is not known,
     values and ranges alone are shown. A model FILE.py is executed.
     """
-    from ethosu_sdk.commands.debug import command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.steps.debug import command
 
     compile_options = CompileOptions(
         target=target,

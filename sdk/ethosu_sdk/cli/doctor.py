@@ -26,7 +26,7 @@ def doctor_command(
     debug: Debug = False,
 ) -> None:
     """Try every tool that the SDK uses: found, missing, too old or broken, and the fix."""
-    from ethosu_sdk.commands.doctor import command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.installation.doctor import command
 
     command.doctor(Reporter(as_json=json, quiet=quiet), bundle)

@@ -22,7 +22,7 @@ def explain_command(
     debug: Debug = False,
 ) -> None:
     """Explain an error: by its id, by a code of ExecuTorch's such as 0x21, or by the line that a log shows."""
-    from ethosu_sdk.commands import explain as command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.readers import explain as command
 
     command.explain(" ".join(words or ()), Reporter(as_json=json, quiet=quiet), markdown=markdown)

@@ -10,7 +10,7 @@ import typer
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import Application, app
 from ethosu_sdk.cli.options import BOARDS, Debug, Json, Quiet
-from ethosu_sdk.commands.fvp.options import LAYOUT_CHOICES, SANDBOX_CHOICES, InstallOptions
+from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES, SANDBOX_CHOICES, InstallOptions
 
 fvp_app = Application(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
 app.add_typer(fvp_app, name="fvp")
@@ -38,8 +38,8 @@ def install_launchers_command(
 
     They take the FVPs' own parameters, so that scripts for them work without Arm's licence. They are not Arm's FVP.
     """
-    from ethosu_sdk.commands.fvp import launchers as command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.installation.fvp import launchers as command
 
     command.install(folder, Reporter(as_json=json, quiet=quiet), force=force, layout=layout)
 
@@ -82,8 +82,8 @@ def install_command(
     debug: Debug = False,
 ) -> None:
     """Install Arm's FVP from an archive that you have: checked by digest, and only once you accept Arm's licence."""
-    from ethosu_sdk.commands.fvp import install as command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.installation.fvp import install as command
 
     options = InstallOptions(
         name, accept_eula=accept_eula, archive=archive, mirror=mirror, prefix=prefix, sandbox=sandbox

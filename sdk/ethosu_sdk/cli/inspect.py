@@ -24,8 +24,8 @@ def inspect_command(
     debug: Debug = False,
 ) -> None:
     """Show what a MODEL.pte holds: operators, tensors, memory plan, delegates."""
-    from ethosu_sdk.commands.inspect import command
-    from ethosu_sdk.commands.shared import terminal
+    from ethosu_sdk.console import terminal
+    from ethosu_sdk.steps.inspect import command
 
     wanted = command.Wanted(commands=commands, hazards=hazards)
     command.inspect(model, as_json=json, wanted=wanted, console=terminal.make(quiet=quiet))

@@ -24,7 +24,7 @@ def parse_log_command(
 
     Exit code 7 when the log tells of a failure, or does not reach the end of the run.
     """
-    from ethosu_sdk.commands.logs import command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.readers.logs import command
 
     command.parse_log(log, Reporter(as_json=json, quiet=quiet))

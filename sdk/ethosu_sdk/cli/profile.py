@@ -23,9 +23,9 @@ from ethosu_sdk.cli.options import (
     Timeout,
     Trust,
 )
-from ethosu_sdk.commands.compile.options import CompileOptions
-from ethosu_sdk.commands.profile.options import ProfileOptions
-from ethosu_sdk.commands.run.options import RunOptions
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.profile.options import ProfileOptions
+from ethosu_sdk.steps.run.options import RunOptions
 
 
 @app.command("profile")
@@ -82,8 +82,8 @@ def profile_command(
     Vela's estimate of each operation. With other options of `compile`, give the MODEL.pte that it made. A model
     FILE.py is executed.
     """
-    from ethosu_sdk.commands.profile import command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.steps.profile import command
 
     compile_options = CompileOptions(
         target=target, system_config=system_config, memory_mode=memory_mode, trust=trust

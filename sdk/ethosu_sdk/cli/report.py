@@ -39,7 +39,7 @@ def report_command(
     Verdict, memory, cycles and traffic of every operation, what sets their pace, the arena, accuracy by layer and
     where all of it comes from, as far as the folder's records tell: pip install 'ethosu-sdk[report]' draws it.
     """
-    from ethosu_sdk.commands.report import command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.readers.report import command
 
     command.report(runs, output, Reporter(quiet=quiet))

@@ -35,8 +35,8 @@ from ethosu_sdk.cli.options import (
     VelaConfig,
     finite,
 )
-from ethosu_sdk.commands.compile.options import CompileOptions
-from ethosu_sdk.commands.run.options import RUNTIMES, SIMULATORS, RunOptions
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.run.options import RUNTIMES, SIMULATORS, RunOptions
 
 
 @app.command("run")
@@ -133,8 +133,8 @@ def run_command(
     The options from --target to --no-delegate are those of `compile`; a ready MODEL.pte has its own target. A model
     FILE.py is executed.
     """
-    from ethosu_sdk.commands.run import command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.steps.run import command
 
     compile_options = CompileOptions(
         target=target,

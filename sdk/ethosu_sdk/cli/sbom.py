@@ -22,7 +22,7 @@ def sbom_command(
     debug: Debug = False,
 ) -> None:
     """List what is installed here, Python and Debian packages, as a CycloneDX 1.6 bill of materials."""
-    from ethosu_sdk.commands.sbom import command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.installation.sbom import command
 
     command.sbom(output, Reporter(as_json=json, quiet=quiet))

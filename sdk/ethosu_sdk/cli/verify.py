@@ -35,8 +35,8 @@ def verify_command(
 ) -> None:
     """Build the firmware of a record again, from nothing, run it again, and compare digests, outputs, figures and
     versions."""
-    from ethosu_sdk.commands.shared.reporter import Reporter
-    from ethosu_sdk.commands.shared.results import Reading
-    from ethosu_sdk.commands.verify import command
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.results.reading import Reading
+    from ethosu_sdk.steps.verify import command
 
     command.verify(record, model, inputs, Reading(loose), Reporter(as_json=json, quiet=quiet))

@@ -9,7 +9,7 @@ from ethosu_sdk.cli.options import Debug, Json, Quiet
 @app.command("zoo")
 def zoo_command(json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
     """List the models that can be given as zoo:NAME."""
-    from ethosu_sdk.commands import zoo as command
-    from ethosu_sdk.commands.shared.reporter import Reporter
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.steps import zoo as command
 
     command.zoo(Reporter(as_json=json, quiet=quiet))

@@ -11,8 +11,8 @@ from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk import firmware_build, proc, records, tools
 from ethosu_sdk.errors import BuildError, InputError, ToolError
+from ethosu_sdk.evidence import evidence, input_image, uart
 from ethosu_sdk.firmware_build import FirmwareBuild, cmake
-from ethosu_sdk.report import evidence, input_image, uart
 from tests.conftest import ZooPte
 from tests.kernels.interpreter.runner import FIRMWARE, SANITIZERS, configure_and_build
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import schema
-from ethosu_sdk.commands.compare import command
-from ethosu_sdk.commands.compare.options import CompareOptions
+from ethosu_sdk.readers.compare import command
+from ethosu_sdk.readers.compare.options import CompareOptions
 from tests.integration.cli import sdk
 from tests.integration.compare.runs import Record, changed, compare, read, run_on_host, with_another_scale
 from tests.places import GOLDEN_PTE, ROOT

@@ -16,11 +16,11 @@ import pytest
 from ethosu_sdk import pte, schema
 from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine, pipeline
 from ethosu_sdk.aot.check import tosa_operators
-from ethosu_sdk.commands.compile import check_record, command, record as compile_record
-from ethosu_sdk.commands.compile.options import CompileOptions
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.program_options import ProgramOptions
+from ethosu_sdk.steps.compile import check_record, command, record as compile_record
+from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.targets import Target, parse_target
 from tests.conftest import ZooPte
 

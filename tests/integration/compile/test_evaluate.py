@@ -19,8 +19,8 @@ from sklearn import metrics
 from ethosu_sdk import npz, pte, records, schema, vela_blocks
 from ethosu_sdk.aot import CompileRequest, EvaluatedOutput, EvaluationFacts, EvaluationRequest, zoo
 from ethosu_sdk.aot.evaluation.facts import Quantisation
-from ethosu_sdk.commands.evaluate import command as evaluate
-from ethosu_sdk.commands.evaluate.thresholds import PairResult
+from ethosu_sdk.steps.evaluate import command as evaluate
+from ethosu_sdk.steps.evaluate.thresholds import PairResult
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
 from tests.integration.cli import Outcome, sdk

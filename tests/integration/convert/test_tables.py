@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from ethosu_sdk.commands.profile import csv_rows
-from ethosu_sdk.commands.shared import csv_text
+from ethosu_sdk.files import csv_text
+from ethosu_sdk.steps.profile import csv_rows
 from tests.integration.convert.reading import convert, example, refused
 
 Record = dict[str, Any]

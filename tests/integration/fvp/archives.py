@@ -12,7 +12,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from ethosu_sdk.commands.fvp.options import InstallOptions
+from ethosu_sdk.installation.fvp.options import InstallOptions
 from ethosu_sdk.toolchain_lock import FvpArchive
 
 BOARD, VERSION = "corstone-300", "11.27_42"

@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import schema, toolchain_lock
-from ethosu_sdk.commands.fvp import archive as fvp_install_archive, install as fvp_install
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, ToolError, UsageError
+from ethosu_sdk.installation.fvp import archive as fvp_install_archive, install as fvp_install
 from ethosu_sdk.simulators.fvp import discovery, models
 from ethosu_sdk.toolchain_lock import FvpArchive
 from tests.integration.cli import sdk

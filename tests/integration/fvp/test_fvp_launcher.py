@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.commands.fvp import launchers as fvp_launchers
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.installation.fvp import launchers as fvp_launchers
 from tests.integration.cli import sdk
 from tests.integration.qemu.firmware import traces
 from tests.integration.qemu.firmware.build import PARAMETERS_ADDRESS, Scenario, compile_program, parameters

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import records, schema
-from ethosu_sdk.commands.shared import bundle
+from ethosu_sdk.results import bundle
 from tests.integration.cli import COMMAND, sdk
 from tests.places import GOLDEN_PTE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.commands.shared import bundle
+from ethosu_sdk.results import bundle
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE
 

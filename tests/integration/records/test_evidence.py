@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import records
-from ethosu_sdk.commands.shared import bundle, results
-from ethosu_sdk.commands.shared.results import Reading
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.results import bundle, reading as results
+from ethosu_sdk.results.reading import Reading
 from tests.attack import edited
 from tests.attack.campaign import KINDS, Campaign, Tally
 from tests.attack.case import Context

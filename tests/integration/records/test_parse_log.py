@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import schema
-from ethosu_sdk.commands.logs import command as parse_log
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, VerdictError
+from ethosu_sdk.readers.logs import command as parse_log
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS
 from tests.unit.report import wire

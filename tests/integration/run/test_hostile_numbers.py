@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.report.verdict import Tolerance, compare
+from ethosu_sdk.evidence.verdict import Tolerance, compare
 from tests.integration.cli import Outcome, sdk
 from tests.places import GOLDEN_PTE
 from tests.unit.report import wire

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import pte, schema, simulators
-from ethosu_sdk.commands.compile.options import CompileOptions
-from ethosu_sdk.commands.run import command as run_command
-from ethosu_sdk.commands.run.options import RunOptions
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.run.options import RunOptions
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE
 
@@ -160,7 +160,7 @@ def test_more_events_than_counters_are_read_in_groups(name: str, counters: int, 
 
 
 def test_groups_that_do_not_agree_are_marked() -> None:
-    from ethosu_sdk.commands.run.repeats import grouped
+    from ethosu_sdk.steps.run.repeats import grouped
 
     metric = {"value": 10, "unit": "cycles", "source": "measured"}
     npu = {"counters": [{"id": 1}, {"id": 2}], "cycles": metric}

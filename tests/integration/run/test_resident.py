@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from ethosu_sdk import npz, pte, records, schema
 from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.evidence import input_image, uart
 from ethosu_sdk.firmware_build import resident
 from ethosu_sdk.firmware_build.executable import Executable
-from ethosu_sdk.report import input_image, uart
 from ethosu_sdk.simulators import SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from tests.conftest import ExpectedOutputs, ZooPte

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import records, schema, tools
-from ethosu_sdk.commands.doctor import bundle as doctor_bundle, exercises, rows as doctor_rows
-from ethosu_sdk.commands.doctor.anonymising import Redactor
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.installation.doctor import bundle as doctor_bundle, exercises, rows as doctor_rows
+from ethosu_sdk.installation.doctor.anonymising import Redactor
 from tests.integration.cli import Outcome, sdk
 from tests.places import ROOT
 

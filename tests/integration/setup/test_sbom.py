@@ -14,9 +14,9 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from ethosu_sdk.commands.sbom import command as sbom, installed as installed_packages
-from ethosu_sdk.commands.sbom.installed import DebianPackage, PythonDistribution
-from ethosu_sdk.commands.summary import command as summary
+from ethosu_sdk.installation.sbom import command as sbom, installed as installed_packages
+from ethosu_sdk.installation.sbom.installed import DebianPackage, PythonDistribution
+from ethosu_sdk.readers.summary import command as summary
 from tests.integration.cli import sdk
 from tests.integration.terminal.test_cli import assert_clear
 from tests.own_qemu import VARIABLE

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from ethosu_sdk import cache, records
-from ethosu_sdk.commands.sweep.cells import MOST_CELLS
+from ethosu_sdk.sweep.cells import MOST_CELLS
 from tests.integration.cli import sdk
 from tests.integration.sweep.sweeps import NET, SCALE, by_cell, rows, sweep, write
 

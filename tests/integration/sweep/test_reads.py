@@ -15,7 +15,7 @@ from tests.integration.sweep.sweeps import NET, SCALE, rows, sweep, write
 READER = """
 import json, os, sys
 from pathlib import Path
-from ethosu_sdk.commands.sweep.reads import Reads
+from ethosu_sdk.sweep.reads import Reads
 
 reads = Reads([])
 open("before").read()

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.commands.sweep import page
-from ethosu_sdk.commands.sweep.goals import judge, parse
 from ethosu_sdk.records import sha256_bytes
+from ethosu_sdk.sweep import page
+from ethosu_sdk.sweep.goals import judge, parse
 from ethosu_sdk.targets import target_names
 from tests.places import ROOT
 from tests.unit.commands.sweep.rows import Row, row, without_result

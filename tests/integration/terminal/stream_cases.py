@@ -18,7 +18,10 @@ FULL, GONE, CLOSED, NO_STDERR, ALL_CLOSED = "full", "reader gone", "closed", "st
 PRELOADED = (
     "jsonschema",
     "numpy",
-    *(f"ethosu_sdk.commands.{name}" for name in ("run.command", "verify", "logs.command", "inspect.command")),
+    "ethosu_sdk.steps.run.command",
+    "ethosu_sdk.steps.verify.command",
+    "ethosu_sdk.readers.logs.command",
+    "ethosu_sdk.steps.inspect.command",
 )
 
 

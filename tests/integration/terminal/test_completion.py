@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.aot import zoo
-from ethosu_sdk.commands.fvp.options import LAYOUT_CHOICES, SANDBOX_CHOICES
-from ethosu_sdk.commands.run.options import SIMULATORS
 from ethosu_sdk.firmware_build import BOARDS
+from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES, SANDBOX_CHOICES
 from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
 from ethosu_sdk.simulators import events
+from ethosu_sdk.steps.run.options import SIMULATORS
 from ethosu_sdk.targets import families, target_names
 from tests.integration.cli import COMMAND, sdk
 

@@ -139,7 +139,7 @@ def test_no_command_waits_for_a_pipe_or_reads_a_device(number: int, tmp_path: Pa
 
 def test_manifests_are_no_pipes_either(tmp_path: Path) -> None:
     subprocess.run(["mkfifo", tmp_path / "manifest.json"], check=True)
-    from ethosu_sdk.commands.shared import bundle
+    from ethosu_sdk.results import bundle
 
     with pytest.raises(InputError, match="a named pipe"):
         bundle.read(tmp_path)

@@ -123,7 +123,7 @@ def test_a_missing_package_is_a_missing_tool(tmp_path: Path) -> None:
 
 def test_listing_the_zoo_imports_no_package_that_carries_weights() -> None:
     script = (
-        "import sys; from ethosu_sdk.commands import zoo; from ethosu_sdk.commands.shared.reporter import Reporter\n"
+        "import sys; from ethosu_sdk.steps import zoo; from ethosu_sdk.console.reporter import Reporter\n"
         "zoo.zoo(Reporter(quiet=True))\n"
         "print({'torch', 'facenet_pytorch', 'torchcrepe', 'skimage', 'PIL', 'librosa'} & set(sys.modules))"
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.commands.advise.facts import Facts
-from ethosu_sdk.commands.advise.rules import channels, layout, numerics
-from ethosu_sdk.commands.advise.rules.replacements import REPLACEMENTS
+from ethosu_sdk.readers.advise.facts import Facts
+from ethosu_sdk.readers.advise.rules import channels, layout, numerics
+from ethosu_sdk.readers.advise.rules.replacements import REPLACEMENTS
 
 Record = dict[str, Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ethosu_sdk import simulators
-from ethosu_sdk.commands.shared import board
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.steps.shared import board
 
 
 @pytest.fixture

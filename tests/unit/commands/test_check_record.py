@@ -8,9 +8,9 @@ import pytest
 
 from ethosu_sdk import aot
 from ethosu_sdk.aot.check.distance import distance
-from ethosu_sdk.commands.compile import check_record
-from ethosu_sdk.commands.compile.check_record import Checked
 from ethosu_sdk.errors import InputError, VerdictError
+from ethosu_sdk.steps.compile import check_record
+from ethosu_sdk.steps.compile.check_record import Checked
 
 VALUES = np.linspace(-8, 8, 33, dtype=np.float32)
 SOURCE = aot.SourceLine("net.py", 12, "block.conv", "Conv2d")

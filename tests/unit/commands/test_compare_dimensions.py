@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.commands.compare import dimensions
+from ethosu_sdk.readers.compare import dimensions
 from tests.places import ROOT
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"

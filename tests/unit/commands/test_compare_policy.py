@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from ethosu_sdk.commands.compare import dimensions, judgement, metrics, policy
-from ethosu_sdk.commands.compare.metrics import Metric
-from ethosu_sdk.commands.shared import toml_lines
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import toml_lines
+from ethosu_sdk.readers.compare import dimensions, judgement, metrics, policy
+from ethosu_sdk.readers.compare.metrics import Metric
 from tests.places import ROOT
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"

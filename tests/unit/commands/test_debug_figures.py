@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.aot.evaluation.layer_facts import LayerValue
-from ethosu_sdk.commands.debug import figures, findings
-from ethosu_sdk.commands.debug.figures import Distance, Own
-from ethosu_sdk.commands.debug.findings import BITS, CALIBRATION, FLOAT, QUANTISED
-from ethosu_sdk.commands.debug.gathering import Gathered
-from ethosu_sdk.commands.debug.layers import Layer
-from ethosu_sdk.commands.debug.notes import DelegateNotes
+from ethosu_sdk.steps.debug import figures, findings
+from ethosu_sdk.steps.debug.figures import Distance, Own
+from ethosu_sdk.steps.debug.findings import BITS, CALIBRATION, FLOAT, QUANTISED
+from ethosu_sdk.steps.debug.gathering import Gathered
+from ethosu_sdk.steps.debug.layers import Layer
+from ethosu_sdk.steps.debug.notes import DelegateNotes
 
 
 def test_a_range_with_both_limits() -> None:

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
-from ethosu_sdk.commands.debug.gathering import gather
 from ethosu_sdk.npu import Written
 from ethosu_sdk.npu.operation import FeatureMap, Kind
+from ethosu_sdk.steps.debug.gathering import gather
 from tests.unit.npu.operations import FAR, INT8, dense, operation
 
 BASE = 0x100

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import npz, pte
-from ethosu_sdk.commands.debug import command
-from ethosu_sdk.commands.debug.options import DebugOptions
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.steps.debug import command
+from ethosu_sdk.steps.debug.options import DebugOptions
 from tests.places import GOLDEN_PTE
 
 

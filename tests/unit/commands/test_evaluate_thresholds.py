@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ethosu_sdk.commands.evaluate import command as evaluate
-from ethosu_sdk.commands.evaluate.thresholds import PairResult, judge, parse
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.report.accuracy import Comparison, Top1
+from ethosu_sdk.evidence.accuracy import Comparison, Top1
+from ethosu_sdk.steps.evaluate import command as evaluate
+from ethosu_sdk.steps.evaluate.thresholds import PairResult, judge, parse
 
 
 def distance(reference: str, candidate: str, left: Sequence[float], right: Sequence[float]) -> PairResult:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import records
-from ethosu_sdk.commands.shared import memory_advice
 from ethosu_sdk.errors import BuildError
 from ethosu_sdk.firmware_build import MemoryFitError
+from ethosu_sdk.steps.shared import memory_advice
 from tests.places import ROOT
 
 EXAMPLE = ROOT / "schemas" / "examples" / "valid" / "compile-add.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ethosu_sdk.commands.report.views import operations
+from ethosu_sdk.readers.report.views import operations
 from tests.places import ROOT
 
 PROFILE = ROOT / "schemas" / "examples" / "valid" / "profile-digits_cnn.json"

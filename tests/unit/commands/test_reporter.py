@@ -2,8 +2,8 @@
 
 import pytest
 
-from ethosu_sdk.commands.shared import reporter
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console import reporter
+from ethosu_sdk.console.reporter import Reporter
 
 
 @pytest.fixture

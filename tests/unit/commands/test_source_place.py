@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ethosu_sdk.commands.shared import source_place
+from ethosu_sdk.results import source_place
 
 LINE = {"file": "net.py", "line": 12}
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import records
-from ethosu_sdk.commands.compile import check, command as compile_command
-from ethosu_sdk.commands.compile.options import CompileOptions
-from ethosu_sdk.commands.debug import command as debug_command
-from ethosu_sdk.commands.debug.options import DebugOptions
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.steps.compile import check, command as compile_command
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.debug import command as debug_command
+from ethosu_sdk.steps.debug.options import DebugOptions
 
 
 def _abandoned(folder: Path, name: str) -> Path:

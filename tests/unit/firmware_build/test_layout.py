@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ethosu_sdk.errors import BuildError
+from ethosu_sdk.evidence import input_image
 from ethosu_sdk.firmware_build import boards, layout
 from ethosu_sdk.firmware_build.layout import DoesNotFitError, Layout, Requirements
-from ethosu_sdk.report import input_image
 
 BOARD = boards.board("corstone-300")
 MIB = 1 << 20

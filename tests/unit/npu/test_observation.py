@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import npu
-from ethosu_sdk.commands.debug.gathering import Recorder
+from ethosu_sdk.steps.debug.gathering import Recorder
 from tests.unit.npu.test_api import OFM, SHAPE, U55, U85, VALUES, copy, payload
 
 
@@ -40,7 +40,7 @@ def test_what_an_observer_raises_ends_the_run() -> None:
 def test_a_recorder_keeps_copies_and_leaves_out_what_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[npu.Written] = []
     npu.run(payload(U55, copy(U55)), [VALUES], seen.append)
-    monkeypatch.setattr("ethosu_sdk.commands.debug.gathering.MOST_BYTES", VALUES.nbytes)
+    monkeypatch.setattr("ethosu_sdk.steps.debug.gathering.MOST_BYTES", VALUES.nbytes)
     recorder = Recorder()
     recorder.take(seen[0])
     seen[0].values[...] = 0

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.spatial import distance
 from sklearn import metrics
 
-from ethosu_sdk.report.accuracy import HISTOGRAM_LSB, Comparison, Top1, predictions
+from ethosu_sdk.evidence.accuracy import HISTOGRAM_LSB, Comparison, Top1, predictions
 
 pytestmark = pytest.mark.torch  # scikit-learn and SciPy come with the `compile` extra
 

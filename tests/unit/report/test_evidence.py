@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.report import evidence, uart, witness
-from ethosu_sdk.report.repeats import Changed
-from ethosu_sdk.report.uart import ProtocolError
+from ethosu_sdk.evidence import evidence, uart, witness
+from ethosu_sdk.evidence.repeats import Changed
+from ethosu_sdk.evidence.uart import ProtocolError
 from tests.unit.report import wire
 
 EXPECTED = evidence.Expected(

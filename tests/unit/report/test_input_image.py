@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.report import input_image
+from ethosu_sdk.evidence import input_image
 
 TABLE = 1216
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.evidence import kit_evidence, kit_log
+from ethosu_sdk.evidence.kit_evidence import KitExpected
+from ethosu_sdk.evidence.kit_log import KitTensor, Moved
+from ethosu_sdk.evidence.uart import ProtocolError
 from ethosu_sdk.records import sha256_bytes
-from ethosu_sdk.report import kit_evidence, kit_log
-from ethosu_sdk.report.kit_evidence import KitExpected
-from ethosu_sdk.report.kit_log import KitTensor, Moved
-from ethosu_sdk.report.uart import ProtocolError
 from tests.places import GOLDEN_KIT_LOGS
 
 LOG = (GOLDEN_KIT_LOGS / "ds_cnn.log").read_bytes()

@@ -3,7 +3,7 @@ import random
 import pytest
 from hypothesis import given, strategies as st
 
-from ethosu_sdk.report import uart
+from ethosu_sdk.evidence import uart
 from tests.unit.report import wire
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ethosu_sdk.report import upstream_log
-from ethosu_sdk.report.upstream_log import LogCounter, UpstreamLog
+from ethosu_sdk.evidence import upstream_log
+from ethosu_sdk.evidence.upstream_log import LogCounter, UpstreamLog
 from tests.places import GOLDEN_LOGS
 
 

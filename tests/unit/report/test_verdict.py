@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ethosu_sdk.report.verdict import Tolerance, compare, compare_outputs
+from ethosu_sdk.evidence.verdict import Tolerance, compare, compare_outputs
 
 EXACT = Tolerance()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.errors import ToolError, UsageError
-from ethosu_sdk.report.protocol import RECORD_PREFIX
+from ethosu_sdk.evidence.protocol import RECORD_PREFIX
 from ethosu_sdk.simulators.fvp import discovery, models, output
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
 from tests.places import GOLDEN_LOGS
@@ -133,7 +133,7 @@ def test_an_fvp_is_found_below_its_folder_before_path(
 
 
 def test_a_launcher_is_no_fvp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ethosu_sdk.commands.fvp import launchers
+    from ethosu_sdk.installation.fvp import launchers
 
     executable(tmp_path / U55, launchers.script(U55))
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.commands.fvp import launchers as fvp_launchers
-from ethosu_sdk.commands.shared.reporter import Reporter
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.installation.fvp import launchers as fvp_launchers
 from ethosu_sdk.runtimes import executable, runner_for
 from tests.integration.qemu.corstone_320.test_run import needs_arms_runner
 from tests.integration.qemu.firmware.build import Scenario, parameters

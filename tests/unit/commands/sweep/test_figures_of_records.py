@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.commands.sweep import rows
+from ethosu_sdk.sweep import rows
 from tests.places import ROOT
 
 OUTPUT = {"elements": 4, "equal": 4}

@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ethosu_sdk.commands.sweep.goals import Goals, Verdict, figures, judge, parse
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.sweep.goals import Goals, Verdict, figures, judge, parse
 from tests.places import ROOT
 from tests.unit.commands.sweep.rows import Row, row, without_result
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from ethosu_sdk.commands.sweep.goals import Goals, judge, parse
-from ethosu_sdk.commands.sweep.goals.ranking import pareto
+from ethosu_sdk.sweep.goals import Goals, judge, parse
+from ethosu_sdk.sweep.goals.ranking import pareto
 from tests.unit.commands.sweep.rows import Row
 
 FIGURES = ("sram_bytes", "time_ms", "sqnr_db")

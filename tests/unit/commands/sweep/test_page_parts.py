@@ -11,8 +11,8 @@ from urllib.parse import unquote, urljoin
 import pytest
 from hypothesis import given, settings as options, strategies as st
 
-from ethosu_sdk.commands.sweep.goals import Goals, judge
-from ethosu_sdk.commands.sweep.page import cells, overview, settings
+from ethosu_sdk.sweep.goals import Goals, judge
+from ethosu_sdk.sweep.page import cells, overview, settings
 from tests.unit.commands.sweep.rows import Row, row, without_result
 
 BASE = "file:///sweep/"

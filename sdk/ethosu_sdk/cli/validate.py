@@ -1,0 +1,33 @@
+"""The command line of `validate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.options import Debug, Json, Loose, Quiet
+
+
+@app.command("validate")
+def validate_command(
+    record: Annotated[
+        Path,
+        typer.Argument(metavar="FILE.json|DIR", show_default=False, help="A record, or a folder of results."),
+    ],
+    loose: Loose = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Check a record against its schema and the rules that a schema cannot state, or a folder by its manifest.
+
+    A folder's files must be those that the commands listed which wrote there, unchanged and complete.
+    """
+    from ethosu_sdk.console.reporter import Reporter
+    from ethosu_sdk.readers import validate as command
+    from ethosu_sdk.results.reading import Reading
+
+    command.validate(record, Reading(loose), Reporter(as_json=json, quiet=quiet))

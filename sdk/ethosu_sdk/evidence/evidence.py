@@ -1,0 +1,342 @@
+"""Records → proof that the run happened as it should. A run passes on positive evidence alone."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import math
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk.evidence import input_image
+from ethosu_sdk.evidence.protocol import INSTRUCTION_KINDS, PROTOCOL_VERSION
+from ethosu_sdk.evidence.repeats import Changed, Plan, changes
+from ethosu_sdk.evidence.uart import ProtocolError, UartLog
+
+DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+_TAIL = 12
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the host knows before the run and the firmware must confirm."""
+
+    model_sha256: str
+    model_bytes: int
+    board: str
+    sets: tuple[tuple[bytes, ...], ...]  # the raw inputs of each set
+    outputs: int
+    repeats: int = 1  # of every set
+    event_groups: int = 1  # which the repeats count in turn
+    counts_cycles: bool = False  # of the processor, for each instruction
+    state: str = ""  # what a repeat begins with, as in the plan
+    pieces: Mapping[int, int] = field(
+        default_factory=dict
+    )  # of a call's stream, by instruction; empty: never cut
+    nonce: bytes = input_image.NO_NONCE  # that the input image brought
+
+    @property
+    def plan(self) -> Plan:
+        """How the run repeats."""
+        return Plan(len(self.sets), self.repeats, self.event_groups, bool(self.pieces), self.state)
+
+
+@dataclass(frozen=True)
+class PmuSample:
+    """Counters around one NPU job: a delegate call, or a piece of one."""
+
+    inference: int
+    instruction: int
+    cycles: int
+    overflow: int
+    counters: tuple[tuple[int, int], ...]  # (event number, value)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One executed instruction of the first inference: a `kind` of INSTRUCTION_KINDS; `name` is that of the operator
+    or backend, and of the instruction itself where it calls neither. `cpu_cycles` are those of the processor, where
+    the run asked for them."""
+
+    instruction: int
+    kind: str
+    name: str
+    cpu_cycles: int | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A complete and consistent run, as the firmware reported it.
+
+    `outputs` are those of the first repeat of each set. A repeat that gave others, or whose counters are not those of
+    the first that counted the same events, is in `changed_outputs` or `changed_counters`. `pieces` are those of `pmu`
+    that belong to pieces of command streams; `jobs` is how many NPU jobs the delegate calls were.
+    """
+
+    outputs: tuple[tuple[npt.NDArray[Any], ...], ...]  # [set][output]
+    npu: dict[str, int] | None  # ID and CONFIG as read
+    memory: tuple[dict[str, Any], ...]
+    pmu: tuple[PmuSample, ...]
+    operators: tuple[Operator, ...]
+    delegate_calls: int
+    jobs: int
+    pieces: tuple[PmuSample, ...]
+    changed_outputs: tuple[Changed, ...]
+    changed_counters: tuple[Changed, ...]
+
+
+def gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
+    """The run's evidence; ProtocolError, with the last UART lines, for anything missing or contradictory."""
+    try:
+        return _gather(log, expected, exit_code)
+    except ProtocolError as error:
+        lines = "\n".join(f"  | {line}" for line in log.lines[-_TAIL:])
+        raise ProtocolError(f"{error.message}\nlast UART lines:\n{lines}", error.hint) from error
+
+
+def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
+    _refuse_reported_failures(log)
+    if log.problems:
+        raise ProtocolError(f"the firmware's records are damaged: {log.problems[0]}", "see uart.log")
+    _check_identity(log, expected)
+    _check_end(log, expected, exit_code)
+    _check_inputs(log, expected)
+    plan = expected.plan
+    sent = _outputs(log, expected)
+    pmu = tuple(_pmu(row) for row in log.of_type("pmu"))
+    pieces = tuple(row for row in pmu if plan.runs_pieces(row.inference))
+    calls = {row["inference"]: row["delegate_calls"] for row in log.of_type("inference")}
+    _check_pieces(expected, pmu, pieces)
+    npu = log.of_type("npu")
+    return Evidence(
+        outputs=tuple(
+            tuple(sent[first][index].array for index in range(expected.outputs))
+            for first in range(0, plan.inferences, plan.repeats)
+        ),
+        npu=npu[0] if npu else None,
+        memory=tuple(log.of_type("memory")),
+        pmu=pmu,
+        operators=_operators(log, expected),
+        delegate_calls=sum(calls.values()),
+        jobs=len(pieces) + sum(count for number, count in calls.items() if not plan.runs_pieces(number)),
+        pieces=pieces,
+        changed_outputs=changes(plan, [{i: row.identity for i, row in rows.items()} for rows in sent]),
+        changed_counters=_changed_counters(plan, pmu),
+    )
+
+
+def _refuse_reported_failures(log: UartLog) -> None:
+    for fault in log.of_type("fault"):
+        raise ProtocolError(
+            f"the firmware faulted: {fault['cause']} at pc={fault['pc']:#010x}, lr={fault['lr']:#010x} "
+            f"(CFSR={fault['cfsr']:#010x}, HFSR={fault['hfsr']:#010x}, address={fault['address']:#010x})",
+            "`arm-none-eabi-addr2line -e executor_runner.elf ADDRESS` names the line",
+        )
+    for row in log.of_type("error"):
+        raise ProtocolError(f"the firmware stopped in {row['stage']}: {row['code']}: {row['detail']}")
+
+
+def _single(log: UartLog, name: str) -> dict[str, Any]:
+    rows = log.of_type(name)
+    if len(rows) != 1:
+        raise ProtocolError(f"{len(rows)} '{name}' records where one is due")
+    return rows[0]
+
+
+def _check_identity(log: UartLog, expected: Expected) -> None:
+    boot = _single(log, "boot")
+    for name, wanted in (
+        ("protocol", PROTOCOL_VERSION),
+        ("board", expected.board),
+        ("model_bytes", expected.model_bytes),
+        ("model_sha256", expected.model_sha256),
+    ):
+        if boot[name] != wanted:
+            raise ProtocolError(
+                f"the firmware's {name} is {boot[name]}, but {wanted} was to run", "build the firmware again"
+            )
+    method = _single(log, "method")
+    if method["outputs"] != expected.outputs:
+        raise ProtocolError(
+            f"the firmware's method has {method['outputs']} outputs, the file {expected.outputs}"
+        )
+
+
+def _check_end(log: UartLog, expected: Expected, exit_code: int) -> None:
+    end = _single(log, "end")
+    done = [row["inference"] for row in log.of_type("inference")]
+    if log.records[-1].type != "end" or end["records"] != len(log.records):
+        raise ProtocolError(f"{len(log.records)} records arrived, the firmware counted {end['records']}")
+    if done != list(range(expected.plan.inferences)) or end["inferences"] != len(done):
+        raise ProtocolError(f"{len(done)} of {expected.plan.inferences} inferences were reported done")
+    if end["seal"] != seal([record.covered for record in log.records[:-1]], expected.nonce):
+        raise ProtocolError(
+            "the log is not of this run: its seal does not fit the nonce that the firmware was given",
+            "somebody replayed or changed the UART's output, or the firmware's memory was overwritten: run it again",
+        )
+    if end["status"] != "ok" or exit_code != 0:
+        raise ProtocolError(f"the run ended with status '{end['status']}' and exit code {exit_code}")
+
+
+def seal(records: Sequence[str], nonce: bytes) -> str:
+    """What a firmware that was given `nonce` says of its `records`; see :mod:`ethosu_sdk.evidence.protocol`."""
+    text = "".join(f"{record}\n" for record in records).encode("ascii", errors="replace")
+    return hashlib.sha256(nonce + hashlib.sha256(text).digest()).hexdigest()
+
+
+def _check_inputs(log: UartLog, expected: Expected) -> None:
+    reported = {(row["inference"], row["index"]): row for row in log.of_type("input")}
+    wanted = {
+        (inference, index): data
+        for inference in range(expected.plan.inferences)
+        for index, data in enumerate(expected.sets[inference // expected.repeats])
+    }
+    checksums = {id(data): f"{zlib.crc32(data):08x}" for inputs in expected.sets for data in inputs}
+    if set(reported) != set(wanted):
+        raise ProtocolError(f"{len(reported)} inputs reached the firmware where {len(wanted)} were sent")
+    for key, data in wanted.items():
+        row = reported[key]
+        if row["bytes"] != len(data) or row["crc32"] != checksums[id(data)]:
+            raise ProtocolError(f"input {key[1]} of inference {key[0]} changed on its way to the firmware")
+
+
+def _by_tensor(log: UartLog, name: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
+    """The records of one type, grouped by (inference, output index)."""
+    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in log.of_type(name):
+        found.setdefault((row["inference"], row["index"]), []).append(row)
+    return found
+
+
+@dataclass(frozen=True)
+class _Output:
+    """One output of one inference; `identity` is what tells it from another."""
+
+    array: npt.NDArray[Any]
+    identity: tuple[object, ...]
+
+
+def _outputs(log: UartLog, expected: Expected) -> list[dict[int, _Output]]:
+    """By inference, then by output index. A repeat that sent no bytes has those that were sent last."""
+    announced, pieces = _by_tensor(log, "output"), _by_tensor(log, "data")
+    found: list[dict[int, _Output]] = []
+    for inference in range(expected.plan.inferences):
+        is_first = expected.plan.first(inference) == inference
+        row: dict[int, _Output] = {}
+        for index in range(expected.outputs):
+            where, key = f"output {index} of inference {inference}", (inference, index)
+            records, chunks = announced.get(key, []), pieces.get(key, [])
+            before = None if is_first or chunks else found[-1][index]
+            row[index] = _output(records, chunks, where, before)
+        found.append(row)
+    if len(log.of_type("output")) != expected.plan.inferences * expected.outputs:
+        raise ProtocolError("the firmware sent more outputs than the model has")
+    if pieces.keys() - announced.keys():
+        raise ProtocolError("the firmware sent bytes of an output that it did not announce")
+    return found
+
+
+def _check_pieces(expected: Expected, pmu: Sequence[PmuSample], pieces: Sequence[PmuSample]) -> None:
+    """As many jobs as the pieces of the calls that the first inference made."""
+    calls = Counter(row.instruction for row in pmu if row.inference == 0)
+    for inference in filter(expected.plan.runs_pieces, range(expected.plan.inferences)):
+        jobs = Counter(row.instruction for row in pieces if row.inference == inference)
+        due = {number: count * expected.pieces.get(number, 0) for number, count in calls.items()}
+        if jobs != due:
+            raise ProtocolError(
+                f"inference {inference} reports {jobs.total()} NPU jobs where its pieces are {sum(due.values())}"
+            )
+
+
+def _changed_counters(plan: Plan, samples: Sequence[PmuSample]) -> tuple[Changed, ...]:
+    """Events are compared within their group, cycles with the first repeat, whichever events that counted.
+
+    Both by the instruction that calls the delegate, which may be more than one call.
+    """
+    cycles: list[dict[int, list[object]]] = [{} for _ in range(plan.inferences)]
+    events: list[dict[int, list[object]]] = [{} for _ in range(plan.inferences)]
+    for row in samples:
+        if row.inference >= plan.inferences:
+            raise ProtocolError(f"counters of inference {row.inference}, of {plan.inferences}")
+        cycles[row.inference].setdefault(row.instruction, []).append(row.cycles)
+        events[row.inference].setdefault(row.instruction, []).append((row.overflow, row.counters))
+    found = {*changes(plan, cycles, whole=True), *changes(plan, events, same_group=True, whole=True)}
+    return tuple(sorted(found, key=lambda row: (row.set, row.repeat, row.index)))
+
+
+def _output(
+    rows: list[dict[str, Any]], chunks: list[dict[str, Any]], where: str, before: _Output | None
+) -> _Output:
+    """The output that `rows` announce and `chunks` hold; without chunks it must be the one `before`."""
+    if len(rows) != 1:
+        raise ProtocolError(f"{len(rows)} 'output' records for {where}")
+    row = rows[0]
+    identity = (row["dtype"], tuple(row["shape"]), row["bytes"], row["crc32"])
+    if before is not None and identity == before.identity:
+        return before
+    return _Output(_array(row, _joined(chunks, where), where), identity)
+
+
+def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
+    shape = row["shape"]
+    if row["dtype"] not in DTYPES or not all(type(size) is int and size >= 0 for size in shape):
+        raise ProtocolError(f"{where} has dtype {row['dtype']!r} and shape {shape!r}")
+    dtype = np.dtype(row["dtype"])
+    if len(data) != row["bytes"] or len(data) != dtype.itemsize * math.prod(shape):
+        raise ProtocolError(f"{where} has {len(data)} bytes where {row['bytes']} were announced")
+    if f"{zlib.crc32(data):08x}" != row["crc32"]:
+        raise ProtocolError(f"the CRC of {where} does not match its bytes")
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def _joined(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
+    data = bytearray()
+    for chunk in chunks:
+        if chunk["offset"] != len(data):
+            raise ProtocolError(f"a piece of {where} is missing before byte {chunk['offset']}")
+        try:
+            data += base64.b64decode(chunk["base64"], validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ProtocolError(f"a piece of {where} is not base64") from error
+    return bytes(data)
+
+
+def _operators(log: UartLog, expected: Expected) -> tuple[Operator, ...]:
+    """The instructions of the first inference, with the processor's cycles where those were asked for."""
+    found = tuple(_operator(row) for row in log.of_type("operator"))
+    cycles = log.of_type("cpu")
+    counted = found if expected.counts_cycles else ()
+    if [row["instruction"] for row in cycles] != [row.instruction for row in counted]:
+        raise ProtocolError(f"{len(cycles)} instructions have cycles where {len(counted)} were executed")
+    if not counted:
+        return found
+    return tuple(replace(row, cpu_cycles=part["cycles"]) for row, part in zip(counted, cycles, strict=True))
+
+
+def _operator(row: dict[str, Any]) -> Operator:
+    kind = row["kind"]
+    if kind not in INSTRUCTION_KINDS:
+        raise ProtocolError(f"the firmware reports an instruction of the unknown kind {kind!r}")
+    return Operator(row["instruction"], kind, row["name"] or INSTRUCTION_KINDS[kind])
+
+
+def _pmu(row: dict[str, Any]) -> PmuSample:
+    pairs = row["counters"]
+    if not all(
+        isinstance(pair, list) and len(pair) == 2 and all(type(v) is int for v in pair) for pair in pairs
+    ):
+        raise ProtocolError(f"a 'pmu' record's counters are {pairs!r}")
+    return PmuSample(
+        row["inference"],
+        row["instruction"],
+        row["cycles"],
+        row["overflow"],
+        tuple((p[0], p[1]) for p in pairs),
+    )

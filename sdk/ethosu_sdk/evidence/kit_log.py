@@ -1,0 +1,288 @@
+"""The log of the inference runner of Arm's ML embedded evaluation kit → what it says. Nothing here trusts it.
+
+Lines begin ``INFO - ``, ``WARN - `` or ``ERROR - ``, those of ExecuTorch's runtime within it ``I [ExecuTorch:
+FILE:LINE FUNCTION()] ``, those of the NPU's driver ``E: ``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from ethosu_sdk import records
+from ethosu_sdk.evidence.lines import feed
+
+GRAMMAR = "evaluation-kit"
+_PREFIX = re.compile(r"^(?P<level>INFO|WARN|ERROR) - (?P<message>.*)$")
+_RUNTIME = re.compile(r"^(?P<level>[DIEF]) \[ExecuTorch: (?P<message>.*)$")
+_DRIVER = re.compile(r"^E: \S+:\d+: (?P<message>.*)$")
+_UNCAUGHT = "terminate called"  # libstdc++'s words for an exception that nobody takes
+_ERROR_INSIDE = "ERROR - "  # the prefix of a line that begins within another's
+_MAX_DIGITS = 20
+_MOST_METRICS_BYTES = 1 << 20
+_MOST_GROUPS = 1 << 8
+_MOST_ROWS = 1 << 12  # tensors, operators, delegates, samples of a group
+_COUNTER_PREFIX, _EVENT_PREFIX = "NPU ", "ETHOSU_PMU_"
+_TOTAL = "TOTAL"
+_EVENTS = {"ACTIVE": "NPU_ACTIVE", "IDLE": "NPU_IDLE"}
+
+
+@dataclass(frozen=True)
+class KitTensor:
+    """An input or output as the runner lists it; `type` is the kit's word for it, such as ``fp32``."""
+
+    nbytes: int
+    elements: int
+    sizes: tuple[int, ...] = ()
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Tensors that the runner read from memory or copied to it."""
+
+    count: int
+    nbytes: int
+    address: int
+
+
+@dataclass(frozen=True)
+class MetricGroup:
+    """What one profiling group counted: a value for each of the `count` runs, by name."""
+
+    name: str
+    count: int
+    samples: dict[str, tuple[int, ...]]
+
+    @property
+    def first(self) -> dict[str, int]:
+        """The values of the first run."""
+        return {name: values[0] for name, values in self.samples.items() if values}
+
+
+@dataclass
+class KitLog:
+    """What a log says. `facts` are by name, `pools` are name → (most used, size), `delegates` instruction → backend.
+
+    `reports` are the NPU's counters as lines for people tell them, by profile; `failures` are (line number, text).
+    `recognised` counts the lines with the kit's own prefix.
+    """
+
+    facts: dict[str, int | str] = field(default_factory=dict)
+    inputs: list[KitTensor] = field(default_factory=list)
+    outputs: list[KitTensor] = field(default_factory=list)
+    operators: list[str] = field(default_factory=list)
+    delegates: dict[int, str] = field(default_factory=dict)
+    read: Moved | None = None
+    copied: Moved | None = None
+    reports: list[dict[str, int]] = field(default_factory=list)
+    groups: tuple[MetricGroup, ...] = ()
+    pools: dict[str, tuple[int, int]] = field(default_factory=dict)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    finished: bool = False
+    ended: bool = False
+    recognised: int = 0
+
+
+def cycles(counters: Mapping[str, int]) -> int | None:
+    """All cycles of the NPU's counter; None when `counters` lack them."""
+    return counters.get(_TOTAL)
+
+
+def events(counters: Mapping[str, int]) -> dict[str, int]:
+    """The PMU events among `counters`."""
+    return {name: value for name, value in counters.items() if name != _TOTAL}
+
+
+@functools.cache
+def _patterns() -> dict[str, tuple[re.Pattern[str], ...]]:
+    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return {
+        name: tuple(re.compile(text, re.ASCII) for text in ([row] if isinstance(row, str) else row))
+        for name, row in table.items()
+    }
+
+
+def _match(line: str) -> re.Match[str] | None:
+    return _PREFIX.match(line) or _RUNTIME.match(line) or _DRIVER.match(line)
+
+
+def without(lines: Sequence[str]) -> list[str]:
+    """`lines`, empty those that are this grammar's: what is left is for others to read."""
+    return ["" if _match(line) or line.startswith(_UNCAUGHT) else line for line in lines]
+
+
+class _Reader:
+    """Collects what the lines of one log say."""
+
+    def __init__(self) -> None:
+        self.log = KitLog()
+        self._side = ""
+        self._takers = {
+            "tensors": self._tensors,
+            "tensor": self._tensor,
+            "shape": self._shape,
+            "type": self._type,
+            "operator": self._operator,
+            "delegate": self._delegate,
+            "pool": self._pool,
+            "profile": self._profile,
+            "counter": self._counter,
+            "moved": self._moved,
+            "metrics": self._metrics,
+            "finished": self._finished,
+            "ended": self._ended,
+            "facts": self._fact,
+        }
+
+    def take(self, number: int, line: str) -> None:
+        """Read line `number` of the log. ValueError when something in it cannot be."""
+        if line.startswith(_UNCAUGHT):
+            self.log.failures.append((number, line))
+            return
+        found = _match(line)
+        if found is None:
+            return
+        self.log.recognised += found.re is _PREFIX
+        level = found.groupdict().get("level") or "E"
+        if level in ("ERROR", "E", "F") or _ERROR_INSIDE in line:
+            self.log.failures.append((number, line))
+            return
+        if level == "INFO":
+            self._take(found["message"])
+
+    def _take(self, message: str) -> None:
+        for name, taker in self._takers.items():
+            for pattern in _patterns()[name]:
+                if match := pattern.match(message):
+                    if name != "metrics":
+                        _check_numbers(match)
+                    taker(match)
+                    return
+
+    def _fact(self, match: re.Match[str]) -> None:
+        self.log.facts.update(
+            (name, int(text) if text.isdigit() else text) for name, text in match.groupdict().items()
+        )
+
+    def _rows(self) -> list[KitTensor]:
+        return self.log.outputs if self._side == "output" else self.log.inputs
+
+    def _tensors(self, match: re.Match[str]) -> None:
+        self._side = match["side"]
+
+    def _tensor(self, match: re.Match[str]) -> None:
+        _append(self._rows(), KitTensor(int(match["bytes"]), int(match["elements"])))
+
+    def _shape(self, match: re.Match[str]) -> None:
+        rows = self._rows()
+        if rows:
+            sizes = tuple(int(text) for text in match["sizes"].replace(",", " ").split()[:_MAX_DIGITS])
+            rows[-1] = KitTensor(rows[-1].nbytes, rows[-1].elements, sizes, rows[-1].type)
+
+    def _type(self, match: re.Match[str]) -> None:
+        rows = self._rows()
+        if rows:
+            rows[-1] = KitTensor(rows[-1].nbytes, rows[-1].elements, rows[-1].sizes, match["name"])
+
+    def _operator(self, match: re.Match[str]) -> None:
+        _append(self.log.operators, match["name"].removesuffix("."))  # as for an overload without a name
+
+    def _delegate(self, match: re.Match[str]) -> None:
+        if len(self.log.delegates) >= _MOST_ROWS:
+            raise ValueError(f"more than {_MOST_ROWS:,} delegates")
+        self.log.delegates[int(match["instruction"])] = match["name"]
+
+    def _pool(self, match: re.Match[str]) -> None:
+        self.log.pools[f"{match['name'].lower()}_pool"] = (int(match["peak"]), int(match["size"]))
+
+    def _profile(self, _match: re.Match[str]) -> None:
+        _append(self.log.reports, {})
+
+    def _counter(self, match: re.Match[str]) -> None:
+        """Counters without a heading begin a report of their own."""
+        name = _event(match["name"])
+        if not self.log.reports or name in self.log.reports[-1]:
+            _append(self.log.reports, {})
+        self.log.reports[-1][name] = int(match["value"])
+
+    def _moved(self, match: re.Match[str]) -> None:
+        moved = Moved(int(match["count"]), int(match["bytes"]), int(match["address"], 16))
+        if match["side"] == "input":
+            self.log.read = moved
+        else:
+            self.log.copied = moved
+
+    def _metrics(self, match: re.Match[str]) -> None:
+        self.log.groups = tuple(_groups(match["base64"]))
+
+    def _finished(self, _match: re.Match[str]) -> None:
+        self.log.finished = True
+
+    def _ended(self, _match: re.Match[str]) -> None:
+        self.log.ended = True
+
+
+def _append(rows: list[Any], row: Any) -> None:
+    if len(rows) >= _MOST_ROWS:
+        raise ValueError(f"more than {_MOST_ROWS:,} tensors or operators")
+    rows.append(row)
+
+
+def _check_numbers(match: re.Match[str]) -> None:
+    for text in match.groups():
+        if text and text.isdigit() and len(text) > _MAX_DIGITS:
+            raise ValueError(f"a number of {len(text):,} digits, which no firmware counts to")
+
+
+def _groups(text: str) -> Iterator[MetricGroup]:
+    """The groups in the base64 of a JSON list. ValueError for anything else, and for more than any run gives."""
+    if len(text) > _MOST_METRICS_BYTES:
+        raise ValueError(f"metrics of {len(text):,} characters, at most {_MOST_METRICS_BYTES:,} are read")
+    try:
+        value = records.parse_json(base64.b64decode(text, validate=True).decode("utf-8"))
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"metrics that are not base64 of JSON: {error}") from error
+    if not isinstance(value, list) or len(value) > _MOST_GROUPS:
+        raise ValueError("metrics that are no list of groups")
+    yield from map(_group, value)
+
+
+def _group(value: Any) -> MetricGroup:
+    row: dict[str, Any] = value if isinstance(value, dict) else {}
+    name, count, samples = row.get("profiling_group"), row.get("count"), row.get("samples")
+    if not isinstance(name, str) or not _is_count(count) or not isinstance(samples, list):
+        raise ValueError("metrics with a group that lacks its name, count or samples")
+    if len(samples) > _MOST_ROWS:
+        raise ValueError(f"metrics with more than {_MOST_ROWS:,} samples in a group")
+    return MetricGroup(name, count, dict(map(_sample, samples)))
+
+
+def _sample(value: Any) -> tuple[str, tuple[int, ...]]:
+    name, values = (value.get("name"), value.get("value")) if isinstance(value, dict) else (None, None)
+    if not isinstance(name, str) or not isinstance(values, list) or not all(map(_is_count, values)):
+        raise ValueError("metrics with a sample that lacks its name or values")
+    return _event(name.removeprefix(_COUNTER_PREFIX)), tuple(values)
+
+
+def _event(name: str) -> str:
+    """The name of a PMU event, as the register tables have it."""
+    return _EVENTS.get(name, name.removeprefix(_EVENT_PREFIX))
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
+
+
+def parse(lines: Sequence[str]) -> KitLog:
+    """Read the `lines` of a log; what is not understood is passed over. InputError when something in it cannot be."""
+    reader = _Reader()
+    feed(reader.take, (line.strip("\r\n\x04\x00 ") for line in lines))
+    return reader.log

@@ -1,0 +1,115 @@
+"""The UART's bytes → records and log lines. Nothing here trusts what it reads."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.evidence.protocol import RECORD_PREFIX, RECORD_TYPES
+from ethosu_sdk.records import parse_json
+
+_SHOWN = 160
+
+
+class ProtocolError(SimulationError):
+    """The firmware's records are damaged, incomplete or contradict each other."""
+
+
+@dataclass(frozen=True)
+class UartRecord:
+    """One record as it arrived; `covered` is the text that its CRC covers."""
+
+    sequence: int
+    type: str
+    payload: dict[str, Any]
+    covered: str
+
+
+@dataclass(frozen=True)
+class UartLog:
+    """Everything that the UART said, parted into records and human log lines."""
+
+    records: tuple[UartRecord, ...]
+    lines: tuple[str, ...]
+    problems: tuple[str, ...]  # record lines that could not be read, one sentence each
+
+    def of_type(self, name: str) -> list[dict[str, Any]]:
+        """The payloads of all records of one type, in their order."""
+        return [record.payload for record in self.records if record.type == name]
+
+
+def parse(uart: bytes) -> UartLog:
+    """Part `uart` into records and log lines. Damaged records are listed in `problems`, never dropped."""
+    records: list[UartRecord] = []
+    lines: list[str] = []
+    problems: list[str] = []
+    for raw in uart.replace(b"\r", b"\n").split(b"\n"):
+        line = raw.decode("ascii", errors="replace")
+        if RECORD_PREFIX not in line:
+            if line.strip("\x04 \x00"):
+                lines.append(line)
+            continue
+        try:
+            record = parse_record(line)
+        except ValueError as error:
+            problems.append(f"{error}: {line[:_SHOWN]!r}")
+            continue
+        if record.sequence != len(records):
+            problems.append(f"record {record.sequence} ({record.type}) came where {len(records)} was due")
+        records.append(record)
+    return UartLog(tuple(records), tuple(lines), tuple(problems))
+
+
+def parse_record(line: str) -> UartRecord:
+    """One record line → the record. ValueError with the reason when it is damaged."""
+    if not line.startswith(RECORD_PREFIX + " "):
+        raise ValueError("a record does not start its line")
+    body, _, checksum = line[len(RECORD_PREFIX) + 1 :].rpartition(" ")
+    covered, _, length = body.rpartition(" ")
+    sequence, _, rest = covered.partition(" ")
+    name, _, text = rest.partition(" ")
+    if not (_is_decimal(length) and _is_decimal(sequence) and len(checksum) == 8):
+        raise ValueError("a record's frame is damaged")
+    if int(length) != len(text):
+        raise ValueError(f"a record's payload has {len(text)} bytes where {length} were announced")
+    if f"{zlib.crc32(covered.encode(errors='replace')):08x}" != checksum:
+        raise ValueError("a record's CRC does not match")
+    try:
+        payload = parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"a record's payload is not JSON ({error})") from error
+    _check_fields(name, payload)
+    return UartRecord(int(sequence), name, payload, covered)
+
+
+def _is_decimal(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 9
+
+
+def _check_fields(name: str, payload: Any) -> None:
+    row = RECORD_TYPES.get(name)
+    if row is None:
+        raise ValueError(f"unknown record type '{name[:_SHOWN]}'")
+    if not isinstance(payload, dict) or set(payload) != {field.name for field in row.fields}:
+        raise ValueError(f"a '{name}' record does not have its fields")
+    for field in row.fields:
+        value = payload[field.name]
+        if type(value) is not field.kind or (isinstance(value, int) and value < 0):
+            raise ValueError(f"a '{name}' record's {field.name} is {value!r}")
+        if isinstance(value, list) and not all(map(_LISTS[field.name], value)):
+            raise ValueError(f"a '{name}' record's {field.name} is {str(value)[:_SHOWN]}")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
+
+
+# What the members of a list must be, by the field's name.
+_LISTS: dict[str, Callable[[Any], bool]] = {"shape": _is_count, "counters": _is_pair}

@@ -1,0 +1,37 @@
+"""What a simulator saw of a run against what the firmware said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ethosu_sdk.evidence.evidence import Evidence
+from ethosu_sdk.evidence.uart import ProtocolError
+
+_HINT = (
+    "the firmware's log does not tell what its NPU did: see uart.log, and whether the firmware was changed"
+)
+
+
+def check_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
+    """ProtocolError unless the simulator's NPU ran the jobs that the log reports: as many, each with its cycles.
+
+    `job_cycles` are the cycles of each job in turn, as the NPU's own counter had them.
+    """
+    if found.jobs != len(job_cycles):
+        pieces = " and pieces of them" if found.pieces else ""
+        raise ProtocolError(
+            f"the firmware reports {found.jobs} delegate calls{pieces}, the simulator's NPU ran "
+            f"{len(job_cycles)} jobs",
+            _HINT,
+        )
+    reported = [row.cycles for row in found.pmu]
+    if len(reported) != len(job_cycles):
+        raise ProtocolError(
+            f"the firmware reports counters of {len(reported)} of its {len(job_cycles)} NPU jobs", _HINT
+        )
+    for number, (said, seen) in enumerate(zip(reported, job_cycles, strict=True)):
+        if said != seen:
+            raise ProtocolError(
+                f"the firmware reports {said} cycles for NPU job {number}, the simulator's NPU counted {seen}",
+                _HINT,
+            )

@@ -1,0 +1,1 @@
+"""Commands about the installation itself: the tools, Arm's FVP, the parts list."""

@@ -1,0 +1,94 @@
+"""`ethosu-sdk doctor`: every tool that the SDK uses made to work, and what to do about those that do not."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rich.table import Table
+
+from ethosu_sdk import provenance, records, schema
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape, escape_lines
+from ethosu_sdk.errors import ToolError
+from ethosu_sdk.installation.doctor import bundle as doctor_bundle, rows as doctor_rows
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import host_facts
+
+_COLOURS = {"found": "green", "missing": "red", "too old": "red", "broken": "red"}
+_LOCK_WORDS = {"agrees": "as locked", "differs": "[yellow]differs[/yellow]", "unknown": "-"}
+
+
+def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
+    """Report every tool; ToolError when one that is not optional cannot be used, UsageError for a bad `bundle`.
+
+    `bundle` is where a support archive goes, written whether all is well or not.
+    """
+    start = time.monotonic()
+    if bundle is not None:
+        doctor_bundle.check_path(bundle)
+    with reporter.stage("trying every tool"):
+        checks = doctor_rows.rows()
+    bad = [row for row in checks if row["required"] and row["status"] != "found"]
+    record: Record = {
+        "schema": "doctor-report/1",
+        "status": "fail" if bad else "pass",
+        "created": records.timestamp(),
+        "tool": provenance.tool(),
+        "checks": checks,
+        "wall_time_s": round(time.monotonic() - start, 3),
+        "host": host_facts.host(),
+    }
+    schema.check(record, "the doctor's report")
+    reporter.show(_table(checks))
+    _problems(checks, reporter)
+    if bundle is not None:
+        doctor_bundle.write(bundle, record)
+        reporter.show(f"Support archive: {escape(str(bundle))}; look into it before you send it.")
+    reporter.emit(record)
+    if bad:
+        names = ", ".join(row["name"] for row in bad)
+        raise ToolError(f"not ready: {names}", bad[0]["fix"], recorded=True)
+    lacking = [row["name"] for row in checks if row["needed_for"] == "compile" and row["status"] != "found"]
+    reporter.show(
+        f"Ready: what build and run need works; compile needs {', '.join(lacking)} as well."
+        if lacking
+        else "Ready: everything that compile, build and run need is here and works."
+    )
+
+
+def _table(checks: list[Record]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("tool", "state", "version", "lock"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("needed for")
+    for row in checks:
+        colour = _COLOURS[row["status"]] if row["required"] or row["status"] == "found" else "yellow"
+        optional = "" if row["required"] else " (optional)"
+        told = f"; {row['detail']}" if row["status"] == "found" and "detail" in row else ""
+        table.add_row(
+            escape(row["name"]),
+            f"[{colour}]{row['status']}[/{colour}]",
+            escape(row.get("version", "")),
+            _LOCK_WORDS[row["lock"]["status"]],
+            escape(f"{row['needed_for']}{optional}{told}"),
+        )
+    return table
+
+
+def _problems(checks: list[Record], reporter: Reporter) -> None:
+    """What is wrong with each tool, what differs from the lock, and the fix."""
+    for row in checks:
+        lock = row["lock"]
+        if row["status"] == "missing" and not row["required"]:
+            continue  # nothing is wrong; --json has how to get it
+        if row["status"] != "found":
+            reason = f": {row['detail']}" if "detail" in row else ""
+            need = f", {row['wanted']} is wanted" if "wanted" in row and row["status"] == "too old" else ""
+            reporter.show(f"{escape(row['name'])}: {row['status']}{need}{escape_lines(reason)}")
+            reporter.show(f"  fix: {escape(row['fix'])}")
+        elif lock["status"] == "differs":
+            reporter.show(
+                f"{escape(row['name'])}: version {escape(lock['installed'])}, tested with {escape(lock['locked'])}: "
+                "results may differ from the image's"
+            )

@@ -1,0 +1,110 @@
+"""A page: a template filled with what views say, and all scripts and styles in it.
+
+Nothing of a record becomes markup or script. Jinja escapes every text, after what is not printable has become
+visible; data for scripts is JSON without any ``<``. The page's policy lets no script run but those whose digests it
+names, and forbids every connection.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib.resources
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from ethosu_sdk import __version__, plain_text, records
+from ethosu_sdk.page import drawing
+
+_TEMPLATES = "templates"
+_SHARED = __package__
+# What could end a script element or begin a comment in it, or a line of JavaScript, as JSON writes it instead.
+_UNSAFE = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+
+
+def render(package: str, title: str, data: Mapping[str, Any], **context: Any) -> str:
+    """The page as HTML: `page.html.j2` of `package` with its `page.js` and `page.css` beside the shared ones.
+
+    `data` is what scripts find: a JSON element for each member, whose id is the member's name. Its `plots` are drawn.
+    """
+    scripts = [
+        _script(drawing.javascript()),
+        _script(_file(_SHARED, "plots.js")),
+        _script(_file(package, "page.js")),
+    ]
+    return (
+        _environment(package)
+        .get_template("page.html.j2")
+        .render(
+            title=title,
+            version=__version__,
+            created=records.timestamp(),
+            policy=_policy(scripts),
+            styles=[Markup(_file(_SHARED, "style.css")), Markup(_file(package, "page.css"))],
+            scripts=[Markup(script) for script in scripts],
+            data=[(name, Markup(_json(part))) for name, part in data.items()],
+            **context,
+        )
+    )
+
+
+def _environment(package: str) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.ChoiceLoader(
+            [jinja2.FunctionLoader(functools.partial(_template, place)) for place in (package, _SHARED)]
+        ),
+        autoescape=True,
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _shown(value: Any) -> Any:
+    """Text of others with what is not printable made visible; numbers with their thousands apart."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "" if value is None else plain_text.line(value)
+
+
+@functools.cache
+def _file(package: str, name: str) -> str:
+    return (importlib.resources.files(package) / _TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _template(package: str, name: str) -> str | None:
+    """None where `package` has no such file: then the next one is asked."""
+    try:
+        return _file(package, name)
+    except FileNotFoundError:
+        return None
+
+
+def _script(text: str) -> str:
+    """JavaScript that an element of a page can hold: `<` before `/script` only stands in its texts."""
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _json(value: Any) -> str:
+    try:
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:  # infinity, out of numbers that were finite
+        raise OverflowError(str(error)) from error
+    return text.translate(_UNSAFE)
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; connect-src 'none'; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,1 @@
+"""What judges, shows or rewrites finished records. Readers import neither ``npu`` nor ``aot``."""

@@ -1,0 +1,70 @@
+"""Numbers of channels that leave a part of the MAC unit idle."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from ethosu_sdk import plain_text
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.readers.advise.advice import CHANNELS, Advice, Change, Figure
+from ethosu_sdk.readers.advise.facts import WORTH_SHARE, Facts, modelled
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import source_place
+
+_FAMILIES = ("ethos-u55", "ethos-u65")  # Ethos-U85 chooses its step for each operation
+_HOW = "the MAC unit computes {step} channels at once, and the last of them are computed and thrown away now"
+
+
+def channel_steps(facts: Facts) -> list[Advice]:
+    """Convolutions whose pace the MAC unit sets, with channels that are no multiple of what it computes at once."""
+    target = facts.profile.get("target", {})
+    if target.get("npu") not in _FAMILIES:
+        return []
+    config = NpuConfig.for_target(target["npu"], target["macs"])
+    step = config.micro_block[2] * config.cores
+    return [advice for rows in _convolutions(facts) for advice in _partial(facts, rows, step)]
+
+
+def _convolutions(facts: Facts) -> Iterator[Sequence[Record]]:
+    """The NPU operations of each convolution: Vela cuts one into slices of channels, or into stripes."""
+    rows = [row for row in facts.npu_rows if row["kind"] == "conv" and "scheduled" in row]
+    for _, group in itertools.groupby(rows, lambda row: (row["delegate"], row["scheduled"])):
+        yield list(group)
+
+
+def _partial(facts: Facts, rows: Sequence[Record], step: int) -> Iterator[Advice]:
+    """What a convolution of slices has to gain; of stripes, all are partial, and nothing is said."""
+    partial = [row for row in rows if _depth(row) % step]
+    if len(partial) != 1 or partial[0].get("bound_by") != "MAC unit" or not all(map(_depth, rows)):
+        return
+    row, channels = partial[0], sum(map(_depth, rows))
+    cycles = sum(map(modelled, rows))
+    more = -(-channels // step) * step
+    saved = modelled(row) * step // (_depth(row) + more - channels)
+    if saved < WORTH_SHARE * facts.npu_cycles:
+        return
+    name = source_place.module_or_line(row)
+    fewer = f" {more - step} save one step." if more > step else ""
+    yield Advice(
+        finding=f"{channels} output channels take as long as {more}.{fewer}",
+        where=name,
+        evidence=(
+            Figure("cycles of the convolution", cycles, "cycles", "modelled"),
+            Figure(f"cycles of one step of {step} channels", saved, "cycles", "modelled"),
+        ),
+        code=(
+            f"# {plain_text.line(name)}: out_channels={more} in place of {channels}, "
+            "and in_channels of what reads it",
+        ),
+        gains=(Change(CHANNELS, channels, more, _HOW.format(step=step)),),
+        limits=(
+            "the network has to be trained again",
+            "weights and feature maps grow: where a memory sets the pace behind it, that costs",
+        ),
+    )
+
+
+def _depth(row: Record) -> int:
+    """The channels of a row's OFM, 0 where the profile does not tell."""
+    return int((row.get("shapes", {}).get("ofm") or (0,))[-1])

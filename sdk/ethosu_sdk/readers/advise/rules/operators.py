@@ -1,0 +1,162 @@
+"""Operators on the CPU between two delegates, and programs that delegate nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ethosu_sdk.readers.advise.advice import (
+    COMPUTING_OPERATORS,
+    CPU_OPERATORS,
+    DELEGATES,
+    Advice,
+    Change,
+    Figure,
+)
+from ethosu_sdk.readers.advise.facts import Facts, module
+from ethosu_sdk.readers.advise.rules import cpu
+from ethosu_sdk.readers.advise.rules.replacements import REPLACEMENTS
+from ethosu_sdk.records import Record
+
+Modules = Mapping[str, str]  # name in the model → class
+
+
+@dataclass(frozen=True)
+class _Island:
+    """Rows of the CPU between two delegates, and the modules that they are from."""
+
+    rows: tuple[Record, ...]
+    modules: Modules
+
+
+def replaced_operators(facts: Facts) -> list[Advice]:
+    """CPU operators between two delegates that come from modules for which there is one that is delegated."""
+    sited = list(_with_sites(facts))
+    islands = list(_islands(sited))
+    found = []
+    for modules in {tuple(sorted(row.modules.items())): row.modules for row in islands}.values():
+        rows = [row for island in islands if island.modules == modules for row in island.rows]
+        rows += [row for row in sited if _is_elsewhere(row, modules, rows)]
+        count = sum(island.modules == modules for island in islands)
+        lines = _lines(modules, rows)
+        if lines is not None:
+            found.append(_advice(facts, modules, rows, count, lines))
+    return found
+
+
+def _is_elsewhere(row: Record, modules: Modules, rows: Sequence[Record]) -> bool:
+    """Whether `row` makes constants for `modules`, which the program does in front of everything else."""
+    return row["runs_on"] == "CPU" and row.get("source", {}).get("module") in modules and row not in rows
+
+
+def _islands(sited: Sequence[Record]) -> Iterator[_Island]:
+    groups = [
+        (runs_on, tuple(rows))
+        for runs_on, rows in itertools.groupby(sited, key=lambda row: str(row["runs_on"]))
+    ]
+    for place, (runs_on, rows) in enumerate(groups):
+        modules = _modules(rows) if runs_on == "CPU" and 0 < place < len(groups) - 1 else None
+        if modules:
+            yield _Island(rows, modules)
+
+
+def _with_sites(facts: Facts) -> Iterator[Record]:
+    """The profile's rows, each of the CPU's with its place in the model and the reason, where they can be told.
+
+    Calls of an operator run in the order in which their places are listed, but those of modules called repeatedly.
+    """
+    sites = {
+        row["name"]: _repeated(row["sites"])
+        for row in facts.compiled["cpu_operators"]
+        if not {module(site) for site in row["sites"]} & _called_repeatedly(facts)
+    }
+    for row in facts.profile["operations"]:
+        site = next(sites.get(row["name"], iter(())), {}) if row["runs_on"] == "CPU" else {}
+        yield {**{key: site[key] for key in ("reason", "source") if key in site}, **row}
+
+
+def _repeated(sites: Sequence[Record]) -> Iterator[Record]:
+    """Each site as often as it calls; one by one, since a record can state any number."""
+    return (site for site in sites for _ in range(site["calls"]))
+
+
+def _called_repeatedly(facts: Facts) -> set[str]:
+    """The modules that call none of their operators once alone."""
+    calls: dict[str, int] = {}
+    for row in facts.compiled["cpu_operators"]:
+        for site in row["sites"]:
+            calls[module(site)] = min(calls.get(module(site), site["calls"]), site["calls"])
+    return {module for module, least in calls.items() if least > 1}
+
+
+def _modules(rows: Sequence[Record]) -> Modules | None:
+    """The modules that called the operators of `rows`; None when one of them is not known or has no replacement."""
+    sources = [row.get("source", {}) for row in rows if not cpu.is_conversion(row)]
+    if not all(source.get("module") and source.get("module_type") in REPLACEMENTS for source in sources):
+        return None
+    return {source["module"]: source["module_type"] for source in sources}
+
+
+def _lines(modules: Modules, rows: Sequence[Record]) -> tuple[str, ...] | None:
+    """The code that replaces `modules`, whose calls are among `rows`; None where one of them cannot be."""
+    found: list[str] = []
+    for name, kind in modules.items():
+        own = [row for row in rows if row.get("source", {}).get("module") == name]
+        lines = REPLACEMENTS[kind].lines(name, own)
+        if lines is None:
+            return None
+        found += lines
+    return tuple(found)
+
+
+def _advice(
+    facts: Facts, modules: Modules, rows: Sequence[Record], count: int, lines: tuple[str, ...]
+) -> Advice:
+    kinds = list(dict.fromkeys(modules.values()))
+    delegates = len(facts.profile["delegates"])
+    calls = sum(row["calls"] for row in facts.cpu_rows)
+    own = sum(row["calls"] for row in rows)
+    names = list(dict.fromkeys(row["name"] for row in rows if not cpu.is_conversion(row)))
+    return Advice(
+        finding=f"{', '.join(names)} run on the CPU between two delegates; "
+        f"{'; '.join(REPLACEMENTS[kind].words for kind in kinds)} is delegated",
+        where=", ".join(modules),
+        evidence=(
+            Figure("delegates", delegates, "delegates"),
+            Figure("calls on the CPU there, conversions among them", own, "calls"),
+        ),
+        code=lines,
+        gains=(
+            Change(DELEGATES, delegates, delegates - count, "the delegates on both sides become one"),
+            *cpu.without(facts, rows),
+            Change(CPU_OPERATORS, calls, calls - own, "these calls and their conversions fall away"),
+        ),
+        limits=(
+            "the NPU takes cycles for it, which nothing here estimates, and saves those of a delegate's border",
+            "values are quantised where they were floating point: `ethosu-sdk debug` shows what that costs",
+        ),
+    )
+
+
+def quantise(facts: Facts) -> list[Advice]:
+    """A floating-point program, of which the NPU gets nothing."""
+    rows = [row for row in facts.cpu_rows if not cpu.is_conversion(row)]
+    is_float = any(row["dtype"] == "float32" for row in facts.compiled["inputs"])
+    options = facts.compiled["options"]
+    asked = options.get("quantize") == "none" and options["delegate"] and not facts.compiled["prequantized"]
+    if not asked or facts.compiled["delegates"] or not is_float or not rows:
+        return []
+    calls = sum(row["calls"] for row in rows)
+    return [
+        Advice(
+            finding=f"the program is floating point: all of its {calls} operator calls run on the CPU",
+            evidence=(Figure("operators that compute on the CPU", calls, "calls"),),
+            command=facts.compiled_again(quantize="int8"),
+            gains=(Change(COMPUTING_OPERATORS, calls, 0, "if every operator is one that is delegated"),),
+            limits=(
+                "quantisation needs samples (--calibration F.npz) and costs accuracy: `compile --evaluate` says what",
+                "inputs and outputs are converted on the CPU then, unless --io int8 is given",
+            ),
+        )
+    ]

@@ -1,0 +1,146 @@
+"""`ethosu-sdk compare`: two or more runs, figure by figure, by a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ethosu_sdk import records, schema
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import BuildError, InputError, UsageError, VerdictError
+from ethosu_sdk.readers.compare import policy as compare_policy, record as compare_record, subjects, tables
+from ethosu_sdk.readers.compare.options import CompareOptions
+from ethosu_sdk.readers.compare.subjects import Subject
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, locations
+from ethosu_sdk.steps.compile.options import CompileOptions
+
+RECORD_NAME = "compare.json"
+_FOLDER = "compare"  # below the folder of all results
+
+
+def make(paths: Sequence[Path], options: CompareOptions) -> Record:
+    """The record of a comparison; nothing is written. InputError for what cannot be read."""
+    if len(paths) < 2:
+        raise UsageError("one run cannot be compared", "give two or more: ethosu-sdk compare BEFORE AFTER")
+    policy = compare_policy.read(options.policy).allowing(options.allow)
+    found = [subjects.read(path, loose=options.loose) for path in paths]
+    for other in found[1:]:
+        _check_kinds(found[0], other)
+    record = compare_record.make(found, policy)
+    schema.check(record, "the comparison")
+    return record
+
+
+def _check_kinds(first: Subject, other: Subject) -> None:
+    """InputError when two have nothing in common, or one folder alone has a run: what it compiled says nothing of
+    that."""
+    if not set(first.records) & set(other.records):
+        raise InputError(
+            f"{first.path} and {other.path} have no record of the same kind: {', '.join(first.records)} and "
+            f"{', '.join(other.records)}",
+            "give two folders of runs, or two records of the same kind",
+        )
+    runs = [subject.path for subject in (first, other) if "run" in subject.records]
+    if len(runs) == 1 and first.folder is not None and other.folder is not None:
+        lacking = other if runs[0] == first.path else first
+        raise InputError(
+            f"{lacking.path} holds no run, and {runs[0]} does", "run it; or give two records of the same kind"
+        )
+
+
+def compare(
+    paths: Sequence[Path], options: CompareOptions, out_dir: Path | None, reporter: Reporter
+) -> Record:
+    """Compare the runs at `paths` with the first and write the record.
+
+    Raises InputError, after it was written, when two cannot be compared, VerdictError when one is worse.
+    """
+    record = make(paths, options)
+    _finish(record, options, folder_of(out_dir), reporter)
+    return record
+
+
+def compare_versions(
+    models: Sequence[str],
+    wanted: str,
+    options: CompareOptions,
+    compile_options: CompileOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+) -> Record:
+    """Compile the only one of `models` with each version of Vela in the list `wanted`, run what comes of it, and
+    compare with the first.
+
+    Raises what :func:`compare` does, and VerdictError when a version's program could not be run.
+    """
+    from ethosu_sdk.readers.compare import vela
+
+    if len(models) != 1:
+        raise UsageError(
+            f"--vela takes one model, not {len(models)}", "ethosu-sdk compare --vela 5.0.0,5.1.0 MODEL"
+        )
+    if options.loose:
+        raise UsageError("--loose is for records: --vela makes its own")
+    asked = vela.parse(wanted)
+    policy = compare_policy.read(options.policy).allowing((*vela.ALLOWED, *options.allow))
+    folder = folder_of(out_dir)
+    made = vela.make(models[0], asked, compile_options, folder, reporter)
+    if not made.folders:
+        reasons = "\n".join(f"  {name}: {reason}" for name, reason in made.failed.items())
+        raise BuildError(
+            f"no version of Vela made a program that runs:\n{reasons}", f"{folder} has their logs"
+        )
+    found = [subjects.read(path) for path in made.folders]
+    record = compare_record.make(found, policy, made.failed)
+    schema.check(record, "the comparison")
+    _finish(record, options, folder, reporter)
+    return record
+
+
+def folder_of(chosen: Path | None) -> Path:
+    """Where a comparison goes: the folder that was chosen, or the usual one."""
+    return chosen or Path(locations.BUILD_FOLDER) / _FOLDER
+
+
+def _finish(record: Record, options: CompareOptions, folder: Path, reporter: Reporter) -> None:
+    """Write and show `record`; raise what it says."""
+    records.make_directory(folder)
+    with records.locked(folder), bundle.published(folder, "compare") as add:
+        records.write_json(folder / RECORD_NAME, record)
+        add(RECORD_NAME)
+    reporter.show(*tables.tables(record, options.rows))
+    for row in record["provenance"]["inputs"]:
+        if "loose" in row:
+            reporter.warn(escape(f"loose: {row['file']} ({row['role']}) is not what its manifest lists"))
+    for row in record["policy"].get("unmatched", ()):
+        reporter.warn(escape(f"the policy's '{row['pattern']}' has no effect: {row['reason']}"))
+    for row in record["unavailable"]:
+        reporter.warn(escape(f"no rows of operators ({row['path']}): {row['reason']}"))
+    reporter.emit(record)
+    conclude(record)
+
+
+def conclude(record: Record) -> None:
+    """InputError when something in `record` could not be compared, VerdictError when something is worse."""
+    blocked = [row for row in record["comparisons"] if row["status"] == compare_record.BLOCKED]
+    worse = [row for row in record["comparisons"] if row["status"] == compare_record.FAIL]
+    lines = [
+        f"  {row['before']} → {row['after']}, {reason}"
+        for row in (blocked or worse)
+        for reason in tables.reasons(row)
+    ]
+    if blocked:
+        raise InputError(
+            "the runs cannot be compared:\n" + "\n".join(lines),
+            "run both alike; or let them differ in what is meant: --allow NAME, or `allow` in a policy",
+            recorded=True,
+        )
+    lines += [f"  {row['name']} could not be run: {row['reason']}" for row in record["failed"]]
+    if lines:
+        raise VerdictError(
+            "worse than before:\n" + "\n".join(lines),
+            "what may become worse, and by how much, is for a policy to say: --policy FILE.toml",
+            recorded=True,
+        )

@@ -1,0 +1,103 @@
+"""What is compared: the folder of a run with the records in it, or one record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ethosu_sdk import provenance
+from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import reading as results
+from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.steps.profile import command as profile_command
+
+# Kinds of records by their schema, in the order in which one says what a folder is about.
+KINDS = {
+    results.RUN: "run",
+    results.PROFILE: "profile",
+    results.BUILD: "build",
+    results.COMPILE: "compile",
+}
+_GIVE = "give the folder of a run, or a record of run, profile, build or compile"
+_PROFILE_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Records of one program by their kinds, and the files they come from. `missing` says why there is no profile.
+
+    `folder` is where outputs lie; None for a record alone.
+    """
+
+    path: Path
+    records: Mapping[str, Record]
+    files: Mapping[str, Path]
+    folder: Path | None
+    missing: Mapping[str, str] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
+
+    @property
+    def name(self) -> str:
+        """What it is called: the folder, and the file in it that was given."""
+        path = self.path.absolute()
+        return path.name if self.folder is not None else f"{path.parent.name}/{path.name}".lstrip("/")
+
+    @property
+    def first(self) -> Record:
+        """The record that says what this is about."""
+        return next(iter(self.records.values()))
+
+    def inputs(self, label: str) -> list[Record]:
+        """Rows of a record's provenance: the files that were read."""
+        return [
+            {**provenance.file_entry(f"{label}: {kind}", path), **self.reading.mark(path)}
+            for kind, path in self.files.items()
+        ]
+
+
+def read(path: Path, *, loose: bool = False) -> Subject:
+    """What is at `path`. InputError when that is nothing to compare."""
+    reading = Reading(loose)
+    reading.check_folder(path)
+    if path.is_dir():
+        return _folder(path)
+    if not path.exists():
+        raise InputError(f"there is no file or folder {path}", _GIVE)
+    kind, record = _record(path, reading)
+    if kind is None:
+        raise InputError(f"{path} is a {record['schema']}: there is nothing to compare in it", _GIVE)
+    return Subject(path, {kind: record}, {kind: path}, None, reading=reading)
+
+
+def _record(path: Path, reading: Reading | None = None) -> tuple[str | None, Record]:
+    record = results.read(path, reading)
+    return KINDS.get(record["schema"]), record
+
+
+def _folder(folder: Path) -> Subject:
+    found: dict[str, tuple[Path, Record]] = {}
+    for path in results.present(folder, KINDS):
+        kind, record = _record(path)
+        about = next((other["model"]["sha256"] for _, other in found.values()), None)
+        if kind is not None and kind not in found and about in (None, record["model"]["sha256"]):
+            found[kind] = path, record
+    if not found:
+        raise InputError(f"{folder} holds no record of a run, profile, build or compilation", _GIVE)
+    missing = {}
+    profile = found.get("profile")
+    if "run" in found and (profile is None or not results.is_of_run(profile[1], found["run"][0])):
+        found.pop("profile", None)
+        try:
+            found["profile"] = folder, profile_command.of_run(folder, timeout_s=_PROFILE_TIMEOUT_S)
+        except SdkError as error:
+            missing["profile"] = error.message
+    order = [kind for kind in KINDS.values() if kind in found]
+    return Subject(
+        folder,
+        {kind: found[kind][1] for kind in order},
+        {kind: found[kind][0] for kind in order if found[kind][0] is not folder},
+        folder,
+        missing,
+    )

@@ -1,0 +1,211 @@
+"""`compare --vela`: one model by several versions of Vela. One lowering, the same TOSA graphs, a run of each."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk import aot, records, schema
+from ethosu_sdk.aot.vela import recompile, versions
+from ethosu_sdk.aot.vela.recompile import Recompiled
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.steps.compile import command as compile_command, record as compile_record
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.run.options import HOST, RunOptions
+from ethosu_sdk.targets import Target
+
+# What versions of Vela make of one model is another program.
+ALLOWED = ("model", "versions")
+parse = versions.parse
+_REASON = "compiled from the same TOSA graphs by another version of Vela: compared by the outputs of the runs"
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A compiled program, its record, and the TOSA graphs of its delegates."""
+
+    pte: Path
+    record: Record
+    graphs: Sequence[Path]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Folders of runs, and why some versions have none."""
+
+    folders: Sequence[Path]
+    failed: Mapping[str, str]
+
+
+def make(
+    model: str, wanted: Sequence[str], options: CompileOptions, out_dir: Path, reporter: Reporter
+) -> Made:
+    """Compile `model` with each of the versions `wanted` and run what comes of it on the host simulator.
+
+    Raises ToolError for a version that is not in the cache and cannot be installed, and what `compile` raises.
+    """
+    for version in wanted:  # before a model is compiled for nothing
+        if not versions.is_cached(version):
+            with reporter.stage(f"installing Vela {version} from the package index (the first time only)"):
+                versions.python_path(version)
+    with _source(model, options, reporter) as source:
+        folders = {version: records.make_directory(out_dir / f"vela-{version}") for version in wanted}
+        found = _recompiled(source, folders, reporter)
+    reasons = {row.version: row.reason or _run(source, row, folders[row.version], reporter) for row in found}
+    failed = {folders[version].name: reason for version, reason in reasons.items() if reason}
+    return Made([path for path in folders.values() if path.name not in failed], failed)
+
+
+@contextlib.contextmanager
+def _source(model: str, options: CompileOptions, reporter: Reporter) -> Iterator[_Source]:
+    """The program and its TOSA graphs, which are there while the block runs."""
+    if model.endswith(".pte"):
+        yield _read(locations.require_pte(Path(model)))
+        return
+    try:
+        path = compile_command.compile_model(model, options, None, reporter.for_step(), reuse=True)
+    except (SimulationError, VerdictError) as error:  # of the check, when every file was written
+        reporter.warn(escape(f"with Vela {versions.own()}: {error.message}"))
+        path = _compiled(model, options)
+    except (InputError, BuildError) as error:
+        # Should it not be Vela's doing, the model cannot be lowered without it either, and that says why.
+        with tempfile.TemporaryDirectory(prefix="ethosu-lowered-") as name:
+            source = _lowered(model, options, Path(name), reporter)
+            reporter.warn(escape(f"with Vela {versions.own()}: {error.message}"))
+            yield source
+        return
+    yield _read(path)
+
+
+def _compiled(model: str, options: CompileOptions) -> Path:
+    """Where the program of `model` lies once it is compiled."""
+    name = aot.parse_model_spec(model).name
+    return locations.for_model(name, _target(options), None) / f"{name}.pte"
+
+
+def _target(options: CompileOptions) -> Target:
+    return aot.resolve_target(options.target, options.system_config, options.memory_mode, options.vela_config)
+
+
+def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Reporter) -> _Source:
+    """The program without its delegates' commands, in `folder`."""
+    request = aot.CompileRequest(model, _target(options), folder, options=options, without_vela=True)
+    with reporter.stage(f"lowering {escape(model)} without Vela") as step:
+        output = aot.compile_model(request, step)
+    key = compile_command.compile_key(model, options, request.target)
+    record = compile_record.make(request, output, key, sum(output.timings_s.values()))
+    return _Source(output.pte, record, [folder / row.tosa_file for row in output.delegates])
+
+
+def _read(path: Path) -> _Source:
+    """The program at `path` with what its compilation left beside it."""
+    file = locations.compile_record(path)
+    if not file.is_file():
+        raise InputError(
+            f"there is no {file.name} beside {path}: the TOSA graphs of the program are not known",
+            "give the model itself, or the program in the folder in which `compile` made it",
+        )
+    record = results.read(file)
+    if record["schema"] != results.COMPILE or record["model"]["sha256"] != records.sha256_file(path):
+        raise InputError(f"{file} is not about {path}", "compile the model again")
+    if any(row["role"] == "vela configuration" for row in record["provenance"]["inputs"]):
+        raise UsageError(
+            "--vela does not go with a Vela configuration of your own", "compile without --vela-config"
+        )
+    graphs = [path.parent / row["files"]["tosa"] for row in record["delegates"]]
+    if not graphs:
+        raise InputError(f"{path} delegates nothing: Vela has no part in it")
+    return _Source(path, record, graphs)
+
+
+def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter) -> list[Recompiled]:
+    """Each version's program and its record, in the folders."""
+    count = f"{len(source.graphs)} TOSA graph(s) with {len(folders)} versions of Vela"
+    with contextlib.ExitStack() as stack:
+        add = {}
+        for version, folder in folders.items():
+            stack.enter_context(records.locked(folder))
+            add[version] = stack.enter_context(bundle.published(folder, "compare"))
+            for name in (run_command.RECORD_NAME, run_command.OUTPUTS_NAME):
+                (folder / name).unlink(missing_ok=True)  # of another program
+        with reporter.stage(f"compiling {count}"):
+            found = recompile.recompile(source.pte, source.graphs, folders)
+        for row in found:
+            names = [recompile.LOG_NAME] if row.reason else _lay(source, row, folders[row.version])
+            add[row.version](*names)
+    return found
+
+
+def _run(source: _Source, found: Recompiled, folder: Path, reporter: Reporter) -> str:
+    """Run a recompiled program; why it does not run, or nothing."""
+    try:
+        with reporter.stage(f"running what Vela {found.version} made on the host simulator"):
+            run_command.run(
+                str(folder / source.pte.name),
+                CompileOptions(),
+                RunOptions(simulator=HOST),
+                folder,
+                Reporter(quiet=True).for_step(),
+            )
+    except SdkError as error:
+        reporter.warn(escape(f"what Vela {found.version} made does not run: {error.message}"))
+        return error.message
+    return ""
+
+
+def _lay(source: _Source, found: Recompiled, folder: Path) -> list[str]:
+    """Write what belongs to a recompiled program beside it; the names of all its files."""
+    pte = folder / source.pte.name
+    record = _record(source, found, pte)
+    schema.check(record, "the compile result")
+    path = locations.compile_record(pte)
+    records.write_json(path, record)
+    names = [pte.name, path.name, *(name for row in record["delegates"] for name in row["files"].values())]
+    examples = locations.example_io(source.pte)
+    if examples.is_file():
+        records.copy_file(examples, locations.example_io(pte))
+        names.append(examples.name)
+    return [*names, recompile.LOG_NAME]
+
+
+def _record(source: _Source, found: Recompiled, pte: Path) -> Record:
+    """The compile record of `source`, as it is for another Vela."""
+    lines = {
+        (row["index"], part["tosa"]["index"]): part["source"]
+        for row in source.record["delegates"]
+        for part in row["operations"]
+        if "tosa" in part and "source" in part
+    }
+    delegates = [compile_record.delegate(row) for row in found.delegates]
+    for row in delegates:
+        for part in row["operations"]:
+            place = (row["index"], part.get("tosa", {}).get("index", -1))
+            part.update({"source": lines[place]} if place in lines else {})
+    old = source.record
+    tools = [
+        {**row, "version": found.version} if row["name"] == versions.PACKAGE else row
+        for row in old["provenance"]["tools"]
+    ]
+    record = {
+        **old,
+        "status": "pass",
+        "created": records.timestamp(),
+        "provenance": {**old["provenance"], "tools": tools},
+        "compile_key": records.sha256_bytes(
+            f"{old['compile_key']} {versions.PACKAGE} {found.version}".encode()
+        ),
+        "model": {**old["model"], "sha256": records.sha256_file(pte), "bytes": pte.stat().st_size},
+        "delegates": delegates,
+        "check": {"status": "left-out", "reason": _REASON},
+        "files": {**old["files"], "log": recompile.LOG_NAME},
+        "unavailable": [],
+    }
+    return {key: value for key, value in record.items() if key not in ("accuracy", "check_time_s")}

@@ -1,0 +1,81 @@
+"""`ethosu-sdk convert`: choose the format, write the file, say what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk import provenance, records, schema
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.readers.convert import bundled_program, etdump, junit, model_explorer, perfetto, rows, sarif
+from ethosu_sdk.readers.convert.subject import Subject, read
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, host_facts
+from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.targets import suggestion
+
+SCHEMA = "conversion/1"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: what it is made from, who makes it, and what of the records has no place in it."""
+
+    kinds: tuple[str, ...]
+    convert: Callable[[Subject], bytes]
+    left_out: tuple[str, ...]
+
+
+FORMATS = {
+    "junit": Format(junit.KINDS, junit.convert, junit.LEFT_OUT),
+    "sarif": Format(sarif.KINDS, sarif.convert, sarif.LEFT_OUT),
+    "perfetto": Format(perfetto.KINDS, perfetto.convert, perfetto.LEFT_OUT),
+    "csv": Format(rows.KINDS, rows.to_csv, rows.LEFT_OUT),
+    "parquet": Format(rows.KINDS, rows.to_parquet, rows.LEFT_OUT),
+    "model-explorer": Format(model_explorer.KINDS, model_explorer.convert, model_explorer.LEFT_OUT),
+    "etdump": Format(etdump.KINDS, etdump.convert, etdump.LEFT_OUT),
+    "bpte": Format(bundled_program.KINDS, bundled_program.convert, bundled_program.LEFT_OUT),
+}
+
+
+def convert(path: Path, name: str, output: Path, reading: Reading, reporter: Reporter) -> None:
+    """Write the records at `path` to `output` in the format `name`.
+
+    Raises UsageError for an unknown format, InputError for what is no record that it can be made from, ToolError when
+    a package is missing that writes it.
+    """
+    if name not in FORMATS:
+        raise UsageError(f"unknown format '{name}'", suggestion(name, FORMATS))
+    chosen = FORMATS[name]
+    subject = read(path, chosen.kinds, reading)
+    if output.resolve() in (file.resolve() for file in subject.files.values()):
+        raise UsageError(f"{output} is a record that the format is made from", "choose another file with -o")
+    try:
+        content = chosen.convert(subject)
+    except OverflowError as error:  # JSON has numbers without end, floats do not
+        raise InputError(f"a number in {path} is too large to be converted") from error
+    record = _record(subject, name, output, content, reading)
+    schema.check(record, "the record of the conversion")
+    with bundle.listed(output, "convert"):
+        records.write_bytes(output, content)
+    reading.warn(reporter)
+    reporter.show(f"{escape(str(output))}: {name}, {len(content):,} bytes, from {', '.join(subject.records)}")
+    for text in chosen.left_out:
+        reporter.note(f"left out: {text}")
+    reporter.emit(record)
+
+
+def _record(subject: Subject, name: str, output: Path, content: bytes, reading: Reading) -> Record:
+    inputs = [
+        {**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in subject.files.items()
+    ]
+    return {
+        **provenance.header(SCHEMA, "pass", inputs, []),
+        "format": name,
+        "file": {"name": output.name, "sha256": records.sha256_bytes(content), "bytes": len(content)},
+        "left_out": list(FORMATS[name].left_out),
+        "host": host_facts.host(),
+    }

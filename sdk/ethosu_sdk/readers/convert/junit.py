@@ -1,0 +1,155 @@
+"""JUnit XML: each check of a verdict, each figure of a comparison a test case, as CI servers list them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from ethosu_sdk import redaction
+from ethosu_sdk.readers.compare import operators as compare_operators
+from ethosu_sdk.readers.convert import numbers
+from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.records import Record
+from ethosu_sdk.results.reading import COMPARE, COMPILE, RUN, VERIFY
+
+KINDS = (RUN, COMPILE, COMPARE, VERIFY)
+LEFT_OUT = ("outputs, counters, memory and operators: JUnit knows cases that pass or fail, and no figures",)
+# What XML 1.0 cannot hold, not even as a character reference.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A test case: `failure` is empty for one that passes, `skipped` says why one was not judged."""
+
+    name: str
+    detail: str = ""
+    failed: bool = False
+    skipped: bool = False
+
+
+def convert(subject: Subject) -> bytes:
+    """The verdicts of `subject` as a `testsuites` document."""
+    root = ElementTree.Element("testsuites")
+    for kind, record in subject.records.items():
+        cases = list(_CASES[kind](record))
+        name = kind.partition("/")[0]
+        suite = ElementTree.SubElement(root, "testsuite", _attributes(record, name, cases))
+        _properties(suite, record)
+        for case in cases:
+            _add(suite, f"{name}.{_about(record)}", case)
+    ElementTree.indent(root)
+    text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _attributes(record: Record, name: str, cases: list[_Case]) -> dict[str, str]:
+    found = {
+        "name": _clean(f"{name} {_about(record)}"),
+        "tests": str(len(cases)),
+        "failures": str(sum(case.failed for case in cases)),
+        "errors": "0",
+        "skipped": str(sum(case.skipped for case in cases)),
+        "timestamp": record["created"][:19],  # in UTC: the format's grammar knows no time zone
+    }
+    # The time is that of the whole command: a case has none of its own.
+    return found | ({"time": numbers.text(record["wall_time_s"], ".3f")} if "wall_time_s" in record else {})
+
+
+def _about(record: Record) -> str:
+    if "subjects" in record:
+        return " → ".join(row["name"] for row in record["subjects"])
+    name: str = record["model"]["file"] if "model" in record else record["record"]["file"]
+    return name
+
+
+def _properties(suite: ElementTree.Element, record: Record) -> None:
+    target = record.get("target", {})
+    facts = {
+        "ethosu-sdk": record["tool"]["version"],
+        "schema": record["schema"],
+        "status": record["status"],
+        **{key: target[key] for key in ("npu", "macs", "system_config", "memory_mode") if key in target},
+        **({"board": record["board"]} if "board" in record else {}),
+        **({"simulator": record["simulator"]["name"]} if "simulator" in record else {}),
+    }
+    rows = ElementTree.SubElement(suite, "properties")
+    for key, value in facts.items():
+        ElementTree.SubElement(rows, "property", {"name": key, "value": _clean(value)})
+
+
+def _add(suite: ElementTree.Element, classname: str, case: _Case) -> None:
+    attributes = {"name": _clean(case.name), "classname": _clean(classname)}
+    element = ElementTree.SubElement(suite, "testcase", attributes)
+    if case.failed:
+        message = {"message": _clean(case.detail), "type": "verdict"}
+        ElementTree.SubElement(element, "failure", message).text = _clean(case.detail)
+    elif case.skipped:
+        ElementTree.SubElement(element, "skipped", {"message": _clean(case.detail)})
+    elif case.detail:
+        ElementTree.SubElement(element, "system-out").text = _clean(case.detail)
+
+
+def _clean(value: object) -> str:
+    """`value` without what XML cannot hold, and without secrets of addresses."""
+    return _NOT_XML.sub("\ufffd", redaction.addresses(str(value)))
+
+
+def _checks(rows: Iterable[Record], before: str = "") -> Iterator[_Case]:
+    for row in rows:
+        yield _Case(f"{before}{row['name']}", row["detail"], row["status"] == "fail")
+
+
+def _run(record: Record) -> Iterator[_Case]:
+    yield from _checks(record["verdict"]["checks"])
+
+
+def _compile(record: Record) -> Iterator[_Case]:
+    """The check of the program and the thresholds of --evaluate; the compilation itself where there is neither."""
+    check = record.get("check", {})
+    for row in check.get("outputs", ()):
+        name = f"output {row['index']} is the model's, as far as rounding explains"
+        yield _Case(name, row["detail"], row["status"] == "fail")
+    yield from _checks(record.get("accuracy", {}).get("verdict", {}).get("checks", ()), "accuracy: ")
+    yield _Case("compiled", f"the record's status is {record['status']}", record["status"] == "fail")
+
+
+def _compare(record: Record) -> Iterator[_Case]:
+    for row in record["comparisons"]:
+        names = f"{row['before']} → {row['after']}: "
+        for part in row["dimensions"]:
+            detail = f"{part['before']} → {part['after']}"
+            yield _Case(f"{names}same {part['name']}", detail, part["status"] == "blocks")
+        for metric in row["metrics"]:
+            yield _metric(names, metric)
+        for operator in row["operators"]:
+            where = f"{names}{compare_operators.words(operator)}: "
+            yield from (_metric(where, part) for part in operator["figures"] if "status" in part)
+        detail = f"{row['compared']} figures compared, {len(row['metrics'])} differ: {row['status']}"
+        yield _Case(f"{names}verdict", detail, row["status"] != "pass")
+    for failed in record["failed"]:
+        yield _Case(failed["name"], failed["reason"], failed=True)
+
+
+def _metric(names: str, row: Record) -> _Case:
+    values = f"{row.get('before', 'absent')} → {row.get('after', 'absent')}"
+    source = f" ({row['source']})" if "source" in row else ""
+    detail = " ".join((values, row.get("unit", ""), f"{row['status']}{source}", row.get("detail", "")))
+    unjudged = row["status"] in ("differs", "missing")
+    return _Case(f"{names}{row['name']}", detail.strip(), row["status"] == "regression", unjudged)
+
+
+def _verify(record: Record) -> Iterator[_Case]:
+    for row in record["checks"]:
+        detail = f"recorded {row['recorded']}, here {row.get('found', 'unknown')}"
+        yield _Case(row["name"], detail, row["status"] == "differs", row["status"] == "unknown")
+
+
+_CASES: dict[str, Callable[[Record], Iterator[_Case]]] = {
+    RUN: _run,
+    COMPILE: _compile,
+    COMPARE: _compare,
+    VERIFY: _verify,
+}

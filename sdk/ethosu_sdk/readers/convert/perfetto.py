@@ -1,0 +1,212 @@
+"""A trace for Perfetto's viewer: the NPU's units as tracks, operations one behind the other, in modelled cycles.
+
+A profile knows how long a unit works for an operation, and not when within it. A unit's slice begins with the
+operation, or where the unit is through with the one before; each slice says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from ethosu_sdk import extras, plain_text
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.readers.convert import numbers
+from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.records import Record
+from ethosu_sdk.results.reading import PROFILE
+from ethosu_sdk.steps.profile import figures
+
+KINDS = (PROFILE,)
+LEFT_OUT = (
+    "time on the CPU, which nothing models: its operators are instants between the NPU's, with the instructions that "
+    "were counted",
+    "when within an operation a unit works, and the order of repeated calls: a slice holds all calls of an operation",
+    "fractions of a nanosecond, in which Perfetto counts",
+)
+_PLACED = "from the operation's begin, or when the unit is free; when within the operation is not known"
+_UNITS = {
+    "mac": "MAC unit",
+    "output": "output unit",
+    "weight_decoder": "weight decoder",
+    "memory": "busiest memory",
+}
+_OPERATIONS, _DMA, _CPU = "operations", "DMA", "operators on the CPU"
+_PROCESS = 1  # identifiers of tracks; those of the units follow
+_SEQUENCE = 1
+_NS_PER_S = 10**9
+_FURTHEST_NS = 1 << 63
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """Cycles `begin` to `end` on a track; an instant where there is no `end`."""
+
+    track: str
+    name: str
+    begin: int
+    end: int | None
+    facts: dict[str, Any]
+
+
+@dataclass
+class _Clock:
+    """Where the NPU is, and until when each of its units works, in cycles."""
+
+    now: int = 0
+    busy: dict[str, int] = field(default_factory=dict)
+
+
+def convert(subject: Subject) -> bytes:
+    """The profile of `subject` as Perfetto's protobuf. InputError when its cycles have no clock."""
+    profile = subject.the(PROFILE)
+    if "clock" not in profile:
+        raise InputError(
+            f"{subject.path} has no clock of the NPU: its cycles are no time",
+            "`ethosu-sdk profile RUN_DIR --clock-mhz MHZ` sets one",
+        )
+    slices = sorted(_slices(profile), key=lambda row: row.begin)
+    if not slices:
+        raise InputError(f"{subject.path} has no operations: there is nothing to trace")
+    nanoseconds = _NS_PER_S / Fraction(profile["clock"]["hz"])
+    if max(row.end or row.begin for row in slices) * nanoseconds >= _FURTHEST_NS:
+        raise InputError(f"{subject.path} lasts longer than a trace can tell: more than 2^63 ns")
+    return _Writer(profile).write(slices, nanoseconds)
+
+
+def _slices(profile: Record) -> Iterator[_Slice]:
+    clock, started = _Clock(), set()
+    starts = {row["index"]: row for row in profile["delegates"]}
+    for row in profile["operations"]:
+        if row["runs_on"] == "CPU":
+            yield _Slice(_CPU, row["name"], clock.now, None, _facts(row))
+            continue
+        delegate = starts.get(row["delegate"])
+        if delegate is not None and delegate["index"] not in started:
+            started.add(delegate["index"])
+            yield from _start(delegate, clock)
+        yield from _operation(row, clock)
+
+
+def _start(delegate: Record, clock: _Clock) -> Iterator[_Slice]:
+    """What a delegate takes before its first operation, in all of its calls."""
+    begin, cycles = clock.now, delegate.get("start_cycles", 0) * delegate["calls"]
+    clock.now += cycles
+    facts = {"calls": delegate["calls"], "cycles": cycles, "source": "modelled"}
+    yield _Slice(_OPERATIONS, f"delegate {delegate['index']} starts", begin, clock.now, facts)
+
+
+def _operation(row: Record, clock: _Clock) -> Iterator[_Slice]:
+    begin, cycles = clock.now, figures.cycles(row, "modelled")
+    if cycles is None:
+        return
+    clock.now += cycles * row["calls"]
+    facts = _facts(row)
+    yield _Slice(_OPERATIONS, _name(row), begin, clock.now, {**facts, "cycles": cycles, "source": "modelled"})
+    if row["kind"] == "dma":
+        yield _Slice(_DMA, _name(row), begin, clock.now, facts)
+    for stage, unit in _UNITS.items():
+        busy = row.get("stages", {}).get(stage, 0) * row["calls"]
+        if busy:
+            start = max(begin, clock.busy.get(unit, 0))
+            clock.busy[unit] = start + busy
+            placed = {"operation": row["index"], "cycles": busy, "source": "modelled", "placed": _PLACED}
+            yield _Slice(unit, _name(row), start, start + busy, placed)
+    for memory, moved in _moved(row).items():
+        yield _Slice(f"{memory}, port {moved['port']}", _name(row), begin, clock.now, moved)
+
+
+def _moved(row: Record) -> dict[str, Record]:
+    """Bytes through each memory's port while the operation runs, by direction and kind."""
+    found: dict[str, Record] = {}
+    for part in row.get("traffic", ()):
+        entry = found.setdefault(part["memory"], {"port": part["port"], "source": "modelled"})
+        key = f"{part['direction']} {part['kind']}, bytes"
+        entry[key] = entry.get(key, 0) + part["bytes"] * row["calls"]
+    return found
+
+
+def _name(row: Record) -> str:
+    return str(row.get("tosa", {}).get("operator") or row["name"])
+
+
+def _facts(row: Record) -> dict[str, Any]:
+    source, estimated = row.get("source", {}), figures.cycles(row, "estimated")
+    return {
+        "operation": row["index"],
+        "instruction": row["instruction"],
+        "calls": row["calls"],
+        "name": row["name"],
+        **{
+            key: row[key]
+            for key in ("delegate", "offset", "macs", "bytes", "bound_by", "reason")
+            if key in row
+        },
+        **({"estimated cycles": estimated} if estimated is not None else {}),
+        **({"counted instructions": int(row["instructions"]["value"])} if "instructions" in row else {}),
+        **{f"model {key}": source[key] for key in ("file", "line", "module") if key in source},
+    }
+
+
+class _Writer:
+    """Perfetto's packets, written by its own package."""
+
+    def __init__(self, profile: Record) -> None:
+        """For `profile`, whose target and clock name the process. ToolError without the package."""
+        builder = extras.load("perfetto.trace_builder.proto_builder", extras.FORMATS)
+        self._messages = extras.load("perfetto.protos.perfetto.trace.perfetto_trace_pb2", extras.FORMATS)
+        self._trace = builder.TraceProtoBuilder()
+        self._tracks: dict[str, int] = {}
+        target = profile.get("target", {})
+        npu = f"{target['npu']}-{target['macs']}" if target else "program"
+        descriptor = self._packet().track_descriptor
+        descriptor.uuid = _PROCESS
+        descriptor.process.pid = _PROCESS
+        descriptor.process.process_name = plain_text.line(f"{npu}: {profile['model']['file']}")
+        clock = profile["clock"]
+        facts = (f"{numbers.text(clock['hz'], 'g')} Hz, {clock['source']}", profile["simulator"]["fidelity"])
+        descriptor.process.process_labels.extend(map(plain_text.line, facts))
+
+    def write(self, slices: list[_Slice], nanoseconds: Fraction) -> bytes:
+        """The trace of `slices`, of which a cycle takes `nanoseconds`."""
+        for name in (_OPERATIONS, *_UNITS.values(), _DMA, *sorted({row.track for row in slices})):
+            if name not in self._tracks and any(row.track == name for row in slices):
+                self._track(name)
+        for row in slices:
+            event = self._messages.TrackEvent
+            kind = event.TYPE_INSTANT if row.end is None else event.TYPE_SLICE_BEGIN
+            self._event(row.track, kind, round(row.begin * nanoseconds), row)
+            if row.end is not None:
+                self._event(row.track, event.TYPE_SLICE_END, round(row.end * nanoseconds))
+        content: bytes = self._trace.serialize()
+        return content
+
+    def _packet(self) -> Any:
+        packet = self._trace.add_packet()
+        packet.trusted_packet_sequence_id = _SEQUENCE
+        return packet
+
+    def _track(self, name: str) -> None:
+        self._tracks[name] = _PROCESS + 1 + len(self._tracks)
+        descriptor = self._packet().track_descriptor
+        descriptor.uuid = self._tracks[name]
+        descriptor.parent_uuid = _PROCESS
+        descriptor.name = plain_text.line(name)
+
+    def _event(self, track: str, kind: int, timestamp: int, row: _Slice | None = None) -> None:
+        packet = self._packet()
+        packet.timestamp = timestamp
+        packet.track_event.type = kind
+        packet.track_event.track_uuid = self._tracks[track]
+        if row is None:
+            return
+        packet.track_event.name = plain_text.line(row.name)
+        for key, value in row.facts.items():
+            annotation = packet.track_event.debug_annotations.add()
+            annotation.name = plain_text.line(key)
+            if isinstance(value, int) and value < _FURTHEST_NS:
+                annotation.int_value = value
+            else:
+                annotation.string_value = plain_text.line(value)

@@ -1,0 +1,69 @@
+"""The profile's rows as a table: CSV for everything, Parquet for pandas, DuckDB and their kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ethosu_sdk import extras, plain_text
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import csv_text
+from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.records import Record
+from ethosu_sdk.results.reading import PROFILE
+from ethosu_sdk.steps.profile import csv_rows
+
+KINDS = (PROFILE,)
+LEFT_OUT = ("totals, delegates and provenance: a table has rows of operations alone",)
+_TEXTS = {
+    *("runs_on", "name", "kind", "tosa_operator", "vela_operator", "module", "file"),
+    *("ifm", "ofm", "kernel", "stride", "block", "ifm_dtype", "ofm_dtype", "bound_by", "job_source"),
+}
+_NUMBERS = {"utilisation"}  # what is neither is a whole number
+_LARGEST = (1 << 63) - 1
+
+
+def to_csv(subject: Subject) -> bytes:
+    """The rows of the profile of `subject`, as `profile.csv` has them."""
+    return csv_text.table(csv_rows.COLUMNS, _rows(subject.the(PROFILE))).encode()
+
+
+def to_parquet(subject: Subject) -> bytes:
+    """The same rows with types. InputError for a number that no column holds."""
+    arrow = extras.load("pyarrow", extras.FORMATS)
+    parquet = extras.load("pyarrow.parquet", extras.FORMATS)
+    profile = subject.the(PROFILE)
+    rows = _rows(profile)
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, int) and value > _LARGEST:
+                raise InputError(f"{subject.path}: {name} of an operation is more than 64 bits hold")
+    schema = arrow.schema([(name, _type(arrow, name)) for name in csv_rows.COLUMNS], _metadata(profile))
+    sink = arrow.BufferOutputStream()
+    parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _rows(profile: Record) -> list[dict[str, Any]]:
+    rows = (csv_rows.row(entry) for entry in profile["operations"])
+    return [{key: _value(key, value) for key, value in row.items()} for row in rows]
+
+
+def _value(name: str, value: object) -> object:
+    if isinstance(value, str):
+        return plain_text.line(value)
+    return int(value) if isinstance(value, float) and name not in _NUMBERS else value
+
+
+def _type(arrow: Any, name: str) -> Any:
+    if name in _TEXTS:
+        return arrow.string()
+    return arrow.float64() if name in _NUMBERS else arrow.int64()
+
+
+def _metadata(profile: Record) -> dict[str, str]:
+    """What the rows are of, in the file's own metadata."""
+    target = profile.get("target", {})
+    facts = {"model": profile["model"]["file"], "model_sha256": profile["model"]["sha256"], **target}
+    clock = {"clock_hz": profile["clock"]["hz"]} if "clock" in profile else {}
+    return {f"ethosu-sdk.{key}": plain_text.line(value) for key, value in {**facts, **clock}.items()}

@@ -1,0 +1,181 @@
+"""SARIF 2.1.0: what somebody should look at, with the line of the model it comes from, as code hosts show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from ethosu_sdk import __version__, plain_text, redaction
+from ethosu_sdk.readers.convert import numbers
+from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.records import Record
+from ethosu_sdk.results.reading import BUILD, COMPILE, DEBUG, INSPECT, PROFILE, RUN
+
+KINDS = (RUN, PROFILE, BUILD, COMPILE, DEBUG, INSPECT)
+LEFT_OUT = (
+    "the folder of source lines: records name files below the model's folder or that of installed packages, without "
+    "saying which",
+    "columns of source lines, and lines of what torch recorded none for",
+)
+_SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
+_ERROR, _WARNING, _NOTE = "error", "warning", "note"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What a kind of result means, and how it is shown where its own level does not say."""
+
+    id: str
+    text: str
+    level: str
+
+
+_VERDICT = _Rule("verdict", "A check of the run's verdict failed.", _ERROR)
+_OPERATOR = _Rule("cpu-operator", "An operator stays on the CPU instead of the NPU.", _WARNING)
+_BOUNDARY = _Rule("cpu-boundary", "A conversion between float and quantised values runs on the CPU.", _NOTE)
+_HAZARD = _Rule("hazard", "The command stream does something too early for hardware.", _WARNING)
+_FIRMWARE = _Rule(
+    "run-note", "The run, its memory or its program is not quite as the settings ask for.", _WARNING
+)
+_BUILT = _Rule("memory-fit", "The firmware does not do what the memory mode says.", _WARNING)
+_BREAK = _Rule(
+    "accuracy-break", "The first layer that is further from the model than the threshold.", _WARNING
+)
+_DROP = _Rule("accuracy-drop", "The layer in which the accuracy falls most.", _NOTE)
+_ADVICE = _Rule("accuracy-advice", "A layer whose quantisation alone costs much accuracy.", _NOTE)
+_RULES = (_VERDICT, _OPERATOR, _BOUNDARY, _HAZARD, _FIRMWARE, _BUILT, _BREAK, _DROP, _ADVICE)
+
+
+@dataclass(frozen=True)
+class _Finding:
+    rule: _Rule
+    message: str
+    source: Record
+
+
+def convert(subject: Subject) -> bytes:
+    """The findings of `subject` as a log with one run."""
+    found = [row for kind, record in subject.records.items() for row in _READERS[kind](record, subject)]
+    run = {
+        "tool": {
+            "driver": {
+                "name": "ethosu-sdk",
+                "version": __version__,
+                "rules": [
+                    {
+                        "id": rule.id,
+                        "shortDescription": {"text": rule.text},
+                        "defaultConfiguration": {"level": rule.level},
+                    }
+                    for rule in _RULES
+                ],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(row) for row in found],
+        "properties": {
+            "records": {kind: path.name for kind, path in subject.files.items()},
+            "leftOut": list(LEFT_OUT),
+        },
+    }
+    log = {"$schema": _SCHEMA_URI, "version": "2.1.0", "runs": [run]}
+    return (json.dumps(redaction.value(log), indent=2, allow_nan=False) + "\n").encode()
+
+
+def _result(row: _Finding) -> Record:
+    found: Record = {
+        "ruleId": row.rule.id,
+        "ruleIndex": _RULES.index(row.rule),
+        "level": row.rule.level,
+        "message": {"text": row.message},
+    }
+    location = _location(row.source)
+    return found | ({"locations": [location]} if location else {})
+
+
+def _location(source: Record) -> Record:
+    """Line and module of `source`, as far as they are known."""
+    found: Record = {}
+    if "file" in source:
+        found["physicalLocation"] = {
+            "artifactLocation": {"uri": quote(plain_text.line(source["file"]))},
+            "region": {"startLine": source["line"]},
+        }
+    if source.get("module"):
+        found["logicalLocations"] = [{"fullyQualifiedName": source["module"], "kind": "member"}]
+    return found
+
+
+def _compiled(record: Record, _: Subject) -> Iterator[_Finding]:
+    for row in record["cpu_operators"]:
+        for site in row["sites"]:
+            message = f"{row['name']} ({site['calls']} calls in an inference) is on the CPU: {site['reason']}"
+            yield _Finding(_BOUNDARY if row["boundary"] else _OPERATOR, message, site.get("source", {}))
+    for text in record["warnings"]:
+        yield _Finding(_FIRMWARE, text, {})
+
+
+def _profiled(record: Record, subject: Subject) -> Iterator[_Finding]:
+    """Operators on the CPU, unless the compilation's record is there, which knows more of them."""
+    if COMPILE in subject.records:
+        return
+    for row in record["operations"]:
+        if row["runs_on"] == "CPU":
+            reason = row.get("reason", "why is not known without the record of the compilation")
+            message = f"{row['name']} ({row['calls']} calls in an inference) is on the CPU: {reason}"
+            yield _Finding(_OPERATOR, message, row.get("source", {}))
+
+
+def _ran(record: Record, _: Subject) -> Iterator[_Finding]:
+    for row in record["verdict"]["checks"]:
+        if row["status"] == "fail":
+            yield _Finding(_VERDICT, f"{row['name']}: {row['detail']}", {})
+    for text in record.get("notes", ()):
+        yield _Finding(_FIRMWARE, text, {})
+
+
+def _built(record: Record, _: Subject) -> Iterator[_Finding]:
+    for text in record["notes"]:
+        yield _Finding(_BUILT, text, {})
+
+
+def _inspected(record: Record, _: Subject) -> Iterator[_Finding]:
+    """Hazards, each by itself, where `inspect --hazards` looked for them."""
+    for method in record["methods"]:
+        for delegate in method["delegates"]:
+            for text in delegate.get("vela", {}).get("hazards", ()):
+                yield _Finding(_HAZARD, f"delegate {delegate['index']} of {method['name']}: {text}", {})
+
+
+def _debugged(record: Record, _: Subject) -> Iterator[_Finding]:
+    layers = record["layers"]
+    for part in record["comparisons"]:
+        for name, rule in (("first_break", _BREAK), ("largest_drop", _DROP)):
+            if name in part:
+                step = part[name]
+                message = f"{step['tensor']}, against the {part['against']} model: {_sqnr(step)}"
+                yield _Finding(rule, message, layers[step["layer"]].get("source", {}))
+    for row in record["advice"]:
+        layer = layers[row["layer"]]
+        remedy = "give it 16 bits" if row["remedy"] == "16 bits" else "calibrate it with other samples"
+        sqnr = numbers.text(row["sqnr_db"], "g")
+        message = f"{layer['tensor']}: its quantisation alone leaves an SQNR of {sqnr} dB: {remedy}"
+        yield _Finding(_ADVICE, message, layer.get("source", {}))
+
+
+def _sqnr(step: Record) -> str:
+    names = {"input_db": "SQNR of its inputs", "output_db": "its own SQNR", "drop_db": "drop"}
+    parts = [f"{text} {numbers.text(step[key], 'g')} dB" for key, text in names.items() if key in step]
+    return ", ".join(parts) or "nothing of the signal is left"
+
+
+_READERS: dict[str, Callable[[Record, Subject], Iterator[_Finding]]] = {
+    RUN: _ran,
+    PROFILE: _profiled,
+    BUILD: _built,
+    COMPILE: _compiled,
+    DEBUG: _debugged,
+    INSPECT: _inspected,
+}

@@ -1,0 +1,130 @@
+"""`ethosu-sdk export`: read the program, know its sizes, write them for other builds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rich.table import Table
+
+from ethosu_sdk import provenance, pte, records, schema
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.readers.export import sizes, texts
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, host_facts, locations, reading as results, target_record
+from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.steps.run.command import RECORD_NAME as RUN_RECORD
+
+SCHEMA = "export/1"
+# They become text of CMake, Kconfig and YAML: nothing else may come through.
+_OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?")
+_SETTING = re.compile(r"[A-Za-z0-9_.-]+")
+_FILES = {
+    "cmake": (".cmake", texts.cmake),
+    "kconfig": (".conf", texts.kconfig),
+    "clayer": (".clayer.yml", texts.clayer),
+}
+
+
+def export(
+    path: Path, run: Path | None, out_dir: Path | None, reading: Reading, reporter: Reporter
+) -> Record:
+    """Write what other builds must know of the program at `path`, with what the run at `run` measured.
+
+    Raises InputError for a damaged program, for names that no build file takes, and for the run of another program.
+    """
+    program = pte.read(locations.require_pte(path))
+    ran = None if run is None else _run(run, program, reading)
+    facts = texts.Facts(
+        model=path.name,
+        sha256=program.sha256,
+        target=program.target(),
+        kernels=_kernels(program),
+        sizes=sizes.of(program, _method(program), None if ran is None else ran[1]),
+    )
+    _check_settings(facts)
+    folder = locations.for_pte(path, facts.target, out_dir)
+    record = _record(path, program, facts, None if ran is None else ran[0], reading)
+    reading.warn(reporter)
+    schema.check(record, "the export's record")
+    with records.locked(folder), bundle.published(folder, "export") as add:
+        for name, (_, make) in _FILES.items():
+            records.write_bytes(folder / record["files"][name], make(facts).encode())
+        records.write_json(folder / f"{path.stem}.export.json", record)
+        add(*record["files"].values(), f"{path.stem}.export.json")
+    _show(facts, folder, reporter)
+    reporter.emit(record)
+    return record
+
+
+def _method(program: pte.Pte) -> str:
+    names = [plan.name for plan in program.plans]
+    return names[0] if len(names) == 1 else pte.ENTRY
+
+
+def _run(path: Path, program: pte.Pte, reading: Reading) -> tuple[Path, Record]:
+    reading.check_folder(path)
+    if path.is_dir():
+        bundle.check(path, [RUN_RECORD])
+        path = path / RUN_RECORD
+    record = results.read(path, reading)
+    if record["schema"] != results.RUN:
+        raise InputError(f"{path} is a {record['schema']}, and no run", "give the folder of a run")
+    if record["model"]["sha256"] != program.sha256:
+        raise InputError(
+            f"{path} is the run of another program: its sizes say nothing of this one",
+            "run this one, then again",
+        )
+    return path, record
+
+
+def _kernels(program: pte.Pte) -> list[str]:
+    names = sorted({row.full_name for row in program.plan(_method(program)).operators})
+    for name in names:
+        if not _OPERATOR.fullmatch(name):
+            raise InputError(f"the program calls {name[:80]!r}, which is no name of an operator")
+    return names
+
+
+def _check_settings(facts: texts.Facts) -> None:
+    if facts.target is None:
+        return
+    for value in (facts.target.system_config, facts.target.memory_mode):
+        if not _SETTING.fullmatch(value):
+            raise InputError(
+                f"the program was compiled for {value[:80]!r}, which a build file cannot name",
+                "names of Vela's configurations are letters, digits, points, dashes and underscores",
+            )
+
+
+def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, reading: Reading) -> Record:
+    inputs = [provenance.file_entry("model", path, program.sha256)]
+    inputs += [] if run is None else [{**provenance.file_entry("run", run), **reading.mark(run)}]
+    return {
+        **provenance.header(SCHEMA, "pass", inputs, []),
+        "model": {
+            "file": path.name,
+            "sha256": program.sha256,
+            "bytes": program.size,
+            "entry": _method(program),
+        },
+        **target_record.members(facts.target),
+        "kernels": list(facts.kernels),
+        "sizes": [
+            {"name": row.name, "bytes": row.bytes, "known": row.known, "detail": row.detail}
+            for row in facts.sizes.values()
+        ],
+        "files": {name: f"{path.stem}{suffix}" for name, (suffix, _) in _FILES.items()},
+        "host": host_facts.host(),
+    }
+
+
+def _show(facts: texts.Facts, folder: Path, reporter: Reporter) -> None:
+    table = Table("size", "bytes", "known", "of")
+    for row in facts.sizes.values():
+        table.add_row(row.name, f"{row.bytes:,}", row.known, escape(row.detail))
+    reporter.show(
+        table, f"kernels: {escape(', '.join(facts.kernels) or 'none')}", f"files: {escape(str(folder))}"
+    )

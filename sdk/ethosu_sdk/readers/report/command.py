@@ -1,0 +1,49 @@
+"""`ethosu-sdk report`: one HTML file about runs, with everything in it that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ethosu_sdk import records
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.page import drawing
+from ethosu_sdk.readers.report import subject
+from ethosu_sdk.results import bundle, locations
+
+FILE_NAME = "report.html"
+_VALIDATE = "make the run again; `ethosu-sdk validate RUN_DIR` names records that were changed"
+_SUFFIXES = (".html", ".htm")
+
+
+def report(folders: Sequence[Path], output: Path | None, reporter: Reporter) -> Path:
+    """Write the report of the runs in `folders`; the file that was written."""
+    if output is not None and output.suffix.lower() not in _SUFFIXES:
+        raise UsageError(f"-o {output}: the report is an HTML file", "give a name that ends in .html")
+    drawing.require()
+    from ethosu_sdk.readers.report import page
+
+    with reporter.stage("reading the runs"):
+        subjects = subject.read(folders)
+    with reporter.stage("drawing"):
+        try:
+            content = page.render(subjects).encode()
+        except OverflowError as error:  # JSON has numbers without end, floats do not
+            raise InputError("a number in a record of the run is too large to be drawn", _VALIDATE) from error
+    path = output or _place(folders)
+    _write(path, content)
+    reporter.show(f"report of {len(subjects)} run(s): {escape(path)} ({len(content):,} bytes)")
+    return path
+
+
+def _place(folders: Sequence[Path]) -> Path:
+    """Beside the records of the one run; the report of several belongs to none of them."""
+    return (folders[0] if len(folders) == 1 else Path(locations.BUILD_FOLDER)) / FILE_NAME
+
+
+def _write(path: Path, content: bytes) -> None:
+    records.make_directory(path.parent)
+    with bundle.listed(path, "report"):
+        records.write_bytes(path, content)

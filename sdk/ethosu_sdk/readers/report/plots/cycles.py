@@ -1,0 +1,112 @@
+"""Cycles by source beside each other, of each operation that Vela scheduled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import altair
+
+from ethosu_sdk.page.plot import Plot, drawn, named, short
+from ethosu_sdk.readers.report.views.operations import origin
+from ethosu_sdk.records import Record
+from ethosu_sdk.steps.profile import figures
+
+_MOST = 40
+_TITLE = "Cycles per operation"
+_BAR_PIXELS, _GAP_PIXELS = 9, 5
+_SOURCES = ("modelled", "estimated", "measured")
+
+
+@dataclass
+class _Scheduled:
+    """The NPU operations that one of Vela's scheduled operations became; Vela estimates them together."""
+
+    rows: list[Record] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        """The number of the first one, and what they stand for."""
+        names = (
+            row.get("tosa", {}).get("operator") or row.get("vela", {}).get("operator") for row in self.rows
+        )
+        name = next((name for name in names if name), self.rows[-1]["name"])
+        return short(f"{self.rows[0]['index']} {name}")
+
+    def cycles(self) -> dict[str, int]:
+        """Cycles by source, of sources that have any."""
+        found = {}
+        for source in _SOURCES:
+            known = [value for row in self.rows if (value := figures.cycles(row, source)) is not None]
+            if known:
+                found[source] = sum(known)
+        return found
+
+
+def of(profile: Record, name: str) -> Plot:
+    """The longest operations, in the order in which they run."""
+    known = _scheduled([row for row in profile.get("operations", ()) if row["runs_on"] == "NPU"])
+    if not known:
+        return Plot(name, _TITLE, "There is no profile with operations of the NPU.")
+    longest = sorted(known, key=lambda group: max(group.cycles().values(), default=0), reverse=True)[:_MOST]
+    shown = sorted(longest, key=lambda group: int(group.rows[0]["index"]))
+    rows = [part for group in shown for part in _bars(group)]
+    sources = [source for source in _SOURCES if any(row["source"] == source for row in rows)]
+    which = (
+        f"the {len(shown)} longest of {len(known):,}" if len(shown) < len(known) else f"all {len(known):,}"
+    )
+    text = (
+        f"Operations as Vela scheduled them, {which}, in the order in which they run, with cycles {_and(sources)}. "
+        "One may be several operations of the NPU, such as a DMA transfer of its weights: the table has each."
+    )
+    return drawn(name, _TITLE, text, _chart(sources, len(shown)), rows=rows)
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(words)
+
+
+def _scheduled(rows: Sequence[Record]) -> list[_Scheduled]:
+    """Rows by what they were scheduled for; alone where that is not known."""
+    found: dict[tuple[Any, ...], _Scheduled] = {}
+    for row in rows:
+        number = row.get("scheduled")
+        key = (
+            (row["instruction"], "row", row["index"])
+            if number is None
+            else (row["instruction"], "op", number)
+        )
+        found.setdefault(key, _Scheduled()).rows.append(row)
+    return list(found.values())
+
+
+def _bars(group: _Scheduled) -> list[dict[str, Any]]:
+    last = group.rows[-1]
+    base = {"operation": group.label, "index": group.rows[0]["index"], "from": short(origin(last))}
+    base |= {"bound": last.get("bound_by", ""), "jobs": len(group.rows)}
+    return [{**base, "source": source, "cycles": value} for source, value in group.cycles().items()]
+
+
+def _chart(sources: list[str], count: int) -> Any:
+    return (
+        altair.Chart(named("rows"))
+        .mark_bar()
+        .encode(
+            y=altair.Y(
+                "operation:N", sort=altair.SortField("index"), title=None, axis=altair.Axis(labelLimit=150)
+            ),
+            x=altair.X("cycles:Q", title="cycles"),
+            yOffset=altair.YOffset("source:N", sort=sources),
+            color=altair.Color("source:N", sort=sources, title=None, legend=altair.Legend(orient="top")),
+            tooltip=[
+                altair.Tooltip("operation:N"),
+                altair.Tooltip("from:N"),
+                altair.Tooltip("source:N"),
+                altair.Tooltip("cycles:Q", format=","),
+                altair.Tooltip("bound:N", title="pace of the last set by"),
+                altair.Tooltip("jobs:Q", title="NPU operations"),
+            ],
+        )
+        .properties(width="container", height=count * (_BAR_PIXELS * len(sources) + _GAP_PIXELS))
+    )

@@ -1,0 +1,111 @@
+"""What a report is about: the folder of a run, with all records in it that are about the same program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ethosu_sdk import pte, records
+from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, reading as results
+from ethosu_sdk.steps.profile import command as profile_command
+from ethosu_sdk.steps.run import command as run_command
+
+RUN, PROFILE, BUILD, COMPILE, DEBUG = "run", "profile", "build", "compile", "debug"
+_KINDS = {
+    results.RUN: RUN,
+    results.PROFILE: PROFILE,
+    results.BUILD: BUILD,
+    results.COMPILE: COMPILE,
+    results.DEBUG: DEBUG,
+}
+_GIVE = "give the folder of a run: ethosu-sdk run MODEL -o RUN_DIR makes one"
+_PROFILE_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run with the records of its program by their kinds, and the program itself where it lies in the folder.
+
+    `missing` says why something that a report shows is not there.
+    """
+
+    label: str
+    folder: Path
+    records: Mapping[str, Record]
+    program: pte.Pte | None
+    manifest: Record | None
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def run(self) -> Record:
+        """The record of the run."""
+        return self.records[RUN]
+
+    def record(self, kind: str) -> Record:
+        """The record of that kind, or an empty one."""
+        return self.records.get(kind, {})
+
+
+def read(folders: Sequence[Path]) -> list[Subject]:
+    """The runs in `folders`, labelled apart. InputError when one is no folder of a run, or is damaged."""
+    return [_read(folder, label) for folder, label in zip(folders, _labels(folders), strict=True)]
+
+
+def _labels(folders: Sequence[Path]) -> list[str]:
+    names = [folder.resolve().name for folder in folders]
+    if len(names) == 1:
+        return names
+    return [f"{number}: {name}" for number, name in enumerate(names, start=1)]
+
+
+def _read(folder: Path, label: str) -> Subject:
+    if not (folder / run_command.RECORD_NAME).is_file():
+        what = "it is not the folder of a run" if folder.is_dir() else "there is no such folder"
+        raise InputError(f"{folder} holds no {run_command.RECORD_NAME}: {what}", _GIVE)
+    found: dict[str, Record] = {}
+    missing: dict[str, str] = {}
+    for path in results.present(folder, _KINDS):
+        _add(path, found, missing)
+    _complete(folder, found, missing)
+    return Subject(label, folder, found, _program(folder, found[RUN], missing), bundle.read(folder), missing)
+
+
+def _add(path: Path, found: dict[str, Record], missing: dict[str, str]) -> None:
+    record = results.read(path)
+    kind = _KINDS.get(record["schema"])
+    if not found and kind != RUN:
+        raise InputError(f"{path} is no record of a run", _GIVE)
+    if kind is None or kind in found:
+        return
+    if found and record["model"]["sha256"] != found[RUN]["model"]["sha256"]:
+        missing[kind] = f"{path.name} is about another program"
+        return
+    if kind == PROFILE and not results.is_of_run(record, path.with_name(run_command.RECORD_NAME)):
+        return
+    found[kind] = record
+
+
+def _complete(folder: Path, found: dict[str, Record], missing: dict[str, str]) -> None:
+    """Make the profile where there is none; say what other commands would add."""
+    if PROFILE not in found:
+        try:
+            found[PROFILE] = profile_command.of_run(folder, timeout_s=_PROFILE_TIMEOUT_S)
+        except SdkError as error:
+            missing[PROFILE] = error.message
+    if COMPILE not in found:
+        missing.setdefault(COMPILE, "there is no record of `compile` in the folder")
+    if DEBUG not in found:
+        missing.setdefault(
+            DEBUG, f"there is no {results.DEBUG_NAME} in the folder: `ethosu-sdk debug MODEL -o` it makes one"
+        )
+
+
+def _program(folder: Path, run: Record, missing: dict[str, str]) -> pte.Pte | None:
+    path = folder / Path(run["model"]["file"]).name
+    if not path.is_file() or records.sha256_file(path) != run["model"]["sha256"]:
+        missing["program"] = f"the program of the run is not in the folder: {path.name}"
+        return None
+    return pte.read(path)

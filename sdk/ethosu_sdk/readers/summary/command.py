@@ -1,0 +1,163 @@
+"""`ethosu-sdk summary`: a record as Markdown, for the summary of a CI job or a comment on a change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.readers.summary import (
+    compare as summary_compare,
+    compile as summary_compile,
+    profile as summary_profile,
+)
+from ethosu_sdk.readers.summary.markdown import table, target_text, text as text_of, title
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import reading as results
+from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.targets import suggestion
+
+FORMATS = ("markdown",)
+_DIGITS = 16  # of a digest
+
+
+def summary(paths: Sequence[Path], form: str, reading: Reading, reporter: Reporter) -> None:
+    """Write the summary of the records at `paths` to stdout, one after the other.
+
+    Raises UsageError for an unknown format, InputError for a record that is damaged or of a kind without a summary.
+    """
+    if form not in FORMATS:
+        raise UsageError(f"unknown format '{form}'", suggestion(form, FORMATS))
+    found = [_read(path, reading) for path in paths]
+    reading.warn(reporter)
+    if reporter.as_json:
+        for record in found:
+            reporter.emit(record)
+        return
+    # Not through the reporter: this is a file's content, and is not wrapped, coloured or left out.
+    try:
+        text = "\n".join(markdown(record) for record in found)
+        text += "".join(f"\nloose: {text_of(f'{path} {why}')}\n" for path, why in reading.differences.items())
+    except OverflowError as error:  # JSON has numbers without end, floats do not
+        raise InputError("a number in a record is too large to be shown") from error
+    sys.stdout.write(text)
+
+
+def _read(path: Path, reading: Reading) -> Record:
+    record = results.read(path, reading)
+    if record["schema"] not in _KINDS:
+        raise InputError(
+            f"{path} is a {record['schema']}: there is no summary of such a record",
+            f"there are summaries of {', '.join(_KINDS)}",
+        )
+    return record
+
+
+def markdown(record: Record) -> str:
+    """A valid record of one of the kinds that have a summary, as GitHub's and GitLab's Markdown."""
+    return "\n".join(_KINDS[record["schema"]](record)) + "\n"
+
+
+def _runtimes(record: Record) -> list[tuple[str, str]]:
+    """What interpreted the program, and what else did; nothing for records that do not say it."""
+    rows = {
+        "runtime": record.get("runtime"),
+        "second opinion": record.get("second_opinion", {}).get("runtime"),
+    }
+    return [(name, f"{row['name']} {row['version']}") for name, row in rows.items() if row]
+
+
+def _run(record: Record) -> list[str]:
+    simulator = record["simulator"]
+    facts = [
+        ("target", target_text(record)),
+        ("ran on", f"{record['board']}, {simulator['name']} {simulator['version']}"),
+        *_runtimes(record),
+        ("why there", record["board_reason"]),
+        ("fidelity", simulator["fidelity"]),
+        ("inferences", record["inferences"]),
+    ]
+    facts += [
+        (row["name"], f"{row['dtype']} {row['shape']}, SHA-256 {row['sha256'][:16]}…")
+        for row in record["outputs"]
+    ]
+    checks = ((row["name"], row["status"], row["detail"]) for row in record["verdict"]["checks"])
+    return [
+        title(record, "run", record["model"]["file"]),
+        *table(("", ""), facts),
+        *table(("check", "", "detail"), checks),
+        *table(("NPU", "value", "unit", "source"), _npu(record.get("npu", {}))),
+        *_memory(record),
+        *table(("not known", "reason"), ((row["path"], row["reason"]) for row in record["unavailable"])),
+    ]
+
+
+def _npu(npu: Record) -> Iterable[Sequence[object]]:
+    if "cycles" in npu:
+        yield "cycles", f"{npu['cycles']['value']:,}", npu["cycles"]["unit"], npu["cycles"]["source"]
+    for row in npu.get("counters", ()):
+        yield row["event"], f"{row['value']:,}", row["unit"], row["source"]
+
+
+def _build(record: Record) -> list[str]:
+    elf = record["elf"]
+    facts = [
+        ("target", target_text(record)),
+        ("board", f"{record['board']}: {record['board_reason']}"),
+        ("firmware", f"{elf['file']}, {elf['bytes']:,} bytes, SHA-256 {elf['sha256'][:16]}…"),
+        ("kernels on the CPU", ", ".join(row["operator"] for row in record["kernels"]) or "none"),
+    ]
+    return [title(record, "build", record["model"]["file"]), *table(("", ""), facts), *_memory(record)]
+
+
+def _error(record: Record) -> list[str]:
+    error = record["error"]
+    facts = [("message", error["message"]), ("exit code", error["exit_code"])]
+    facts += [("hint", error["hint"])] if "hint" in error else []
+    return [title(record, "failed", error["class"]), *table(("", ""), facts)]
+
+
+def _memory(record: Record) -> list[str]:
+    rows = (
+        (row["name"], f"{row['used_bytes']:,}", f"{row['size_bytes']:,}")
+        for row in record["memory"]["regions"]
+    )
+    return table(("memory", "used bytes", "of"), rows)
+
+
+def _verify(record: Record) -> list[str]:
+    checks = (
+        (row["name"], row["status"], row["recorded"][:_DIGITS], row.get("found", "")[:_DIGITS])
+        for row in record["checks"]
+    )
+    return [
+        title(record, "verify", record["record"]["file"]),
+        *table(("", "", "recorded", "here"), checks),
+        *table(("why",), ((cause,) for cause in record["causes"])),
+    ]
+
+
+def _doctor(record: Record) -> list[str]:
+    rows = (
+        (row["name"], row["status"], row.get("version", ""), row["needed_for"], row.get("fix", ""))
+        for row in record["checks"]
+        if row["required"] or row["status"] == "found"
+    )
+    return [
+        title(record, "doctor", record["tool"]["name"]),
+        *table(("tool", "", "version", "needed for", "fix"), rows),
+    ]
+
+
+_KINDS: dict[str, Callable[[Record], list[str]]] = {
+    "compile-result/1": summary_compile.lines,
+    "run-result/1": _run,
+    "profile/1": summary_profile.lines,
+    "compare/1": summary_compare.lines,
+    "build-result/1": _build,
+    "verify-result/1": _verify,
+    "doctor-report/1": _doctor,
+    "error/1": _error,
+}

@@ -1,0 +1,46 @@
+"""The summary of a profile: totals, traffic, and the operations that take longest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ethosu_sdk.readers.summary.markdown import table, target_text, title
+from ethosu_sdk.records import Record
+from ethosu_sdk.steps.profile import tables as profile_tables
+
+_MOST_ROWS = 10
+_HEADINGS = (
+    "#",
+    "operation",
+    "where",
+    "OFM",
+    "MACs",
+    "cycles",
+    "Vela's",
+    "used",
+    "read",
+    "written",
+    "bound by",
+)
+
+
+def lines(record: Record) -> list[str]:
+    """The lines of the summary."""
+    rows = profile_tables.slowest(profile_tables.merged(record["operations"]), _MOST_ROWS)
+    return [
+        title(record, "profile", record["model"]["file"]),
+        *table(("", ""), [("target", target_text(record)), *profile_tables.total_rows(record)]),
+        *table(_HEADINGS, (tuple(profile_tables.cells(row)) for row in rows)),
+        *table(("memory", "AXI port", "read", "written", "unit"), _memories(record)),
+    ]
+
+
+def _memories(record: Record) -> Iterator[tuple[str, str, str, str, str]]:
+    for row in record["memories"]:
+        yield (
+            row["memory"],
+            str(row["port"]),
+            f"{row['read_bytes']:,}",
+            f"{row['write_bytes']:,}",
+            "bytes per inference",
+        )

@@ -1,0 +1,49 @@
+"""`ethosu-sdk validate`: check a record against its schema and the named extra rules, or a folder by its manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.results import bundle, reading as results
+from ethosu_sdk.results.reading import Reading
+
+_MOST_SHOWN = 20
+
+
+def validate(path: Path, reading: Reading, reporter: Reporter) -> None:
+    """Raise InputError, listing the problems, unless `path` holds a valid record that is as its manifest lists it, or
+    is a folder that is as the commands left it which wrote there."""
+    reading.check_folder(path)
+    if path.is_dir():
+        _validate_folder(path, reporter)
+        return
+    record = results.read(path, reading)
+    reading.warn(reporter)
+    loose = ", loose: not as its manifest lists it" if reading.differences else ""
+    reporter.show(
+        f"{escape(str(path))}: valid [bold]{record['schema']}[/bold], status {record['status']}{loose}"
+    )
+    reporter.emit(record)
+
+
+def _validate_folder(folder: Path, reporter: Reporter) -> None:
+    manifest = bundle.read(folder)
+    if manifest is None:
+        raise InputError(
+            f"{folder} holds no {bundle.MANIFEST_NAME}: nothing tells which files belong to it",
+            "folders of earlier versions have none, and nor has one in which the first command failed: "
+            "give a record in it",
+        )
+    found = bundle.problems(folder, manifest)
+    if found:
+        more = [f"and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else []
+        lines = "\n  ".join([*found[:_MOST_SHOWN], *more])
+        raise InputError(
+            f"{folder} is not as it was written:\n  {lines}", "run the command again that wrote it"
+        )
+    count = sum("schema" in row for row in manifest["files"])
+    reporter.show(f"{escape(str(folder))}: complete, {len(manifest['files'])} files, {count} valid records")
+    reporter.emit(manifest)

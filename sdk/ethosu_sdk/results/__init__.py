@@ -1,0 +1,1 @@
+"""Folders of results: their names, their manifest, and how records are read from them."""

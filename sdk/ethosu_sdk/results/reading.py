@@ -1,0 +1,82 @@
+"""Records in a folder of results: where commands leave them, and which of them belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ethosu_sdk import records, schema
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle
+
+RUN, PROFILE, BUILD = "run-result/1", "profile/1", "build-result/1"
+COMPILE, COMPARE, VERIFY = "compile-result/1", "compare/1", "verify-result/1"
+DEBUG, INSPECT, ERROR = "debug/1", "inspect-result/1", "error/1"
+DEBUG_NAME = "debug.json"
+# Schema → the name of the file in a folder of results, those first that say what a folder is about.
+_NAMES = {
+    RUN: "run.json",
+    PROFILE: "profile.json",
+    BUILD: "build.json",
+    COMPILE: "*.compile.json",
+    COMPARE: "compare.json",
+    DEBUG: DEBUG_NAME,
+}
+
+
+@dataclass
+class Reading:
+    """How records are read that a user names one by one.
+
+    `loose` takes one that is not as its manifest lists it. `differences` then says so, by the file: the command's
+    output must.
+    """
+
+    loose: bool = False
+    differences: dict[Path, str] = field(default_factory=dict)
+
+    def check_folder(self, path: Path) -> None:
+        """UsageError for a folder: its records are judged together."""
+        if self.loose and path.is_dir():
+            raise UsageError(f"--loose is for a single record, and {path} is a folder", "give a record in it")
+
+    def warn(self, reporter: Reporter) -> None:
+        """Say which records were taken although they differ."""
+        for path, reason in self.differences.items():
+            reporter.warn(escape(f"loose: {path} {reason}"))
+
+    def mark(self, path: Path) -> Record:
+        """What the row of the file at `path` says of it in a record."""
+        return {"loose": True} if path in self.differences else {}
+
+
+def read(path: Path, reading: Reading | None = None) -> Record:
+    """The record at `path`. InputError when it is not valid, or not as a manifest lists it: somebody may have changed
+    it by hand. `reading` is for a file that the user named."""
+    content = records.read_content(path)
+    if reason := bundle.difference(path, records.sha256_bytes(content)):
+        if reading is None or not reading.loose:
+            way = "" if reading is None else "; --loose reads it as it is, and says so"
+            raise InputError(f"{path} {reason}", f"run the command again that wrote it{way}")
+        reading.differences[path] = reason
+    record = records.parse_record(content, path)
+    schema.check(record, str(path))
+    return record
+
+
+def present(folder: Path, kinds: Collection[str]) -> list[Path]:
+    """Where records of `kinds` lie in `folder`. InputError when its manifest does not agree with one of them."""
+    patterns = (pattern for kind, pattern in _NAMES.items() if kind in kinds)
+    found = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
+    bundle.check(folder, [path.name for path in found])
+    return found
+
+
+def is_of_run(profile: Record, run: Path) -> bool:
+    """Whether `profile` was made from the record of a run at `run`."""
+    digest = records.sha256_file(run)
+    return any(row["role"] == "run" and row["sha256"] == digest for row in profile["provenance"]["inputs"])

@@ -1,0 +1,1 @@
+"""The commands that make records: each may compile, build or run."""

@@ -1,0 +1,193 @@
+"""`ethosu-sdk build`: a `.pte` → the bare-metal firmware that runs it, and build.json."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.table import Table
+
+from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, host_facts, locations, target_record
+from ethosu_sdk.steps.shared import board as run_board, fast_scratch, hazards, memory_advice
+
+_SCHEMA = "build-result/1"
+RECORD_NAME = "build.json"
+_PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A `.pte` that was read, and the firmware that embeds it."""
+
+    program: pte.Pte
+    firmware: FirmwareBuild
+    record: Record
+
+
+def build(
+    path: Path, board: str | None, out_dir: Path | None, reporter: Reporter, *, allow_spill: bool
+) -> Built:
+    """Build the firmware for the `.pte` at `path` and write its record."""
+    program = pte.read(locations.require_pte(path))
+    hazards.refuse_lost_tables(program.plans)
+    folder = locations.for_pte(path, program.target(), out_dir)
+    with records.locked(folder):
+        choice = run_board.for_build(program.npu(), board)
+        wishes = BuildOptions(board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill)
+        with (
+            bundle.published(folder, "build") as add,
+            memory_advice.given(path, compiled_here=False),
+        ):
+            built = build_in(path, program, folder, wishes, reporter, choice.reason)
+            add(*files(built.record))
+    reporter.show(summary(built, folder))
+    reporter.emit(built.record)
+    return built
+
+
+def files(record: Record) -> tuple[str, ...]:
+    """What a build leaves in its folder."""
+    return (RECORD_NAME, record["elf"]["file"], record["map"]["file"], *firmware_build.WORK_FILES)
+
+
+def build_in(
+    path: Path,
+    program: pte.Pte,
+    folder: Path,
+    options: BuildOptions,
+    reporter: Reporter,
+    board_reason: str = "",
+) -> Built:
+    """Build in `folder`, which the caller has locked; `board_reason` is why it is the board of `options`."""
+    start = time.monotonic()
+    # Should this build fail, an earlier one must not be taken for it.
+    (folder / RECORD_NAME).unlink(missing_ok=True)
+    for name in _PROGRAMS:
+        tools.require(name)
+    with reporter.stage(f"building the firmware for {escape(path.name)}"):
+        needs = replace(options, fast_scratch_bytes=fast_scratch.most_bytes(program.plans))
+        firmware = firmware_build.build(path, folder, needs)
+    if board_reason:
+        firmware = replace(firmware, board_reason=board_reason)
+    record = _record(path, program, firmware, options, time.monotonic() - start)
+    for note in firmware.spilled:
+        reporter.warn(escape(note))
+    schema.check(record, "the build result")
+    records.write_json(folder / RECORD_NAME, record)
+    return Built(program, firmware, record)
+
+
+def model_part(path: Path, program: pte.Pte) -> Record:
+    """The `model` object of a record."""
+    return {"file": path.name, "sha256": program.sha256, "bytes": program.size, "entry": pte.ENTRY}
+
+
+def tool_rows() -> list[Record]:
+    """The programs that shape a firmware, as rows of `provenance.tools`."""
+    return [provenance.tool_entry(name, tools.probe(name).version) for name in _PROGRAMS]
+
+
+def _record(
+    path: Path, program: pte.Pte, firmware: FirmwareBuild, options: BuildOptions, wall_time_s: float
+) -> Record:
+    target = program.target()
+    unavailable = [] if target is not None else [target_record.without_npu("/target")]
+    return {
+        **provenance.header(
+            _SCHEMA, "pass", [provenance.file_entry("model", path, program.sha256)], tool_rows()
+        ),
+        "model": model_part(path, program),
+        **target_record.members(target),
+        "board": firmware.board,
+        "board_reason": firmware.board_reason,
+        "build_key": firmware.build_key,
+        "options": {
+            "inferences": options.inferences,
+            "allow_spill": options.allow_spill,
+            **({"simulator": options.simulator} if options.simulator else {}),
+        },
+        "elf": {
+            "file": firmware.elf.name,
+            "sha256": firmware.elf_sha256,
+            "bytes": firmware.elf.stat().st_size,
+        },
+        "map": {"file": firmware.map.name, "sha256": records.sha256_file(firmware.map)},
+        "kernels": [
+            {"operator": row.operator, "function": row.function, "source": row.source}
+            for row in firmware.kernels
+        ],
+        "memory": {
+            "regions": [use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions],
+            "pools": [
+                {
+                    **use(row.name, row.used_bytes, row.size_bytes),
+                    "region": row.memory,
+                    "address": row.address,
+                }
+                for row in firmware.pools
+            ],
+        },
+        "sections": [
+            {"name": row.name, "address": row.address, "bytes": row.bytes} for row in firmware.sections
+        ],
+        "notes": list(firmware.notes),
+        "unavailable": unavailable,
+        "wall_time_s": round(wall_time_s, 3),
+        "host": host_facts.host(),
+    }
+
+
+def use(name: str, used_bytes: int, size_bytes: int) -> Record:
+    """One row of a record's memory tables."""
+    return {"name": name, "used_bytes": used_bytes, "size_bytes": size_bytes}
+
+
+def memory_table(rows: list[Record], title: str) -> Table:
+    """Use of memory for people: used, free, size, share."""
+    table = Table(title, box=None, pad_edge=False)
+    for column in ("used", "free", "of", ""):
+        table.add_column(column, justify="right")
+    for row in rows:
+        used, size = row["used_bytes"], row["size_bytes"]
+        share = used / size if size else 0.0
+        table.add_row(escape(row["name"]), f"{used:,}", f"{size - used:,}", f"{size:,} bytes", f"{share:.0%}")
+    return table
+
+
+def _pool_table(rows: list[Record]) -> Table:
+    """Where each pool lies, for people."""
+    table = Table("pool", "region", "address", box=None, pad_edge=False)
+    for column in ("used", "of"):
+        table.add_column(column, justify="right")
+    for row in sorted(rows, key=lambda row: int(row["address"])):
+        table.add_row(
+            escape(row["name"]),
+            row["region"],
+            f"{row['address']:#010x}",
+            f"{row['used_bytes']:,}",
+            f"{row['size_bytes']:,} bytes",
+        )
+    return table
+
+
+def summary(built: Built, folder: Path) -> Table:
+    """What was built, for people."""
+    record = built.record
+    table = Table(box=None, show_header=False, pad_edge=False)
+    elf = record["elf"]
+    table.add_row("firmware", f"{escape(elf['file'])}, {elf['bytes']:,} bytes")
+    table.add_row("board", f"{record['board']}: {escape(built.firmware.board_reason)}")
+    kernels = ", ".join(row["operator"] for row in record["kernels"])
+    table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
+    table.add_row("memory", memory_table(record["memory"]["regions"], "region"))
+    table.add_row("pools", _pool_table(record["memory"]["pools"]))
+    for note in record["notes"]:
+        table.add_row("note", escape(note))
+    table.add_row("files", escape(str(folder)))
+    return table

@@ -1,0 +1,171 @@
+"""The check of `compile`: the program that was made, executed once on the host simulator, against the model that it
+was made from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk import aot, cache, records
+from ethosu_sdk.aot.check import distance
+from ethosu_sdk.aot.check.distance import Distance
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.errors import SdkError, SimulationError, ToolError
+from ethosu_sdk.npu.errors import UnsupportedCommand
+from ethosu_sdk.records import Record
+from ethosu_sdk.simulators import host
+from ethosu_sdk.simulators.host.npu_model import NpuModel
+from ethosu_sdk.steps.compile import chain_record, check_record
+from ethosu_sdk.steps.compile.check_record import Checked
+from ethosu_sdk.steps.evaluate.command import in_float
+
+Array = npt.NDArray[Any]
+
+_NO_KERNEL = "(ExecuTorch error 0x14)"  # OperatorMissing
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check that is asked for: the compiler fills `folder`. Without `locate`, nobody looks for the operation that
+    is wrong first. `least_db` is the lowest signal-to-noise ratio of the quantised model that passes."""
+
+    folder: Path
+    reporter: Reporter
+    locate: bool = True
+    least_db: float | None = None
+
+    def extend(self, record: Record, request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
+        """The record of the compilation with what the check found."""
+        start = time.monotonic()
+        checked = self._checked(output)
+        if self.locate and not all(row.explained for row in checked.distances):
+            checked = replace(checked, start=self._start(request))
+        seconds = output.timings_s["check"] + time.monotonic() - start
+        extended = check_record.extend(record, checked, seconds)
+        return chain_record.extend(extended, output.chain, checked.linked, self.least_db)
+
+    def _checked(self, output: aot.CompileOutput) -> Checked:
+        if output.check is None:
+            return Checked(unavailable="the compiler left nothing to compare with")
+        try:
+            with self.reporter.stage("building the host runner (the first time only)"):
+                runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
+        except ToolError as error:
+            return Checked(unavailable=f"the host simulator cannot be built: {error.message}")
+        try:
+            with self.reporter.stage("checking the program on the host simulator"):
+                executed = self._execute(runner, output, output.check.samples)
+                distances = self._distances(output.check, executed)
+        except SdkError as error:
+            limit = isinstance(error, UnsupportedCommand) or _NO_KERNEL in error.message
+            return Checked(unavailable=error.message) if limit else Checked(failure=error)
+        return Checked(
+            executed[0], distances, output.check, runner, linked=self._linked(output.check, executed)
+        )
+
+    def _distances(self, facts: aot.CheckFacts, executed: Sequence[Sequence[Array]]) -> list[Distance]:
+        """The distance of each output on the first sample, or on the first one where rounding does not explain it."""
+        found = []
+        for index in range(len(facts.outputs)):
+            rows = (self._distance(facts, executed, sample, index) for sample in range(facts.samples))
+            first = next(rows)
+            wrong = None if not first.explained else next((row for row in rows if not row.explained), None)
+            found.append(wrong or first)
+        return found
+
+    def _distance(
+        self, facts: aot.CheckFacts, executed: Sequence[Sequence[Array]], sample: int, index: int
+    ) -> Distance:
+        row = facts.outputs[index]
+        array = in_float(facts.outputs, executed[sample])[index]
+        reference = self._load("reference", sample, index)
+        if array.shape != reference.shape:
+            raise SimulationError(
+                f"output {index} has the shape {list(array.shape)}, the model's {list(reference.shape)}"
+            )
+        step = None if row.quantisation is None else row.quantisation.scale
+        trials = self._trials(facts, sample, index, reference)
+        near = distance.distance(array, reference, trials, step, exact=row.exact)
+        if facts.ties_up and sample == 0:
+            near = replace(near, ties_up=distance.near(array, self._load("ties_up", 0, index), near.step))
+        return replace(near, sample=sample)
+
+    def _trials(self, facts: aot.CheckFacts, sample: int, index: int, reference: Array) -> list[Array]:
+        """The sample's own trials, and the others' distances of the first sample around this one's `reference`."""
+        first = self._load("reference", 0, index)
+        found = []
+        for number in range(facts.trials):
+            name = f"trial{number}_"
+            if (self.folder / aot.sample_array(name, sample, index)).is_file():
+                found.append(self._load(name, sample, index))
+            else:
+                found.append(distance.moved(reference, first, self._load(name, 0, index)))
+        return found
+
+    def _linked(
+        self, facts: aot.CheckFacts, executed: Sequence[Sequence[Array]]
+    ) -> tuple[aot.LinkedOutput, ...]:
+        """The figures of the last link, over all samples."""
+        rows = [in_float(facts.outputs, sample) for sample in executed]
+        return tuple(
+            aot.figures(
+                index,
+                f"output{index}",
+                np.stack([row[index] for row in rows]),
+                np.stack([self._load("reference", sample, index) for sample in range(facts.samples)]),
+            )
+            for index in range(len(facts.outputs))
+        )
+
+    def _execute(self, runner: Path, output: aot.CompileOutput, samples: int) -> list[list[Array]]:
+        """The program's outputs for its samples in a row. Errors of host simulator and NPU model pass through."""
+        rows = [
+            [self._load("input", sample, index) for index in range(len(output.inputs))]
+            for sample in range(samples)
+        ]
+        model = NpuModel()
+
+        def delegate(call: host.DelegateCall) -> list[Array]:
+            given = model(call)
+            for kind, arrays in (("input", call.inputs), ("output", given)):
+                for index, array in enumerate(arrays):
+                    path = self.folder / aot.delegate_array(call.payload_sha256, kind, index)
+                    if not path.is_file():  # the first call is the one that is looked at
+                        np.save(path, array)
+            return given
+
+        with host.open_pte(runner, output.pte, delegate) as runtime:
+            return [runtime.run(inputs) for inputs in rows]
+
+    def _start(self, request: aot.CompileRequest) -> aot.StartFacts | None:
+        """Compile again, with a look at every value; None when no place is found, or this fails."""
+        again = replace(request, out_dir=self.folder / "again", evaluation=None, locate=True)
+        with self.reporter.stage("looking for the operation that is wrong first") as step:
+            try:
+                return aot.compile_model(again, step).start
+            except SdkError:
+                return None  # what the check found stands without it
+
+    def _load(self, kind: str, sample: int, index: int) -> Array:
+        array: Array = np.load(self.folder / aot.sample_array(kind, sample, index))
+        return array
+
+
+@contextmanager
+def prepared(
+    wanted: bool, folder: Path, reporter: Reporter, least_db: float | None = None
+) -> Iterator[Check | None]:
+    """A folder below `folder` for what the compiler leaves; None when no check is wanted."""
+    if not wanted:
+        yield None
+        return
+    # Not in the system's temporary folder, which may be in memory: outputs can be large.
+    with records.temporary_directory(".check-", records.make_directory(folder)) as spool:
+        yield Check(spool.resolve(), reporter, least_db=least_db)

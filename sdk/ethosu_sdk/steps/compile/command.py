@@ -1,0 +1,169 @@
+"""`ethosu-sdk compile`: a PyTorch model → `.pte`, example inputs and outputs, and compile.json."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from ethosu_sdk import aot, records
+from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import SdkError, VerdictError
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.steps.compile import (
+    chain_record,
+    check,
+    check_record,
+    record as compile_record,
+    tables as compile_tables,
+)
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.evaluate import command as evaluate, record as evaluate_record
+from ethosu_sdk.steps.shared import compilers
+from ethosu_sdk.targets import Target
+
+
+def compile_model(
+    model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter, *, reuse: bool = False
+) -> Path:
+    """Compile `model` and write its record; the path of the `.pte`.
+
+    With `reuse`, the program is for a command that goes on with it: a result that is there and up to date is left
+    alone, and what stays on the CPU is told in lines instead of a table. A Python file is always compiled anew,
+    because what it imports is not part of the key.
+
+    Raises VerdictError, after everything was written, when full delegation is required and not reached, the program
+    does not compute what the model does, or a threshold of the evaluation is missed; InputError when it does not run.
+    """
+    target = aot.resolve_target(
+        options.target, options.system_config, options.memory_mode, options.vela_config
+    )
+    spec = parse_model_spec(model)
+    check_file(spec, trust=options.trust)  # before a folder is made for it
+    folder = locations.for_model(spec.name, target, out_dir)
+    with records.locked(folder):
+        key = compile_key(model, options, target)
+        pte = folder / f"{spec.name}.pte"
+        if reuse and spec.kind != "python" and _is_current(pte, key, options):
+            reporter.note(f"{escape(pte.name)} is up to date")
+            record = results.read(locations.compile_record(pte))
+            bundle.keep(folder, "compile", _files(pte, record))
+        else:
+            with bundle.published(folder, "compile") as add:
+                record = _compile(model, options, target, folder, key, reporter)
+                add(*_files(pte, record))
+            if reuse:
+                for line in compile_tables.cpu_lines(record):
+                    reporter.note(escape(line))
+                reporter.note(f"check: {escape(check_record.line(record))}")
+                if "chain" in record:
+                    reporter.note(f"compared: {escape(chain_record.of(record))}")
+            else:
+                reporter.show(*compile_tables.tables(record, folder))
+            reporter.emit(record)
+    if options.require_full_delegation:
+        _check_delegation(record, recorded=reporter.as_json)
+    check_record.raise_if_failed(record, recorded=reporter.as_json)
+    chain_record.raise_if_low(record, recorded=reporter.as_json)
+    evaluate_record.check(record, recorded=reporter.as_json)
+    return pte
+
+
+def _files(pte: Path, record: Record) -> list[str]:
+    """What a compilation leaves in its folder."""
+    delegates = (name for row in record["delegates"] for name in row["files"].values())
+    return [locations.compile_record(pte).name, *record["files"].values(), *delegates]
+
+
+def _check_delegation(record: Record, *, recorded: bool) -> None:
+    """VerdictError when an operator stays on the CPU; `recorded` says that the record is on stdout."""
+    rows = record["cpu_operators"]
+    if not rows:
+        return
+    hint = "compile.json tells where each comes from, under cpu_operators"
+    if all(row["boundary"] for row in rows) and record["options"]["io"] == "float":
+        hint = "only the conversions from and to float are left: --io int8 removes those of an int8 model"
+    lines = [f"  {line}" for line in compile_tables.cpu_lines(record)]
+    raise VerdictError(
+        "not everything runs on the NPU, as --require-full-delegation demands:\n" + "\n".join(lines),
+        hint,
+        recorded=recorded,
+    )
+
+
+def _compile(
+    model: str, options: CompileOptions, target: Target, folder: Path, key: str, reporter: Reporter
+) -> Record:
+    start = time.monotonic()
+    with (
+        evaluate.prepared(options.evaluate, folder, reporter) as evaluation,
+        check.prepared(options.check, folder, reporter, options.min_sqnr_db) as checking,
+    ):
+        request = aot.CompileRequest(
+            model,
+            target,
+            folder,
+            options=options,
+            evaluation=None if evaluation is None else evaluation.request,
+            check_folder=None if checking is None else checking.folder,
+            layers=options.layers,
+        )
+        with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
+            output = aot.compile_model(request, step)
+        record = compile_record.make(request, output, key, time.monotonic() - start)
+        record = (
+            check_record.left_out(record) if checking is None else checking.extend(record, request, output)
+        )
+        record["wall_time_s"] = round(time.monotonic() - start, 3)
+        path = locations.compile_record(output.pte)
+        compile_record.write(path, record)
+        if evaluation is not None and not check_record.does_not_run(record):
+            record = evaluation.extend(record, output)
+            record["wall_time_s"] = round(time.monotonic() - start, 3)
+            compile_record.write(path, record)
+    for warning in record["warnings"]:
+        reporter.warn(escape(warning))
+    return record
+
+
+def compile_key(model: str, options: CompileOptions, target: Target) -> str:
+    """SHA-256 over all that shapes a compilation and can be seen beforehand."""
+    spec = parse_model_spec(model)
+    files = [
+        path
+        for path in (spec.path, options.inputs, options.vela_config, *options.calibration)
+        if path is not None
+    ]
+    basis = {
+        **compilers.identity(),
+        "model": model if spec.path is None else spec.entry,
+        "files": [records.sha256_file(path) for path in files],
+        "target": [target.name, target.system_config, target.memory_mode],
+        "options": [
+            options.quantize,
+            options.quantize_per,
+            options.io,
+            options.delegate,
+            options.vela_config is not None,
+            options.vela_flags,
+        ],
+    }
+    return records.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
+
+
+def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
+    """Whether `pte` and its record are there, whole, made from what `key` stands for, and checked if it must be."""
+    try:
+        record = results.read(locations.compile_record(pte))
+        return (
+            record["compile_key"] == key
+            and not (options.check and record["check"]["status"] == check_record.LEFT_OUT)
+            and record["model"]["sha256"] == records.sha256_file(pte)
+            and locations.example_io(pte).is_file()
+            and (not options.etrecord or (pte.parent / record["files"].get("etrecord", ".")).is_file())
+        )
+    except SdkError:
+        return False

@@ -1,0 +1,192 @@
+"""The record of `ethosu-sdk compile`: ``compile-result/1``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import aot, provenance, pte, records, schema
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import host_facts, target_record
+
+SCHEMA = "compile-result/1"
+
+_KIB = 1024.0
+_GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s
+_AREAS = ("sram", "dram", "on_chip_flash", "off_chip_flash")
+_TRAFFIC = (
+    ("feature_map_read_bytes", "feature_map_read"),
+    ("feature_map_write_bytes", "feature_map_write"),
+    ("weight_read_bytes", "weight_read"),
+    ("weight_write_bytes", "weight_write"),
+    ("total_bytes", "traffic"),
+)
+
+
+def _columns() -> Iterator[tuple[str, str, str, float]]:
+    """The columns of Vela 5.1.0's summary CSV that the record keeps: its name, ours, unit, factor to that
+    unit. Traffic is that of one inference."""
+    yield "cycles_total", "total_cycles", "cycles", 1.0
+    yield "cycles_npu", "npu_cycles", "cycles", 1.0
+    for area in _AREAS:
+        yield f"cycles_{area}_access", f"{area}_access_cycles", "cycles", 1.0
+    yield "nn_macs", "macs", "operations", 1.0
+    yield "inference_time", "inference_time", "s", 1.0
+    yield "core_clock", "core_clock", "Hz", 1.0
+    for area in _AREAS:
+        yield f"{area}_memory_used", f"{area}_used", "bytes", _KIB
+    for area in _AREAS:
+        yield f"{area}_bandwidth", f"{area}_peak_bandwidth", "bytes/s", _GIB
+    for area in _AREAS:
+        for column, name in _TRAFFIC:
+            yield f"{area}_{column}", f"{area}_{name}", "bytes", 1.0
+    yield "total_original_weights", "original_weights", "bytes", 1.0
+    yield "total_npu_encoded_weights", "encoded_weights", "bytes", 1.0
+
+
+def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_time_s: float) -> Record:
+    """The record of a compilation that took `wall_time_s`; `key` is its compile key."""
+    versions = [provenance.tool_entry(name, version) for name, version in sorted(output.versions.items())]
+    return {
+        **provenance.header(SCHEMA, "pass", _inputs(request, output), versions),
+        "compile_key": key,
+        "source": request.model,
+        "model": {
+            "file": output.pte.name,
+            "sha256": output.pte_sha256,
+            "bytes": output.pte_bytes,
+            "entry": pte.ENTRY,
+        },
+        "target": target_record.part(output.target),
+        "options": {
+            **_quantization(request, output),
+            "io": output.io_type,
+            "delegate": request.options.delegate,
+            "vela_flags": list(request.options.vela_flags),
+        },
+        "calibration": {"source": output.calibration_source, "samples": output.calibration_samples},
+        "prequantized": output.prequantized,
+        "inputs": _tensors(output.inputs),
+        "outputs": _tensors(output.outputs),
+        "cpu_operators": [_cpu_operator(row) for row in output.cpu_operators],
+        "delegates": [delegate(row) for row in output.delegates],
+        "delegation": [asdict(row) for row in output.delegation],
+        "files": {
+            "pte": output.pte.name,
+            "io": output.io.name,
+            "log": output.log.name,
+            **({} if output.etrecord is None else {"etrecord": output.etrecord}),
+        },
+        "warnings": list(output.warnings),
+        "unavailable": [],
+        "wall_time_s": round(wall_time_s, 3),
+        "host": host_facts.host(),
+    }
+
+
+def write(path: Path, record: Record) -> None:
+    """Write a record of a compilation that is valid."""
+    schema.check(record, "the compile result")
+    records.write_json(path, record)
+
+
+def _quantization(request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
+    """How the model was quantised here. What had no part in it is left out: the way to scale weights where nothing
+    was quantised, and both choices of the command line where the model's file has a quantiser that is complete."""
+    if output.own_quantizer == "instance":
+        return {"quantizer": "instance of the model file"}
+    own = {} if output.own_quantizer is None else {"quantizer": "function of the model file"}
+    per = {} if output.quantize == "none" else {"quantize_per": request.options.quantize_per}
+    return {"quantize": output.quantize, **per, **own}
+
+
+def _inputs(request: aot.CompileRequest, output: aot.CompileOutput) -> list[Record]:
+    """Every file that shaped the result."""
+    options = request.options
+    files: list[tuple[str, Path]] = [("calibration", path) for path in options.calibration]
+    files += [("example inputs", options.inputs)] if options.inputs is not None else []
+    files += [("vela configuration", options.vela_config)] if options.vela_config is not None else []
+    source = {
+        "role": "model source",
+        "file": Path(output.model_source).name,
+        "sha256": output.model_sha256,
+    }
+    return [
+        source,
+        *({"role": role, "file": path.name, "sha256": records.sha256_file(path)} for role, path in files),
+    ]
+
+
+def _tensors(rows: Iterable[aot.TensorFacts]) -> list[Record]:
+    return [{"index": index, "shape": list(row.shape), "dtype": row.dtype} for index, row in enumerate(rows)]
+
+
+def _cpu_operator(row: aot.OperatorCount) -> Record:
+    return {
+        "name": row.name,
+        "calls": row.calls,
+        "boundary": row.boundary,
+        "sites": [
+            {"calls": site.calls, "reason": site.reason, **source_part(site.source)} for site in row.sites
+        ],
+    }
+
+
+def source_part(line: aot.SourceLine | None) -> Record:
+    """The member `source`, or nothing when torch recorded no origin."""
+    if line is None:
+        return {}
+    return {
+        "source": _known(
+            {"file": line.file, "line": line.line, "module": line.module, "module_type": line.module_type}
+        )
+    }
+
+
+def _known(members: dict[str, Any]) -> Record:
+    return {key: value for key, value in members.items() if value is not None}
+
+
+def delegate(row: aot.DelegateFacts) -> Record:
+    """A delegate of the record."""
+    return {
+        "index": row.index,
+        "payload_sha256": row.payload_sha256,
+        "payload_bytes": row.payload_bytes,
+        "scratch_bytes": row.scratch_bytes,
+        "fast_scratch_bytes": row.scratch_fast_bytes,
+        "files": {
+            "tosa": row.tosa_file,
+            "summary": row.summary_file,
+            "per_layer": row.per_layer_file,
+            "debug": row.debug_file,
+        },
+        "estimates": [
+            {"name": name, "value": row.estimates[column] * factor, "unit": unit, "source": "estimated"}
+            for column, name, unit, factor in _columns()
+            if column in row.estimates
+        ],
+        "operations": [_operation(part) for part in row.operations],
+    }
+
+
+def _operation(row: aot.OperationFacts) -> Record:
+    numbers = (
+        ("cycles", row.cycles, "cycles"),
+        ("macs", row.macs, "operations"),
+        ("staging", row.staging_bytes, "bytes"),
+    )
+    tosa = _known({"index": row.tosa_index, "operator": row.tosa_operator, "tensor": row.tosa_tensor})
+    return {
+        "offsets": list(row.offsets),
+        "vela": _known({"operator": row.operator, "name": row.name or None}),
+        **({"tosa": tosa} if tosa else {}),
+        **source_part(row.source),
+        "estimates": [
+            {"name": name, "value": value, "unit": unit, "source": "estimated"}
+            for name, value, unit in numbers
+            if value is not None
+        ],
+    }

@@ -1,0 +1,153 @@
+"""What `ethosu-sdk compile` shows on a terminal, made from its record alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import source_place
+from ethosu_sdk.steps.compile import chain_record, check_record
+from ethosu_sdk.steps.evaluate import tables as evaluate_tables
+
+_AREAS = (
+    ("sram", "SRAM"),
+    ("dram", "DRAM"),
+    ("on_chip_flash", "on-chip flash"),
+    ("off_chip_flash", "off-chip flash"),
+)
+
+
+def tables(record: Record, folder: Path) -> list[RenderableType]:
+    """The summary, what stays on the CPU, Vela's estimates and the accuracy: each a table, empty ones left out."""
+    parts: list[RenderableType] = [_summary(record, folder)]
+    if record["cpu_operators"]:
+        parts += ["", _cpu_table(record)]
+    if record["delegates"]:
+        parts += ["", _estimates_table(record)]
+    return parts + evaluate_tables.tables(record)
+
+
+def cpu_lines(record: Record) -> list[str]:
+    """One line for each operator on the CPU and each reason, such as ``aten::avg_pool2d.out (1) on the CPU:
+    REASON, at net.py:12 (pool)``."""
+    return [
+        f"{row['name']} ({site['calls']}) on the CPU: {site['reason']}"
+        + (f", at {place}" if (place := _place(site)) else "")
+        for row in record["cpu_operators"]
+        for site in row["sites"]
+    ]
+
+
+def cpu_rows(record: Record) -> list[tuple[str, str, str, str]]:
+    """Operator, calls, reason and place of what stays on the CPU."""
+    return [
+        (row["name"], str(site["calls"]), site["reason"], _place(site))
+        for row in record["cpu_operators"]
+        for site in row["sites"]
+    ]
+
+
+def cpu_words(record: Record) -> str:
+    """How much stays on the CPU."""
+    calls = sum(row["calls"] for row in record["cpu_operators"])
+    return f"{calls} operator calls" if calls else "nothing"
+
+
+def quantised_words(record: Record) -> str:
+    """How the model was quantised, and with what."""
+    options, calibration = record["options"], record["calibration"]
+    words: str = "quantised before" if record["prequantized"] else options.get("quantize", "")
+    words += f" per {options['quantize_per']}" if "quantize_per" in options else ""
+    if "quantizer" in options:
+        words += f"{', ' if words else ''}quantizer: {options['quantizer']}"
+    samples = calibration["samples"]
+    return f"{words}, {samples} samples ({calibration['source']})" if samples else words
+
+
+def _place(part: Record) -> str:
+    """Where in the model, such as ``net.py:12 (block.conv)``; empty when that is not known."""
+    source = part.get("source", {})
+    words = source_place.line(part)
+    if source.get("module"):
+        words += f" ({source['module']})" if words else source["module"]
+    return words
+
+
+def _summary(record: Record, folder: Path) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    target = record["target"]
+    for name, text in (
+        ("program", f"{record['model']['file']}, {record['model']['bytes']:,} bytes"),
+        ("target", f"{target['npu']}-{target['macs']}, {target['system_config']}, {target['memory_mode']}"),
+        ("quantised", quantised_words(record)),
+        ("delegates", str(len(record["delegates"]))),
+        ("on the CPU", cpu_words(record)),
+        ("compared", chain_record.of(record) or "nothing"),
+        ("check", check_record.line(record)),
+        ("files", str(folder)),
+    ):
+        table.add_row(name, escape(text))
+    return table
+
+
+def _cpu_table(record: Record) -> Table:
+    """What the model computes there comes first, with its places; mere conversions are counted below."""
+    table = Table(title="On the CPU", title_justify="left", box=None)
+    table.add_column("operator", overflow="fold")
+    table.add_column("calls", justify="right")
+    table.add_column("why")
+    table.add_column("where", overflow="fold")
+    rows = record["cpu_operators"]
+    for row in (row for row in rows if not row["boundary"]):
+        for site in row["sites"]:
+            cells = (row["name"], str(site["calls"]), site["reason"], _place(site))
+            table.add_row(*(escape(cell) for cell in cells))
+    for row in (row for row in rows if row["boundary"]):
+        table.add_row(escape(row["name"]), str(row["calls"]), row["sites"][0]["reason"], "")
+    return table
+
+
+def _estimates_table(record: Record) -> Table:
+    """Vela's network summary: a column for each delegate. Rows that are zero in all of them are left out."""
+    table = Table("", title="On the NPU, as Vela estimates", title_justify="left", box=None)
+    values = []
+    for part in record["delegates"]:
+        table.add_column(f"delegate {part['index']}", justify="right")
+        values.append({row["name"]: row["value"] for row in part["estimates"]})
+    rows: list[tuple[str, str, Callable[[float], str]]] = [
+        ("total_cycles", "cycles", _count),
+        ("npu_cycles", "NPU cycles", _count),
+        *((f"{area}_access_cycles", f"{words} access cycles", _count) for area, words in _AREAS),
+        ("macs", "MACs", _count),
+        ("inference_time", "inference time", _milliseconds),
+        *((f"{area}_used", f"{words} used", _kibibytes) for area, words in _AREAS),
+        *((f"{area}_traffic", f"{words} traffic per inference", _kibibytes) for area, words in _AREAS),
+        *((f"{area}_peak_bandwidth", f"{words} peak bandwidth", _bandwidth) for area, words in _AREAS),
+    ]
+    for name, words, form in rows:
+        found = [row.get(name) for row in values]
+        used = f"{name.removesuffix('_peak_bandwidth')}_traffic"
+        if any(row.get(used if name.endswith("_peak_bandwidth") else name) for row in values):
+            table.add_row(words, *("" if value is None else form(value) for value in found))
+    return table
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value * 1e3:,.4g} ms"
+
+
+def _kibibytes(value: float) -> str:
+    return f"{value / 1024:,.2f} KiB"
+
+
+def _bandwidth(value: float) -> str:
+    return f"{value / 1e9:,.2f} GB/s"

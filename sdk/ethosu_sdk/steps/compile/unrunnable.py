@@ -1,0 +1,35 @@
+"""Programs that were made and do not run: which operator it is, at which line, and what to do."""
+
+from __future__ import annotations
+
+import re
+
+from ethosu_sdk import aot
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import source_place
+
+_OPERATOR = re.compile(r"\b[A-Za-z_]\w*::\w+(\.\w+)?")
+_DELEGATE = (
+    "the NPU's commands are wrong: --no-delegate leaves all on the CPU; with a `quantizer` in the model's file "
+    "single operators stay there (docs/guide/model-files.md)"
+)
+_KERNEL = (
+    "the CPU's kernel refuses the call: write it with other operators, or compute it outside of the model"
+)
+
+
+def refusal(record: Record, *, recorded: bool) -> InputError:
+    """The error for a program whose check failed before it gave outputs; `recorded`: its record is on stdout."""
+    reason = record["check"]["reason"]
+    name = _OPERATOR.search(reason)
+    rows = [row for row in record.get("cpu_operators", ()) if name and row["name"] == name[0]]
+    text, hint = f"the program that was made does not run: {reason}", _DELEGATE
+    if rows:
+        hint = _KERNEL
+        places = {source_place.line_or_module(site) for site in rows[0]["sites"] if "source" in site}
+        text += f" (called at {'; '.join(sorted(places))})" if places else ""
+        known = aot.refusal_of(rows[0]["name"])
+        if known:
+            text, hint = f"{text}; {known.reason}", known.way_out
+    return InputError(text, hint, recorded=recorded)

@@ -1,0 +1,193 @@
+"""`ethosu-sdk debug`: a run on the host simulator, with a look at every tensor that the NPU writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ethosu_sdk import aot, cache, npz, pte, records, schema
+from ethosu_sdk.aot.evaluation.facts import FLOAT, QUANTISED
+from ethosu_sdk.aot.evaluation.layer_facts import LayerFacts, LayerRequest
+from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import csv_text
+from ethosu_sdk.npu import Written, deadline
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.simulators import host
+from ethosu_sdk.simulators.host.npu_model import NpuModel
+from ethosu_sdk.steps.compile import command as compile_command
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.debug import csv_rows, layers as debug_layers, notes as debug_notes, tables
+from ethosu_sdk.steps.debug.gathering import Recorder, gather
+from ethosu_sdk.steps.debug.layers import Layer, Reference
+from ethosu_sdk.steps.debug.notes import DelegateNotes
+from ethosu_sdk.steps.debug.options import DebugOptions
+from ethosu_sdk.steps.debug.record import DebugFacts, make
+from ethosu_sdk.steps.run import inputs as run_inputs
+
+Array = NDArray[Any]
+
+CSV_NAME = "debug.csv"
+_NO_MODEL = (
+    "a .pte holds no model in PyTorch to compare with: `ethosu-sdk debug` takes the model itself too, such as "
+    "FILE.py:NAME or zoo:NAME"
+)
+
+
+def debug(
+    model: str,
+    compile_options: CompileOptions,
+    options: DebugOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+) -> Record:
+    """Look into the delegates of `model`, a program or a model that is compiled for it; the record that was written.
+
+    Raises InputError for files that do not fit, SimulationError when the program does not run.
+    """
+    if options.inputs is not None and not options.inputs.is_file():
+        raise InputError(f"there is no file {options.inputs}")
+    if model.endswith(".pte"):
+        path = locations.require_pte(Path(model))
+        program = pte.read(path)
+        folder = locations.for_pte(path, program.target(), out_dir)
+        return _finish(_Subject(path, folder, None), options, reporter)
+    target = aot.resolve_target(
+        compile_options.target,
+        compile_options.system_config,
+        compile_options.memory_mode,
+        compile_options.vela_config,
+    )
+    spec = parse_model_spec(model)
+    check_file(spec, trust=compile_options.trust)  # before a folder is made for it
+    folder = locations.for_model(spec.name, target, out_dir)
+    # Not in the system's temporary folder, which may be in memory: the values of all layers can be large.
+    with records.temporary_directory(".debug-", folder) as spool:
+        request = LayerRequest(spool.resolve(), None if options.inputs is None else options.inputs.resolve())
+        compile_options = replace(compile_options, layers=request, check=False)
+        path = compile_command.compile_model(model, compile_options, out_dir, reporter.for_step())
+        reference = Reference(LayerFacts.read(request.folder), request.folder)
+        return _finish(_Subject(path, folder, reference), options, reporter)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """The program at `path`, the folder for the results, and the model in PyTorch, if there is one."""
+
+    path: Path
+    folder: Path
+    reference: Reference | None
+
+
+@dataclass
+class _Observer:
+    """What the first call of each delegate writes."""
+
+    calls: dict[int, host.DelegateCall] = field(default_factory=dict)
+    recorders: dict[int, Recorder] = field(default_factory=dict)
+
+    def __call__(self, call: host.DelegateCall, written: Written) -> None:
+        if self.calls.setdefault(call.index, call) is call:
+            self.recorders.setdefault(call.index, Recorder()).take(written)
+
+
+def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Record:
+    start = time.monotonic()
+    program = pte.read(subject.path)
+    notes = debug_notes.read(subject.path)
+    inputs, source = _inputs(subject, program, options, reporter)
+    with reporter.stage("building the host runner (the first time only)"):
+        runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
+    with records.locked(subject.folder):
+        with reporter.stage("running it with a look at every tensor"):
+            observer = _run(subject.path, runner, inputs, options.timeout_s)
+        with reporter.stage("comparing"):
+            layers = _layers(observer, notes, subject.reference)
+    if options.dump is not None:
+        with bundle.listed(options.dump, "debug --dump"):
+            npz.write_npz(
+                options.dump, {row.dump_name: row.values for row in layers if row.values is not None}
+            )
+    facts = DebugFacts(
+        path=subject.path,
+        program=program,
+        inputs=source,
+        notes=notes,
+        layers=layers,
+        missing=_missing(subject.reference),
+        ties_up=subject.reference is not None and subject.reference.facts.ties_up,
+        options=options,
+        runner=runner,
+        left_out=sum(len(row.left_out) for row in observer.recorders.values()),
+        wall_time_s=time.monotonic() - start,
+    )
+    record = make(facts)
+    schema.check(record, "the debug record")
+    table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, record["layers"]))
+    with records.locked(subject.folder), bundle.published(subject.folder, "debug") as add:
+        records.write_bytes(subject.folder / CSV_NAME, table.encode())
+        records.write_json(subject.folder / results.DEBUG_NAME, record)
+        add(CSV_NAME, results.DEBUG_NAME)
+    if not layers:
+        reporter.warn(
+            escape(f"{subject.path.name} has no delegate that ran on the NPU: there is nothing to see")
+        )
+    reporter.show(*tables.tables(record, subject.folder, options.rows))
+    reporter.emit(record)
+    return record
+
+
+def _inputs(
+    subject: _Subject, program: pte.Pte, options: DebugOptions, reporter: Reporter
+) -> tuple[list[Array], str]:
+    """The arrays of one inference, and where they come from."""
+    if subject.reference is not None:
+        folder, found = subject.reference.folder, list[Array]()
+        while (file := folder / f"input{len(found)}.npy").is_file():
+            found.append(np.load(file))
+        return found, "the model's example inputs" if options.inputs is None else options.inputs.name
+    samples = run_inputs.load(options.inputs, subject.path, program.plan())
+    if samples.count != 1:
+        raise InputError(
+            f"there are inputs of {samples.count} inferences ({samples.source}), and debug looks at one",
+            "give input0 … of a single inference with --inputs",
+        )
+    if samples.source.startswith("random"):
+        reporter.warn(f"no inputs were given: {escape(samples.source)} are used")
+    return list(samples.inferences[0]), samples.source
+
+
+def _run(path: Path, runner: Path, inputs: Sequence[Array], timeout_s: float) -> _Observer:
+    observer = _Observer()
+    with (
+        deadline.until(time.monotonic() + timeout_s),
+        host.open_pte(runner, path, NpuModel(observer=observer), timeout_s=timeout_s) as runtime,
+    ):
+        runtime.run(inputs)
+    return observer
+
+
+def _layers(observer: _Observer, notes: dict[int, DelegateNotes], reference: Reference | None) -> list[Layer]:
+    """All layers, delegate by delegate in the order of their first call."""
+    found: list[Layer] = []
+    for index, call in observer.calls.items():
+        known = notes.get(index)
+        gathered = gather(observer.recorders[index].written, () if known is None else known.written)
+        origins = {} if reference is None else reference.facts.tensors.get(call.payload_sha256, {})
+        found += debug_layers.of_delegate(index, len(found), gathered, known, origins, reference)
+    return found
+
+
+def _missing(reference: Reference | None) -> dict[str, str]:
+    if reference is None:
+        return {QUANTISED: _NO_MODEL, FLOAT: _NO_MODEL}
+    return reference.facts.missing

@@ -1,0 +1,123 @@
+"""`ethosu-sdk profile`: a run, and where its cycles and bytes go."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ethosu_sdk import pte, records, schema
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import csv_text
+from ethosu_sdk.npu import deadline
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.profile import csv_rows, record as profile_record, tables
+from ethosu_sdk.steps.profile.options import ProfileOptions
+from ethosu_sdk.steps.profile.record import ProfileFacts
+from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.run.options import RunOptions
+
+RECORD_NAME = "profile.json"
+CSV_NAME = "profile.csv"
+_MAKE_A_RUN = "give the program itself: ethosu-sdk profile MODEL.pte makes a run"
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A finished run: its folder, record and program."""
+
+    folder: Path
+    record: Record
+    pte: Path
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A profile: the folder that it was written to, the folder of its run, the program, and the record."""
+
+    folder: Path
+    run_folder: Path
+    pte: Path
+    record: Record
+
+
+def profile(
+    subject: str,
+    compile_options: CompileOptions,
+    run_options: RunOptions,
+    options: ProfileOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+) -> Profiled:
+    """Profile `subject`, a model, a program or the folder of a run.
+
+    A model or program is run first, and its instructions on the CPU are counted.
+    """
+    if Path(subject).is_dir() and options.split:
+        raise UsageError("--split makes a run of its own", _MAKE_A_RUN)
+    if Path(subject).is_dir():
+        done = _finished(Path(subject))
+    else:
+        run_options = replace(run_options, count_instructions=True, split=options.split)
+        finished = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
+        done = _Run(finished.folder, finished.record, finished.pte)
+    record = _record(done, options.clock_mhz, run_options.timeout_s)
+    schema.check(record, "the profile")
+    folder = records.make_directory(out_dir) if out_dir is not None else done.folder
+    with records.locked(folder), bundle.published(folder, "profile") as add:
+        table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, record["operations"]))
+        records.write_bytes(folder / CSV_NAME, table.encode())
+        records.write_json(folder / RECORD_NAME, record)
+        add(RECORD_NAME, CSV_NAME)
+    reporter.show(*tables.tables(record, folder, options.rows))
+    reporter.emit(record)
+    return Profiled(folder, done.folder, done.pte, record)
+
+
+def of_run(folder: Path, *, timeout_s: float) -> Record:
+    """The record of the profile of the run in `folder`; nothing is written."""
+    return _record(_finished(folder), None, timeout_s)
+
+
+def _record(done: _Run, clock_mhz: float | None, timeout_s: float) -> Record:
+    facts = ProfileFacts(
+        path=done.pte,
+        program=pte.read(done.pte),
+        run=done.record,
+        run_file=done.folder / run_command.RECORD_NAME,
+        compiled=_compile_record(done),
+        compiled_file=locations.compile_record(done.pte),
+        clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
+    )
+    with deadline.until(time.monotonic() + timeout_s):
+        return profile_record.make(facts)
+
+
+def _finished(folder: Path) -> _Run:
+    """The run in `folder`. InputError when there is none, or not its program."""
+    path = folder / run_command.RECORD_NAME
+    if not path.is_file():
+        raise InputError(
+            f"{folder} holds no {run_command.RECORD_NAME}: it is not the folder of a run", _MAKE_A_RUN
+        )
+    record = results.read(path)
+    if record["schema"] != "run-result/1":
+        raise InputError(f"{path} is no record of a run", _MAKE_A_RUN)
+    model = record["model"]
+    program = folder / Path(model["file"]).name
+    if not program.is_file() or records.sha256_file(program) != model["sha256"]:
+        raise InputError(f"the program of the run is not in {folder}: {model['file']}", _MAKE_A_RUN)
+    return _Run(folder, record, program)
+
+
+def _compile_record(done: _Run) -> Record | None:
+    """What `compile` wrote of the program; None when there is nothing, or when it is about another."""
+    path = locations.compile_record(done.pte)
+    if not path.is_file():
+        return None
+    record = results.read(path)
+    known = record.get("schema") == "compile-result/1"
+    return record if known and record["model"]["sha256"] == done.record["model"]["sha256"] else None

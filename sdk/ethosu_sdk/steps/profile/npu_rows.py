@@ -1,0 +1,209 @@
+"""The rows of NPU operations: the command stream of a delegate, priced, and joined with what `compile` knew of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ethosu_sdk import pte
+from ethosu_sdk.errors import SdkError
+from ethosu_sdk.npu import program, timing
+from ethosu_sdk.npu.config import NpuConfig
+from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
+from ethosu_sdk.npu.timing import OperationProfile, StreamProfile
+from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
+from ethosu_sdk.records import Record
+from ethosu_sdk.simulators import MODELLED
+from ethosu_sdk.steps.profile.constants import Constants
+from ethosu_sdk.steps.run.execution import metric
+
+_Origin = tuple[int | None, Record, bool]
+ESTIMATED = "estimated"  # by Vela
+_BRANCHES = "its command stream branches: which operations run depends on data"
+
+
+@dataclass(frozen=True)
+class DelegateProfile:
+    """A delegate of the program: its profile, or the `reason` why there is none of its operations."""
+
+    index: int
+    config: NpuConfig
+    system: SystemConfig
+    command_bytes: int
+    stream: StreamProfile | None
+    constants: Constants
+    reason: str = ""
+
+
+def read(index: int, delegate: pte.Delegate, system: SystemConfig) -> DelegateProfile | None:
+    """The profile of delegate `index`; None when it is not an Ethos-U's."""
+    vela = delegate.vela
+    if vela is None:
+        return None
+    config = NpuConfig.from_word(vela.config_word)
+    commands = bytes(vela.command_stream)
+    stream, reason = None, ""
+    try:
+        segment = program.described(commands, config)
+        if segment.branch is None:
+            stream = timing.profile(segment, config, system)
+        else:
+            reason = _BRANCHES
+    except SdkError as error:
+        reason = f"its command stream cannot be read: {error}"
+    return DelegateProfile(index, config, system, len(commands), stream, Constants(vela.weights), reason)
+
+
+def rows(found: DelegateProfile, known: Record | None) -> Iterator[Record]:
+    """The operations of a delegate. `known` is its entry in the compile record, if there is one."""
+    operations = () if found.stream is None else found.stream.operations
+    origins = _origins([row.operation.offset for row in operations], known)
+    for operation, (number, origin, is_first) in zip(operations, origins, strict=True):
+        yield {
+            "runs_on": "NPU",
+            "name": operation.operation.name,
+            "delegate": found.index,
+            "offset": operation.operation.offset,
+            **({} if number is None else {"scheduled": number}),
+            **{key: origin[key] for key in ("vela", "tosa", "source") if key in origin},
+            **_shapes(operation),
+            **_constants(operation, found),
+            "macs": operation.price.macs,
+            "cycles": [
+                metric(operation.cycles, "cycles", MODELLED),
+                *(_estimates(origin) if is_first else ()),
+            ],
+            **_figures(operation, found),
+            "traffic": _traffic(operation, found),
+            **(_scratch(origin) if is_first else {}),
+        }
+
+
+def with_jobs(rows: Iterable[Record], pieces: Sequence[Record]) -> list[Record]:
+    """`rows` with what the counters said of the job that an operation was, where the run cut command streams.
+
+    A job of several operations stands at the first of them. Of several calls the first one counts.
+    """
+    jobs = {
+        (row["instruction"], row["offsets"][0]): row for row in pieces if row["call"] == 0 and row["offsets"]
+    }
+    found = ((row, jobs.get((row["instruction"], row.get("offset", -1)))) for row in rows)
+    return [row if job is None else {**row, "job": _job(job)} for row, job in found]
+
+
+def _job(piece: Record) -> Record:
+    return {"operations": len(piece["offsets"]), "cycles": piece["cycles"], "counters": piece["counters"]}
+
+
+def fetched_commands(found: DelegateProfile) -> Record:
+    """The traffic of the command stream itself."""
+    beats = -(-found.command_bytes // timing.beat_bytes(found.config))
+    return _moved(found, found.system.command_stream, "read", "commands", beats)
+
+
+def _origins(offsets: Sequence[int], known: Record | None) -> list[_Origin]:
+    """For each operation of a stream the number and entry of what Vela scheduled it for, and whether it is its first.
+
+    Of many small operations that stand for one (a transpose on Ethos-U55), Vela names the last alone.
+    """
+    scheduled = (known or {}).get("operations", ())
+    by_offset = {offset: number for number, row in enumerate(scheduled) for offset in row["offsets"]}
+    numbers: list[int | None] = []
+    following = None
+    for offset in reversed(offsets):
+        following = by_offset.get(offset, following)
+        numbers.append(following)
+    numbers.reverse()
+    first: dict[int | None, int] = {}
+    for place, number in enumerate(numbers):
+        first.setdefault(number, place)
+    return [
+        (None, {}, False) if number is None else (number, scheduled[number], first[number] == place)
+        for place, number in enumerate(numbers)
+    ]
+
+
+def _estimates(origin: Record) -> Iterator[Record]:
+    for row in origin["estimates"]:
+        if row["name"] == "cycles":
+            yield metric(int(row["value"]), "cycles", ESTIMATED)
+
+
+def _scratch(origin: Record) -> Record:
+    """What is alive in the arena while the operation runs, as Vela states it for all of its NPU operations."""
+    found = [int(row["value"]) for row in origin["estimates"] if row["name"] == "staging"]
+    return {"scratch_bytes": found[0]} if found else {}
+
+
+def _shapes(row: OperationProfile) -> Record:
+    op = row.operation
+    if isinstance(op, DmaOp):
+        return {"kind": "dma", "bytes": op.counts[0] * op.counts[1] * op.length}
+    shapes: Record = {"ifm": list(op.ifm_shape), "ofm": list(op.shape), "block": list(op.block)}
+    if op.kind not in (Kind.ELEMENTWISE, Kind.RESIZE):
+        shapes["kernel"] = [op.kernel.height, op.kernel.width]
+        shapes["stride"] = [op.kernel.stride_y, op.kernel.stride_x]
+    dtypes = {"ifm": op.ifm.dtype.name, "ofm": op.ofm.dtype.name}
+    return {"kind": op.kind.value, "shapes": shapes, "dtypes": dtypes, **_weights(op)}
+
+
+def _constants(row: OperationProfile, found: DelegateProfile) -> Record:
+    digest = found.constants.digest(row.operation)
+    return {} if digest is None else {"constants_sha256": digest}
+
+
+def _weights(op: BlockOp) -> Record:
+    if op.weights is None or not op.weights.streams:
+        return {}
+    depth = op.ifm_depth if op.takes_all_channels else 1
+    return {
+        "weights": {
+            "bytes": op.kernel.height * op.kernel.width * op.shape[2] * depth,
+            "encoded_bytes": sum(stream.length for stream in op.weights.streams),
+        }
+    }
+
+
+def _figures(row: OperationProfile, found: DelegateProfile) -> Record:
+    stages = row.price.stages
+    # An operation that runs beside the one before adds fewer cycles than its MAC unit works.
+    cycles = max(row.cycles, stages.mac)
+    return {
+        "stages": {
+            "mac": stages.mac,
+            "output": stages.output,
+            "weight_decoder": stages.decoder,
+            "memory": stages.transfer,
+        },
+        "utilisation": round(row.price.macs / (cycles * found.config.macs), 4) if cycles else 0.0,
+        "bound_by": row.memory or row.bound.value,
+    }
+
+
+def _traffic(row: OperationProfile, found: DelegateProfile) -> list[Record]:
+    sums: dict[tuple[Memory, str, str], int] = {}
+    for moved in row.price.transfers:
+        if moved.region is not None:
+            direction = "write" if moved.stream.is_write else "read"
+            key = (found.system.memory(moved.region), direction, moved.stream.value)
+            sums[key] = sums.get(key, 0) + moved.beats
+    return [
+        _moved(found, memory, direction, kind, beats) for (memory, direction, kind), beats in sums.items()
+    ]
+
+
+def _moved(found: DelegateProfile, memory: Memory, direction: str, kind: str, beats: int) -> Record:
+    return {
+        "memory": memory.name,
+        "port": memory.interface,
+        "direction": direction,
+        "kind": kind,
+        "beats": beats,
+        "bytes": beats * timing.beat_bytes(found.config),
+    }
+
+
+def memories(found: Sequence[DelegateProfile]) -> list[Memory]:
+    """Every memory of the system that the delegates are priced with, each once."""
+    systems = [row.system for row in found]
+    return list(dict.fromkeys(memory for row in systems for memory in (row.arena, row.cache, row.constants)))

@@ -1,0 +1,179 @@
+"""profile.json: ``profile/1``, from a run, its program and what `compile` knew of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk import provenance, pte
+from ethosu_sdk.npu.timing import system_config
+from ethosu_sdk.npu.timing.system_config import SystemConfig
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import host_facts, target_record
+from ethosu_sdk.steps.profile import cpu_rows, npu_rows, totals
+from ethosu_sdk.steps.profile.npu_rows import DelegateProfile
+from ethosu_sdk.steps.shared import memory_timing
+from ethosu_sdk.targets import Target
+
+SCHEMA = "profile/1"
+_NO_COMPILE_RECORD = (
+    "there is no {name} beside the program: names in the model and Vela's estimates are in it"
+)
+_NO_SYSTEM = (
+    "vela.ini has no {target.system_config} with {target.memory_mode}: cycles and traffic are for {system.name} with "
+    "{system.memory_mode}"
+)
+
+
+@dataclass(frozen=True)
+class ProfileFacts:
+    """A run (its record and that record's file), its program, and the compile record where there is one.
+
+    `clock_hz` is what was asked for; None takes the system configuration's.
+    """
+
+    path: Path
+    program: pte.Pte
+    run: Record
+    run_file: Path
+    compiled: Record | None
+    compiled_file: Path
+    clock_hz: float | None
+
+
+@dataclass(frozen=True)
+class _Call:
+    """An instruction that computes, and the entries of its calls in the run record."""
+
+    index: int
+    instruction: pte.KernelCall | pte.DelegateCall
+    ran: Sequence[Record]
+
+    @property
+    def calls(self) -> int:
+        """How often it ran in the first inference."""
+        return len(self.ran)
+
+
+def make(facts: ProfileFacts) -> Record:
+    """The record of a profile."""
+    target = facts.program.target()
+    plan = facts.program.plan()
+    system = None if target is None else _system(target, facts.run)
+    delegates = {} if system is None else _delegates(plan, system)
+    calls = _calls(plan, facts.run)
+    rows = npu_rows.with_jobs(_rows(calls, plan, delegates, facts.compiled), facts.run.get("pieces", ()))
+    sums = totals.Sums(
+        rows=rows,
+        ran=_ran(calls),
+        delegates=list(delegates.values()),
+        compiled=facts.compiled,
+    )
+    clock = facts.clock_hz or (None if system is None else system.clock_hz)
+    return {
+        **provenance.header(SCHEMA, facts.run["status"], _inputs(facts), facts.run["provenance"]["tools"]),
+        "model": facts.run["model"],
+        **target_record.members(target),
+        "board": facts.run["board"],
+        "simulator": facts.run["simulator"],
+        **({} if clock is None else {"clock": _clock(clock, facts.clock_hz is not None)}),
+        "operations": [{"index": index, **row} for index, row in enumerate(rows)],
+        **totals.parts(sums, clock),
+        "unavailable": list(_unavailable(facts, target, system, delegates, rows)),
+        "host": host_facts.host(),
+    }
+
+
+def _inputs(facts: ProfileFacts) -> list[Record]:
+    files = [("run", facts.run_file)]
+    if facts.compiled is not None:
+        files.append(("compile", facts.compiled_file))
+    return [
+        provenance.file_entry("model", facts.path, facts.program.sha256),
+        *(provenance.file_entry(role, path) for role, path in files),
+    ]
+
+
+def _system(target: Target, run: Record) -> SystemConfig:
+    known = system_config.known(target.npu, target.system_config, target.memory_mode)
+    return memory_timing.of_run(run, known or system_config.default_for(target.npu))
+
+
+def _clock(hertz: float, chosen: bool) -> Record:
+    return {"hz": hertz, "source": "--clock-mhz" if chosen else "core_clock of the system configuration"}
+
+
+def _delegates(plan: pte.ExecutionPlan, system: SystemConfig) -> dict[int, DelegateProfile]:
+    found = (npu_rows.read(index, row, system) for index, row in enumerate(plan.delegates))
+    return {row.index: row for row in found if row is not None}
+
+
+def _calls(plan: pte.ExecutionPlan, run: Record) -> list[_Call]:
+    """The kernel and delegate calls of the first inference in the order of their first run."""
+    instructions = plan.instructions
+    ran: defaultdict[int, list[Record]] = defaultdict(list)
+    for row in run["operators"]:
+        ran[row["instruction"]].append(row)
+    return [
+        _Call(index, instruction, entries)
+        for index, entries in ran.items()
+        if index < len(instructions)
+        and isinstance(instruction := instructions[index], (pte.KernelCall, pte.DelegateCall))
+    ]
+
+
+def _ran(calls: Sequence[_Call]) -> dict[int, list[Record]]:
+    """The entries of each delegate's calls, which may be of several instructions."""
+    found: defaultdict[int, list[Record]] = defaultdict(list)
+    for call in calls:
+        if isinstance(call.instruction, pte.DelegateCall):
+            found[call.instruction.delegate_index] += call.ran
+    return found
+
+
+def _rows(
+    calls: Sequence[_Call],
+    plan: pte.ExecutionPlan,
+    delegates: dict[int, DelegateProfile],
+    compiled: Record | None,
+) -> Iterator[Record]:
+    known = {row["index"]: row for row in (compiled or {}).get("delegates", ())}
+    for call in calls:
+        place = {"instruction": call.index, "calls": call.calls}
+        if isinstance(call.instruction, pte.KernelCall):
+            yield {**place, **cpu_rows.row(call.instruction, plan, call.ran, compiled)}
+        elif (found := delegates.get(call.instruction.delegate_index)) is not None:
+            for row in npu_rows.rows(found, known.get(found.index)):
+                yield {**place, **row}
+
+
+def _unavailable(
+    facts: ProfileFacts,
+    target: Target | None,
+    system: SystemConfig | None,
+    delegates: dict[int, DelegateProfile],
+    rows: Sequence[Record],
+) -> Iterator[Record]:
+    if target is None or system is None:
+        yield target_record.without_npu("/target")
+    elif (system.name, system.memory_mode) != (target.system_config, target.memory_mode):
+        yield {"path": "/system", "reason": _NO_SYSTEM.format(target=target, system=system)}
+    if facts.compiled is None:
+        yield {"path": "/vela", "reason": _NO_COMPILE_RECORD.format(name=facts.compiled_file.name)}
+    for found in delegates.values():
+        if found.reason:
+            yield {"path": f"/delegates/{found.index}/operations", "reason": found.reason}
+    if any(row["runs_on"] == "CPU" and "instructions" not in row for row in rows):
+        reasons = [row["reason"] for row in facts.run["unavailable"] if row["path"] == "/cpu/instructions"]
+        reason = (
+            reasons[0] if reasons else "the run did not count them: `profile MODEL` makes a run that does"
+        )
+        yield {"path": "/totals/cpu/instructions", "reason": reason}
+    if not any(row["source"] == "measured" for row in _npu_cycles(facts.run)):
+        yield {"path": "/totals/npu/cycles/measured", "reason": "no hardware and no FVP ran the program"}
+
+
+def _npu_cycles(run: Record) -> Iterator[Record]:
+    yield from (row["npu_cycles"] for row in run["operators"] if "npu_cycles" in row)

@@ -1,0 +1,173 @@
+"""The sums of a profile, in the terms of Vela's network summary."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ethosu_sdk.npu.timing.system_config import Memory
+from ethosu_sdk.records import Record
+from ethosu_sdk.simulators import MODELLED
+from ethosu_sdk.steps.profile import npu_rows
+from ethosu_sdk.steps.profile.npu_rows import ESTIMATED, DelegateProfile
+from ethosu_sdk.steps.run.execution import metric
+
+_OPERATIONS_PER_MAC = 2
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What is summed up: rows of the profile, the run record's entries of each delegate's calls in an inference, and
+    the compile record."""
+
+    rows: Sequence[Record]
+    ran: Mapping[int, Sequence[Record]]
+    delegates: Sequence[DelegateProfile]
+    compiled: Record | None
+
+    @property
+    def macs(self) -> int:
+        """Of one inference."""
+        return sum(row["calls"] * row["macs"] for row in self.rows if row["runs_on"] == "NPU")
+
+
+def parts(sums: Sums, clock_hz: float | None) -> Record:
+    """The members `delegates`, `memories`, `totals` and, from the compile record, `vela` and `delegation`."""
+    delegates = [_delegate(found, sums) for found in sums.delegates if found.index in sums.ran]
+    cycles = _summed_cycles(delegates)
+    moved = list(_traffic(delegates, sums))
+    compiled = sums.compiled or {}
+    estimates = [
+        {"delegate": row["index"], "estimates": row["estimates"]} for row in compiled.get("delegates", ())
+    ]
+    return {
+        "delegates": delegates,
+        "memories": [_memory(row, moved, cycles, clock_hz) for row in npu_rows.memories(sums.delegates)],
+        "totals": {
+            "npu": _npu(sums, cycles),
+            "cpu": _cpu(sums),
+            **({} if clock_hz is None else {"speed": list(_speed(sums, cycles, clock_hz))}),
+        },
+        **({"vela": estimates} if estimates else {}),
+        **({"delegation": compiled["delegation"]} if "delegation" in compiled else {}),
+    }
+
+
+def _delegate(found: DelegateProfile, sums: Sums) -> Record:
+    """A delegate with its cycles in one call, each by its source."""
+    ran = sums.ran[found.index]
+    cycles = []
+    if found.stream is not None:
+        cycles.append(metric(found.stream.cycles, "cycles", MODELLED))
+    cycles += [metric(int(value), "cycles", ESTIMATED) for value in _estimated(found.index, sums)]
+    known = {row["source"] for row in cycles}
+    counted = [row["npu_cycles"] for row in ran if "npu_cycles" in row]
+    cycles += [row for row in counted[:1] if row["source"] not in known]
+    return {
+        "index": found.index,
+        "calls": len(ran),
+        "cycles": cycles,
+        **({} if found.stream is None else {"start_cycles": found.stream.start_cycles}),
+        "commands": npu_rows.fetched_commands(found),
+    }
+
+
+def _estimated(index: int, sums: Sums) -> Iterator[float]:
+    for row in (sums.compiled or {}).get("delegates", ()):
+        if row["index"] == index:
+            yield from (part["value"] for part in row["estimates"] if part["name"] == "total_cycles")
+
+
+def _summed_cycles(delegates: Sequence[Record]) -> dict[str, int]:
+    """Cycles of an inference by their source; without one that is not known of every delegate."""
+    found: defaultdict[str, int] = defaultdict(int)
+    times: Counter[str] = Counter()
+    for row in delegates:
+        for cycles in row["cycles"]:
+            found[cycles["source"]] += row["calls"] * cycles["value"]
+            times[cycles["source"]] += 1
+    return {source: value for source, value in found.items() if times[source] == len(delegates)}
+
+
+def _traffic(delegates: Sequence[Record], sums: Sums) -> Iterator[Record]:
+    """All that is moved in an inference, the command streams included."""
+    each = [(row["calls"], moved) for row in sums.rows for moved in row.get("traffic", ())]
+    for calls, moved in (*each, *((row["calls"], row["commands"]) for row in delegates)):
+        yield {**moved, "bytes": calls * moved["bytes"], "beats": calls * moved["beats"]}
+
+
+def _memory(
+    memory: Memory, moved: Sequence[Record], cycles: Mapping[str, int], clock_hz: float | None
+) -> Record:
+    own = [row for row in moved if (row["memory"], row["port"]) == (memory.name, memory.interface)]
+    read = [row for row in own if row["direction"] == "read"]
+    written = [row for row in own if row["direction"] == "write"]
+    size = sum(row["bytes"] for row in own)
+    rates = {}
+    if clock_hz is not None:
+        rates["peak_bytes_per_s"] = memory.bytes_per_cycle * clock_hz
+        if cycles.get("modelled"):
+            rates["average_bytes_per_s"] = size * clock_hz / cycles["modelled"]
+    return {
+        "memory": memory.name,
+        "port": memory.interface,
+        "read_beats": sum(row["beats"] for row in read),
+        "write_beats": sum(row["beats"] for row in written),
+        "read_bytes": sum(row["bytes"] for row in read),
+        "write_bytes": sum(row["bytes"] for row in written),
+        "kinds": _by_kind(own),
+        **rates,
+    }
+
+
+def _by_kind(moved: Sequence[Record]) -> list[Record]:
+    found: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for row in moved:
+        found[row["kind"], row["direction"]] += row["bytes"]
+    return [{"kind": kind, "direction": way, "bytes": size} for (kind, way), size in found.items()]
+
+
+def _npu(sums: Sums, cycles: Mapping[str, int]) -> Record:
+    rows = [row for row in sums.rows if row["runs_on"] == "NPU"]
+    macs = sums.macs
+    most = sums.delegates[0].config.macs if sums.delegates else 0
+    per_cycle = {source: round(macs / value, 3) for source, value in cycles.items() if value}
+    return {
+        "operations": sum(row["calls"] for row in rows),
+        "macs": macs,
+        "cycles": [metric(value, "cycles", source) for source, value in cycles.items()],
+        "macs_per_cycle": {"ideal": most, **per_cycle},
+        **_jobs(rows),
+    }
+
+
+def _jobs(rows: Sequence[Record]) -> Record:
+    """The NPU jobs of one inference in pieces: how many, and the sum of their cycles."""
+    jobs = [(row["calls"], row["job"]["cycles"]) for row in rows if "job" in row]
+    if not jobs:
+        return {}
+    cycles = {**jobs[0][1], "value": sum(calls * row["value"] for calls, row in jobs)}
+    return {"jobs": {"count": sum(calls for calls, _ in jobs), "cycles": cycles}}
+
+
+def _cpu(sums: Sums) -> Record:
+    rows = [row for row in sums.rows if row["runs_on"] == "CPU"]
+    counted = [row["instructions"] for row in rows if "instructions" in row]
+    found: Record = {"operators": sum(row["calls"] for row in rows)}
+    if rows and len(counted) == len(rows):
+        found["instructions"] = {**counted[0], "value": sum(row["value"] for row in counted)}
+    return found
+
+
+def _speed(sums: Sums, cycles: Mapping[str, int], clock_hz: float) -> Iterator[Record]:
+    """Time, inferences and operations per second that the NPU alone would allow, by the source of its cycles."""
+    macs = sums.macs
+    for source, value in cycles.items():
+        if value:
+            yield {
+                "source": source,
+                "inference_s": value / clock_hz,
+                "inferences_per_s": clock_hz / value,
+                "tera_operations_per_s": _OPERATIONS_PER_MAC * macs * clock_hz / value / 1e12,
+            }

@@ -1,0 +1,115 @@
+"""What one execution of a program gave, whatever executed it: the parts of run.json that depend on that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from ethosu_sdk import pte, simulators
+from ethosu_sdk.evidence.protocol import INSTRUCTION_KINDS
+from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.records import Record
+from ethosu_sdk.simulators import MODEL_FIGURES, MODELLED, Figures
+from ethosu_sdk.steps.run.repeats import Repeated
+
+_KINDS = {call: kind for kind, call in INSTRUCTION_KINDS.items()}
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A complete execution. Records are those of run.json; `done` is the check that nothing is missing.
+
+    `outputs` have logical shapes, with a leading axis when there were several inferences in the user's arrays.
+    """
+
+    outputs: Sequence[npt.NDArray[Any]]
+    done: Check
+    board: str
+    board_reason: str
+    runtime: Record
+    simulator: Record
+    provenance_inputs: Sequence[Record]
+    tools: Sequence[Record]
+    npu: Record | None
+    memory: Record
+    operators: Sequence[Record]
+    unavailable: Sequence[Record]
+    repeated: Repeated
+    checks: Sequence[Check] = ()  # beside those of the repeats
+    pieces: Sequence[Record] = ()  # counters of each piece of the command streams, where they were cut
+    notes: Sequence[str] = ()  # where the firmware does not do what the memory mode says, and the like
+
+
+@dataclass(frozen=True)
+class NpuFacts:
+    """What the NPU's counters gave in the first inference, summed over its delegate calls.
+
+    `totals` is event number → (value, whether a counter overflowed). `identity` are ID and CONFIG.
+    """
+
+    npu: str
+    identity: Mapping[str, int]
+    delegate_calls: int  # of all inferences
+    cycles: int | None
+    totals: Mapping[int, tuple[int, bool]]
+
+
+def metric(value: int, unit: str, source: str = MODELLED) -> Record:
+    """A figure of the NPU model, or of another `source`."""
+    return {"value": value, "unit": unit, "source": source}
+
+
+def npu_part(
+    facts: NpuFacts, events: Sequence[int], figures: Figures = MODEL_FIGURES
+) -> tuple[Record, list[Record]]:
+    """The record's `npu` object, and what of it is unavailable."""
+    npu: Record = {**facts.identity, "delegate_calls": facts.delegate_calls, "counters": []}
+    unavailable: list[Record] = []
+    if facts.cycles is not None and not figures.absent:
+        npu["cycles"] = metric(facts.cycles, "cycles", figures.source)
+    elif facts.cycles is not None:
+        unavailable.append({"path": "/npu/cycles", "reason": figures.absent})
+    table = simulators.events(facts.npu)
+    for event in events:
+        row = table[event]
+        value, overflowed = facts.totals.get(event, (None, False))
+        if figures.absent:
+            reason = figures.absent
+        elif not row.modelled and not figures.every_event:
+            reason = "the NPU model cannot know it"
+        elif value is None:
+            reason = "the counter was not reported"
+        elif overflowed:
+            reason = "the counter overflowed"
+        else:
+            entry = {
+                "event": row.name,
+                "id": event,
+                "value": value,
+                "unit": row.unit,
+                "source": figures.source,
+            }
+            npu["counters"].append(entry | ({"bytes": value * row.beat_bytes} if row.beat_bytes else {}))
+            continue
+        unavailable.append({"path": f"/npu/counters/{row.name}", "reason": reason})
+    return npu, unavailable
+
+
+def instructions(program: pte.Pte, npu: Record | None) -> list[Record]:
+    """The program's instructions, in the order of the file; which of them a jump leaves out is not recorded."""
+    plan = program.plan()
+    rows: list[Record] = []
+    for number, instruction in enumerate(plan.instructions):
+        name = instruction.kind
+        if isinstance(instruction, pte.KernelCall):
+            name = plan.operators[instruction.op_index].full_name
+        elif isinstance(instruction, pte.DelegateCall):
+            name = plan.delegates[instruction.delegate_index].id
+        rows.append({"instruction": number, "kind": _KINDS[instruction.kind], "name": name})
+    delegates = [row for row in rows if row["kind"] == "delegate"]
+    if npu is not None and len(delegates) == 1:
+        delegates[0]["npu_cycles"] = metric(npu["cycles"]["value"], "cycles")
+    return rows

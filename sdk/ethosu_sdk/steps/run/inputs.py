@@ -1,0 +1,112 @@
+"""What goes into a run and what should come out: samples, their source, and expected outputs."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk import npz, pte
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.results import locations
+from ethosu_sdk.steps.run import input_values
+
+Array = npt.NDArray[Any]
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The inputs of every inference, in the model's order and with logical shapes.
+
+    `stacked` says that the user's arrays carried a leading axis of inferences, which the outputs get too.
+    """
+
+    inferences: tuple[tuple[Array, ...], ...]
+    source: str
+    stacked: bool
+
+    @property
+    def count(self) -> int:
+        """The number of inferences."""
+        return len(self.inferences)
+
+
+def load(path: Path | None, model: Path, plan: pte.ExecutionPlan) -> Samples:
+    """The samples in `path`; else the example inputs beside `model`; else random values with a fixed seed.
+
+    Raises InputError when a file does not fit the model's inputs or holds values that the program cannot take, or
+    inputs and outputs have a type that NumPy lacks.
+    """
+    tensors = plan.input_tensors()
+    _check_types(tensors, "input")
+    _check_types(plan.output_tensors(), "output")
+    if path is None and locations.example_io(model).is_file():
+        path = locations.example_io(model)
+        return _from_file(path, plan, f"example inputs, {path.name}")
+    if path is None:
+        values = tuple(_random(index, tensor) for index, tensor in enumerate(tensors))
+        return Samples((values,), f"random values with seed {_SEED}", False)
+    return _from_file(path, plan, path.name)
+
+
+def _check_types(tensors: tuple[pte.Tensor, ...], what: str) -> None:
+    """InputError for a tensor of a type that NumPy, and so an .npz, has no name for."""
+    for index, tensor in enumerate(tensors):
+        if tensor.dtype not in np.sctypeDict:
+            raise InputError(
+                f"{what} {index} of the program is {tensor.dtype}, a type that no .npz holds",
+                "compile the model with float32 inputs and outputs, or whole numbers of 8 to 64 bits",
+            )
+
+
+def _from_file(path: Path, plan: pte.ExecutionPlan, source: str) -> Samples:
+    loaded = npz.read_samples(path, "input", plan.input_tensors())
+    input_values.check(str(path), plan, loaded.samples)
+    return Samples(loaded.samples, source, loaded.stacked)
+
+
+def _random(index: int, tensor: pte.Tensor) -> Array:
+    """Values over the whole range of an integer type, or normally distributed; the same in every run."""
+    seed = zlib.crc32(f"{_SEED} {index} {tensor.dtype} {tensor.sizes}".encode())
+    generator = np.random.default_rng(seed)
+    dtype = np.dtype(tensor.dtype)
+    if dtype.kind == "b":
+        return generator.integers(0, 2, tensor.sizes).astype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return generator.integers(limits.min, limits.max, tensor.sizes, dtype=dtype, endpoint=True)
+    return generator.standard_normal(tensor.sizes).astype(dtype)
+
+
+def physical_bytes(array: Array, tensor: pte.Tensor) -> bytes:
+    """The bytes of `array` as the program keeps them: axes in the tensor's dim_order, outermost first."""
+    return np.ascontiguousarray(array.transpose(tensor.dim_order)).tobytes()
+
+
+def logical(array: Array, tensor: pte.Tensor) -> Array:
+    """The way back from :func:`physical_bytes`: `array`, as it came from memory, with its logical shape."""
+    stored = array.reshape([tensor.sizes[axis] for axis in tensor.dim_order])
+    return stored.transpose(np.argsort(tensor.dim_order))
+
+
+def load_expected(path: Path, plan: pte.ExecutionPlan, samples: Samples) -> list[Array]:
+    """The expected outputs in `path`, stacked like the samples. InputError when they do not fit the model."""
+    loaded = npz.read_samples(path, "output", plan.output_tensors())
+    if len(loaded.samples) != samples.count or loaded.stacked != samples.stacked:
+        raise InputError(
+            f"{path} holds outputs of {len(loaded.samples)} inference(s), the run has {samples.count}",
+            "give as many expected outputs as inputs, with or without the leading axis in both",
+        )
+    return stack(loaded.samples, samples.stacked)
+
+
+def stack(inferences: tuple[tuple[Array, ...], ...], stacked: bool) -> list[Array]:
+    """One array per input or output; with `stacked`, one leading axis of inferences."""
+    if not stacked:
+        return list(inferences[0])
+    return [np.stack(column) for column in zip(*inferences, strict=True)]

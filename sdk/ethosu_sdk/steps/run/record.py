@@ -1,0 +1,143 @@
+"""run.json: from an execution to its record, and the record's summary for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+from rich.console import Group
+from rich.table import Table
+
+from ethosu_sdk import provenance, pte, records
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import host_facts, target_record
+from ethosu_sdk.steps import build
+from ethosu_sdk.steps.run import reference as run_reference, repeats as run_repeats
+from ethosu_sdk.steps.run.execution import Execution
+from ethosu_sdk.steps.run.inputs import Samples, stack
+from ethosu_sdk.steps.run.reference import Reference
+
+_SCHEMA = "run-result/1"
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """Everything that goes into run.json."""
+
+    path: Path
+    program: pte.Pte
+    samples: Samples
+    outputs_file: str
+    checks: Sequence[Check]
+    execution: Execution
+    reference: Reference
+    wall_time_s: float
+    second_opinion: Record = field(default_factory=dict)
+
+
+def make(facts: RunFacts) -> Record:
+    """The record of a run."""
+    status = "pass" if all(check.passed for check in facts.checks) else "fail"
+    execution, target = facts.execution, facts.program.target()
+    unavailable = [*execution.unavailable, *facts.reference.unavailable]
+    if target is None:
+        unavailable.append(target_record.without_npu("/target"))
+    inputs = [
+        provenance.file_entry("model", facts.path, facts.program.sha256),
+        *execution.provenance_inputs,
+    ]
+    return {
+        **provenance.header(_SCHEMA, status, inputs, execution.tools),
+        "model": build.model_part(facts.path, facts.program),
+        **target_record.members(target),
+        "board": execution.board,
+        "board_reason": execution.board_reason,
+        "runtime": execution.runtime,
+        "simulator": execution.simulator,
+        "inferences": facts.samples.count,
+        **run_repeats.part(execution.repeated),
+        "inputs": [
+            {**_tensor(index, array), "source": facts.samples.source}
+            for index, array in enumerate(stack(facts.samples.inferences, facts.samples.stacked))
+        ],
+        "outputs": [
+            {**_tensor(index, array), "name": f"output{index}", "file": facts.outputs_file}
+            for index, array in enumerate(execution.outputs)
+        ],
+        "verdict": {
+            "status": status,
+            "checks": [
+                {"name": check.name, "status": "pass" if check.passed else "fail", "detail": check.detail}
+                for check in facts.checks
+            ],
+        },
+        **({"reference": facts.reference.part} if facts.reference.part else {}),
+        **({"second_opinion": facts.second_opinion} if facts.second_opinion else {}),
+        **({"npu": execution.npu} if execution.npu is not None else {}),
+        "cpu": {},
+        "memory": execution.memory,
+        "operators": list(execution.operators),
+        **({"pieces": list(execution.pieces)} if execution.pieces else {}),
+        **({"notes": list(execution.notes)} if execution.notes else {}),
+        "unavailable": unavailable,
+        "wall_time_s": round(facts.wall_time_s, 3),
+        "host": host_facts.host(),
+    }
+
+
+def _tensor(index: int, array: npt.NDArray[Any]) -> Record:
+    return {
+        "index": index,
+        "shape": list(array.shape),
+        "dtype": array.dtype.name,
+        "sha256": records.sha256_bytes(array.tobytes()),
+    }
+
+
+def summary(record: Record, folder: Path) -> Group:
+    """The run for people: verdict, outputs, NPU, memory, where the files lie."""
+    head = Table(box=None, show_header=False, pad_edge=False)
+    colour = "green" if record["status"] == "pass" else "red"
+    head.add_row("verdict", f"[bold {colour}]{record['status']}[/bold {colour}]")
+    for check in record["verdict"]["checks"]:
+        head.add_row("", f"{check['status']}: {escape(check['name'])} ({escape(check['detail'])})")
+    simulator = record["simulator"]
+    version, fidelity = escape(simulator["version"]), escape(simulator["fidelity"])
+    head.add_row("ran on", f"{record['board']}, {simulator['name']} {version} ({fidelity})")
+    head.add_row("runtime", escape(f"{record['runtime']['name']} {record['runtime']['version']}"))
+    head.add_row("board", escape(record["board_reason"]))
+    head.add_row("inferences", str(record["inferences"]))
+    for row in record["outputs"]:
+        head.add_row(row["name"], f"{row['dtype']}{row['shape']}, sha256 {row['sha256'][:16]}…")
+    for name, words in run_reference.lines(record):
+        head.add_row("", escape(f"{name} {words}"))
+    if "second_opinion" in record:
+        other = record["second_opinion"]["runtime"]
+        head.add_row("second opinion", escape(f"{other['name']} {other['version']}"))
+    _npu_rows(head, record)
+    on_cpu = [row["name"] for row in record["operators"] if row["kind"] == "kernel"]
+    head.add_row("on the CPU", escape(", ".join(dict.fromkeys(on_cpu))) or "nothing")
+    head.add_row("files", escape(str(folder)))
+    regions = record["memory"]["regions"]
+    return Group(head, build.memory_table(regions, "memory")) if regions else Group(head)
+
+
+def _npu_rows(table: Table, record: Record) -> None:
+    npu = record.get("npu")
+    if npu is None:
+        return
+    if "cycles" in npu:
+        cycles = npu["cycles"]
+        table.add_row("NPU cycles", f"{cycles['value']:,} per inference ({cycles['source']})")
+    for row in npu["counters"]:
+        size = f" = {row['bytes']:,} bytes" if "bytes" in row else ""
+        table.add_row("", f"{row['event']} {row['value']:,} {row['unit']}{size}")
+    prefix = "/npu/counters/"
+    for row in record["unavailable"]:
+        if row["path"].startswith(prefix):
+            table.add_row("", f"{row['path'].removeprefix(prefix)} unavailable: {escape(row['reason'])}")

@@ -1,0 +1,154 @@
+"""A run of the example inputs against what `compile` left beside the program: the model's own outputs in PyTorch, to
+which the distance is told, and the digests of what its check executed, which must be the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from ethosu_sdk import npz, pte, records
+from ethosu_sdk.errors import SdkError
+from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.steps.run.exact_kernels import CONVERSIONS, MOVES
+from ethosu_sdk.steps.run.inputs import Samples
+
+Array = npt.NDArray[Any]
+
+_FIGURES = ("max_abs_error", "sqnr_db")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What stands beside the program: the record's `reference` or the reason why there is none, and a check of the
+    verdict where the outputs must be the same."""
+
+    part: Record = field(default_factory=dict)
+    unavailable: tuple[Record, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+
+def compare(path: Path, program: pte.Pte, samples: Samples, outputs: Sequence[Array]) -> Reference:
+    """The `outputs` of a run of the `.pte` at `path` against what lies beside it."""
+    stored = locations.example_io(path)
+    try:
+        content, reason = _stored(stored, samples, outputs)
+    except SdkError as error:
+        content, reason = None, error.message
+    if content is None:
+        return Reference(unavailable=({"path": "/reference", "reason": reason},))
+    rows, gaps = [], []
+    for index, array in enumerate(outputs):
+        row, missing = _distance(index, content[f"output{index}"], array)
+        rows.append(row)
+        gaps += missing
+    return Reference(
+        {"file": stored.name, "outputs": rows}, tuple(gaps), _same_as_compiled(path, program, outputs)
+    )
+
+
+def _stored(path: Path, samples: Samples, outputs: Sequence[Array]) -> tuple[dict[str, Array] | None, str]:
+    """The arrays of the example file, or why they say nothing of this run."""
+    if not path.is_file():
+        return None, f"there is no {path.name} beside the program"
+    bundle.confirm(path)
+    content = npz.read_npz(path)
+    inputs = samples.inferences[0]
+    if samples.stacked or not all(_same(content.get(f"input{i}"), array) for i, array in enumerate(inputs)):
+        return None, f"the inputs are not those of {path.name}"
+    for index, array in enumerate(outputs):
+        known = content.get(f"output{index}")
+        if known is None or known.shape != array.shape or known.dtype != array.dtype:
+            return None, f"{path.name} has no output{index} of this program's type"
+    return content, ""
+
+
+def _same(stored: Array | None, array: Array) -> bool:
+    return (
+        stored is not None
+        and (stored.shape, stored.dtype) == (array.shape, array.dtype)
+        and stored.tobytes() == array.tobytes()
+    )
+
+
+def _distance(index: int, stored: Array, array: Array) -> tuple[Record, list[Record]]:
+    """The output's figures, and the reasons of those that do not exist."""
+    from ethosu_sdk.evidence.accuracy import Comparison
+
+    comparison = Comparison()
+    comparison.add(0, stored, array)
+    row: Record = {"index": index, "elements": comparison.elements, "equal": comparison.equal}
+    gaps = []
+    for name in _FIGURES:
+        value: float = getattr(comparison, name)
+        if math.isfinite(value):
+            row[name] = value
+        else:
+            where = f"/reference/outputs/{index}/{name}"
+            gaps.append({"path": where, "reason": comparison.reason(name)})
+    return row, gaps
+
+
+def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) -> tuple[Check, ...]:
+    """The check that the outputs are those which `compile` executed; none where nothing says that they must be.
+
+    InputError for a record that is not the one which the manifest beside it lists.
+    """
+    told = locations.compile_record(path)
+    if told.is_file():
+        bundle.confirm(told)
+    try:
+        record = results.read(told)
+    except SdkError:
+        return ()
+    rows = record["check"].get("outputs", [])
+    if record["model"]["sha256"] != program.sha256 or len(rows) != len(outputs) or not exact(program):
+        return ()
+    other = [
+        row["index"]
+        for row, array in zip(rows, outputs, strict=True)
+        if row["sha256"] != records.sha256_bytes(array.tobytes())
+    ]
+    detail = "all outputs are equal, bit for bit"
+    if other:
+        detail = (
+            f"output {', '.join(map(str, other))} is not what ExecuTorch's runtime gave on the host simulator"
+        )
+    return (Check("the outputs are those that compile executed", not other, detail),)
+
+
+def exact(program: pte.Pte) -> bool:
+    """Whether every machine gives the same bits."""
+    plan = program.plan()
+    used = {
+        plan.operators[step.op_index].full_name
+        for step in plan.instructions
+        if isinstance(step, pte.KernelCall)
+    }
+    return all(name.startswith(CONVERSIONS) or name.partition(".")[0] in MOVES for name in used)
+
+
+def lines(record: Record) -> list[tuple[str, str]]:
+    """For each output its name and its distance in words; nothing without a reference."""
+    if "reference" not in record:
+        return []
+    return [
+        (f"output{row['index']}", _words(row, record["reference"]["file"]))
+        for row in record["reference"]["outputs"]
+    ]
+
+
+def _words(row: Record, file: str) -> str:
+    where = f"the outputs in {file} (PyTorch)"
+    if row["equal"] == row["elements"]:
+        return f"equal to {where}"
+    words = f"{row['elements'] - row['equal']:,} of {row['elements']:,} elements differ from {where}"
+    if "max_abs_error" in row:
+        words += f", by {row['max_abs_error']:.4g} at most"
+    return words + (f", SQNR {row['sqnr_db']:.1f} dB" if "sqnr_db" in row else "")

@@ -1,0 +1,51 @@
+"""`run --resident`: the program goes into a firmware that is there already, in place of one built for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ethosu_sdk import cache, pte, records, resources
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.evidence import input_image
+from ethosu_sdk.evidence.protocol import PROGRAM_HEADER_SYMBOL, PROGRAM_MEMORY_SYMBOL
+from ethosu_sdk.firmware_build import boards, resident
+from ethosu_sdk.firmware_build.executable import Executable
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import locations
+from ethosu_sdk.steps import build
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A `.pte` that was read, the resident firmware, and what must lie in memory for it to run the one."""
+
+    program: pte.Pte
+    firmware: Executable
+    record: Record
+    images: tuple[tuple[int, bytes], ...] = field(repr=False)
+
+
+def load(path: Path, program: pte.Pte, board: str | None, reporter: Reporter, *, allow_spill: bool) -> Loaded:
+    """The resident firmware of `board`, built if it is missing or stale, and the images of `program`.
+
+    Raises BuildError when the program does not fit; `allow_spill` as in `build`.
+    """
+    with reporter.stage("preparing the resident firmware (built the first time only)"):
+        firmware = resident.build(_folder(board), board)
+    notes = resident.check_fit(program, pte.ENTRY, firmware.board, allow_spill=allow_spill)
+    for note in notes:
+        reporter.warn(escape(note))
+    images = (
+        (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, locations.content(path, program)),
+        (firmware.symbols[PROGRAM_HEADER_SYMBOL].address, input_image.encode_program_header(program.size)),
+    )
+    regions = [build.use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions]
+    return Loaded(program, firmware, {"memory": {"regions": regions}, "notes": notes}, images)
+
+
+def _folder(board: str | None) -> Path:
+    """In the cache, one for each firmware tree."""
+    tree = records.sha256_bytes(str(resources.directory("firmware")).encode())
+    return cache.directory(f"resident/{board or boards.BOARDS[0]}-{tree[:16]}")

@@ -1,0 +1,88 @@
+"""`run --runtime both`: the program on two runtimes, and what one makes of it against the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from ethosu_sdk import npz, pte, records
+from ethosu_sdk.evidence.verdict import Check, Tolerance, compare, different_bits
+from ethosu_sdk.records import Record
+from ethosu_sdk.steps.run.execution import Execution
+from ethosu_sdk.steps.run.reference import exact
+
+Array = npt.NDArray[Any]
+
+OUTPUTS_NAME = "outputs-executorch.npz"
+UART_NAME = "uart-executorch.log"
+# The widest bound of a kernel against ExecuTorch's (docs/reference/kernels.md), for outputs in floating point of
+# programs with kernels that compute in it; all else must be the same, bit for bit.
+_BOUND = Tolerance(atol=4e-6, rtol=4e-6)
+_EXACT = Tolerance()
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """The record's `second_opinion`, and the checks of the verdict that come of it."""
+
+    part: Record
+    checks: tuple[Check, ...]
+
+
+def compared(program: pte.Pte, own: Execution, other: Execution, folder: Path) -> SecondOpinion:
+    """`other` against the SDK's `own` execution; its outputs are written to `folder`."""
+    npz.write_npz(
+        folder / OUTPUTS_NAME, {f"output{index}": array for index, array in enumerate(other.outputs)}
+    )
+    within = not exact(program)
+    pairs = list(zip(own.outputs, other.outputs, strict=True))
+    bounds = [_BOUND if within and left.dtype.kind == "f" else _EXACT for left, _ in pairs]
+    checks = [
+        compare(f"output{index} is the same on both runtimes", left, right, bound)
+        for index, ((left, right), bound) in enumerate(zip(pairs, bounds, strict=True))
+    ]
+    part: Record = {
+        "runtime": other.runtime,
+        "outputs": [
+            _row(index, *pair, bound) for index, (pair, bound) in enumerate(zip(pairs, bounds, strict=True))
+        ],
+        **({"npu": _npu_part(other.npu)} if other.npu is not None else {}),
+    }
+    return SecondOpinion(part, (other.done, *checks, *_npu_check(own.npu, other.npu)))
+
+
+def _row(index: int, own: Array, other: Array, bound: Tolerance) -> Record:
+    return {
+        "index": index,
+        "sha256": records.sha256_bytes(other.tobytes()),
+        "file": OUTPUTS_NAME,
+        "differing": int(different_bits(own, other).sum()),
+        "atol": bound.atol,
+        "rtol": bound.rtol,
+    }
+
+
+def _npu_part(npu: Record) -> Record:
+    return {name: npu[name] for name in ("cycles", "counters") if name in npu}
+
+
+def _npu_check(own: Record | None, other: Record | None) -> Sequence[Check]:
+    """Whether the NPU counted the same; nothing without an NPU, or counters that mean something."""
+    if own is None or other is None or "cycles" not in own or "cycles" not in other:
+        return ()
+    left, right = _figures(own), _figures(other)
+    name = "the NPU counted the same on both runtimes"
+    for figure in left:
+        if figure in right and left[figure] != right[figure]:
+            detail = f"{figure} is {left[figure]:,} on the SDK's firmware, {right[figure]:,} on ExecuTorch's runtime"
+            return (Check(name, False, detail),)
+    common = [f"{figure} {value:,}" for figure, value in left.items() if figure in right]
+    return (Check(name, True, ", ".join(common)),)
+
+
+def _figures(npu: Record) -> dict[str, int]:
+    return {"cycles": npu["cycles"]["value"]} | {row["event"]: row["value"] for row in npu["counters"]}

@@ -1,0 +1,70 @@
+"""What to type when a program does not fit its memory mode: whole command lines, not names of options alone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ethosu_sdk import records
+from ethosu_sdk.aot.model.spec import parse_model_spec
+from ethosu_sdk.errors import BuildError, SdkError
+from ethosu_sdk.firmware_build import MemoryFitError
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import locations, reading as results
+from ethosu_sdk.steps.shared import compile_again
+from ethosu_sdk.targets import families
+
+_SPILL = ("--allow-spill",)
+
+
+@contextlib.contextmanager
+def given(path: Path, *, compiled_here: bool) -> Iterator[None]:
+    """Add commands to the hint of a MemoryFitError from the block, which is about the program at `path`.
+
+    With `compiled_here` the command at hand compiles the program itself, and takes the options of `compile`.
+    """
+    try:
+        yield
+    except MemoryFitError as error:
+        remedies = [("--memory-mode", error.mode)] if error.mode and compiled_here else []
+        again = "" if compiled_here or not error.mode else _compile_command(path, error.mode)
+        raise BuildError(
+            error.message,
+            f"{error.hint}\ntry: {again}, then the same again" if again else error.hint,
+            remedies=(*remedies, *([_SPILL] if error.spill else [])),
+        ) from error
+
+
+def _compile_command(path: Path, mode: str) -> str:
+    """How the program at `path` is compiled for another memory mode, by the record that `compile` left beside it.
+
+    Empty where the record does not tell all that is needed, or there is none.
+    """
+    try:
+        record = results.read(locations.compile_record(path))
+        if record["schema"] != results.COMPILE:
+            return ""
+        if record["model"]["sha256"] != records.sha256_file(path) or not _is_complete(record):
+            return ""
+        return compile_again.command(record, *_folder(path, record), memory_mode=mode)
+    except (SdkError, OSError):  # the record may name a file whose name no file system takes
+        return ""
+
+
+def _is_complete(record: Record) -> bool:
+    """Whether the record names everything: of files that were given it knows the names, not the places."""
+    spec = parse_model_spec(record["source"])
+    target = record["target"]
+    return (
+        (spec.path is None or spec.path.is_file())
+        and not any(compile_again.files(record))
+        and target["system_config"] in families()[target["npu"]].system_configs
+    )
+
+
+def _folder(path: Path, record: Record) -> list[str]:
+    """-o, unless the program lies where `compile` puts it by itself."""
+    target = record["target"]
+    usual = Path(locations.BUILD_FOLDER) / f"{path.stem}-{target['npu']}-{target['macs']}"
+    return [] if path.parent.resolve() == usual.resolve() else ["-o", str(path.parent)]

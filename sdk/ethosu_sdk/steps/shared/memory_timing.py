@@ -1,0 +1,83 @@
+"""How fast the memories are that modelled cycles are for: as vela.ini has them, or behind timing adapters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import opening
+from ethosu_sdk.npu.timing import adapters
+from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, default_for, known
+from ethosu_sdk.records import Record
+from ethosu_sdk.steps.run.options import EXECUTORCH, VELA_TIMING
+from ethosu_sdk.targets import Target, suggestion
+
+_LARGEST_BYTES = 1 << 16
+
+
+def chosen(target: Target | None, choice: str) -> SystemConfig | None:
+    """The memories of `target` behind the timing adapters that `choice` names; None for those of vela.ini.
+
+    UsageError for a choice that does not exist, or has no values for the target; InputError for a damaged file.
+    """
+    if choice == VELA_TIMING:
+        return None
+    if target is None:
+        raise UsageError(
+            "the program uses no NPU, whose memories could be timed", "leave --memory-timing out"
+        )
+    plain = known(target.npu, target.system_config, target.memory_mode) or default_for(target.npu)
+    if choice == EXECUTORCH:
+        found = adapters.of_executorch(target.system_config, target.memory_mode)
+    elif choice.endswith(".toml"):
+        found = adapters.parse(_read(Path(choice)), choice)
+    else:
+        names = (VELA_TIMING, EXECUTORCH)
+        hint = suggestion(choice, names)
+        raise UsageError(f"unknown memory timing '{choice}'", f"{hint}; or a FILE.toml" if hint else "")
+    return adapters.behind(plain, found, target.npu)
+
+
+def _read(path: Path) -> str:
+    data = opening.content(path, _LARGEST_BYTES)
+    if len(data) > _LARGEST_BYTES:
+        raise InputError(f"{path} is larger than {_LARGEST_BYTES:,} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+
+
+def part(system: SystemConfig | None, choice: str) -> Record:
+    """The member `memory_timing` of a record's `npu`; empty where vela.ini holds."""
+    if system is None:
+        return {}
+    memories = {row.interface: row for row in (system.constants, system.arena, system.cache)}
+    return {
+        "memory_timing": {
+            "name": Path(choice).name,
+            "interfaces": [{"axi": number, **_facts(row)} for number, row in sorted(memories.items())],
+        }
+    }
+
+
+def _facts(memory: Memory) -> Record:
+    return {
+        "bytes_per_cycle": memory.bytes_per_cycle,
+        "read_latency_cycles": memory.read_latency_cycles,
+        "write_latency_cycles": memory.write_latency_cycles,
+    }
+
+
+def of_run(run: Record, system: SystemConfig) -> SystemConfig:
+    """`system` with the memories as the record of a run has them."""
+    rows = run.get("npu", {}).get("memory_timing", {}).get("interfaces", ())
+    facts = {row["axi"]: {key: value for key, value in row.items() if key != "axi"} for row in rows}
+
+    def seen(memory: Memory) -> Memory:
+        return replace(memory, **facts.get(memory.interface, {}))
+
+    return replace(
+        system, constants=seen(system.constants), arena=seen(system.arena), cache=seen(system.cache)
+    )

@@ -1,0 +1,142 @@
+"""A build or a run done again from its record, from nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ethosu_sdk import cache, pte, records
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.errors import ToolError, VerdictError
+from ethosu_sdk.firmware_build import BuildOptions, resident
+from ethosu_sdk.firmware_build.executable import Executable
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import reading as results
+from ethosu_sdk.steps import build
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.run.options import EXECUTORCH, VELA_TIMING, RunOptions
+from ethosu_sdk.steps.verify import figures
+
+_RESIDENT_ELF = f"{resident.EXECUTABLE}.elf"
+_COUNTERS = "/npu/counters/"
+
+
+@dataclass(frozen=True)
+class Again:
+    """What came of it: digests, and the figures or why there are none. `map` and `build_key` are a build's."""
+
+    elf: str
+    map: str = ""
+    build_key: str = ""
+    figures: Record | None = None
+    no_figures: str = ""
+
+
+def firmware(record: Record) -> Record | None:
+    """The firmware's row among the inputs of a run."""
+    return next((row for row in record["provenance"]["inputs"] if row["role"] == "firmware"), None)
+
+
+def build_again(record: Record, path: Path) -> Again:
+    """Build the firmware of the build's `record` for the program at `path`."""
+    options = record["options"]
+    wishes = BuildOptions(
+        board=record["board"],
+        simulator=options.get("simulator"),
+        inferences=options["inferences"],
+        allow_spill=options["allow_spill"],
+    )
+    with _from_nothing() as folder:
+        made = build.build_in(path, pte.read(path), folder, wishes, Reporter(quiet=True))
+        return _built(made.firmware, figures.of_build(made.record))
+
+
+def run_again(record: Record, path: Path, inputs: Path | None) -> Again:
+    """Build and run the program at `path` as the run's `record` tells. Without the simulator, build it."""
+    unknown = _unknown_timing(record)
+    if unknown:
+        return _built_for_run(record, path, unknown)
+    with _from_nothing() as folder:
+        try:
+            quiet = Reporter(quiet=True)
+            made = run_command.run(
+                str(path), CompileOptions(), _run_options(record, inputs), folder, quiet
+            ).record
+        except VerdictError:  # the record holds it, and the records are compared
+            made = results.read(folder / run_command.RECORD_NAME)
+        except ToolError as error:
+            return _built_for_run(record, path, f"it could not be run again: {error.message}")
+    if [row["sha256"] for row in made["inputs"]] != [row["sha256"] for row in record["inputs"]]:
+        source = record["inputs"][0]["source"] if record["inputs"] else "none"
+        why = f"the inputs of the run are not here ({source}): --inputs FILE.npz gives them"
+        return Again(made["runtime"]["elf_sha256"], no_figures=why)
+    return Again(made["runtime"]["elf_sha256"], figures=figures.of_run(made))
+
+
+@contextmanager
+def _from_nothing() -> Iterator[Path]:
+    """A new folder, and a cache in which nothing is."""
+    with (
+        records.temporary_directory("ethosu-sdk-verify-", Path(tempfile.gettempdir())) as temporary,
+        cache.elsewhere(temporary / "cache"),
+    ):
+        yield records.make_directory(temporary / "out")
+
+
+def _built_for_run(record: Record, path: Path, why: str) -> Again:
+    options = BuildOptions(
+        board=record["board"],
+        simulator=record["simulator"]["name"],
+        inferences=record["inferences"],
+        allow_spill=True,
+    )
+    with _from_nothing() as folder:
+        if _is_resident(record):
+            made: Executable = resident.build(folder, record["board"])
+        else:
+            made = build.build_in(path, pte.read(path), folder, options, Reporter(quiet=True)).firmware
+        return Again(made.elf_sha256, no_figures=why)
+
+
+def _built(made: Executable, part: Record) -> Again:
+    return Again(made.elf_sha256, records.sha256_file(made.map), made.build_key, part)
+
+
+def _is_resident(record: Record) -> bool:
+    row = firmware(record)
+    return row is not None and row["file"] == _RESIDENT_ELF
+
+
+def _timing(record: Record) -> str:
+    return str(record.get("npu", {}).get("memory_timing", {}).get("name", VELA_TIMING))
+
+
+def _unknown_timing(record: Record) -> str:
+    known = _timing(record) in (VELA_TIMING, EXECUTORCH)
+    return "" if known else f"the run's memory timing is that of a file, {_timing(record)}"
+
+
+def _run_options(record: Record, inputs: Path | None) -> RunOptions:
+    """As the record was made. With the leave to spill, which changes nothing for what fits."""
+    names = [row["event"] for row in record.get("npu", {}).get("counters", ())]
+    names += [
+        row["path"].removeprefix(_COUNTERS)
+        for row in record["unavailable"]
+        if row["path"].startswith(_COUNTERS)
+    ]
+    return RunOptions(
+        inputs=inputs,
+        simulator=record["simulator"]["name"],
+        events=",".join(names) or None,
+        board=record["board"],
+        resident=_is_resident(record),
+        repeat=record.get("repeats", {}).get("count", 1),
+        allow_spill=True,
+        count_instructions=any("instructions" in row for row in record["operators"]),
+        split="pieces" in record,
+        memory_timing=_timing(record),
+    )

@@ -1,0 +1,209 @@
+"""`ethosu-sdk verify`: build and run again what a record describes, from nothing, and compare."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.table import Table
+
+from ethosu_sdk import provenance, records, schema, tools
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import InputError, VerdictError
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import host_facts, locations, reading as results
+from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.steps.verify import again, figures
+from ethosu_sdk.steps.verify.again import Again
+
+_SCHEMA = "verify-result/1"
+# Names of `provenance.tools` that are not those of tools.toml.
+_PROGRAMS = {"qemu": "qemu-system-arm"}
+_SHOWN = 16  # digits of a digest
+_NAMED = 8  # in the error
+_MOST_FIGURES = 50  # that are named; the digest over all of them counts
+
+
+def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading, reporter: Reporter) -> None:
+    """Build and run again what the record at `path` describes. Compare digests, figures and tools' versions.
+
+    `model` is the `.pte`, by default the file of the record's model beside the record; `inputs` are those of the run.
+    Raises VerdictError when something differs, InputError for a record or model that is missing, damaged, or of no
+    firmware.
+    """
+    start = time.monotonic()
+    record = _read(path, reading)
+    reading.warn(reporter)
+    pte_path = _model(path, record, model)
+    checks = [_check("model", record["model"]["sha256"], records.sha256_file(pte_path))]
+    causes = []
+    if _same(checks):
+        with reporter.stage(
+            "building it again, from nothing" + (", and running it" if _is_run(record) else "")
+        ):
+            made = (
+                again.run_again(record, pte_path, inputs)
+                if _is_run(record)
+                else again.build_again(record, pte_path)
+            )
+        checks += [*_digests(record, made), *_figures(record, made)]
+        causes = list(_causes(record, made, checks))
+    else:
+        causes = ["the model is not the one that the record is about: nothing was built"]
+    result: Record = {
+        "schema": _SCHEMA,
+        "status": "pass" if _same(checks) else "fail",
+        "created": records.timestamp(),
+        "tool": provenance.tool(),
+        "record": {
+            "file": path.name,
+            "schema": record["schema"],
+            "sha256": records.sha256_file(path),
+            **reading.mark(path),
+        },
+        "checks": checks,
+        "causes": causes,
+        "wall_time_s": round(time.monotonic() - start, 3),
+        "host": host_facts.host(),
+    }
+    schema.check(result, "the result of verify")
+    _show(result, reporter)
+    reporter.emit(result)
+    if result["status"] != "pass":
+        names = [row["name"] for row in _differing(checks)]
+        differing = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
+        raise VerdictError(
+            f"{path} is not reproduced: {differing} differ(s)", "; ".join(causes), recorded=True
+        )
+
+
+def _is_run(record: Record) -> bool:
+    return bool(record["schema"] == results.RUN)
+
+
+def _read(path: Path, reading: Reading) -> Record:
+    record = results.read(path, reading)
+    if record["schema"] not in (results.BUILD, results.RUN):
+        raise InputError(
+            f"{path} is a {record['schema']}",
+            f"give a {results.BUILD} or {results.RUN}: build.json or run.json",
+        )
+    if record["schema"] == results.RUN and any(
+        row["role"] == "runner" for row in record["provenance"]["inputs"]
+    ):
+        raise InputError(
+            f"{path} tells of a run on Arm's prebuilt runner",
+            "nothing was built for it that could be built again",
+        )
+    if record["schema"] == results.RUN and again.firmware(record) is None:
+        raise InputError(
+            f"{path} tells of a run without a firmware, on the simulator '{record['simulator']['name']}'",
+            "there is nothing to build; run it again and compare the outputs' digests",
+        )
+    return record
+
+
+def _model(path: Path, record: Record, model: Path | None) -> Path:
+    beside = path.parent / record["model"]["file"]
+    if model is None and not beside.is_file():
+        raise InputError(
+            f"the record's model, {beside.name}, does not lie beside it", "give it with --model FILE.pte"
+        )
+    return locations.require_pte(model or beside)
+
+
+def _digests(record: Record, made: Again) -> list[Record]:
+    firmware = again.firmware(record)
+    checks = []
+    if record["schema"] == results.BUILD:
+        checks += [
+            _check("elf", record["elf"]["sha256"], made.elf),
+            _check("map", record["map"]["sha256"], made.map),
+        ]
+    elif firmware is not None:
+        checks.append(_check("elf", firmware["sha256"], made.elf))
+    for row in record["provenance"]["tools"]:
+        known = tools.table().get(_PROGRAMS.get(row["name"], row["name"]))
+        found = tools.probe(known.name).version if known is not None else ""
+        checks.append(_check(f"version of {row['name']}", row["version"], found))
+    return checks
+
+
+def _figures(record: Record, made: Again) -> list[Record]:
+    """One check over all figures, and one for each that differs."""
+    recorded = figures.of_run(record) if _is_run(record) else figures.of_build(record)
+    if made.figures is None:
+        return [_check("figures", figures.digest(recorded), "")]
+    rows = list(figures.differences(recorded, made.figures))[:_MOST_FIGURES]
+    return [
+        _check("figures", figures.digest(recorded), figures.digest(made.figures)),
+        *(_check(name, before, found) for name, before, found in rows),
+    ]
+
+
+def _check(name: str, recorded: str, found: str) -> Record:
+    if not found:
+        return {"name": name, "status": "unknown", "recorded": recorded}
+    return {
+        "name": name,
+        "status": "agrees" if recorded == found else "differs",
+        "recorded": recorded,
+        "found": found,
+    }
+
+
+def _differing(checks: list[Record]) -> list[Record]:
+    return [row for row in checks if row["status"] == "differs"]
+
+
+def _same(checks: list[Record]) -> bool:
+    return not _differing(checks)
+
+
+def _causes(record: Record, made: Again, checks: list[Record]) -> Iterator[str]:
+    """Why something differs or is not known, as far as that can be told."""
+    if made.no_figures:
+        yield f"outputs and figures were not compared: {made.no_figures}"
+    for row in checks:
+        if row["name"].startswith("version of") and row["status"] == "differs":
+            yield f"{row['name']} is {row['found']} here, {row['recorded']} in the record"
+    if all(row["status"] == "agrees" for row in checks if row["name"] in ("elf", "map")):
+        if not _same(checks) and not any(row["name"].startswith("version of") for row in _differing(checks)):
+            yield "the same firmware gives other figures here: the record was changed, or the SDK is another"
+        return
+    here, there = provenance.tool(), record["tool"]
+    if here != there:
+        words = [" ".join(filter(None, (row["version"], row.get("git", "")))) for row in (here, there)]
+        yield f"ethosu-sdk is {words[0]} here, {words[1]} in the record"
+    if record.get("build_key") == made.build_key:
+        yield "sources, settings and tools are the same: the build is not reproducible, or the record is wrong"
+    elif "build_key" in record:
+        yield "the firmware's sources, its settings or the tools are not those of the record (build_key)"
+
+
+def _show(result: Record, reporter: Reporter) -> None:
+    colours = {"agrees": "green", "differs": "red", "unknown": "yellow"}
+    table = Table("", "", "recorded", "here", box=None, pad_edge=False)
+    for row in result["checks"]:
+        colour = colours[row["status"]]
+        table.add_row(
+            escape(row["name"]),
+            f"[{colour}]{row['status']}[/{colour}]",
+            escape(row["recorded"][:_SHOWN]),
+            escape(row.get("found", "")[:_SHOWN]),
+        )
+    reporter.show(table)
+    for cause in result["causes"]:
+        reporter.show(f"why: {escape(cause)}")
+    if result["status"] == "pass":
+        reporter.show(f"{escape(result['record']['file'])}: {_found_again(result)}")
+
+
+def _found_again(result: Record) -> str:
+    built = "the firmware was built again, byte for byte"
+    known = all(row["status"] == "agrees" for row in result["checks"] if row["name"] == "figures")
+    if result["record"]["schema"] != results.RUN:
+        return f"{built}."
+    return f"{built}, and gave the same outputs and figures." if known else f"{built}; it was not run."

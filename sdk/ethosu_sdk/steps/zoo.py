@@ -1,0 +1,69 @@
+"""`ethosu-sdk zoo`: the models that come with the SDK, one line each."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from ethosu_sdk import provenance, records, schema
+from ethosu_sdk.aot import zoo as models
+from ethosu_sdk.aot.zoo import ZooEntry, packages
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.records import Record
+
+_SCHEMA = "zoo-list/1"
+_USUAL_DTYPE = "float32"
+
+
+def zoo(reporter: Reporter) -> None:
+    """List the zoo. Nothing is built, and torch is not imported."""
+    record: Record = {
+        "schema": _SCHEMA,
+        "status": "pass",
+        "created": records.timestamp(),
+        "tool": provenance.tool(),
+        "models": [_row(entry) for entry in models.entries()],
+    }
+    schema.check(record, "the list of the zoo")
+    reporter.show(_table(models.entries()))
+    lacking = packages.missing(name for entry in models.entries() for name in entry.needs)
+    if lacking:
+        wanted = dict.fromkeys(lacking)
+        reporter.note(escape(f"the weights marked * are not installed: {packages.install_command(wanted)}"))
+    reporter.emit(record)
+
+
+def _row(entry: ZooEntry) -> Record:
+    return {
+        "name": entry.name,
+        "model": f"zoo:{entry.name}",
+        "task": entry.task,
+        "summary": entry.summary,
+        "inputs": [{"dtype": item.dtype, "shape": list(item.shape)} for item in entry.inputs],
+        "quantize": entry.quantize,
+        "weights": entry.weights,
+        "parameters": entry.parameters,
+        "needs": list(packages.requirements(entry.needs)),
+        "missing": list(packages.requirements(packages.missing(entry.needs))),
+    }
+
+
+def _table(entries: tuple[ZooEntry, ...]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "task", "input", "weights"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("parameters", justify="right", no_wrap=True)
+    for entry in entries:
+        mark = " *" if packages.missing(entry.needs) else ""
+        table.add_row(
+            entry.name, entry.task, _inputs(entry), f"{entry.weights}{mark}", f"{entry.parameters:,}"
+        )
+    return table
+
+
+def _inputs(entry: ZooEntry) -> str:
+    """The shapes of the inputs, with their types where these are not the usual one."""
+    return ", ".join(
+        ("" if item.dtype == _USUAL_DTYPE else f"{item.dtype} ") + "x".join(map(str, item.shape))
+        for item in entry.inputs
+    )

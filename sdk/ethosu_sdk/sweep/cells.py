@@ -1,0 +1,183 @@
+"""The cells of a sweep: every pairing of its values that there can be, and why the others cannot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import product
+
+from ethosu_sdk.aot.vela import versions
+from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.firmware_build import choose_board
+from ethosu_sdk.firmware_build.boards import BOARDS
+from ethosu_sdk.program_options import QUANTIZE_CHOICES
+from ethosu_sdk.sweep.configuration import DEFAULT, HOST, NONE, QEMU, SIMULATORS, Configuration
+from ethosu_sdk.targets import Target, parse_name, parse_target, target_names
+
+MOST_CELLS = 20_000  # more do not fit into a record that can be read
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One pairing. `board` and `inputs` are None where nothing runs on one, or runs at all. `samples` is the file
+    that its model is evaluated on, None where it is not.
+    """
+
+    model: str
+    target: Target
+    quantize: str
+    vela: str
+    simulator: str
+    board: str | None
+    inputs: str | None
+    samples: str | None = None
+
+    def dimensions(self) -> dict[str, str | None]:
+        """The cell by the names of the columns."""
+        return {
+            "model": self.model,
+            "target": self.target.name,
+            "system_config": self.target.system_config,
+            "memory_mode": self.target.memory_mode,
+            "quantize": self.quantize,
+            "vela": self.vela,
+            "simulator": self.simulator,
+            "board": self.board,
+            "inputs": self.inputs,
+        }
+
+    @property
+    def label(self) -> str:
+        """A few words for people."""
+        words = (self.model, self.target.name, self.target.system_config, self.target.memory_mode)
+        return " ".join(
+            (*words, *(word for word in (self.quantize, self.simulator) if word not in (DEFAULT, NONE)))
+        )
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells, each once, how many pairings were dropped for which reason, and how many were excluded."""
+
+    cells: tuple[Cell, ...]
+    dropped: Mapping[str, int]
+    excluded: int
+
+
+def expand(configuration: Configuration) -> Cells:
+    """The cells of a sweep. InputError when there are none, or too many."""
+    values = configuration.values
+    found: dict[Cell, None] = {}
+    dropped: Counter[str] = Counter()
+    excluded = 0
+    for cell in _product(values, dropped):
+        if any(_fits(cell, row) for row in configuration.exclude):
+            excluded += 1
+        else:
+            _add(found, cell, configuration)
+    for index, row in enumerate(configuration.include):
+        whole = {**values, **row}
+        for name in ("model", "target"):
+            if not whole[name]:
+                message = f"this include has no {name}, and the sweep names none"
+                raise configuration.source.wrong(("include", index), message)
+        for cell in _product(whole, dropped):
+            _add(found, cell, configuration)
+    if not found:
+        reasons = "".join(f"\n  {count:,} dropped: {reason}" for reason, count in dropped.items())
+        raise InputError(f"{configuration.source.path}: no cell is left to do{reasons}")
+    return Cells(tuple(found), dict(dropped), excluded)
+
+
+def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> None:
+    found[replace(cell, samples=configuration.samples(cell.model))] = None
+    if len(found) > MOST_CELLS:
+        raise InputError(f"{configuration.source.path}: these are more than {MOST_CELLS:,} cells")
+
+
+def _product(values: Mapping[str, Sequence[str]], dropped: Counter[str]) -> Iterator[Cell]:
+    targets = list(_targets(values))
+    ways = {npu: list(_ways(values, npu)) for npu in {name.rpartition("-")[0] for name, *_ in targets}}
+    quantizations = _matching(values["quantize"], QUANTIZE_CHOICES)
+    compilers = [versions.own() if word == DEFAULT else word for word in values["vela"]]
+    for model, row, quantize, vela in product(values["model"], targets, quantizations, compilers):
+        name, target, reason = row
+        for way in ways[name.rpartition("-")[0]]:
+            why = reason or way.reason
+            if target is None or why:
+                dropped[why] += 1
+            else:
+                yield Cell(model, target, quantize, vela, way.simulator, way.board, way.inputs)
+
+
+def _matching(words: Sequence[str], known: Sequence[str]) -> list[str]:
+    """DEFAULT as it is, and the known names that the others fit."""
+    return list(dict.fromkeys(name for word in words for name in _names(word, known)))
+
+
+def _names(word: str, known: Sequence[str]) -> list[str]:
+    return [DEFAULT] if word == DEFAULT else [name for name in known if fnmatchcase(name, word)]
+
+
+def _targets(values: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Target | None, str]]:
+    """(name, target, why there is none) of every pairing of target, system configuration and memory mode."""
+    for name in _matching(values["target"], target_names()):
+        for system in _of_family(name, values["system_config"], None):
+            for mode in _of_family(name, values["memory_mode"], system):
+                yield _target(name, system, mode)
+
+
+def _of_family(name: str, words: Sequence[str], system: str | None) -> list[str]:
+    """The names that `words` stand for: those that go with the target where it is a pattern, and what is named."""
+    family, _ = parse_name(name)
+    if system is None:
+        known: Sequence[str] = tuple(family.system_configs)
+    else:
+        own = family.default_system_config if system == DEFAULT else system
+        known = family.system_configs.get(own, ())
+    return list(dict.fromkeys(found for word in words for found in _names(word, known) or [word]))
+
+
+def _target(name: str, system: str, mode: str) -> tuple[str, Target | None, str]:
+    asked = [None if word == DEFAULT else word for word in (system, mode)]
+    try:
+        return name, parse_target(name, *asked), ""
+    except SdkError as error:
+        return name, None, error.message
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a program is run, or the `reason` why it cannot be."""
+
+    simulator: str
+    board: str | None = None
+    inputs: str | None = None
+    reason: str = ""
+
+
+def _ways(values: Mapping[str, Sequence[str]], npu: str) -> Iterator[_Way]:
+    for simulator in _matching(values["simulator"], SIMULATORS):
+        if simulator == NONE:
+            yield _Way(NONE)
+            continue
+        for inputs in values["inputs"]:
+            if simulator == HOST:
+                yield _Way(HOST, None, inputs)
+            else:
+                yield from (_on_board(npu, board, inputs) for board in _matching(values["board"], BOARDS))
+
+
+def _on_board(npu: str, board: str, inputs: str) -> _Way:
+    try:
+        choice = choose_board(npu, None if board == DEFAULT else board, QEMU)
+        return _Way(QEMU, choice.board, inputs)
+    except SdkError as error:
+        return _Way(QEMU, None, inputs, error.message)
+
+
+def _fits(cell: Cell, row: Mapping[str, Sequence[str]]) -> bool:
+    known = cell.dimensions()
+    return all(any(fnmatchcase(known[name] or "", word) for word in words) for name, words in row.items())

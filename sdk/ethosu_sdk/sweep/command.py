@@ -1,0 +1,172 @@
+"""`ethosu-sdk sweep SWEEP.toml`: every cell of a sweep, what is there left as it is."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import secrets
+import time
+from pathlib import Path
+
+from ethosu_sdk import extras, provenance, records, schema
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.errors import ToolError, VerdictError
+from ethosu_sdk.records import Record
+from ethosu_sdk.sweep import (
+    configuration as sweep_configuration,
+    engine,
+    page,
+    plan as sweep_plan,
+    rows,
+    shown,
+    store,
+    work,
+)
+from ethosu_sdk.sweep.engine import Watch
+from ethosu_sdk.sweep.options import SweepOptions
+from ethosu_sdk.sweep.plan import Plan, Planned
+from ethosu_sdk.sweep.progress import Progress
+from ethosu_sdk.sweep.store import Session
+
+_SAVE_EVERY_S = 30.0
+_MOST_NOTES = 10
+_TOKEN_NAME = ".token"
+
+
+def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> Record:
+    """Do the cells of the sweep in the file `path` that are not done yet; the record that was written.
+
+    Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
+    or none passed: then everything was written.
+    """
+    configuration = sweep_configuration.read(path)
+    folder = sweep_plan.folder_of(configuration, out_dir)
+    jobs = options.jobs or os.cpu_count() or 1
+    if options.dry_run:
+        plan = sweep_plan.make(configuration, folder, options)
+        reporter.show(*shown.plan_tables(plan, jobs))
+        record = plan_record(plan, jobs)
+        reporter.emit(record)
+        return record
+    for module in ("distributed", "pyarrow"):
+        extras.load(module, extras.SWEEP)
+    page.require()
+    if importlib.util.find_spec("executorch") is None:
+        raise ToolError("compiling needs ExecuTorch's package", "pip install 'ethosu-sdk[compile]'")
+    store.claim(folder)
+    with records.locked(folder):
+        record, found = _run(configuration, folder, options, jobs, reporter)
+    reporter.show(*shown.result_tables(record, found, folder))
+    reporter.emit(record)
+    _conclude(record, folder)
+    return record
+
+
+def _run(
+    configuration: sweep_configuration.Configuration,
+    folder: Path,
+    options: SweepOptions,
+    jobs: int,
+    reporter: Reporter,
+) -> tuple[Record, list[Record]]:
+    start = time.monotonic()
+    work.remove_leftovers(folder)
+    plan = sweep_plan.make(configuration, folder, options)
+    sweep_plan.remove_stale(plan)
+    _tell(plan, reporter)
+    found = {key: rows.row(record) for key, record in plan.done.items()}
+    progress = Progress(plan, jobs, reporter)
+
+    def written() -> tuple[Record, list[Record]]:
+        # A worker may have ended one when nobody listened any more.
+        missing = [planned for planned in plan.todo if planned.key not in found]
+        later = sweep_plan.found_later(plan, missing, options)
+        found.update({key: rows.row(record) for key, record in later.items()})
+        session = Session(time.monotonic() - start, jobs, progress.steps)
+        table = _rows(plan, found)
+        return store.write(plan, table, session), table
+
+    try:
+        if plan.todo:
+            _work(plan, options, found, progress, reporter)
+    finally:
+        ended = written()
+    return ended
+
+
+def _work(
+    plan: Plan, options: SweepOptions, found: dict[str, Record], progress: Progress, reporter: Reporter
+) -> None:
+    token = secrets.token_hex(16)
+    saved = time.monotonic()
+    records.write_json(plan.store / _TOKEN_NAME, {"token": token})
+
+    def ended(planned: Planned, row: Record) -> None:
+        nonlocal saved
+        found[planned.key] = row
+        progress.ended(planned, row)
+        if time.monotonic() - saved > _SAVE_EVERY_S:
+            store.write_meanwhile(plan.store, _rows(plan, found))
+            saved = time.monotonic()
+
+    if said := engine.warning(options.scheduler):
+        reporter.warn(escape(said))
+    try:
+        with reporter.live(progress):
+            engine.run(plan, token, options, Watch(progress.began, ended))
+    finally:
+        (plan.store / _TOKEN_NAME).unlink(missing_ok=True)
+
+
+def _rows(plan: Plan, found: dict[str, Record]) -> list[Record]:
+    """A row for every cell, in the plan's order."""
+    return [found.get(row.key) or row.row_not_run() for row in plan.cells]
+
+
+def _tell(plan: Plan, reporter: Reporter) -> None:
+    counts = plan.counts()
+    total, left = counts["total"], counts["left"]
+    reporter.note(
+        f"{total['cells']:,} cells, {len(plan.done):,} of them done; to do: {left['lowerings']:,} lowerings, "
+        f"{left['vela_runs']:,} runs of Vela, {left['simulations']:,} simulations"
+    )
+    for reason in plan.changed[:_MOST_NOTES]:
+        reporter.warn(escape(f"{reason}: it is done again"))
+    if len(plan.changed) > _MOST_NOTES:
+        reporter.warn(f"and {len(plan.changed) - _MOST_NOTES:,} more of this kind")
+    for reason, count in plan.expanded.dropped.items():
+        reporter.note(escape(f"dropped {count:,}: {reason}"))
+
+
+def plan_record(plan: Plan, jobs: int) -> Record:
+    """The plan for machines."""
+    counts = plan.counts()
+    record = {
+        "schema": "sweep-plan/1",
+        "status": "pass",
+        "created": records.timestamp(),
+        "tool": provenance.tool(),
+        "name": plan.configuration.name,
+        **counts["total"],
+        **plan.pairings(),
+        "done": len(plan.done),
+        "left": counts["left"],
+        "estimated_s": round(plan.estimated_s(jobs), 1),
+    }
+    schema.check(record, "the plan")
+    return record
+
+
+def _conclude(record: Record, folder: Path) -> None:
+    """VerdictError when something failed, nothing passed, or a model keeps the constraints nowhere."""
+    if record["status"] == store.PASS:
+        return
+    without = [row["model"] for row in record["verdict"]["models"] if not row["counts"]["kept"]]
+    if not any(record["cells"][name] for name in (rows.FAIL, *rows.UNFINISHED, rows.NOT_RUN)) and without:
+        message = f"no cell keeps the constraints for {len(without)} models, such as {without[0]}"
+        raise VerdictError(message, f"the page shows by how much: {folder / page.FILE_NAME}", recorded=True)
+    counted = [f"{count:,} {name}" for name, count in record["cells"].items() if count and name != rows.PASS]
+    hint = 'ethosu-sdk sweep query "SELECT model, target, memory_mode, status, message FROM cells '
+    hint += f"WHERE status <> 'pass'\" {folder}"
+    raise VerdictError(f"not every cell passed: {', '.join(counted)}", hint, recorded=True)

@@ -1,0 +1,226 @@
+"""`[[constraints]]` and `[[goals]]` of a sweep's TOML file, which is hostile as any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ethosu_sdk.errors import InputError
+from ethosu_sdk.files.toml_lines import Place
+from ethosu_sdk.files.toml_source import short
+from ethosu_sdk.records import Record
+from ethosu_sdk.sweep.goals import figures
+from ethosu_sdk.targets import suggestion
+
+Locate = Callable[[Place], str]
+
+TABLES = CONSTRAINTS, GOALS = "constraints", "goals"
+_MOST_CONSTRAINTS, _MOST_GOALS, _MOST_PATTERNS = 64, 8, 64
+_MOST_CHARACTERS, _MOST_STARS = 200, 8
+_MEMBERS = {
+    CONSTRAINTS: ("figure", "max", "min", "clock_mhz", "models"),
+    GOALS: ("figure", "want", "clock_mhz", "tolerance_percent"),
+}
+_MOST_PERCENT = 1000.0
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A figure's limits. `models` are patterns of the models that it is for; none of them: for all."""
+
+    figure: str
+    most: float | None = None
+    least: float | None = None
+    clock_mhz: float | None = None
+    models: tuple[str, ...] = ()
+
+    def is_for(self, model: str) -> bool:
+        """Whether the cells of `model` must keep it."""
+        return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
+
+    @property
+    def text(self) -> str:
+        """It as a sentence reads it."""
+        limits = [f"≥ {figures.shown(self.figure, self.least)}"] if self.least is not None else []
+        limits += [f"≤ {figures.shown(self.figure, self.most)}"] if self.most is not None else []
+        whom = f" ({', '.join(self.models)})" if self.models else ""
+        return f"{named(self.figure, self.clock_mhz)} {' and '.join(limits)}{whom}"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A figure that should be least or most. Cells within `tolerance_percent` of the best are as good as it."""
+
+    figure: str
+    want: str
+    clock_mhz: float | None = None
+    tolerance_percent: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """It as a sentence reads it."""
+        kind = "least" if self.want == figures.MIN else "most"
+        within = f", within {self.tolerance_percent:g} %" if self.tolerance_percent else ""
+        return f"{kind} {named(self.figure, self.clock_mhz)}{within}"
+
+
+DEFAULT_GOALS = (Goal("sram_bytes", figures.MIN), Goal(figures.TIME, figures.MIN))
+
+
+@dataclass(frozen=True)
+class Goals:
+    """All constraints, and the goals in their order; `are_default` when the file has none."""
+
+    constraints: tuple[Constraint, ...] = ()
+    goals: tuple[Goal, ...] = DEFAULT_GOALS
+    are_default: bool = True
+
+    def idle(self, models: Iterable[str]) -> list[Constraint]:
+        """Constraints that are for none of `models`: a name that was mistyped, or a model that went."""
+        names = list(models)
+        return [row for row in self.constraints if not any(map(row.is_for, names))]
+
+    def to_json(self) -> Record:
+        """As a record has them."""
+        return {
+            "constraints": [_constraint_record(row) for row in self.constraints],
+            "goals": [_goal_record(row) for row in self.goals],
+            "default_goals": self.are_default,
+        }
+
+
+def named(figure: str, clock_mhz: float | None) -> str:
+    """A figure by its title, with the clock that it is for."""
+    return figures.FIGURES[figure].title + (f" at {clock_mhz:g} MHz" if clock_mhz else "")
+
+
+def _clock(clock_mhz: float | None) -> Record:
+    return {} if clock_mhz is None else {"clock_mhz": clock_mhz}
+
+
+def _constraint_record(row: Constraint) -> Record:
+    return {
+        "figure": row.figure,
+        **({} if row.least is None else {"min": row.least}),
+        **({} if row.most is None else {"max": row.most}),
+        **_clock(row.clock_mhz),
+        **({"models": list(row.models)} if row.models else {}),
+        "text": row.text,
+    }
+
+
+def _goal_record(row: Goal) -> Record:
+    within = {"tolerance_percent": row.tolerance_percent} if row.tolerance_percent else {}
+    return {"figure": row.figure, "want": row.want, **_clock(row.clock_mhz), **within, "text": row.text}
+
+
+def parse(tables: Mapping[str, Any], locate: Locate) -> Goals:
+    """The constraints and goals in `tables`. InputError, with the line, for what says none."""
+    constraints = tuple(
+        _constraint(row, place, locate)
+        for row, place in _rows(tables, CONSTRAINTS, _MOST_CONSTRAINTS, locate)
+    )
+    goals = tuple(_goal(row, place, locate) for row, place in _rows(tables, GOALS, _MOST_GOALS, locate))
+    keys = [(goal.figure, goal.clock_mhz) for goal in goals]
+    for index, key in enumerate(keys):
+        if key in keys[:index]:
+            raise InputError(f"{locate((GOALS, index))}: there is a goal for {named(*key)} already")
+    return Goals(constraints, goals or DEFAULT_GOALS, not goals)
+
+
+def _rows(
+    tables: Mapping[str, Any], name: str, most: int, locate: Locate
+) -> Iterable[tuple[Mapping[str, Any], Place]]:
+    rows = tables.get(name, [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError(f"{locate((name,))}: {name} are tables", f"write [[{name}]] above each")
+    if len(rows) > most:
+        raise InputError(f"{locate((name, most))}: a sweep has at most {most} {name}")
+    for index, row in enumerate(rows):
+        for key in row:
+            if key not in _MEMBERS[name]:
+                what = f"{locate((name, index, key))}: [[{name}]] has no '{short(key)}'"
+                raise InputError(what, suggestion(key, _MEMBERS[name]))
+        yield row, (name, index)
+
+
+def _constraint(row: Mapping[str, Any], place: Place, locate: Locate) -> Constraint:
+    name = _figure(row, place, locate)
+    limits = {key: _limit(row[key], name, (*place, key), locate) for key in ("max", "min") if key in row}
+    if not limits:
+        raise InputError(f"{locate(place)}: the constraint on {name} has no limit", "give it a max or a min")
+    most, least = limits.get("max"), limits.get("min")
+    if most is not None and least is not None and least > most:
+        raise InputError(f"{locate((*place, 'min'))}: no {name} is above its min and below its max")
+    return Constraint(name, most, least, _clock_of(row, name, place, locate), _models(row, place, locate))
+
+
+def _goal(row: Mapping[str, Any], place: Place, locate: Locate) -> Goal:
+    name = _figure(row, place, locate)
+    want = row.get("want", figures.FIGURES[name].better)
+    if want not in (figures.MIN, figures.MAX):
+        raise InputError(f"{locate((*place, 'want'))}: a goal wants 'min' or 'max' of its figure")
+    within = row.get("tolerance_percent", 0)
+    percent = None if isinstance(within, str) else figures.quantity(within, {})
+    if percent is None or not 0 <= percent <= _MOST_PERCENT:
+        where = locate((*place, "tolerance_percent"))
+        raise InputError(f"{where}: tolerance_percent is a number from 0 to {_MOST_PERCENT:g}")
+    return Goal(name, want, _clock_of(row, name, place, locate), percent)
+
+
+def _figure(row: Mapping[str, Any], place: Place, locate: Locate) -> str:
+    name = row.get("figure")
+    if name is None:
+        what = f"{locate(place)}: a table of [[{place[0]}]] names a figure"
+        raise InputError(what, 'such as figure = "sram_bytes"')
+    if not isinstance(name, str) or name not in figures.FIGURES:
+        text = short(name) if isinstance(name, str) else type(name).__name__
+        what = f"{locate((*place, 'figure'))}: there is no figure '{text}'"
+        raise InputError(what, suggestion(text, figures.FIGURES))
+    return name
+
+
+def _limit(text: object, name: str, place: Place, locate: Locate) -> float:
+    figure = figures.FIGURES[name]
+    number = figures.quantity(text, figure.units)
+    in_db = figure.unit == "dB"
+    if number is None or (number < 0 and not in_db):
+        units = ", ".join(unit for unit in figure.units if unit)
+        hint = (
+            f'a number, or a text of a number and one of the units {units}: "2 {figure.unit}"'
+            if units
+            else ""
+        )
+        what = f"{place[-1]} of {name} is a number from 0 to {figures.MOST:g}"
+        if in_db:
+            what = f"{place[-1]} of {name} is a number of decibels"
+        raise InputError(f"{locate(place)}: {what}", hint)
+    return number
+
+
+def _clock_of(row: Mapping[str, Any], name: str, place: Place, locate: Locate) -> float | None:
+    if "clock_mhz" not in row:
+        return None
+    where = (*place, "clock_mhz")
+    if name != figures.TIME:
+        raise InputError(f"{locate(where)}: a clock belongs to {figures.TIME}, and {name} has none")
+    found = figures.clock(row["clock_mhz"])
+    if found is None:
+        raise InputError(f"{locate(where)}: clock_mhz is a number of MHz, such as 500")
+    return found
+
+
+def _models(row: Mapping[str, Any], place: Place, locate: Locate) -> tuple[str, ...]:
+    names = row.get("models", [])
+    where = (*place, "models")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{locate(where)}: models is a list of names", 'models = ["zoo:ds_cnn", "*.py"]')
+    if "models" in row and not names:
+        raise InputError(f"{locate(where)}: models names no model", "leave it out for all of them")
+    if len(names) > _MOST_PATTERNS or any(
+        len(name) > _MOST_CHARACTERS or name.count("*") > _MOST_STARS for name in names
+    ):
+        raise InputError(f"{locate(where)}: at most {_MOST_PATTERNS} names of {_MOST_CHARACTERS} characters")
+    return tuple(names)

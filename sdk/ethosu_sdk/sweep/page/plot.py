@@ -1,0 +1,170 @@
+"""Memory against time, a model at a time: what is best, what was beaten, what breaks a constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import altair
+
+from ethosu_sdk.page.plot import Plot, drawn, named
+from ethosu_sdk.records import Record
+from ethosu_sdk.sweep.goals import figures
+from ethosu_sdk.sweep.goals.verdict import STANDINGS
+from ethosu_sdk.sweep.page.cells import MOST_CELLS
+from ethosu_sdk.sweep.page.settings import Row, Settings, short
+
+ID = "pareto"
+_TITLE = "SRAM against NPU time"
+_HEIGHT = 420
+_AXES = {"sram": "sram_bytes", "time": "time_ms"}
+_MOST_COLOURS = 7  # that the page's own palette has
+_SHAPES = {
+    "winner": "diamond",
+    "pareto": "circle",
+    "dominated": "circle",
+    "not ranked": "square",
+    "broken": "cross",
+    "not judged": "triangle-down",
+}
+_SIZES = {"winner": 240, "pareto": 120, "dominated": 35}
+_SIZE = 60  # of all others
+
+
+def of(verdict: Record, rows: Sequence[Row], settings: Settings) -> Plot:
+    """Every cell that passed and has both figures."""
+    judged = {cell["cell"]: cell for cell in verdict["cells"]}
+    found = (_point(row, judged.get(row["cell"], {}), settings) for row in rows[:MOST_CELLS])
+    points = [row for row in found if row is not None]
+    if not points:
+        return Plot(ID, _TITLE, "No cell that passed has both SRAM and NPU time.")
+    is_front = {(goal["figure"], goal["want"]) for goal in verdict["goals"]} == {
+        ("sram_bytes", "min"),
+        ("time_ms", "min"),
+    } and not any("clock_mhz" in goal for goal in verdict["goals"])
+    groups = _grouped(points)
+    front = [row for name in groups for row in _front_of(name, points)] if is_front else []
+    limits = {axis: list(_limits(verdict["constraints"], figure)) for axis, figure in _AXES.items()}
+    text = (
+        "The cells of a model that passed, by the SRAM that they need and the time of the NPU in an inference; low "
+        "and left is better. A cell of the Pareto set is beaten by no other in all goals. Dashed lines are limits "
+        "for all models. Times of different sources do not compare, and are in plots of their own."
+    )
+    chart = _chart(groups[0], points, bool(front), [axis for axis, found in limits.items() if found])
+    datasets = {f"{axis}_limits": found for axis, found in limits.items() if found}
+    return drawn(ID, _TITLE, text, chart, points=points, **({"front": front} if front else {}), **datasets)
+
+
+def _point(row: Row, judged: Mapping[str, Any], settings: Settings) -> dict[str, Any] | None:
+    if row["status"] != "pass":
+        return None
+    sram, time = (figures.value(row, name, None) for name in ("sram_bytes", "time_ms"))
+    if not sram.number or not time.number:  # a logarithm has no place for zero
+        return None
+    return {
+        "model": short(row["model"]),
+        "cell": row["cell"],
+        "target": short(row["target"]),
+        "settings": settings.words(row),
+        "sram": sram.number,
+        "time": time.number,
+        "source": time.source,
+        "standing": judged.get("standing", ""),
+    }
+
+
+def _grouped(points: Sequence[dict[str, Any]]) -> list[str]:
+    """What is drawn together: cells of a model, and of one source where it has several. Points get their group."""
+    sources: dict[str, set[str]] = {}
+    for row in points:
+        sources.setdefault(row["model"], set()).add(row["source"])
+    for row in points:
+        row["group"] = f"{row['model']} ({row['source']})" if len(sources[row["model"]]) > 1 else row["model"]
+    return list(dict.fromkeys(row["group"] for row in points))
+
+
+def _front_of(group: str, points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The Pareto set of a group. One point, which draws no line, where there is none: an axis needs an extent."""
+    own = [row for row in points if row["group"] == group]
+    return [row for row in own if row["standing"] in ("winner", "pareto")] or own[:1]
+
+
+def _limits(constraints: Sequence[Mapping[str, Any]], figure: str) -> Iterator[dict[str, Any]]:
+    """Limits that are straight lines in the plot: those for all models, and of a time at its own clock."""
+    for row in constraints:
+        if row["figure"] == figure and "clock_mhz" not in row and "models" not in row:
+            for limit in ("max", "min"):
+                if row.get(limit):
+                    yield {"at": row[limit], "text": row["text"]}
+
+
+def _chart(group: str, points: Sequence[Mapping[str, Any]], has_front: bool, limited: Sequence[str]) -> Any:
+    chosen = altair.param(name="chosen", value=group)
+    x = altair.X("sram:Q", scale=_scale(), title="SRAM, bytes", axis=altair.Axis(format="~s", tickCount=6))
+    y = altair.Y("time:Q", scale=_scale(), title="NPU time, ms", axis=altair.Axis(format="~g", tickCount=6))
+    layers = [_rules(axis) for axis in limited]
+    of_model = "datum.group === chosen"
+    if has_front:
+        layers.append(_front(x, y).transform_filter(of_model))
+    layers.append(_points(x, y, points).transform_filter(of_model))
+    return altair.layer(*layers).add_params(chosen).properties(width="container", height=_HEIGHT)
+
+
+def _scale() -> Any:
+    return altair.Scale(type="log", nice=False, padding=25)
+
+
+def _rules(axis: str) -> Any:
+    """Dashed lines at limits of one of the axes."""
+    place = {"sram": altair.X, "time": altair.Y}[axis]("at:Q", scale=_scale(), title=None)
+    rules = altair.Chart(named(f"{axis}_limits")).mark_rule(strokeDash=[5, 4], opacity=0.7)
+    return rules.encode(place, tooltip=[altair.Tooltip("text:N", title="limit")])
+
+
+def _front(x: Any, y: Any) -> Any:
+    """What the Pareto set leaves to be beaten, of each source."""
+    line = altair.Chart(named("front")).mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.6)
+    order = altair.Order("sram:Q")
+    return line.encode(x=x, y=y, detail="source:N", order=order, color=altair.value("#888888"))
+
+
+def _points(x: Any, y: Any, points: Sequence[Mapping[str, Any]]) -> Any:
+    targets = list(dict.fromkeys(row["target"] for row in points))
+    standings = [name for name in STANDINGS if any(row["standing"] == name for row in points)]
+    colours: dict[str, Any] = {} if len(targets) <= _MOST_COLOURS else {"scheme": "tableau20"}
+    top: dict[str, Any] = {"orient": "top", "title": None, "labelLimit": 160}
+    return (
+        altair.Chart(named("points"))
+        .mark_point(filled=True, strokeWidth=1.5)
+        .encode(
+            x=x,
+            y=y,
+            color=altair.Color(
+                "target:N", scale=altair.Scale(domain=targets, **colours), legend=altair.Legend(**top)
+            ),
+            shape=altair.Shape(
+                "standing:N",
+                scale=altair.Scale(domain=standings, range=[_SHAPES[name] for name in standings]),
+                legend=altair.Legend(**{**top, "orient": "bottom"}),
+            ),
+            size=altair.SizeValue(
+                _SIZE,
+                condition=[
+                    {"test": f"datum.standing === '{name}'", "value": size} for name, size in _SIZES.items()
+                ],
+            ),
+            opacity=altair.condition(
+                "datum.standing === 'winner' || datum.standing === 'pareto'",
+                altair.value(1),
+                altair.value(0.55),
+            ),
+            tooltip=[
+                altair.Tooltip("settings:N", title="cell"),
+                altair.Tooltip("sram:Q", format=",", title="SRAM, bytes"),
+                altair.Tooltip("time:Q", format=",.3f", title="NPU time, ms"),
+                altair.Tooltip("source:N"),
+                altair.Tooltip("standing:N"),
+                altair.Tooltip("cell:N", title="id"),
+            ],
+        )
+    )

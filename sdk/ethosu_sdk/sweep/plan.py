@@ -1,0 +1,266 @@
+"""What a sweep has to do: its cells by their keys, what they share, and what is there already."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from ethosu_sdk import records, schema
+from ethosu_sdk.aot import sharing
+from ethosu_sdk.aot.sharing.lowered import FACTS_NAME
+from ethosu_sdk.errors import SdkError
+from ethosu_sdk.proc.forks import Task
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import locations
+from ethosu_sdk.steps.shared import compilers
+from ethosu_sdk.sweep import cells as sweep_cells, evidence, places, rows
+from ethosu_sdk.sweep.cells import Cell, Cells
+from ethosu_sdk.sweep.configuration import NONE, Configuration
+from ethosu_sdk.sweep.keys import Keys
+from ethosu_sdk.sweep.options import SweepOptions
+
+DEFAULT_FOLDER = Path(locations.BUILD_FOLDER) / "sweep"
+# Seconds, where no cell tells: small networks on one core.
+_USUAL_S = {"lower": 15.0, "compile": 1.0, NONE: 0.0, "host": 0.6, "qemu": 12.0}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell and the keys of its steps."""
+
+    cell: Cell
+    key: str
+    compilation: str
+    lowering: str
+    model_sha256: str
+
+    def row_not_run(self) -> Record:
+        """Its row while it is not run."""
+        return rows.not_run(self.key, self.model_sha256, self.cell.dimensions())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cells of a sweep in the folder `store`; `done` are the records of those that are there, by their keys.
+
+    `lowered` are the lowerings that can be used, with the files that each read, `compiled` the compilations of these.
+    `changed` says of each result that is done again why it is no evidence.
+    """
+
+    configuration: Configuration
+    store: Path
+    expanded: Cells
+    cells: tuple[Planned, ...]
+    done: dict[str, Record]
+    lowered: dict[str, dict[str, str]]
+    compiled: frozenset[str]
+    stale: tuple[Path, ...] = field(default=())
+    changed: tuple[str, ...] = field(default=())
+
+    @property
+    def todo(self) -> tuple[Planned, ...]:
+        """The cells that are still to be done."""
+        return tuple(row for row in self.cells if row.key not in self.done)
+
+    def counts(self) -> Record:
+        """The plan in numbers: all there is, and what is left to do."""
+        left = self.todo
+        compilations = {row.compilation for row in left} - self.compiled
+        lowerings = {row.lowering for row in left if row.compilation in compilations} - self.lowered.keys()
+        steps = {"lowerings": len(lowerings), "vela_runs": len(compilations)}
+        return {"total": _numbers(self.cells), "left": {**_numbers(left), **steps}}
+
+    def pairings(self) -> Record:
+        """How many pairings are no cells, as records have it."""
+        dropped = [{"reason": reason, "count": count} for reason, count in self.expanded.dropped.items()]
+        return {"excluded": self.expanded.excluded, "dropped": dropped}
+
+    def estimated_s(self, jobs: int) -> float:
+        """A rough guess of the seconds that the rest takes, by the cells that are done, or by small networks."""
+        left = self.counts()["left"]
+        known = [row["wall_time_s"] for row in self.done.values() if row["status"] == rows.PASS]
+        work_s: float = left["lowerings"] * _USUAL_S["lower"]
+        for planned in self.todo:
+            usual = _USUAL_S["compile"] + _USUAL_S[planned.cell.simulator]
+            work_s += sum(known) / len(known) if known else usual
+        return work_s / max(1, jobs)
+
+
+def _numbers(chosen: Sequence[Planned]) -> Record:
+    """How many cells these are, and how many steps they are made of."""
+    return {
+        "cells": len(chosen),
+        "lowerings": len({row.lowering for row in chosen}),
+        "vela_runs": len({row.compilation for row in chosen}),
+        "simulations": sum(row.cell.simulator != NONE for row in chosen),
+    }
+
+
+def folder_of(configuration: Configuration, chosen: Path | None) -> Path:
+    """The folder of a sweep's results."""
+    return chosen or DEFAULT_FOLDER / configuration.name
+
+
+def make(configuration: Configuration, store: Path, options: SweepOptions) -> Plan:
+    """The plan of a sweep whose results go to `store`; nothing is written. InputError when there is nothing to do."""
+    expanded = sweep_cells.expand(configuration)
+    keys = Keys(configuration.folder, trust=options.trust)
+    planned: dict[str, Planned] = {}
+    for cell in expanded.cells:
+        row = Planned(
+            cell, keys.cell(cell), keys.compilation(cell), keys.lowering(cell), keys.model_sha256(cell.model)
+        )
+        planned.setdefault(row.key, row)
+    changed: dict[str, None] = {}
+    done = {}
+    for key in planned:
+        record = _cell(store, key, keys, configuration, options)
+        if record is not None and _is_whole(places.cell(store, key), rows.CELL_NAME, changed):
+            done[key] = record
+    todo = [row for row in planned.values() if row.key not in done]
+    lowered, stale = _lowered(store, planned.values(), keys)
+    for key in {row.lowering for row in todo} & lowered.keys():
+        if not _is_whole(places.lowered(store, key), FACTS_NAME, changed):
+            del lowered[key]
+            stale.append(places.lowered(store, key))
+    compiled = {
+        row.compilation
+        for row in planned.values()
+        if row.lowering in lowered and _reads_of(store, row.compilation) == lowered[row.lowering]
+    }
+    for key in {row.compilation for row in todo} & compiled:
+        if not _is_whole(places.compiled(store, key), "*.compile.json", changed):
+            compiled.remove(key)
+    return Plan(
+        configuration,
+        store,
+        expanded,
+        tuple(planned.values()),
+        done,
+        lowered,
+        frozenset(compiled),
+        tuple(stale),
+        tuple(changed),
+    )
+
+
+def _is_whole(folder: Path, needed: str, changed: dict[str, None]) -> bool:
+    """Whether the task's `folder` is as it was written; else `changed` gets the reason. Of a cell, records count."""
+    counts = evidence.is_record if needed == rows.CELL_NAME else evidence.is_any
+    reason = evidence.problem(folder, needed, counts)
+    if reason:
+        changed[reason] = None
+    return not reason
+
+
+def _cell(
+    store: Path, key: str, keys: Keys, configuration: Configuration, options: SweepOptions
+) -> Record | None:
+    """The record of a cell that is there, and need not be done again."""
+    path = places.cell(store, key) / rows.CELL_NAME
+    if not path.is_file():
+        return None
+    try:
+        record = records.read_json(path)
+        schema.check(record, str(path))
+    except SdkError:
+        return None  # it is made anew
+    again = options.retry and record["status"] in rows.UNFINISHED
+    if record["key"] != key or again or _more_is_allowed(record, configuration):
+        return None
+    return record if keys.unchanged(record["reads"]) else None
+
+
+def _more_is_allowed(record: Record, configuration: Configuration) -> bool:
+    """Whether a task that reached its limit may take more now."""
+    name = {rows.TIMEOUT: "time_s", rows.OUT_OF_MEMORY: "memory_bytes"}.get(record["status"])
+    if name is None or name not in record["limits"]:
+        return False
+    now = getattr(configuration.limits, name)
+    return now is None or now > record["limits"][name]
+
+
+def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -> dict[str, Record]:
+    """The records, by their keys, of cells that came to their end after the plan was made, whoever was told of it."""
+    keys = Keys(plan.configuration.folder, trust=options.trust)
+    as_is = replace(options, retry=False)
+    found = {row.key: _cell(plan.store, row.key, keys, plan.configuration, as_is) for row in missing}
+    return {key: record for key, record in found.items() if record is not None}
+
+
+def _reads_of(store: Path, compilation: str) -> Record | None:
+    """The files that a compilation rests on; None where there is no whole one."""
+    try:
+        return records.read_json(places.compiled(store, compilation) / places.READS_NAME)
+    except SdkError:
+        return None
+
+
+def _lowered(
+    store: Path, planned: Iterable[Planned], keys: Keys
+) -> tuple[dict[str, dict[str, str]], list[Path]]:
+    """The lowerings that can be used, with the files that they read, and the folders of those that cannot: a file
+    that was read is another now."""
+    good: dict[str, dict[str, str]] = {}
+    stale: dict[Path, None] = {}
+    for row in planned:
+        folder = places.lowered(store, row.lowering)
+        if row.lowering in good or not folder.is_dir():
+            continue
+        try:
+            reads = json.loads((folder / FACTS_NAME).read_text(encoding="utf-8"))["reads"]
+            fits = keys.unchanged(reads)
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            fits = False
+        if fits:
+            good[row.lowering] = reads
+        else:
+            stale[folder] = None
+            stale[places.compiled(store, row.compilation)] = None
+    return good, list(stale)
+
+
+def remove_stale(plan: Plan) -> None:
+    """Remove what the plan does not use, because it was made from other files."""
+    for folder in plan.stale:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> dict[str, Task]:
+    """The tasks of a cell by their steps."""
+    cell, configuration = planned.cell, plan.configuration
+    common: Task = {
+        "store": str(plan.store.absolute()),
+        "cwd": str(configuration.folder),
+        "token": token,
+        "tools": compilers.identity(),
+        "time_s": configuration.limits.time_s,
+        "memory_bytes": configuration.limits.memory_bytes,
+        "model": cell.model,
+        "model_sha256": planned.model_sha256,
+        "quantize": cell.quantize,
+        "samples": cell.samples,
+        "vela": cell.vela,
+        "trust": options.trust,
+        "lowering": planned.lowering,
+        "compilation": planned.compilation,
+    }
+    target = asdict(cell.target)
+    lowered_for = sharing.representative(cell.target)
+    return {
+        "lower": {**common, "step": "lower", "key": planned.lowering, "target": asdict(lowered_for)},
+        "compile": {**common, "step": "compile", "key": planned.compilation, "target": target},
+        "finish": {
+            **common,
+            "step": "finish",
+            "key": planned.key,
+            "target": target,
+            "simulator": cell.simulator,
+            "board": cell.board,
+            "inputs": cell.inputs,
+            "dimensions": cell.dimensions(),
+        },
+    }

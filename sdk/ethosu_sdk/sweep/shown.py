@@ -1,0 +1,68 @@
+"""What `ethosu-sdk sweep` shows on a terminal: the plan, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.records import Record
+from ethosu_sdk.sweep import page
+from ethosu_sdk.sweep.page import overview, settings
+from ethosu_sdk.sweep.plan import Plan
+
+_MOST_MODELS = 40
+
+
+def plan_tables(plan: Plan, jobs: int) -> list[Table]:
+    """The plan for people."""
+    counts = plan.counts()
+    numbers = Table(box=None, pad_edge=False)
+    for heading in ("", "in all", "to do"):
+        numbers.add_column(heading, justify="left" if not heading else "right")
+    for name in ("cells", "lowerings", "vela_runs", "simulations"):
+        label = name.replace("_", " ").replace("vela runs", "runs of Vela")
+        numbers.add_row(label, f"{counts['total'][name]:,}", f"{counts['left'][name]:,}")
+    numbers.add_row("excluded", f"{plan.expanded.excluded:,}", "")
+    numbers.add_row("estimate", "", f"{plan.estimated_s(jobs):,.0f} s with {jobs} jobs, roughly")
+    parts = [numbers]
+    if plan.expanded.dropped:
+        dropped = Table(title="dropped", box=None, show_header=False, pad_edge=False)
+        for reason, count in plan.expanded.dropped.items():
+            dropped.add_row(f"{count:,}", escape(reason))
+        parts.append(dropped)
+    return parts
+
+
+def result_tables(record: Record, found: Sequence[Record], folder: Path) -> list[RenderableType]:
+    """The sweep for people: the rows `found` were judged in `record`."""
+    head = Table(box=None, show_header=False, pad_edge=False)
+    for name, count in record["cells"].items():
+        if count:
+            head.add_row(name, f"{count:,}")
+    head.add_row("page", escape(str(folder / page.FILE_NAME)))
+    return [head, "", *_verdict(record, found)]
+
+
+def _verdict(record: Record, found: Sequence[Record]) -> list[RenderableType]:
+    """The best cells of each model, or why there is none; constraints and goals that judged them."""
+    judged = overview.of(record, found, settings.of(found))
+    table = Table(box=None, pad_edge=False)
+    for heading in ("model", "", "cell", *judged["goal_titles"], "cycles", "why"):
+        table.add_column(heading, overflow="fold")
+    for model in judged["models"][:_MOST_MODELS]:
+        for line in model["lines"]:
+            cells = ", ".join(cell["text"] for cell in line["cells"])
+            named = f"{cells} {line['more']}".strip()
+            words = (model["model"], line["kind"], named, *line["values"], line["source"])
+            table.add_row(*map(escape, words), escape(line["why"] or model["reason"]))
+    parts: list[RenderableType] = [table]
+    left = len(judged["models"]) - _MOST_MODELS
+    if left > 0:
+        parts.append(f"and {left:,} more models: they are in the record and on the page")
+    if judged["constraints"]:
+        parts.append(escape(f"constraints: {'; '.join(judged['constraints'])}"))
+    return [*parts, *(escape(f"note: {text}") for text in judged["notes"])]

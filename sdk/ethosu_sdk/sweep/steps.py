@@ -1,0 +1,187 @@
+"""The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.sweep.warm`): lower, compile, run.
+
+A step fills a folder that is there, and says what became of it; what it prints goes to the log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import aot, cache, errors, plain_text, records
+from ethosu_sdk.aot.sharing import compiling, lowered as aot_lowered
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.errors import BuildError, SdkError
+from ethosu_sdk.files import opening
+from ethosu_sdk.proc.forks import Task
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import bundle, locations
+from ethosu_sdk.steps.compile import check as compile_check, check_record, record as compile_record
+from ethosu_sdk.steps.compile.command import compile_key
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.evaluate.command import EvaluateOptions, Evaluation
+from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.sweep import rows
+from ethosu_sdk.sweep.configuration import DEFAULT
+from ethosu_sdk.sweep.reads import Reads
+from ethosu_sdk.targets import Target
+
+Outcome = dict[str, Any]
+
+
+def perform(task: Task) -> Outcome:
+    """Do the step of `task` in this process; what came of it, or the error as JSON values."""
+    _to_log(Path(task["log"]))
+    os.chdir(task["cwd"])
+    start = time.monotonic()
+    reads = Reads([Path(task["store"])]) if task["step"] == "lower" else None
+    outcome = _caught(lambda: _STEPS[task["step"]](task))
+    if reads is not None:
+        outcome |= _caught(lambda: _written_with(reads, task, outcome))
+    return {**outcome, "seconds": round(time.monotonic() - start, 3)}
+
+
+def _caught(function: Callable[[], Outcome]) -> Outcome:
+    """What `function` returns, or the error; a model may raise what is no Exception, such as SystemExit."""
+    try:
+        return function()
+    except BaseException as error:
+        if not isinstance(error, SdkError):
+            sys.excepthook(*sys.exc_info())
+        return {"error": _error(error), "again": errors.is_of_the_machine(error)}
+
+
+def _written_with(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
+    """The digests of what a lowering read; they are part of its facts."""
+    digests = reads.digests(Path(task["cwd"]))
+    if "error" not in outcome:
+        aot_lowered.write_facts(Path(task["out"]), outcome.pop("output"), digests)
+    return {"reads": digests}
+
+
+def _to_log(log: Path) -> None:
+    with opening.appending(log) as stream:
+        for number in (1, 2):
+            os.dup2(stream.fileno(), number)
+
+
+def _error(error: BaseException) -> Outcome:
+    if errors.is_out_of_memory(error):
+        known: SdkError = errors.out_of_memory("a task of the sweep", error)
+        return {**known.to_json(), "status": rows.OUT_OF_MEMORY}
+    if isinstance(error, SdkError):
+        return error.to_json()
+    return unexpected(plain_text.error(error))
+
+
+def unexpected(text: str) -> Outcome:
+    """What is said of an exception, ``TYPE: TEXT``, that nobody foresaw."""
+    known = BuildError(f"the step failed: {text}", "compile.log holds what was printed")
+    return {**known.to_json(), "class": text.partition(":")[0]}
+
+
+def _options(task: Task) -> CompileOptions:
+    target = Target(**task["target"])
+    return CompileOptions(
+        target=target.name,
+        system_config=target.system_config,
+        memory_mode=target.memory_mode,
+        quantize=None if task["quantize"] == DEFAULT else task["quantize"],
+        trust=task["trust"],
+    )
+
+
+def _request(task: Task, options: CompileOptions, out: Path) -> aot.CompileRequest:
+    return aot.CompileRequest(
+        task["model"],
+        Target(**task["target"]),
+        out,
+        options=options,
+        check_folder=out / aot_lowered.CHECK_FOLDER,
+        evaluation=_evaluation(task, out),
+    )
+
+
+def _evaluation(task: Task, lowered: Path) -> aot.EvaluationRequest | None:
+    """What is asked about accuracy, with the outputs in the folder `lowered`."""
+    if task["samples"] is None:
+        return None
+    return aot.EvaluationRequest(Path(task["samples"]).resolve(), lowered / aot_lowered.EVALUATION_FOLDER)
+
+
+def _lower(task: Task) -> Outcome:
+    out = Path(task["out"])
+    request = _request(task, _options(task), out)
+    for name in (aot_lowered.CHECK_FOLDER, aot_lowered.EVALUATION_FOLDER):
+        records.make_directory(out / name)
+    return {"output": aot_lowered.lower(request, print)}
+
+
+def _compile(task: Task) -> Outcome:
+    """The program, with a record as of `compile`. A check that fails is an error, and everything is there."""
+    start = time.monotonic()
+    out, lowering = Path(task["out"]), aot_lowered.read(Path(task["lowered"]))
+    options = _options(task)
+    request = _request(task, options, out)
+    with (
+        bundle.published(out, "compile") as add,
+        tempfile.TemporaryDirectory(prefix=".check-", dir=out) as spool,
+    ):
+        output = compiling.compile_lowered(lowering, request, task["vela"])
+        for path in lowering.check_folder.iterdir():
+            os.symlink(path.resolve(), Path(spool) / path.name)
+        key = compile_key(task["model"], options, request.target)
+        record = compile_record.make(request, output, key, time.monotonic() - start)
+        check = compile_check.Check(Path(spool), Reporter(quiet=True), locate=False)
+        record = _evaluated(task, check.extend(record, request, output), output)
+        record["wall_time_s"] = round(time.monotonic() - start, 3)
+        compile_record.write(locations.compile_record(output.pte), record)
+        add(locations.compile_record(output.pte).name, *record["files"].values())
+        add(*(name for row in record["delegates"] for name in row["files"].values()))
+    check_record.raise_if_failed(record, recorded=True)
+    return {}
+
+
+def _evaluated(task: Task, record: Record, output: aot.CompileOutput) -> Record:
+    """`record` with its accuracy, where that is asked for."""
+    request = _evaluation(task, Path(task["lowered"]))
+    if request is None:
+        return record
+    from ethosu_sdk.simulators import host
+
+    runner = host.build_runner(cache.directory(host.CACHE_PART))
+    options = EvaluateOptions(request.data)
+    return Evaluation(options, request, runner, Reporter(quiet=True)).extend(record, output)
+
+
+def _run(task: Task) -> Outcome:
+    out = Path(task["out"])
+    (pte,) = out.glob("*.pte")
+    given = task["inputs"]
+    options = RunOptions(
+        simulator=task["simulator"],
+        board=task["board"],
+        inputs=None if given == DEFAULT else Path(given),
+        timeout_s=task["time_s"] or RunOptions.timeout_s,
+    )
+    run_command.run(str(pte), CompileOptions(), options, out, Reporter(quiet=True).for_step())
+    return {}
+
+
+def link_files(source: Path, folder: Path) -> None:
+    """The files of a folder of results in another one, without a copy where the disk allows it."""
+    for path in source.iterdir():
+        if path.is_file() and not path.name.startswith("."):
+            try:
+                os.link(path, folder / path.name)
+            except OSError:
+                records.copy_file(path, folder / path.name)
+
+
+_STEPS: dict[str, Callable[[Task], Outcome]] = {"lower": _lower, "compile": _compile, "run": _run}
