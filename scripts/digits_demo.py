@@ -21,7 +21,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.run import command as run
+from ethosu_sdk.steps.run import run_command
 
 _TARGET = "ethos-u55-128"
 _SHADES = " ░▒▓█"
@@ -49,9 +49,9 @@ def _demonstrate(count: int, folder: Path) -> None:
     records.make_directory(folder)
     inputs = folder / "held_back.npz"
     npz.write_npz(inputs, {"input0": images[:, None]})  # one more axis: that many inferences
-    options = run.RunOptions(inputs=inputs)
+    options = run_command.RunOptions(inputs=inputs)
     compile_options = CompileOptions(target=_TARGET)
-    record = run.run("zoo:digits_cnn", compile_options, options, folder, Reporter()).record
+    record = run_command.run("zoo:digits_cnn", compile_options, options, folder, Reporter()).record
     scores = np.load(folder / "outputs.npz")["output0"]
     _show(images, labels, scores.reshape(len(labels), -1).argmax(axis=1), record, folder)
 

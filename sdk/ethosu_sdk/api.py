@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, Any
 
 from ethosu_sdk import npz
 from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.readers.compare import command as compare_command
+from ethosu_sdk.readers.compare import compare_command
 from ethosu_sdk.readers.compare.options import CompareOptions as CompareOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations, reading as results
-from ethosu_sdk.steps import build as build_command
-from ethosu_sdk.steps.compile import command as compile_command
+from ethosu_sdk.steps import build_command
+from ethosu_sdk.steps.compile import compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions as CompileOptions  # noqa: PLC0414 - public here
-from ethosu_sdk.steps.debug import command as debug_command
+from ethosu_sdk.steps.debug import debug_command
 from ethosu_sdk.steps.debug.options import DebugOptions as DebugOptions  # noqa: PLC0414 - public here
-from ethosu_sdk.steps.inspect import command as inspect_command
-from ethosu_sdk.steps.profile import command as profile_command
+from ethosu_sdk.steps.inspect import inspect_command
+from ethosu_sdk.steps.profile import profile_command
 from ethosu_sdk.steps.profile.options import ProfileOptions as ProfileOptions  # noqa: PLC0414 - public here
-from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions as RunOptions  # noqa: PLC0414 - public here
 
 if TYPE_CHECKING:

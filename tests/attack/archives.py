@@ -10,7 +10,7 @@ import random
 import tarfile
 from pathlib import Path
 
-from ethosu_sdk.files import kinds as file_kinds
+from ethosu_sdk.files import file_kinds
 from ethosu_sdk.installation.fvp import archive as fvp_install_archive
 from tests.attack import arrays, damage
 from tests.attack.case import Case, Context, Kind, Probe

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records, schema
-from ethosu_sdk.readers.compare import command, tables
+from ethosu_sdk.readers.compare import compare_command, compare_tables
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import DEFAULT
-from ethosu_sdk.readers.summary.command import markdown
+from ethosu_sdk.readers.summary.summary_command import markdown
 from ethosu_sdk.results import bundle
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
@@ -114,9 +114,9 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 
     def call(folder: Path) -> None:
         options = CompareOptions(policy=folder / "given.policy" if policy else None, allow=allowed)
-        record = command.make([folder / "given.before", folder / "given.after"], options)
+        record = compare_command.make([folder / "given.before", folder / "given.after"], options)
         assert not schema.problems(json.loads(records.dumps(record))), schema.problems(record)
-        assert tables.tables(record, None)
+        assert compare_tables.tables(record, None)
         assert markdown(record)
 
     return Probe("compare two records", files, call)
@@ -138,7 +138,7 @@ def _case(context: Context, choice: random.Random) -> Case:
     words += ["--policy", "given.policy"] if choice.random() < 0.5 else []
 
     def judge(ended: Ended, folder: Path) -> list[str]:
-        written = (folder / "out" / command.RECORD_NAME).is_file()
+        written = (folder / "out" / compare_command.RECORD_NAME).is_file()
         if ended.code in (0, 7) and not written:
             return ["a comparison without its record"]
         return schema.problems(json.loads(ended.out)) if as_json and ended.code in (0, 7) else []

@@ -12,18 +12,18 @@ from typing import Any
 
 from ethosu_sdk import records
 from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.readers.advise import command as advise
+from ethosu_sdk.readers.advise import advise_command
 from ethosu_sdk.readers.compare import subjects
 from ethosu_sdk.readers.convert import subject as convert
 from ethosu_sdk.readers.report import subject as report
-from ethosu_sdk.readers.summary import command as summary
-from ethosu_sdk.readers.validate import validate
+from ethosu_sdk.readers.summary import summary_command
+from ethosu_sdk.readers.validate_command import validate
 from ethosu_sdk.results import bundle, reading as results
 from ethosu_sdk.results.reading import Reading
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.profile import command as profile
+from ethosu_sdk.steps.profile import profile_command
 from ethosu_sdk.steps.run.options import RunOptions
-from ethosu_sdk.steps.verify import command as verify
+from ethosu_sdk.steps.verify import verify_command
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended
@@ -47,10 +47,10 @@ Reader = Callable[[Path, Reading], object]
 ONE: dict[str, Reader] = {
     "results.read": results.read,
     "validate": lambda path, reading: validate(path, reading, _QUIET),
-    "summary": summary._read,
+    "summary": summary_command._read,
     "convert": lambda path, reading: convert.read(path, tuple(_kinds()), reading),
     "compare": lambda path, reading: subjects.read(path, loose=reading.loose),
-    "verify": verify._read,
+    "verify": verify_command._read,
 }
 FOLDER: dict[str, Callable[[Path], object]] = {
     "validate": lambda folder: validate(folder, Reading(), _QUIET),
@@ -60,8 +60,8 @@ FOLDER: dict[str, Callable[[Path], object]] = {
 }
 # Those that read one file of the folder.
 OF_RUN: dict[str, Callable[[Path], object]] = {
-    "profile": lambda folder: profile.of_run(folder, timeout_s=10.0),
-    "advise": lambda folder: advise.advise(str(folder), CompileOptions(), RunOptions(), None, _QUIET),
+    "profile": lambda folder: profile_command.of_run(folder, timeout_s=10.0),
+    "advise": lambda folder: advise_command.advise(str(folder), CompileOptions(), RunOptions(), None, _QUIET),
 }
 
 

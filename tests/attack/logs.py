@@ -13,7 +13,7 @@ from pathlib import Path
 from ethosu_sdk import schema
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.evidence import evidence, uart
-from ethosu_sdk.readers.logs import command as parse_log
+from ethosu_sdk.readers.logs import parse_log_command
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended
@@ -137,7 +137,7 @@ def _parse(log: _Log) -> None:
             pass
         else:
             assert not _changed(log), "a run passes on changed records"
-    record = parse_log.make(log.name, log.content)
+    record = parse_log_command.make(log.name, log.content)
     schema.check(record, "the result")  # as the command does
     wrong = _wrong(log, record["status"])
     assert not wrong, wrong

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records, schema
-from ethosu_sdk.steps.profile import command
+from ethosu_sdk.steps.profile import profile_command
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Limits
 from tests.attack.programs import mutated
@@ -96,7 +96,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
     files = _files(choice)
 
     def call(folder: Path) -> None:
-        record = command.of_run(_lay(folder, files), timeout_s=_PROBE_S)
+        record = profile_command.of_run(_lay(folder, files), timeout_s=_PROBE_S)
         problems = schema.problems(record)
         assert not problems, problems
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.files import kinds as file_kinds
+from ethosu_sdk.files import file_kinds
 
 
 def zipped(*names: str, content: bytes = b"x") -> bytes:

@@ -15,8 +15,8 @@ from ethosu_sdk.aot.model import python_source
 from ethosu_sdk.aot.vela import config as vela_config
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.files import kinds, opening, toml_source
-from ethosu_sdk.readers.logs import command as logs
+from ethosu_sdk.files import file_kinds, opening, toml_source
+from ethosu_sdk.readers.logs import parse_log_command
 from ethosu_sdk.results import bundle, reading as results
 
 MINE = b"the user's own"
@@ -26,11 +26,11 @@ READERS = {
     "results.read": results.read,
     "npz": npz.read_npz,
     "pte": pte.read,
-    "kinds": lambda path: kinds.recognise(path) if not path.is_dir() else opening.regular(path),
+    "kinds": lambda path: file_kinds.recognise(path) if not path.is_dir() else opening.regular(path),
     "toml": lambda path: toml_source.read(path, toml_source.Kind("a policy", 1 << 20, 1 << 10)),
     "vela_config": vela_config.read,
     "python_source": python_source.check,
-    "log": lambda path: logs.parse_log(path, Reporter(quiet=True)),
+    "log": lambda path: parse_log_command.parse_log(path, Reporter(quiet=True)),
     "manifest": lambda path: bundle.read(path.parent),
 }
 

@@ -57,9 +57,9 @@ def advise_command(
     the folder are judged. A model FILE.py is executed.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.readers.advise import command
+    from ethosu_sdk.readers.advise import advise_command
 
-    command.advise(
+    advise_command.advise(
         subject,
         CompileOptions(target=target, system_config=system_config, memory_mode=memory_mode, trust=trust),
         RunOptions(inputs=inputs, timeout_s=timeout, board=board, allow_spill=allow_spill),

@@ -18,7 +18,7 @@ def build_command(
 ) -> None:
     """Build the bare-metal firmware that runs MODEL.pte: executor_runner.elf."""
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.steps import build as command
+    from ethosu_sdk.steps import build_command
 
     reporter = Reporter(as_json=json, quiet=quiet)
-    command.build(model, board, output, reporter, allow_spill=allow_spill)
+    build_command.build(model, board, output, reporter, allow_spill=allow_spill)

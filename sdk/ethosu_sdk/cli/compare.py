@@ -71,7 +71,7 @@ def compare_command(
     FILE.py is executed.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.readers.compare import command
+    from ethosu_sdk.readers.compare import compare_command
 
     options = CompareOptions(policy=policy, allow=tuple(allow or ()), rows=rows, loose=loose)
     reporter = Reporter(as_json=json, quiet=quiet)
@@ -81,6 +81,6 @@ def compare_command(
     if vela is None:
         if compile_options != CompileOptions():
             raise UsageError("options of `compile` go with --vela alone: runs are compared as they are")
-        command.compare([Path(path) for path in runs], options, output, reporter)
+        compare_command.compare([Path(path) for path in runs], options, output, reporter)
         return
-    command.compare_versions(runs, vela, options, compile_options, output, reporter)
+    compare_command.compare_versions(runs, vela, options, compile_options, output, reporter)

@@ -65,8 +65,8 @@ def compile_command(
 ) -> None:
     """Compile a PyTorch model ahead of time: MODEL → MODEL.pte. A model FILE.py is executed."""
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.steps.compile import command
-    from ethosu_sdk.steps.evaluate.command import read_floor, read_options
+    from ethosu_sdk.steps.compile import compile_command
+    from ethosu_sdk.steps.evaluate.evaluate_command import read_floor, read_options
 
     thresholds = {
         "--min-top1": min_top1,
@@ -97,4 +97,4 @@ def compile_command(
         evaluate=read_options(evaluate, thresholds),
         min_sqnr_db=floor,
     )
-    command.compile_model(model, options, output, Reporter(as_json=json, quiet=quiet))
+    compile_command.compile_model(model, options, output, Reporter(as_json=json, quiet=quiet))

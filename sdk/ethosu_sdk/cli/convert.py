@@ -47,7 +47,7 @@ def convert_command(
     What a format has no place for is left out, and named.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.readers.convert import command
+    from ethosu_sdk.readers.convert import convert_command
     from ethosu_sdk.results.reading import Reading
 
-    command.convert(subject, to, output, Reading(loose), Reporter(as_json=json, quiet=quiet))
+    convert_command.convert(subject, to, output, Reading(loose), Reporter(as_json=json, quiet=quiet))

@@ -79,7 +79,7 @@ def debug_command(
     values and ranges alone are shown. A model FILE.py is executed.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.steps.debug import command
+    from ethosu_sdk.steps.debug import debug_command
 
     compile_options = CompileOptions(
         target=target,
@@ -100,4 +100,4 @@ def debug_command(
         rows=rows,
         timeout_s=timeout,
     )
-    command.debug(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))
+    debug_command.debug(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))

@@ -27,6 +27,6 @@ def doctor_command(
 ) -> None:
     """Try every tool that the SDK uses: found, missing, too old or broken, and the fix."""
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.installation.doctor import command
+    from ethosu_sdk.installation.doctor import doctor_command
 
-    command.doctor(Reporter(as_json=json, quiet=quiet), bundle)
+    doctor_command.doctor(Reporter(as_json=json, quiet=quiet), bundle)

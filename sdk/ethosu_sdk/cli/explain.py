@@ -23,6 +23,6 @@ def explain_command(
 ) -> None:
     """Explain an error: by its id, by a code of ExecuTorch's such as 0x21, or by the line that a log shows."""
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.readers import explain as command
+    from ethosu_sdk.readers import explain_command
 
-    command.explain(" ".join(words or ()), Reporter(as_json=json, quiet=quiet), markdown=markdown)
+    explain_command.explain(" ".join(words or ()), Reporter(as_json=json, quiet=quiet), markdown=markdown)

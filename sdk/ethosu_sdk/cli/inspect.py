@@ -25,7 +25,7 @@ def inspect_command(
 ) -> None:
     """Show what a MODEL.pte holds: operators, tensors, memory plan, delegates."""
     from ethosu_sdk.console import terminal
-    from ethosu_sdk.steps.inspect import command
+    from ethosu_sdk.steps.inspect import inspect_command
 
-    wanted = command.Wanted(commands=commands, hazards=hazards)
-    command.inspect(model, as_json=json, wanted=wanted, console=terminal.make(quiet=quiet))
+    wanted = inspect_command.Wanted(commands=commands, hazards=hazards)
+    inspect_command.inspect(model, as_json=json, wanted=wanted, console=terminal.make(quiet=quiet))

@@ -25,6 +25,6 @@ def parse_log_command(
     Exit code 7 when the log tells of a failure, or does not reach the end of the run.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.readers.logs import command
+    from ethosu_sdk.readers.logs import parse_log_command
 
-    command.parse_log(log, Reporter(as_json=json, quiet=quiet))
+    parse_log_command.parse_log(log, Reporter(as_json=json, quiet=quiet))

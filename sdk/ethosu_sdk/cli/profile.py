@@ -83,12 +83,12 @@ def profile_command(
     FILE.py is executed.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.steps.profile import command
+    from ethosu_sdk.steps.profile import profile_command
 
     compile_options = CompileOptions(
         target=target, system_config=system_config, memory_mode=memory_mode, trust=trust
     )
-    command.profile(
+    profile_command.profile(
         subject,
         compile_options,
         RunOptions(

@@ -40,6 +40,6 @@ def report_command(
     where all of it comes from, as far as the folder's records tell: pip install 'ethosu-sdk[report]' draws it.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.readers.report import command
+    from ethosu_sdk.readers.report import report_command
 
-    command.report(runs, output, Reporter(quiet=quiet))
+    report_command.report(runs, output, Reporter(quiet=quiet))

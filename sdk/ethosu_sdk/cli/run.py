@@ -134,7 +134,7 @@ def run_command(
     FILE.py is executed.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.steps.run import command
+    from ethosu_sdk.steps.run import run_command
 
     compile_options = CompileOptions(
         target=target,
@@ -169,4 +169,4 @@ def run_command(
         keep_state=keep_state,
         allow_spill=allow_spill,
     )
-    command.run(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))
+    run_command.run(model, compile_options, options, output, Reporter(as_json=json, quiet=quiet))

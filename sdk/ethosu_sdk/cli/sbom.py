@@ -23,6 +23,6 @@ def sbom_command(
 ) -> None:
     """List what is installed here, Python and Debian packages, as a CycloneDX 1.6 bill of materials."""
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.installation.sbom import command
+    from ethosu_sdk.installation.sbom import sbom_command
 
-    command.sbom(output, Reporter(as_json=json, quiet=quiet))
+    sbom_command.sbom(output, Reporter(as_json=json, quiet=quiet))

@@ -31,7 +31,7 @@ def summary_command(
 ) -> None:
     """Write what records say as Markdown, such as for the summary of a CI job."""
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.readers.summary import command
+    from ethosu_sdk.readers.summary import summary_command
     from ethosu_sdk.results.reading import Reading
 
-    command.summary(record, form, Reading(loose), Reporter(as_json=json, quiet=quiet))
+    summary_command.summary(record, form, Reading(loose), Reporter(as_json=json, quiet=quiet))

@@ -58,7 +58,7 @@ def sweep_command(
     same command goes on where it was interrupted. Results go to build/sweep/NAME. Model files FILE.py are executed.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.sweep import command
+    from ethosu_sdk.sweep import sweep_command
 
     options = SweepOptions(jobs=jobs, scheduler=scheduler, dry_run=dry_run, retry=retry, trust=trust)
-    command.sweep(file, options, output, Reporter(as_json=json, quiet=quiet))
+    sweep_command.sweep(file, options, output, Reporter(as_json=json, quiet=quiet))

@@ -27,7 +27,7 @@ def validate_command(
     A folder's files must be those that the commands listed which wrote there, unchanged and complete.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.readers import validate as command
+    from ethosu_sdk.readers import validate_command
     from ethosu_sdk.results.reading import Reading
 
-    command.validate(record, Reading(loose), Reporter(as_json=json, quiet=quiet))
+    validate_command.validate(record, Reading(loose), Reporter(as_json=json, quiet=quiet))

@@ -37,6 +37,6 @@ def verify_command(
     versions."""
     from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.results.reading import Reading
-    from ethosu_sdk.steps.verify import command
+    from ethosu_sdk.steps.verify import verify_command
 
-    command.verify(record, model, inputs, Reading(loose), Reporter(as_json=json, quiet=quiet))
+    verify_command.verify(record, model, inputs, Reading(loose), Reporter(as_json=json, quiet=quiet))

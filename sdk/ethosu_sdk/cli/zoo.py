@@ -10,6 +10,6 @@ from ethosu_sdk.cli.options import Debug, Json, Quiet
 def zoo_command(json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
     """List the models that can be given as zoo:NAME."""
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.steps import zoo as command
+    from ethosu_sdk.steps import zoo_command
 
-    command.zoo(Reporter(as_json=json, quiet=quiet))
+    zoo_command.zoo(Reporter(as_json=json, quiet=quiet))

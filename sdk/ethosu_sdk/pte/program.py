@@ -74,7 +74,7 @@ def read(path: Path) -> Pte:
     """Read and check the `.pte` at `path`. Raises InputError that says what is wrong and where."""
     data = _file_bytes(path)
     if data[4:8] != schema.FILE_IDENTIFIER:
-        from ethosu_sdk.files import kinds as file_kinds  # here, because reading a good file must stay quick
+        from ethosu_sdk.files import file_kinds  # here, because reading a good file must stay quick
 
         raise file_kinds.not_a(path, "a .pte file", _NOT_A_PTE)
     try:

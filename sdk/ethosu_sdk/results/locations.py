@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ethosu_sdk import pte, records, schema
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import kinds as file_kinds, opening
+from ethosu_sdk.files import file_kinds, opening
 from ethosu_sdk.targets import Target
 
 BUILD_FOLDER = "build"

@@ -13,12 +13,7 @@ from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.readers.compare import (
-    command as compare_command,
-    policy as compare_policy,
-    record as compare_record,
-    subjects,
-)
+from ethosu_sdk.readers.compare import compare_command, compare_record, policy as compare_policy, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Subject

@@ -21,11 +21,11 @@ from ethosu_sdk.files import opening
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations
-from ethosu_sdk.steps.compile import check as compile_check, check_record, record as compile_record
-from ethosu_sdk.steps.compile.command import compile_key
+from ethosu_sdk.steps.compile import check as compile_check, check_record, compile_record
+from ethosu_sdk.steps.compile.compile_command import compile_key
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.evaluate.command import EvaluateOptions, Evaluation
-from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions, Evaluation
+from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.sweep import rows
 from ethosu_sdk.sweep.configuration import DEFAULT

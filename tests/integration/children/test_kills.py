@@ -82,7 +82,7 @@ def test_a_signal_during_the_imports_leaves_no_traceback(number: signal.Signals,
         "ethosu_sdk.cli",
         "typer",
         "rich.console",
-        "ethosu_sdk.steps.inspect.command",
+        "ethosu_sdk.steps.inspect.inspect_command",
         "jsonschema",
     ):
         env = {"PYTHONPATH": str(tmp_path), "AT": module}

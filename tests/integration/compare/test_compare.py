@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import schema
-from ethosu_sdk.readers.compare import command
+from ethosu_sdk.readers.compare import compare_command
 from ethosu_sdk.readers.compare.options import CompareOptions
 from tests.integration.cli import sdk
 from tests.integration.compare.runs import Record, changed, compare, read, run_on_host, with_another_scale
@@ -188,7 +188,7 @@ def test_every_difference_is_named_and_can_be_allowed(name: str, tmp_path: Path)
     assert f"A → B, {name}: " in found.done.err
     (tmp_path / "policy.toml").write_text(f'allow = ["{name}"]\n', encoding="utf-8")
     options = CompareOptions(policy=tmp_path / "policy.toml")
-    assert command.make([source, tmp_path / "other.json"], options)["status"] == "pass"
+    assert compare_command.make([source, tmp_path / "other.json"], options)["status"] == "pass"
 
 
 def test_three_runs_and_the_record_on_stdout(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ethosu_sdk.aot.check import tosa_operators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.steps.compile import check_record, command, record as compile_record
+from ethosu_sdk.steps.compile import check_record, compile_command, compile_record
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.targets import Target, parse_target
 from tests.conftest import ZooPte
@@ -240,7 +240,7 @@ def test_full_delegation_is_required(
 ) -> None:
     options = CompileOptions("ethos-u55-128", require_full_delegation=True)
     with pytest.raises(VerdictError) as caught:
-        command.compile_model("zoo:softmax", options, tmp_path, Reporter(as_json=True))
+        compile_command.compile_model("zoo:softmax", options, tmp_path, Reporter(as_json=True))
     assert caught.value.exit_code == 7
     assert "aten::_softmax.out (1) on the CPU: " in caught.value.message
     record = json.loads(capsys.readouterr().out)
@@ -248,5 +248,5 @@ def test_full_delegation_is_required(
     assert json.loads((tmp_path / "softmax.compile.json").read_text()) == record
     # The next command takes the result as it is, and the demand still holds.
     with pytest.raises(VerdictError):
-        command.compile_model("zoo:softmax", options, tmp_path, Reporter(), reuse=True)
+        compile_command.compile_model("zoo:softmax", options, tmp_path, Reporter(), reuse=True)
     assert "up to date" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from sklearn import metrics
 from ethosu_sdk import npz, pte, records, schema, vela_blocks
 from ethosu_sdk.aot import CompileRequest, EvaluatedOutput, EvaluationFacts, EvaluationRequest, zoo
 from ethosu_sdk.aot.evaluation.facts import Quantisation
-from ethosu_sdk.steps.evaluate import command as evaluate
+from ethosu_sdk.steps.evaluate import evaluate_command
 from ethosu_sdk.steps.evaluate.thresholds import PairResult
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte
@@ -184,7 +184,7 @@ def test_a_damaged_program_shows_between_quantised_and_executed(
         np.save(spool / f"{name}.npy", array)
     (tmp_path / "damaged.pte").write_bytes(damaged(program))
     sound, bad = (
-        figures(evaluate.measure(facts(len(images)), spool, path, host_runner))
+        figures(evaluate_command.measure(facts(len(images)), spool, path, host_runner))
         for path in (program, tmp_path / "damaged.pte")
     )
     assert sound["quantised executed sqnr_db"] == np.inf
@@ -246,7 +246,7 @@ def test_a_program_that_came_quantised_has_no_float_model(host_runner: Path, tmp
     assert EvaluationFacts.from_json(json.loads(json.dumps(found.to_json()))) == found
     assert "came quantised" in found.missing["float"]
     assert found.calibration_overlap is None
-    rows = evaluate.measure(found, folders[1], output.pte, host_runner)
+    rows = evaluate_command.measure(found, folders[1], output.pte, host_runner)
     assert [row.pair for row in rows] == [("quantised", "executed")]
     assert figures(rows)["quantised executed sqnr_db"] > 30
 

@@ -367,7 +367,7 @@ def test_torchs_own_files_are_recognised_for_what_they_are(tmp_path: Path) -> No
     """The files that torch itself writes, next to the made-up ones of the unit tests."""
     import torch
 
-    from ethosu_sdk.files import kinds as file_kinds
+    from ethosu_sdk.files import file_kinds
 
     net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)).eval()
     inputs = (torch.ones(1, 2),)

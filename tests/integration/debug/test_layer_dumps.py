@@ -19,7 +19,7 @@ from ethosu_sdk import npz, pte, records
 from ethosu_sdk.aot import CompileRequest
 from ethosu_sdk.aot.check import tosa_values
 from ethosu_sdk.simulators import host
-from ethosu_sdk.steps.compile import check_record, record as compile_record
+from ethosu_sdk.steps.compile import check_record, compile_record
 from tests.conftest import ZooPte
 from tests.integration.debug.networks import MODEL, Seen, debug
 from tests.oracles.tosa import TosaModel

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import pte, schema
-from ethosu_sdk.steps.profile import record as profile_record
-from ethosu_sdk.steps.profile.record import ProfileFacts
+from ethosu_sdk.steps.profile import profile_record
+from ethosu_sdk.steps.profile.profile_record import ProfileFacts
 from tests.places import GOLDEN_PTE, ROOT
 
 PROGRAM = GOLDEN_PTE / "add_u55.pte"

@@ -15,9 +15,9 @@ from ethosu_sdk.aot import CompileRequest
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.npu.stream.pieces import cut
-from ethosu_sdk.steps.compile import check_record, record as compile_record
+from ethosu_sdk.steps.compile import check_record, compile_record
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.run import command as run_command, pieces as run_pieces
+from ethosu_sdk.steps.run import pieces as run_pieces, run_command
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.targets import parse_target
 from tests.conftest import ZooPte

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from ethosu_sdk import pte, schema, vela_blocks
-from ethosu_sdk.steps.inspect.command import inspect
 from ethosu_sdk.steps.inspect.description import NOTHING_MORE, describe, npu_share
+from ethosu_sdk.steps.inspect.inspect_command import inspect
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE

@@ -13,14 +13,14 @@ import pytest
 from ethosu_sdk import schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.readers.logs import command as parse_log
+from ethosu_sdk.readers.logs import parse_log_command
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS
 from tests.unit.report import wire
 
 
 def record_of(name: str, content: bytes) -> dict[str, Any]:
-    record = parse_log.make(name, content)
+    record = parse_log_command.make(name, content)
     assert schema.problems(record) == []
     return record
 
@@ -121,7 +121,7 @@ def test_a_failure_in_a_log_is_exit_code_7_and_explained(tmp_path: Path) -> None
         "I [executorch:arm_executor_runner.cpp:1 main()] Program complete, exiting.\n"
     )
     with pytest.raises(VerdictError, match="NPU config mismatch") as failed:
-        parse_log.parse_log(path, Reporter(quiet=True))
+        parse_log_command.parse_log(path, Reporter(quiet=True))
     assert failed.value.hint == "ethosu-sdk explain npu-config-mismatch"
 
 
@@ -130,7 +130,7 @@ def test_what_is_no_log_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
     path.write_bytes(content)
     with pytest.raises(InputError, match="holds no line"):
-        parse_log.parse_log(path, Reporter())
+        parse_log_command.parse_log(path, Reporter())
 
 
 def test_the_sdks_own_firmware() -> None:

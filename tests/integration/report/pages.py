@@ -9,7 +9,7 @@ from typing import Any
 
 from ethosu_sdk import records
 from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.steps.compile import check_record, record as compile_record
+from ethosu_sdk.steps.compile import check_record, compile_record
 from ethosu_sdk.targets import parse_target
 from tests.conftest import DEFAULT_TARGET, ZooPte
 

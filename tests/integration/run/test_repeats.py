@@ -17,7 +17,7 @@ from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
 from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE

@@ -14,9 +14,9 @@ import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-from ethosu_sdk.installation.sbom import command as sbom, installed as installed_packages
-from ethosu_sdk.installation.sbom.installed import DebianPackage, PythonDistribution
-from ethosu_sdk.readers.summary import command as summary
+from ethosu_sdk.installation.sbom import installed_packages, sbom_command
+from ethosu_sdk.installation.sbom.installed_packages import DebianPackage, PythonDistribution
+from ethosu_sdk.readers.summary import summary_command
 from tests.integration.cli import sdk
 from tests.integration.terminal.test_cli import assert_clear
 from tests.own_qemu import VARIABLE
@@ -103,13 +103,13 @@ def test_dependencies_are_components(document: dict[str, Any]) -> None:
 
 
 def test_the_same_packages_give_the_same_bytes() -> None:
-    first = sbom.make([PYTHON], [DEBIAN])
-    assert json.dumps(sbom.make([PYTHON], [DEBIAN])) == json.dumps(first)
+    first = sbom_command.make([PYTHON], [DEBIAN])
+    assert json.dumps(sbom_command.make([PYTHON], [DEBIAN])) == json.dumps(first)
     assert "timestamp" not in first["metadata"]
-    assert first["serialNumber"] != sbom.make([PYTHON], [])["serialNumber"]
-    assert sbom.make([PYTHON], [DEBIAN], "2026-01-01T00:00:00+00:00")["metadata"]["timestamp"].startswith(
-        "2026"
-    )
+    assert first["serialNumber"] != sbom_command.make([PYTHON], [])["serialNumber"]
+    assert sbom_command.make([PYTHON], [DEBIAN], "2026-01-01T00:00:00+00:00")["metadata"][
+        "timestamp"
+    ].startswith("2026")
     library = next(row for row in first["components"] if row["name"] == "some-lib")
     assert (library["purl"], library["licenses"]) == (
         "pkg:pypi/some-lib@1.2%2Bcpu",
@@ -178,7 +178,7 @@ def test_licence_texts_are_collected(tmp_path: Path) -> None:
     ],
 )
 def test_summaries_of_records(name: str, words: str) -> None:
-    text = summary.markdown(json.loads((EXAMPLES / f"{name}.json").read_text()))
+    text = summary_command.markdown(json.loads((EXAMPLES / f"{name}.json").read_text()))
     assert text.startswith("### ")
     assert words in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
@@ -199,13 +199,13 @@ def test_summaries_of_records(name: str, words: str) -> None:
 def test_a_models_name_is_no_markup(name: str, shown: str) -> None:
     record = json.loads((EXAMPLES / "run-ds_cnn.json").read_text())
     record["model"]["file"] = name
-    assert summary.markdown(record).splitlines()[0] == f"### ✅ run: {shown}"
+    assert summary_command.markdown(record).splitlines()[0] == f"### ✅ run: {shown}"
 
 
 def test_a_bar_in_code_parts_no_cells() -> None:
     record = json.loads((EXAMPLES / "error.json").read_text())
     record["error"]["message"] = "@a | b"
-    assert r"| message | `@a \| b` |" in summary.markdown(record)
+    assert r"| message | `@a \| b` |" in summary_command.markdown(record)
 
 
 def test_summary_refuses_what_it_has_no_words_for(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from ethosu_sdk import npz, pte
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.steps.debug import command
+from ethosu_sdk.steps.debug import debug_command
 from ethosu_sdk.steps.debug.options import DebugOptions
 from tests.places import GOLDEN_PTE
 
@@ -27,9 +27,9 @@ def test_stacked_inputs_are_named(given: str | None, tmp_path: Path) -> None:
     name = given or "add.io.npz"
     npz.write_npz(tmp_path / name, arrays)
     options = DebugOptions(inputs=None if given is None else tmp_path / given)
-    subject = command._Subject(path, tmp_path, None)
+    subject = debug_command._Subject(path, tmp_path, None)
     with pytest.raises(InputError) as caught:
-        command._inputs(subject, program, options, Reporter(quiet=True))
+        debug_command._inputs(subject, program, options, Reporter(quiet=True))
     assert "inputs of 2 inferences" in caught.value.message
     assert name in caught.value.message
     assert "None" not in caught.value.message

@@ -10,7 +10,7 @@ import pytest
 
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.evidence.accuracy import Comparison, Top1
-from ethosu_sdk.steps.evaluate import command as evaluate
+from ethosu_sdk.steps.evaluate import evaluate_command
 from ethosu_sdk.steps.evaluate.thresholds import PairResult, judge, parse
 
 
@@ -106,13 +106,13 @@ def test_a_limit_that_makes_no_sense_is_a_usage_error(option: str, text: str, wo
 
 def test_a_threshold_needs_samples(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--max-error 1 needs an evaluation"):
-        evaluate.read_options(None, {"--max-error": ["1"], "--min-sqnr": None})
-    assert evaluate.read_options(None, {"--max-error": None}) is None
+        evaluate_command.read_options(None, {"--max-error": ["1"], "--min-sqnr": None})
+    assert evaluate_command.read_options(None, {"--max-error": None}) is None
     np.savez(tmp_path / "f.npz", input0=np.zeros(3))
-    options = evaluate.read_options(tmp_path / "f.npz", {"--min-top1": ["0.9"]})
+    options = evaluate_command.read_options(tmp_path / "f.npz", {"--min-top1": ["0.9"]})
     with (
         pytest.raises(InputError, match="needs labels or expected outputs"),
-        evaluate.prepared(options, tmp_path / "out", evaluate.Reporter()),
+        evaluate_command.prepared(options, tmp_path / "out", evaluate_command.Reporter()),
     ):
         pass
     assert not (tmp_path / "out").exists()

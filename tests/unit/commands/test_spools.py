@@ -9,9 +9,9 @@ import pytest
 from ethosu_sdk import records
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.steps.compile import check, command as compile_command
+from ethosu_sdk.steps.compile import check, compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.debug import command as debug_command
+from ethosu_sdk.steps.debug import debug_command
 from ethosu_sdk.steps.debug.options import DebugOptions
 
 

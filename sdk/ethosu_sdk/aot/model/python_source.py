@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import kinds as file_kinds, opening
+from ethosu_sdk.files import file_kinds, opening
 
 # Packages whose name on PyPI is not the name that is imported.
 _PIP_NAMES = {

@@ -29,7 +29,7 @@ from pathlib import Path
 from ethosu_sdk.aot import saved_program, zoo
 from ethosu_sdk.aot.model import python_source
 from ethosu_sdk.errors import InputError, SdkError, UsageError
-from ethosu_sdk.files import kinds as file_kinds
+from ethosu_sdk.files import file_kinds
 from ethosu_sdk.targets import suggestion
 
 _ZOO_PREFIX = "zoo:"

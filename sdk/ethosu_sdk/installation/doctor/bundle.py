@@ -12,7 +12,7 @@ from pathlib import Path
 from ethosu_sdk import records
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.installation.doctor.anonymising import SHOWN_VARIABLES, Redactor
-from ethosu_sdk.installation.sbom import installed as installed_packages
+from ethosu_sdk.installation.sbom import installed_packages
 from ethosu_sdk.records import Record
 
 _SUFFIX = ".tar.gz"

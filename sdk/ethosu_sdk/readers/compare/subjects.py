@@ -11,7 +11,7 @@ from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import reading as results
 from ethosu_sdk.results.reading import Reading
-from ethosu_sdk.steps.profile import command as profile_command
+from ethosu_sdk.steps.profile import profile_command
 
 # Kinds of records by their schema, in the order in which one says what a folder is about.
 KINDS = {

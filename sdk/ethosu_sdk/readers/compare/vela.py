@@ -16,9 +16,9 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
-from ethosu_sdk.steps.compile import command as compile_command, record as compile_record
+from ethosu_sdk.steps.compile import compile_command, compile_record
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import HOST, RunOptions
 from ethosu_sdk.targets import Target
 

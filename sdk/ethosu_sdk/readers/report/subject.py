@@ -10,8 +10,8 @@ from ethosu_sdk import pte, records
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, reading as results
-from ethosu_sdk.steps.profile import command as profile_command
-from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.profile import profile_command
+from ethosu_sdk.steps.run import run_command
 
 RUN, PROFILE, BUILD, COMPILE, DEBUG = "run", "profile", "build", "compile", "debug"
 _KINDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ethosu_sdk.readers.compare import tables as compare_tables
+from ethosu_sdk.readers.compare import compare_tables
 from ethosu_sdk.readers.summary.markdown import table, text, title
 from ethosu_sdk.records import Record
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ethosu_sdk.readers.summary.markdown import table, target_text, title
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.compile import tables as compile_tables
-from ethosu_sdk.steps.evaluate import tables as evaluate_tables
+from ethosu_sdk.steps.compile import compile_tables
+from ethosu_sdk.steps.evaluate import evaluate_tables
 
 # Of Vela's estimates, those that a reader of a change looks for.
 _ESTIMATES = ("total_cycles", "inference_time", "sram_used", "dram_used", "off_chip_flash_used", "macs")

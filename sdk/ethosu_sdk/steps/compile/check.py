@@ -24,7 +24,7 @@ from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
 from ethosu_sdk.steps.compile import chain_record, check_record
 from ethosu_sdk.steps.compile.check_record import Checked
-from ethosu_sdk.steps.evaluate.command import in_float
+from ethosu_sdk.steps.evaluate.evaluate_command import in_float
 
 Array = npt.NDArray[Any]
 

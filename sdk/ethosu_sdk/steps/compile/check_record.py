@@ -14,7 +14,7 @@ from ethosu_sdk import aot, provenance, records
 from ethosu_sdk.aot.check.distance import Distance, Figure
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.compile import record as compile_record, unrunnable
+from ethosu_sdk.steps.compile import compile_record, unrunnable
 
 PASS, FAIL, UNAVAILABLE, LEFT_OUT = "pass", "fail", "unavailable", "left-out"
 _HINT = (

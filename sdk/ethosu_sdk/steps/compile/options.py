@@ -9,7 +9,7 @@ from ethosu_sdk.program_options import ProgramOptions
 
 if TYPE_CHECKING:
     from ethosu_sdk.aot.evaluation.layer_facts import LayerRequest
-    from ethosu_sdk.steps.evaluate.command import EvaluateOptions
+    from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations, target_record
 from ethosu_sdk.runtimes import Placed, Runner
 from ethosu_sdk.simulators import SimulationRequest, Simulator, SimulatorOptions
-from ethosu_sdk.steps import build
+from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.run import inputs as run_inputs, loaded as run_loaded
 from ethosu_sdk.steps.run.execution import Execution, NpuFacts, instructions, npu_part
 from ethosu_sdk.steps.run.inputs import Samples
@@ -171,7 +171,7 @@ def _execution(
         npu=npu,
         memory={
             "regions": [],
-            "pools": [build.use(name, used, size) for name, (used, size) in log.pools.items()],
+            "pools": [build_command.use(name, used, size) for name, (used, size) in log.pools.items()],
         },
         operators=instructions(ready.program, npu),
         unavailable=[

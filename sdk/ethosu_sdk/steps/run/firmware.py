@@ -24,8 +24,8 @@ from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
 from ethosu_sdk.simulators import COUNTED, MODELLED, Figures, SimulationRequest, Simulator, SimulatorOptions
-from ethosu_sdk.steps import build
-from ethosu_sdk.steps.build import Built
+from ethosu_sdk.steps import build_command
+from ethosu_sdk.steps.build_command import Built
 from ethosu_sdk.steps.run import (
     inputs as run_inputs,
     loaded as run_loaded,
@@ -93,7 +93,7 @@ def execute(
             extra_image_bytes=input_image.bytes_of_pieces(parts),
             allow_spill=options.allow_spill,
         )
-        built = build.build_in(path, program, folder, wishes, reporter, choice.reason)
+        built = build_command.build_in(path, program, folder, wishes, reporter, choice.reason)
     groups = simulators.event_groups(npu, events)
     expected = _expected(built, samples, options, groups, simulator.figures)
     if cut_up is not None:
@@ -207,11 +207,13 @@ def _execution(
             "fidelity": simulator.fidelity(built.program.npu()),
         },
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
-        tools=[*build.tool_rows(), provenance.tool_entry(simulator.name, ran.version)],
+        tools=[*build_command.tool_rows(), provenance.tool_entry(simulator.name, ran.version)],
         npu=npu,
         memory={
             "regions": built.record["memory"]["regions"],
-            "pools": [build.use(row["name"], row["used_bytes"], row["size_bytes"]) for row in found.memory],
+            "pools": [
+                build_command.use(row["name"], row["used_bytes"], row["size_bytes"]) for row in found.memory
+            ],
         },
         operators=_operators(found, ran.figures),
         unavailable=[

@@ -14,7 +14,7 @@ from ethosu_sdk.firmware_build import boards, resident
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations
-from ethosu_sdk.steps import build
+from ethosu_sdk.steps import build_command
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def load(path: Path, program: pte.Pte, board: str | None, reporter: Reporter, *,
         (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, locations.content(path, program)),
         (firmware.symbols[PROGRAM_HEADER_SYMBOL].address, input_image.encode_program_header(program.size)),
     )
-    regions = [build.use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions]
+    regions = [build_command.use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions]
     return Loaded(program, firmware, {"memory": {"regions": regions}, "notes": notes}, images)
 
 

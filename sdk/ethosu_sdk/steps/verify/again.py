@@ -15,9 +15,9 @@ from ethosu_sdk.firmware_build import BuildOptions, resident
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import reading as results
-from ethosu_sdk.steps import build
+from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import EXECUTORCH, VELA_TIMING, RunOptions
 from ethosu_sdk.steps.verify import figures
 
@@ -51,7 +51,7 @@ def build_again(record: Record, path: Path) -> Again:
         allow_spill=options["allow_spill"],
     )
     with _from_nothing() as folder:
-        made = build.build_in(path, pte.read(path), folder, wishes, Reporter(quiet=True))
+        made = build_command.build_in(path, pte.read(path), folder, wishes, Reporter(quiet=True))
         return _built(made.firmware, figures.of_build(made.record))
 
 
@@ -98,7 +98,9 @@ def _built_for_run(record: Record, path: Path, why: str) -> Again:
         if _is_resident(record):
             made: Executable = resident.build(folder, record["board"])
         else:
-            made = build.build_in(path, pte.read(path), folder, options, Reporter(quiet=True)).firmware
+            made = build_command.build_in(
+                path, pte.read(path), folder, options, Reporter(quiet=True)
+            ).firmware
         return Again(made.elf_sha256, no_figures=why)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ethosu_sdk.errors import SdkError
-from ethosu_sdk.readers.advise import facts, tables
+from ethosu_sdk.readers.advise import advise_tables, facts
 from ethosu_sdk.readers.advise.judgement import judge
 from ethosu_sdk.readers.report.subject import COMPILE, DEBUG, PROFILE, Subject
 
@@ -35,10 +35,10 @@ def of(subject: Subject) -> dict[str, Any]:
 def _given(rule: str, row: dict[str, Any]) -> dict[str, Any]:
     """Lines of code that follow each other stand in one cell."""
     rows: list[dict[str, Any]] = []
-    for name, text in tables.pairs(row):
+    for name, text in advise_tables.pairs(row):
         if rows and name in _LINES and rows[-1]["name"] == name:
             rows[-1]["text"] += f"\n{text}"
         else:
             rows.append({"name": name, "text": text, "is_code": name in _LINES})
     where = f" ({row['where']})" if "where" in row else ""
-    return {"title": f"{rule}{where}: {tables.change_text(row['gains'][0])}", "rows": rows}
+    return {"title": f"{rule}{where}: {advise_tables.change_text(row['gains'][0])}", "rows": rows}

@@ -15,7 +15,7 @@ from ethosu_sdk.readers.export import sizes, texts
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, host_facts, locations, reading as results, target_record
 from ethosu_sdk.results.reading import Reading
-from ethosu_sdk.steps.run.command import RECORD_NAME as RUN_RECORD
+from ethosu_sdk.steps.run.run_command import RECORD_NAME as RUN_RECORD
 
 SCHEMA = "export/1"
 # They become text of CMake, Kconfig and YAML: nothing else may come through.

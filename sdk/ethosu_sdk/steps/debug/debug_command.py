@@ -24,14 +24,14 @@ from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
-from ethosu_sdk.steps.compile import command as compile_command
+from ethosu_sdk.steps.compile import compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.debug import csv_rows, layers as debug_layers, notes as debug_notes, tables
+from ethosu_sdk.steps.debug import csv_rows, debug_tables, layers as debug_layers, notes as debug_notes
+from ethosu_sdk.steps.debug.debug_record import DebugFacts, make
 from ethosu_sdk.steps.debug.gathering import Recorder, gather
 from ethosu_sdk.steps.debug.layers import Layer, Reference
 from ethosu_sdk.steps.debug.notes import DelegateNotes
 from ethosu_sdk.steps.debug.options import DebugOptions
-from ethosu_sdk.steps.debug.record import DebugFacts, make
 from ethosu_sdk.steps.run import inputs as run_inputs
 
 Array = NDArray[Any]
@@ -141,7 +141,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         reporter.warn(
             escape(f"{subject.path.name} has no delegate that ran on the NPU: there is nothing to see")
         )
-    reporter.show(*tables.tables(record, subject.folder, options.rows))
+    reporter.show(*debug_tables.tables(record, subject.folder, options.rows))
     reporter.emit(record)
     return record
 

@@ -14,10 +14,10 @@ from ethosu_sdk.npu import deadline
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.profile import csv_rows, record as profile_record, tables
+from ethosu_sdk.steps.profile import csv_rows, profile_record, profile_tables
 from ethosu_sdk.steps.profile.options import ProfileOptions
-from ethosu_sdk.steps.profile.record import ProfileFacts
-from ethosu_sdk.steps.run import command as run_command
+from ethosu_sdk.steps.profile.profile_record import ProfileFacts
+from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
 
 RECORD_NAME = "profile.json"
@@ -72,7 +72,7 @@ def profile(
         records.write_bytes(folder / CSV_NAME, table.encode())
         records.write_json(folder / RECORD_NAME, record)
         add(RECORD_NAME, CSV_NAME)
-    reporter.show(*tables.tables(record, folder, options.rows))
+    reporter.show(*profile_tables.tables(record, folder, options.rows))
     reporter.emit(record)
     return Profiled(folder, done.folder, done.pte, record)
 

@@ -9,7 +9,7 @@ from ethosu_sdk import records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import BuildError, InputError, UsageError, VerdictError
-from ethosu_sdk.readers.compare import policy as compare_policy, record as compare_record, subjects, tables
+from ethosu_sdk.readers.compare import compare_record, compare_tables, policy as compare_policy, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.subjects import Subject
 from ethosu_sdk.records import Record
@@ -110,7 +110,7 @@ def _finish(record: Record, options: CompareOptions, folder: Path, reporter: Rep
     with records.locked(folder), bundle.published(folder, "compare") as add:
         records.write_json(folder / RECORD_NAME, record)
         add(RECORD_NAME)
-    reporter.show(*tables.tables(record, options.rows))
+    reporter.show(*compare_tables.tables(record, options.rows))
     for row in record["provenance"]["inputs"]:
         if "loose" in row:
             reporter.warn(escape(f"loose: {row['file']} ({row['role']}) is not what its manifest lists"))
@@ -129,7 +129,7 @@ def conclude(record: Record) -> None:
     lines = [
         f"  {row['before']} → {row['after']}, {reason}"
         for row in (blocked or worse)
-        for reason in tables.reasons(row)
+        for reason in compare_tables.reasons(row)
     ]
     if blocked:
         raise InputError(

@@ -18,8 +18,8 @@ from ethosu_sdk.evidence import verdict
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
-from ethosu_sdk.steps import build
-from ethosu_sdk.steps.compile import command as compile_command
+from ethosu_sdk.steps import build_command
+from ethosu_sdk.steps.compile import compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import (
     executorch as run_executorch,
@@ -27,9 +27,9 @@ from ethosu_sdk.steps.run import (
     host as run_host,
     inputs as run_inputs,
     memory as run_memory,
-    record as run_record,
     reference as run_reference,
     repeats as run_repeats,
+    run_record,
     second_opinion as run_second_opinion,
 )
 from ethosu_sdk.steps.run.execution import Execution
@@ -97,8 +97,8 @@ def run(
 
 def _built(folder: Path) -> tuple[str, ...]:
     """The files of the firmware that is in the folder: this run's, or what an earlier one built there."""
-    made = folder / build.RECORD_NAME
-    return build.files(results.read(made)) if made.is_file() else ()
+    made = folder / build_command.RECORD_NAME
+    return build_command.files(results.read(made)) if made.is_file() else ()
 
 
 def _ready_pte(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:

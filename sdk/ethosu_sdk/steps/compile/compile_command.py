@@ -13,15 +13,9 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
-from ethosu_sdk.steps.compile import (
-    chain_record,
-    check,
-    check_record,
-    record as compile_record,
-    tables as compile_tables,
-)
+from ethosu_sdk.steps.compile import chain_record, check, check_record, compile_record, compile_tables
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.evaluate import command as evaluate, record as evaluate_record
+from ethosu_sdk.steps.evaluate import evaluate_command, evaluate_record
 from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.targets import Target
 
@@ -99,7 +93,7 @@ def _compile(
 ) -> Record:
     start = time.monotonic()
     with (
-        evaluate.prepared(options.evaluate, folder, reporter) as evaluation,
+        evaluate_command.prepared(options.evaluate, folder, reporter) as evaluation,
         check.prepared(options.check, folder, reporter, options.min_sqnr_db) as checking,
     ):
         request = aot.CompileRequest(

@@ -10,7 +10,7 @@ from pathlib import Path
 from ethosu_sdk import provenance, pte
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts, locations, target_record
-from ethosu_sdk.steps.compile.record import source_part
+from ethosu_sdk.steps.compile.compile_record import source_part
 from ethosu_sdk.steps.debug import findings
 from ethosu_sdk.steps.debug.figures import Distance, Range
 from ethosu_sdk.steps.debug.findings import FLOAT, QUANTISED, Advice, Step

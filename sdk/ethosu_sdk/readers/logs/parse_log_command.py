@@ -15,8 +15,8 @@ from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.evidence import kit_log, own_log, uart, upstream_log
 from ethosu_sdk.evidence.protocol import RECORD_PREFIX
 from ethosu_sdk.files import opening
-from ethosu_sdk.readers.logs import record as log_record
-from ethosu_sdk.readers.logs.record import LogFacts
+from ethosu_sdk.readers.logs import log_record
+from ethosu_sdk.readers.logs.log_record import LogFacts
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators.fvp import output
 from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP

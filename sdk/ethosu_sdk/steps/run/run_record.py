@@ -16,7 +16,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts, target_record
-from ethosu_sdk.steps import build
+from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.run import reference as run_reference, repeats as run_repeats
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.inputs import Samples, stack
@@ -53,7 +53,7 @@ def make(facts: RunFacts) -> Record:
     ]
     return {
         **provenance.header(_SCHEMA, status, inputs, execution.tools),
-        "model": build.model_part(facts.path, facts.program),
+        "model": build_command.model_part(facts.path, facts.program),
         **target_record.members(target),
         "board": execution.board,
         "board_reason": execution.board_reason,
@@ -124,7 +124,7 @@ def summary(record: Record, folder: Path) -> Group:
     head.add_row("on the CPU", escape(", ".join(dict.fromkeys(on_cpu))) or "nothing")
     head.add_row("files", escape(str(folder)))
     regions = record["memory"]["regions"]
-    return Group(head, build.memory_table(regions, "memory")) if regions else Group(head)
+    return Group(head, build_command.memory_table(regions, "memory")) if regions else Group(head)
 
 
 def _npu_rows(table: Table, record: Record) -> None:

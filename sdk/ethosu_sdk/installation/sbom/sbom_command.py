@@ -17,8 +17,13 @@ from ethosu_sdk import __version__, records, runtimes, toolchain_lock
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.installation.sbom import installed as installed_packages
-from ethosu_sdk.installation.sbom.installed import DebianPackage, OwnProgram, PythonDistribution, normalised
+from ethosu_sdk.installation.sbom import installed_packages
+from ethosu_sdk.installation.sbom.installed_packages import (
+    DebianPackage,
+    OwnProgram,
+    PythonDistribution,
+    normalised,
+)
 from ethosu_sdk.records import Record
 from ethosu_sdk.runtimes import Runner
 

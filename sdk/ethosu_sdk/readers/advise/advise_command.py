@@ -7,12 +7,12 @@ from pathlib import Path
 from ethosu_sdk import pte, records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.readers.advise import facts, record as advice_record, tables
+from ethosu_sdk.readers.advise import advice_record, advise_tables, facts
 from ethosu_sdk.readers.advise.judgement import judge
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.profile import command as profile_command
+from ethosu_sdk.steps.profile import profile_command
 from ethosu_sdk.steps.profile.options import ProfileOptions
 from ethosu_sdk.steps.run.options import RunOptions
 
@@ -42,7 +42,7 @@ def advise(
     with records.locked(done.folder), bundle.published(done.folder, "advise") as add:
         records.write_json(done.folder / advice_record.RECORD_NAME, record)
         add(advice_record.RECORD_NAME)
-    reporter.show(*tables.tables(record, done.folder))
+    reporter.show(*advise_tables.tables(record, done.folder))
     reporter.emit(record)
     return record
 

@@ -18,7 +18,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, SimulationError, UsageError
 from ethosu_sdk.evidence.accuracy import Comparison, Top1, predictions
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.evaluate import record as evaluate_record
+from ethosu_sdk.steps.evaluate import evaluate_record
 from ethosu_sdk.steps.evaluate.thresholds import (
     EXECUTED,
     EXPECTED,

@@ -12,7 +12,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import source_place
 from ethosu_sdk.steps.compile import chain_record, check_record
-from ethosu_sdk.steps.evaluate import tables as evaluate_tables
+from ethosu_sdk.steps.evaluate import evaluate_tables
 
 _AREAS = (
     ("sram", "SRAM"),
