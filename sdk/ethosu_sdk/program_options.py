@@ -1,22 +1,79 @@
-"""What a user can ask of a compiled program: the options of `compile` that its process, which imports torch, acts on.
+"""Options: how the command line offers a field of an option dataclass, and the options of a compilation.
 
-Their defaults stand here and nowhere else. The module is imported for every `--help`: it must stay light.
+The option dataclasses are the one place where an option is written: its type, default, text and choices. Their
+modules do not postpone annotations, so that a field's type is there at run time. They are imported for every
+`--help`: they must stay light.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 QUANTIZE_CHOICES = ("int8", "int16", "none")
 QUANTIZE_PER_CHOICES = ("channel", "tensor")
 IO_CHOICES = ("float", "int8")
+BOARD_CHOICES = ("corstone-300", "corstone-320")  # boards.toml, which --help must not wait for
+
+T = TypeVar("T")
+Completion = Literal["targets", "system_configs", "memory_modes", "models", "programs", "events"]
+_KEY = "option"
+
+
+@dataclass(frozen=True)
+class Option:
+    """What `--help` says about an option, which values it takes and what the shell completes.
+
+    `name` replaces the field's own; a flag whose name starts with ``--no-`` sets the field to False. `shown_default`
+    describes a default that the value alone does not. The shell offers `choices`, or what `completion` names
+    (:mod:`ethosu_sdk.cli.candidates`); the command itself checks the value. A field without a default is an argument.
+    """
+
+    help: str
+    name: str = ""
+    short: str = ""
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    shown_default: str = ""
+    completion: Completion | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    finite: bool = False
+
+
+def option(default: T, row: Option) -> T:
+    """A field of an option dataclass with `default`, offered on the command line as `row`."""
+    return field(default=default, metadata={_KEY: row})
+
+
+def argument(row: Option) -> dict[str, Option]:
+    """The metadata of a field without a default."""
+    return {_KEY: row}
+
+
+def rows(options: type) -> dict[str, Field[Any]]:
+    """The fields of the dataclass `options` that the command line offers, by name, in order."""
+    return {found.name: found for found in fields(options) if _KEY in found.metadata}
+
+
+def row_of(found: Field[Any]) -> Option:
+    """How the command line offers a field of :func:`rows`."""
+    row: Option = found.metadata[_KEY]
+    return row
+
+
+def name_of(found: Field[Any]) -> str:
+    """The option's name, such as ``--memory-mode``."""
+    return row_of(found).name or f"--{found.name.replace('_', '-')}"
+
+
+# Options of several commands.
+INPUTS = Option("input0 … in model order.", metavar="F.npz")
+TRUST = Option("Load a .pt2 even if that may run code in it. A .py is always run: it needs no leave.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramOptions:
-    """The options that shape a program, as given.
+    """The options of a compilation, as given.
 
     `quantize` is one of QUANTIZE_CHOICES; None takes the model's own choice (the zoo's; ``none`` for a program
     that is quantised already), else ``int8``. `quantize_per` is one of QUANTIZE_PER_CHOICES: whether weights get
@@ -29,35 +86,62 @@ class ProgramOptions:
     which stays the same.
     """
 
-    quantize: str | None = None
-    quantize_per: str = "channel"
-    io: str = "float"
-    delegate: bool = True
-    calibration: tuple[Path, ...] = ()
-    inputs: Path | None = None
-    vela_config: Path | None = None
-    vela_flags: tuple[str, ...] = ()
-    trust: bool = False
-    etrecord: bool = False
+    quantize: str | None = option(
+        None, Option("Post-training quantisation.", choices=QUANTIZE_CHOICES, shown_default="int8")
+    )
+    quantize_per: str = option(
+        "channel",
+        Option("Weights get a scale for each output channel, or one.", choices=QUANTIZE_PER_CHOICES),
+    )
+    calibration: tuple[Path, ...] = option(
+        (), Option("Samples to calibrate with.", metavar="F.npz", shown_default="example inputs")
+    )
+    inputs: Path | None = option(None, INPUTS)
+    io: str = option("float", Option("Type of the model's inputs and outputs.", choices=IO_CHOICES))
+    delegate: bool = option(True, Option("Keep every operator on the CPU.", name="--no-delegate"))
+    vela_config: Path | None = option(
+        None, Option("Vela configuration file.", metavar="FILE.ini", shown_default="Vela's own")
+    )
+    vela_flags: tuple[str, ...] = option(
+        (),
+        Option("A flag to add to Vela's, such as --optimise=Size.", name="--extra-vela-flag", metavar="FLAG"),
+    )
+    require_full_delegation: bool = option(False, Option("Exit code 7 when an operator stays on the CPU."))
+    etrecord: bool = option(
+        False,
+        Option(
+            "Write MODEL.etrecord too: by it ExecuTorch's Inspector tells where in the model events come from."
+        ),
+    )
+    check: bool = option(
+        True,
+        Option(
+            "Do not execute the program once to compare it with the model it was made from.",
+            name="--no-check",
+        ),
+    )
+    trust: bool = option(False, TRUST)
 
     def to_json(self) -> dict[str, Any]:
         """These options as JSON values, without those that a subclass adds; :meth:`from_json` is the way back."""
-        return {
-            **{row.name: getattr(self, row.name) for row in fields(ProgramOptions)},
-            "calibration": [str(path) for path in self.calibration],
-            "inputs": None if self.inputs is None else str(self.inputs),
-            "vela_config": None if self.vela_config is None else str(self.vela_config),
-        }
+        return {row.name: _to_json(getattr(self, row.name)) for row in fields(ProgramOptions)}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> ProgramOptions:
+    def from_json(cls, data: dict[str, Any]) -> "ProgramOptions":
         """The options that :meth:`to_json` wrote."""
-        return ProgramOptions(
-            **{
-                **data,
-                "calibration": tuple(Path(path) for path in data["calibration"]),
-                "inputs": None if data["inputs"] is None else Path(data["inputs"]),
-                "vela_config": None if data["vela_config"] is None else Path(data["vela_config"]),
-                "vela_flags": tuple(data["vela_flags"]),
-            }
-        )
+        kinds = {row.name: row.type for row in fields(ProgramOptions)}
+        return ProgramOptions(**{name: _from_json(kinds[name], value) for name, value in data.items()})
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_to_json(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _from_json(kind: Any, value: Any) -> Any:
+    """The `value` of a field whose type is `kind`."""
+    parts = get_args(kind)
+    if get_origin(kind) is tuple:
+        return tuple(_from_json(parts[0], item) for item in value)
+    return Path(value) if value is not None and Path in (kind, *parts) else value

@@ -8,21 +8,10 @@ import typer
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import (
-    AllowSpill,
-    Board,
-    Debug,
-    Inputs,
-    Json,
-    MemoryMode,
-    OutDir,
-    Quiet,
-    SystemConfig,
-    TargetName,
-    Timeout,
-    Trust,
-)
-from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import OutDir
+from ethosu_sdk.cli.parameters import Offer
+from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
 from ethosu_sdk.steps.run.options import RunOptions
 
 
@@ -34,21 +23,14 @@ def advise_command(
             metavar="RUN_DIR|MODEL",
             show_default=False,
             help="The folder of a run that has its program in it, or what `profile` takes.",
-            autocompletion=completion.models,
+            autocompletion=completion.completer("models"),
         ),
     ],
-    inputs: Inputs = RunOptions.inputs,
-    timeout: Timeout = RunOptions.timeout_s,
-    target: TargetName = CompileOptions.target,
-    system_config: SystemConfig = CompileOptions.system_config,
-    memory_mode: MemoryMode = CompileOptions.memory_mode,
-    trust: Trust = CompileOptions.trust,
-    board: Board = RunOptions.board,
-    allow_spill: AllowSpill = RunOptions.allow_spill,
+    run_options: Annotated[RunOptions, Offer(only=("inputs", "timeout_s", "board", "allow_spill"))],
+    compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="board")],
+    *,
     output: OutDir = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Say what to change so that a program takes fewer cycles, less of the CPU or loses less accuracy.
 
@@ -56,13 +38,6 @@ def advise_command(
     computed, and where it does not hold. A MODEL is profiled first; of a run, its profile and what `debug` left in
     the folder are judged. A model FILE.py is executed.
     """
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.readers.advise import advise_command
 
-    advise_command.advise(
-        subject,
-        CompileOptions(target=target, system_config=system_config, memory_mode=memory_mode, trust=trust),
-        RunOptions(inputs=inputs, timeout_s=timeout, board=board, allow_spill=allow_spill),
-        output,
-        Reporter(as_json=json, quiet=quiet),
-    )
+    advise_command.advise(subject, compile_options, run_options, output, invocation.reporter())

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from ethosu_sdk import __version__
-from ethosu_sdk.cli import completion
+from ethosu_sdk.cli import completion, parameters
 
 
 class Application(typer.Typer):
-    """A Typer whose commands the shell completes quickly."""
+    """A Typer whose commands take option dataclasses, and which the shell completes quickly."""
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """As Typer's."""
-        return super().command(name, cls=completion.Command, **settings)
+        join = super().command(name, cls=completion.Command, **settings)
+        return lambda function: join(parameters.expanded(function))
 
 
 app = Application(

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import AllowSpill, Board, Debug, Json, OutDir, Pte, Quiet
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import OutDir, Pte
+from ethosu_sdk.cli.parameters import Offer
+from ethosu_sdk.steps.run.options import RunOptions
 
 
 @app.command("build")
 def build_command(
     model: Pte,
-    board: Board = None,
-    allow_spill: AllowSpill = False,
+    options: Annotated[RunOptions, Offer(only=("board", "allow_spill"))],
+    *,
     output: OutDir = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Build the bare-metal firmware that runs MODEL.pte: executor_runner.elf."""
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.steps import build_command
 
-    reporter = Reporter(as_json=json, quiet=quiet)
-    build_command.build(model, board, output, reporter, allow_spill=allow_spill)
+    build_command.build(model, options.board, output, invocation.reporter(), allow_spill=options.allow_spill)

@@ -9,32 +9,40 @@ import importlib.util
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ethosu_sdk import resources
+from ethosu_sdk.program_options import Completion
 from ethosu_sdk.targets import families, target_names
 
 MODEL_SUFFIXES = (".py", ".pt2", ".pte")
 _ZOO = "zoo:"
+_ZOO_TABLE = "aot/zoo/zoo.toml"
 _U85 = "ethos-u85"
 _EVENT = re.compile(r"\d+ (\w+)")
 
 
-def targets() -> list[str]:
+Chosen = Mapping[str, Any]  # what the line has for other parameters, as text
+
+
+def targets(_chosen: Chosen, _incomplete: str) -> list[str]:
     """Every target."""
     return list(target_names())
 
 
-def system_configs(target: str) -> list[str]:
-    """Those of the family of `target`; every one for a target that does not exist."""
+def system_configs(chosen: Chosen, _incomplete: str) -> list[str]:
+    """Those of the target's family; every one for a target that does not exist."""
+    target = chosen.get("target") or ""
     rows = [row for row in families().values() if target.startswith(f"{row.name}-")] or families().values()
     return [name for row in rows for name in row.system_configs]
 
 
-def memory_modes(target: str, system_config: str | None) -> list[str]:
-    """Those that go with `target` and `system_config`, or the family's default."""
+def memory_modes(chosen: Chosen, _incomplete: str) -> list[str]:
+    """Those that go with the target and its system configuration, or the family's default."""
+    target, system_config = chosen.get("target") or "", chosen.get("system_config")
     found: dict[str, None] = {}
     for row in families().values():
         if target.startswith(f"{row.name}-"):
@@ -47,22 +55,18 @@ def _every_mode() -> list[str]:
     return list(dict.fromkeys(modes))
 
 
-def boards() -> list[str]:
-    """Every board."""
-    return list(_table("firmware_build/boards.toml"))
-
-
-def models(incomplete: str) -> list[str]:
+def models(_chosen: Chosen, incomplete: str) -> list[str]:
     """Models of the zoo, and files that can be a model, with the folders on the way to others.
 
     Nothing where folders alone are left: the shell's own completion goes on into them.
     """
-    zoo = [f"{_ZOO}{name}" for name in _table("aot/zoo/zoo.toml") if f"{_ZOO}{name}".startswith(incomplete)]
+    names = tomllib.loads((resources.PACKAGE_ROOT / _ZOO_TABLE).read_text(encoding="utf-8"))
+    zoo = [f"{_ZOO}{name}" for name in names if f"{_ZOO}{name}".startswith(incomplete)]
     files = list(_files(incomplete, MODEL_SUFFIXES))
     return zoo + (files if zoo or any(not name.endswith(os.sep) for name in files) else [])
 
 
-def programs(incomplete: str) -> list[str]:
+def programs(_chosen: Chosen, incomplete: str) -> list[str]:
     """Files that can be a ready program, as :func:`models`."""
     files = list(_files(incomplete, (".pte",)))
     return files if any(not name.endswith(os.sep) for name in files) else []
@@ -85,20 +89,18 @@ def _files(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[str]:
             yield name
 
 
-def events(target: str, incomplete: str) -> list[str]:
-    """PMU events of `target`; of every NPU when it is empty. `incomplete` may hold several, with commas between."""
+def events(chosen: Chosen, incomplete: str) -> list[str]:
+    """PMU events of the target; of every NPU for a ready program, which has its own. With commas, several at once."""
+    ready = str(chosen.get("model") or "").endswith(".pte")
+    target = "" if ready else chosen.get("target") or ""
     table = _module("npu/tables/events.py")
     kinds = [table.EVENTS_U55, table.EVENTS_U85]
     if target:
         kinds = [table.EVENTS_U85 if target.startswith(_U85) else table.EVENTS_U55]
     done, comma, _ = incomplete.rpartition(",")
-    chosen = done.split(",")
+    already = done.split(",")
     names = dict.fromkeys(name for text in kinds for name in _EVENT.findall(text))
-    return [f"{done}{comma}{name}" for name in names if name not in chosen]
-
-
-def _table(name: str) -> dict[str, object]:
-    return tomllib.loads((resources.PACKAGE_ROOT / name).read_text(encoding="utf-8"))
+    return [f"{done}{comma}{name}" for name in names if name not in already]
 
 
 def _module(name: str) -> ModuleType:
@@ -110,3 +112,13 @@ def _module(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+OFFERS: dict[Completion, Callable[[Chosen, str], list[str]]] = {
+    "targets": targets,
+    "system_configs": system_configs,
+    "memory_modes": memory_modes,
+    "models": models,
+    "programs": programs,
+    "events": events,
+}

@@ -9,22 +9,12 @@ import typer
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import (
-    Allow,
-    Debug,
-    Json,
-    Loose,
-    MemoryMode,
-    OutDir,
-    Policy,
-    Quiet,
-    SystemConfig,
-    TargetName,
-    Trust,
-)
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import OutDir
+from ethosu_sdk.cli.parameters import Offer
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.readers.compare.options import CompareOptions
-from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
 
 
 @app.command("compare")
@@ -36,11 +26,12 @@ def compare_command(
             show_default=False,
             help="Folders of runs, or records of run, profile, build or compile. A is what the others "
             "are compared with. With --vela, one model as `compile` takes it, or its MODEL.pte.",
-            autocompletion=completion.models,
+            autocompletion=completion.completer("models"),
         ),
     ],
-    policy: Policy = CompareOptions.policy,
-    allow: Allow = None,
+    options: Annotated[CompareOptions, Offer(only=("policy", "allow", "rows", "loose"))],
+    compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="loose")],
+    *,
     vela: Annotated[
         str | None,
         typer.Option(
@@ -49,20 +40,10 @@ def compare_command(
             "Versions that are not in the cache are installed from the package index.",
             show_default=False,
         ),
+        Offer(before="rows"),
     ] = None,
-    rows: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Show N of the operators that differ.", show_default="20"),
-    ] = CompareOptions.rows,
-    target: TargetName = CompileOptions.target,
-    system_config: SystemConfig = CompileOptions.system_config,
-    memory_mode: MemoryMode = CompileOptions.memory_mode,
-    trust: Trust = CompileOptions.trust,
-    output: OutDir = None,
-    loose: Loose = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    output: Annotated[OutDir, Offer(before="loose")] = None,
+    invocation: Invocation,
 ) -> None:
     """Compare runs figure by figure, and tell what became worse and at which operator.
 
@@ -70,14 +51,9 @@ def compare_command(
     figure that is worse than the policy tolerates ends with exit code 7. The record goes to build/compare. A model
     FILE.py is executed.
     """
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.readers.compare import compare_command
 
-    options = CompareOptions(policy=policy, allow=tuple(allow or ()), rows=rows, loose=loose)
-    reporter = Reporter(as_json=json, quiet=quiet)
-    compile_options = CompileOptions(
-        target=target, system_config=system_config, memory_mode=memory_mode, trust=trust
-    )
+    reporter = invocation.reporter()
     if vela is None:
         if compile_options != CompileOptions():
             raise UsageError("options of `compile` go with --vela alone: runs are compared as they are")

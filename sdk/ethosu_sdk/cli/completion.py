@@ -16,69 +16,37 @@ import typer
 import typer.core
 
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.program_options import Completion, Option
 
 PROGRAM = "ethosu-sdk"
 VARIABLE = "_ETHOSU_SDK_COMPLETE"
 _IN_BASH = "complete_bash"
 _OF_COMPLETION = ("install_completion", "show_completion")  # whose values would be checked
 
-Completer = Callable[..., list[str]]
+Completer = Callable[[typer.Context, str], list[str]]
 
 
-def choices(names: Sequence[str]) -> Completer:
-    """For an option that takes one of `names`."""
+def completer(kind: Completion) -> Completer:
+    """What offers names of a `kind` of :mod:`ethosu_sdk.cli.candidates`, which is imported when the shell asks."""
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        from ethosu_sdk.cli import candidates
+
+        return candidates.OFFERS[kind](context.params, incomplete)
+
+    return complete
+
+
+def choices(names: Sequence[str]) -> Callable[[], list[str]]:
+    """What offers each of `names`."""
     return lambda: list(names)
 
 
-def targets() -> list[str]:
-    """For --target."""
-    from ethosu_sdk.cli import candidates as completion
-
-    return completion.targets()
-
-
-def system_configs(context: typer.Context) -> list[str]:
-    """For --system-config: those of --target."""
-    from ethosu_sdk.cli import candidates as completion
-
-    return completion.system_configs(context.params.get("target") or "")
-
-
-def memory_modes(context: typer.Context) -> list[str]:
-    """For --memory-mode: those of --target and --system-config."""
-    from ethosu_sdk.cli import candidates as completion
-
-    chosen = context.params
-    return completion.memory_modes(chosen.get("target") or "", chosen.get("system_config"))
-
-
-def boards() -> list[str]:
-    """For --board."""
-    from ethosu_sdk.cli import candidates as completion
-
-    return completion.boards()
-
-
-def models(incomplete: str) -> list[str]:
-    """For MODEL."""
-    from ethosu_sdk.cli import candidates as completion
-
-    return completion.models(incomplete)
-
-
-def programs(incomplete: str) -> list[str]:
-    """For MODEL.pte."""
-    from ethosu_sdk.cli import candidates as completion
-
-    return completion.programs(incomplete)
-
-
-def events(context: typer.Context, incomplete: str) -> list[str]:
-    """For --events: those of --target; of every NPU for a ready program, which has its own."""
-    from ethosu_sdk.cli import candidates as completion
-
-    ready = str(context.params.get("model") or "").endswith(".pte")
-    return completion.events("" if ready else context.params.get("target") or "", incomplete)
+def of(row: Option) -> Callable[..., list[str]] | None:
+    """What offers the values of an option."""
+    if row.completion:
+        return completer(row.completion)
+    return choices(row.choices) if row.choices else None
 
 
 class Command(typer.core.TyperCommand):

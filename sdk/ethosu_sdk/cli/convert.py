@@ -9,7 +9,8 @@ import typer
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Loose, Quiet
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import Loose
 
 FORMATS = ("junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "etdump", "bpte")
 
@@ -37,17 +38,15 @@ def convert_command(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", show_default=False, help="Where it goes.")
     ],
+    *,
     loose: Loose = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Write records in a format that other tools open: CI servers, code hosts, trace viewers, data tools.
 
     What a format has no place for is left out, and named.
     """
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.readers.convert import convert_command
     from ethosu_sdk.results.reading import Reading
 
-    convert_command.convert(subject, to, output, Reading(loose), Reporter(as_json=json, quiet=quiet))
+    convert_command.convert(subject, to, output, Reading(loose), invocation.reporter())

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Quiet
+from ethosu_sdk.cli.invocation import Invocation
 
 
 @app.command("doctor")
 def doctor_command(
+    *,
     bundle: Annotated[
         Path | None,
         typer.Option(
@@ -21,12 +22,9 @@ def doctor_command(
             show_default=False,
         ),
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Try every tool that the SDK uses: found, missing, too old or broken, and the fix."""
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.installation.doctor import doctor_command
 
-    doctor_command.doctor(Reporter(as_json=json, quiet=quiet), bundle)
+    doctor_command.doctor(invocation.reporter(), bundle)

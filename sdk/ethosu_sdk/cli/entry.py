@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from ethosu_sdk import errors, interrupts, plain_text, records, streams
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
+from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
 
 _DISK = (*errors.DISK_FULL, errno.EROFS, errno.EIO)
@@ -45,7 +46,7 @@ def _advice(error: SdkError) -> str:
     return _NEXT_HINT.join(filter(None, (error.hint, *new)))
 
 
-def _report(error: SdkError) -> int:
+def _report(error: SdkError, invocation: Invocation) -> int:
     """Print `error` for people, and as a record when --json was given; its exit code."""
     advice, tries = _advice(error), [_same_command(option) for option in error.remedies]
     _say("error", error.message)
@@ -54,7 +55,7 @@ def _report(error: SdkError) -> int:
     for command in tries:
         _say("try", command)
     hint = "\n".join(filter(None, (advice, *(f"try: {command}" for command in tries))))
-    if "--json" in sys.argv[1:] and not error.recorded:
+    if invocation.json and not error.recorded:
         from ethosu_sdk import provenance
 
         sys.stdout.write(
@@ -75,30 +76,43 @@ def _say(word: str, text: str) -> None:
     sys.stderr.write(plain_text.message(word, text))
 
 
-def _show_traceback() -> None:
-    if "--debug" in sys.argv[1:]:
-        sys.stderr.write(plain_text.lines(traceback.format_exc()))
-
-
 def _run_app() -> int:
+    try:
+        return _answer_or_command()
+    except typer.Abort:
+        return interrupts.EXIT_CODE
+    except Exception as error:
+        return _failed(error, Invocation.of_line(sys.argv[1:]))
+
+
+def _answer_or_command() -> int:
     # Typer carries its own copy of click's exceptions in some releases: the names are taken from there.
     from typer import main as typer_main
 
     command = typer_main.get_command(app)
     assert isinstance(command, TyperGroup)
-    try:
-        if completion.is_wanted():
-            completion.answer(command)
-        outcome = command.main(prog_name=completion.PROGRAM, standalone_mode=False)
-        return outcome if isinstance(outcome, int) else 0
-    except typer.Abort:
-        return interrupts.EXIT_CODE
-    except Exception as error:
-        known = _known(error)
-        if known is not None:
-            _show_traceback()
-            return _report(known)
-        return _usage_or_internal(error)
+    if completion.is_wanted():
+        completion.answer(command)
+    outcome = command.main(prog_name=completion.PROGRAM, standalone_mode=False)
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _failed(error: Exception, invocation: Invocation) -> int:
+    """Print what went wrong; the exit code."""
+    known = _known(error)
+    show = getattr(error, "show", None)
+    if known is None and callable(show):  # a click usage error: unknown option, missing argument
+        said = io.StringIO()
+        show(file=said)
+        sys.stderr.write(plain_text.lines(said.getvalue()))
+        return UsageError.exit_code
+    if invocation.debug:
+        sys.stderr.write(plain_text.lines(traceback.format_exc()))
+    if known is not None:
+        return _report(known, invocation)
+    _say("error", f"internal error: {type(error).__name__}: {error}")
+    _say("hint", "run again with --debug and report the traceback")
+    return SdkError.exit_code
 
 
 def _known(error: Exception) -> SdkError | None:
@@ -126,19 +140,6 @@ def _refused(error: OSError) -> SdkError | None:
     if error.errno in _DISK:
         return BuildError(f"{what}: {error.strerror}", "free some space or choose another folder with -o")
     return InputError(f"{what}: {error.strerror}")
-
-
-def _usage_or_internal(error: Exception) -> int:
-    show = getattr(error, "show", None)
-    if callable(show):  # a click usage error: unknown option, missing argument
-        said = io.StringIO()
-        show(file=said)
-        sys.stderr.write(plain_text.lines(said.getvalue()))
-        return UsageError.exit_code
-    _show_traceback()
-    _say("error", f"internal error: {type(error).__name__}: {error}")
-    _say("hint", "run again with --debug and report the traceback")
-    return SdkError.exit_code
 
 
 def _flushed(code: int) -> int:

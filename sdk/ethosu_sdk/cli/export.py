@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Loose, OutDir, Pte, Quiet
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import Loose, OutDir, Pte
 
 
 @app.command("export")
 def export_command(
     model: Pte,
+    *,
     run: Annotated[
         Path | None,
         typer.Option(
@@ -26,17 +28,14 @@ def export_command(
     ] = None,
     output: OutDir = None,
     loose: Loose = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Write what other builds must know to run MODEL.pte: pool sizes, kernels and NPU settings.
 
     CMake definitions for ExecuTorch's arm_executor_runner, a Kconfig fragment for Zephyr, a layer for CMSIS-Toolbox.
     Only what is known is defined; a bound that is not enough by itself stands there as a comment.
     """
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.readers.export import export_command
     from ethosu_sdk.results.reading import Reading
 
-    export_command.export(model, run, output, Reading(loose), Reporter(as_json=json, quiet=quiet))
+    export_command.export(model, run, output, Reading(loose), invocation.reporter())

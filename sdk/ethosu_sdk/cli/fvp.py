@@ -9,8 +9,8 @@ import typer
 
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import Application, app
-from ethosu_sdk.cli.options import BOARDS, Debug, Json, Quiet
-from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES, SANDBOX_CHOICES, InstallOptions
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES, InstallOptions
 
 fvp_app = Application(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
 app.add_typer(fvp_app, name="fvp")
@@ -19,6 +19,7 @@ app.add_typer(fvp_app, name="fvp")
 @fvp_app.command("install-launchers")
 def install_launchers_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where they go.")],
+    *,
     force: Annotated[
         bool, typer.Option("--force", help="Replace programs of the same names that are no launchers.")
     ] = False,
@@ -30,62 +31,23 @@ def install_launchers_command(
             autocompletion=completion.choices(LAYOUT_CHOICES),
         ),
     ] = LAYOUT_CHOICES[0],
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Put programs with the FVPs' names into DIR that run the firmware on QEMU and the NPU model.
 
     They take the FVPs' own parameters, so that scripts for them work without Arm's licence. They are not Arm's FVP.
     """
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.installation.fvp import launchers as command
 
-    command.install(folder, Reporter(as_json=json, quiet=quiet), force=force, layout=layout)
+    command.install(folder, invocation.reporter(), force=force, layout=layout)
 
 
 @fvp_app.command("install")
 def install_command(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar=BOARDS,
-            show_default=False,
-            help="The board.",
-            autocompletion=completion.boards,
-        ),
-    ],
-    accept_eula: Annotated[
-        bool, typer.Option("--accept-eula", help="I have read and accept Arm's End User Licence Agreement.")
-    ] = InstallOptions.accept_eula,
-    archive: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.tgz", help="Arm's archive, downloaded before.", show_default=False),
-    ] = InstallOptions.archive,
-    mirror: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A folder that has it.", show_default=False)
-    ] = InstallOptions.mirror,
-    prefix: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where it goes.", show_default="~/.local/share/ethosu-sdk/fvp"),
-    ] = InstallOptions.prefix,
-    sandbox: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(SANDBOX_CHOICES),
-            help="Keep Arm's installer from the network and all other files: where possible, or else fail.",
-            autocompletion=completion.choices(SANDBOX_CHOICES),
-        ),
-    ] = InstallOptions.sandbox,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    options: InstallOptions,
+    invocation: Invocation,
 ) -> None:
     """Install Arm's FVP from an archive that you have: checked by digest, and only once you accept Arm's licence."""
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.installation.fvp import install as command
 
-    options = InstallOptions(
-        name, accept_eula=accept_eula, archive=archive, mirror=mirror, prefix=prefix, sandbox=sandbox
-    )
-    command.install(options, Reporter(as_json=json, quiet=quiet))
+    command.install(options, invocation.reporter())

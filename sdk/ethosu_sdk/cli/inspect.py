@@ -7,25 +7,27 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Pte, Quiet
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import Pte
 
 
 @app.command("inspect")
 def inspect_command(
     model: Pte,
+    *,
     commands: Annotated[
         bool, typer.Option("--commands", help="Disassemble the NPU command streams.")
     ] = False,
     hazards: Annotated[
         bool, typer.Option("--hazards", help="List what the NPU command streams do too early for hardware.")
     ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Show what a MODEL.pte holds: operators, tensors, memory plan, delegates."""
     from ethosu_sdk.console import terminal
     from ethosu_sdk.steps.inspect import inspect_command
 
     wanted = inspect_command.Wanted(commands=commands, hazards=hazards)
-    inspect_command.inspect(model, as_json=json, wanted=wanted, console=terminal.make(quiet=quiet))
+    inspect_command.inspect(
+        model, as_json=invocation.json, wanted=wanted, console=terminal.make(quiet=invocation.quiet)
+    )

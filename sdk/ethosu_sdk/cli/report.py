@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Quiet
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.parameters import Offer
 
 
 @app.command("report")
@@ -21,6 +22,7 @@ def report_command(
             help="Folders of runs, as `run` and `profile` make them. With several, they stand side by side.",
         ),
     ],
+    *,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -31,15 +33,13 @@ def report_command(
             show_default="report.html in the run's folder; for several runs in build",
         ),
     ] = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Annotated[Invocation, Offer(only=("quiet", "debug"))],
 ) -> None:
     """Show what is known of runs as one HTML page, which needs no network.
 
     Verdict, memory, cycles and traffic of every operation, what sets their pace, the arena, accuracy by layer and
     where all of it comes from, as far as the folder's records tell: pip install 'ethosu-sdk[report]' draws it.
     """
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.readers.report import report_command
 
-    report_command.report(runs, output, Reporter(quiet=quiet))
+    report_command.report(runs, output, invocation.reporter())

@@ -8,21 +8,19 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Quiet
+from ethosu_sdk.cli.invocation import Invocation
 
 
 @app.command("sbom")
 def sbom_command(
+    *,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE.json", help="Where it goes.", show_default="stdout"),
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """List what is installed here, Python and Debian packages, as a CycloneDX 1.6 bill of materials."""
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.installation.sbom import sbom_command
 
-    sbom_command.sbom(output, Reporter(as_json=json, quiet=quiet))
+    sbom_command.sbom(output, invocation.reporter())

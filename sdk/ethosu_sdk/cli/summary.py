@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Loose, Quiet
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import Loose
 
 
 @app.command("summary")
@@ -21,17 +22,15 @@ def summary_command(
             help="Records of compile, build, run, verify, doctor, or an error with --json.",
         ),
     ],
+    *,
     form: Annotated[
         str, typer.Option("--format", metavar="markdown", help="How it is written.")
     ] = "markdown",
     loose: Loose = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Write what records say as Markdown, such as for the summary of a CI job."""
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.readers.summary import summary_command
     from ethosu_sdk.results.reading import Reading
 
-    summary_command.summary(record, form, Reading(loose), Reporter(as_json=json, quiet=quiet))
+    summary_command.summary(record, form, Reading(loose), invocation.reporter())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ethosu_sdk.cli.options import Debug, Json, Quiet
+from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.sweep import sweep_app
 
 
@@ -17,6 +17,7 @@ def query_command(
         str,
         typer.Argument(metavar="SQL", show_default=False, help="One SELECT, whose table is `cells`."),
     ],
+    *,
     folder: Annotated[
         Path | None,
         typer.Argument(
@@ -24,18 +25,15 @@ def query_command(
         ),
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV on stdout.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Ask the table of a sweep's cells in SQL, by DuckDB. The query sees that table and nothing else.
 
     Such as: "SELECT target, min(time_ms) FROM cells WHERE status = 'pass' GROUP BY target ORDER BY 2"
     """
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.errors import UsageError
     from ethosu_sdk.sweep import query as command
 
-    if csv and json:
+    if csv and invocation.json:
         raise UsageError("--csv and --json both write to stdout", "leave one of them out")
-    command.query(sql, folder, csv, Reporter(as_json=json, quiet=quiet))
+    command.query(sql, folder, csv, invocation.reporter())

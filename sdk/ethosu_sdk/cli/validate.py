@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Loose, Quiet
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import Loose
 
 
 @app.command("validate")
@@ -17,17 +18,15 @@ def validate_command(
         Path,
         typer.Argument(metavar="FILE.json|DIR", show_default=False, help="A record, or a folder of results."),
     ],
+    *,
     loose: Loose = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Check a record against its schema and the rules that a schema cannot state, or a folder by its manifest.
 
     A folder's files must be those that the commands listed which wrote there, unchanged and complete.
     """
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.readers import validate_command
     from ethosu_sdk.results.reading import Reading
 
-    validate_command.validate(record, Reading(loose), Reporter(as_json=json, quiet=quiet))
+    validate_command.validate(record, Reading(loose), invocation.reporter())

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ethosu_sdk.cli.app import app
-from ethosu_sdk.cli.options import Debug, Json, Loose, Quiet
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import Loose
 
 
 @app.command("verify")
@@ -16,6 +17,7 @@ def verify_command(
     record: Annotated[
         Path, typer.Argument(metavar="RECORD.json", show_default=False, help="A build.json or run.json.")
     ],
+    *,
     model: Annotated[
         Path | None,
         typer.Option(metavar="MODEL.pte", help="The record's model.", show_default="beside the record"),
@@ -29,14 +31,11 @@ def verify_command(
         ),
     ] = None,
     loose: Loose = False,
-    json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    invocation: Invocation,
 ) -> None:
     """Build the firmware of a record again, from nothing, run it again, and compare digests, outputs, figures and
     versions."""
-    from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.results.reading import Reading
     from ethosu_sdk.steps.verify import verify_command
 
-    verify_command.verify(record, model, inputs, Reading(loose), Reporter(as_json=json, quiet=quiet))
+    verify_command.verify(record, model, inputs, Reading(loose), invocation.reporter())

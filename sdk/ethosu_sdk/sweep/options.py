@@ -1,8 +1,10 @@
 """The options of `sweep`. The module is imported for every `--help`: it must stay light."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+
+from ethosu_sdk.program_options import TRUST, Option, option
+
+_MOST_JOBS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,8 +15,24 @@ class SweepOptions:
     that did not come to an end are done again.
     """
 
-    jobs: int | None = None
-    scheduler: str | None = None
-    dry_run: bool = False
-    retry: bool = False
-    trust: bool = False
+    jobs: int | None = option(
+        None,
+        Option(
+            "Processes at work.",
+            short="-j",
+            metavar="N",
+            minimum=1,
+            maximum=_MOST_JOBS,
+            shown_default="one a core",
+        ),
+    )
+    scheduler: str | None = option(
+        None,
+        Option(
+            "A Dask scheduler whose workers do it; with tcp://, it trusts whoever reaches it.",
+            metavar="tls://HOST:PORT",
+        ),
+    )
+    dry_run: bool = option(False, Option("Tell what there is to do, and do nothing."))
+    retry: bool = option(False, Option("Do cells again that failed, took too long or were killed."))
+    trust: bool = option(False, TRUST)

@@ -1,11 +1,11 @@
 """The options of `fvp install`. The module is imported for every `--help`: it must stay light."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ethosu_sdk.program_options import BOARD_CHOICES, Option, argument, option
 
 if TYPE_CHECKING:
     from ethosu_sdk.installation.fvp.archive import Limits
@@ -15,7 +15,7 @@ SANDBOX_CHOICES = ("auto", "require", "off")
 LAYOUT_CHOICES = ("flat", "fvp")
 
 
-def _published() -> Sequence[FvpArchive]:
+def _published() -> "Sequence[FvpArchive]":
     from ethosu_sdk import toolchain_lock
 
     return toolchain_lock.fvp_archives()
@@ -25,12 +25,20 @@ def _published() -> Sequence[FvpArchive]:
 class InstallOptions:
     """What the user wants installed. Of `archive`, a file, and `mirror`, a folder of archives, one is given."""
 
-    name: str
+    name: str = field(metadata=argument(Option("The board.", choices=BOARD_CHOICES)))
     _: KW_ONLY
-    accept_eula: bool = False
-    archive: Path | None = None
-    mirror: Path | None = None
-    prefix: Path | None = None
-    sandbox: str = "auto"  # of SANDBOX_CHOICES
-    archives: Sequence[FvpArchive] = field(default_factory=_published)
-    limits: Limits | None = None
+    accept_eula: bool = option(False, Option("I have read and accept Arm's End User Licence Agreement."))
+    archive: Path | None = option(None, Option("Arm's archive, downloaded before.", metavar="FILE.tgz"))
+    mirror: Path | None = option(None, Option("A folder that has it.", metavar="DIR"))
+    prefix: Path | None = option(
+        None, Option("Where it goes.", metavar="DIR", shown_default="~/.local/share/ethosu-sdk/fvp")
+    )
+    sandbox: str = option(
+        "auto",
+        Option(
+            "Keep Arm's installer from the network and all other files: where possible, or else fail.",
+            choices=SANDBOX_CHOICES,
+        ),
+    )
+    archives: "Sequence[FvpArchive]" = field(default_factory=_published)
+    limits: "Limits | None" = None

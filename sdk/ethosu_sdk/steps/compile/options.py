@@ -1,30 +1,48 @@
 """The options of `compile`. The module is imported for every `--help`: it must stay light."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
-from ethosu_sdk.program_options import ProgramOptions
+from ethosu_sdk.program_options import Option, ProgramOptions, option
 
 if TYPE_CHECKING:
     from ethosu_sdk.aot.evaluation.layer_facts import LayerRequest
     from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions
 
+# What commands offer that only need a program for some target.
+FOR_A_TARGET = ("target", "system_config", "memory_mode", "trust")
+
 
 @dataclass(frozen=True)
-class CompileOptions(ProgramOptions):
+class TargetOptions:
+    """The NPU that a program is for, and one of the configurations that Vela has for its family."""
+
+    target: str = option(
+        "ethos-u55-128", Option("The NPU and its MAC count.", metavar="NAME", completion="targets")
+    )
+    _: KW_ONLY
+    system_config: str | None = option(
+        None,
+        Option(
+            "Vela system configuration.",
+            metavar="NAME",
+            shown_default="the family's",
+            completion="system_configs",
+        ),
+    )
+    memory_mode: str | None = option(
+        None,
+        Option("Vela memory mode.", metavar="NAME", shown_default="the family's", completion="memory_modes"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions(ProgramOptions, TargetOptions):
     """The options of `compile` as given on the command line, not yet checked, and what other commands ask of it.
 
     With `layers`, the compiler leaves the values of the model's layers.
     """
 
-    target: str = "ethos-u55-128"
-    _: KW_ONLY
-    system_config: str | None = None
-    memory_mode: str | None = None
-    require_full_delegation: bool = False
-    evaluate: EvaluateOptions | None = None
-    check: bool = True
+    evaluate: "EvaluateOptions | None" = None
     min_sqnr_db: float | None = None
-    layers: LayerRequest | None = None
+    layers: "LayerRequest | None" = None

@@ -1,9 +1,10 @@
 """The options of `debug`. The module is imported for every `--help`: it must stay light."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
+
+from ethosu_sdk.program_options import INPUTS, Option, option
+from ethosu_sdk.steps.run.options import TIMEOUT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,9 +15,23 @@ class DebugOptions:
     own quantisation leaves less than `advice_db`.
     """
 
-    inputs: Path | None = None
-    threshold_db: float = 20.0
-    advice_db: float = 30.0
-    dump: Path | None = None
-    rows: int | None = None
-    timeout_s: float = 300.0
+    inputs: Path | None = option(None, INPUTS)
+    threshold_db: float = option(
+        20.0,
+        Option("SQNR below which a layer counts as broken.", name="--threshold", metavar="DB", finite=True),
+    )
+    advice_db: float = option(
+        30.0,
+        Option(
+            "Advise where a layer's quantisation alone leaves a lower SQNR.",
+            name="--advice",
+            metavar="DB",
+            finite=True,
+        ),
+    )
+    dump: Path | None = option(None, Option("Write all layers' tensors there.", metavar="F.npz"))
+    rows: int | None = option(
+        None,
+        Option("Show the N worst layers.", metavar="N", minimum=1, shown_default="all, up to 100"),
+    )
+    timeout_s: float = option(300.0, TIMEOUT)

@@ -1,8 +1,8 @@
 """The options of `profile` alone. The module is imported for every `--help`: it must stay light."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+
+from ethosu_sdk.program_options import Option, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,6 +12,21 @@ class ProfileOptions:
     With `split`, every NPU operation is run as a job of its own too, and its counters are read.
     """
 
-    clock_mhz: float | None = None
-    rows: int | None = None
-    split: bool = False
+    clock_mhz: float | None = option(
+        None,
+        Option(
+            "Clock of the NPU.",
+            metavar="MHZ",
+            minimum=0.001,
+            maximum=1e6,
+            shown_default="the system configuration's",
+        ),
+    )
+    rows: int | None = option(
+        None,
+        Option("Show the N slowest operations.", metavar="N", minimum=1, shown_default="all, up to 100"),
+    )
+    split: bool = option(
+        False,
+        Option("Run each NPU operation as a job of its own too, and read the NPU's counters of each."),
+    )

@@ -1,0 +1,153 @@
+"""From option dataclasses to the parameters that Typer reads.
+
+A command is a function. Where a parameter's type is an option dataclass, the command line gets an option for each of
+its rows, and the function gets the filled dataclass.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, is_dataclass
+from typing import Annotated, Any, get_args, get_origin
+
+import typer
+
+from ethosu_sdk import program_options
+from ethosu_sdk.cli import completion
+from ethosu_sdk.program_options import Option
+
+_OFF = "--no-"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Which rows of an option dataclass a command offers: all, those `only`, or those that are not `without`.
+
+    `--help` lists them where the function has the parameter, or `before` a row of another dataclass.
+    """
+
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    before: str = ""
+
+    def rows(self, kind: type) -> dict[str, Field[Any]]:
+        """The rows of `kind` that are offered."""
+        rows = program_options.rows(kind)
+        assert {*self.only, *self.without} <= rows.keys(), f"{kind.__name__} lacks a row of {self}"
+        return {name: rows[name] for name in self.only or rows if name not in self.without}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A parameter of a command's function, what fills it, and the parameters of the command line for that."""
+
+    name: str
+    fill: Callable[[Mapping[str, Any]], Any]
+    parameters: list[inspect.Parameter]
+    before: str
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """`command` as a function with a parameter for each option and argument."""
+    parts = [_part(parameter) for parameter in inspect.signature(command, eval_str=True).parameters.values()]
+
+    def run(**values: Any) -> None:
+        command(**{part.name: part.fill(values) for part in parts})
+
+    run.__name__, run.__doc__, run.__annotations__ = command.__name__, command.__doc__, {}
+    run.__signature__ = inspect.Signature(_in_order(parts))  # type: ignore[attr-defined]
+    return run
+
+
+def _in_order(parts: list[_Part]) -> list[inspect.Parameter]:
+    found = [parameter for part in parts if not part.before for parameter in part.parameters]
+    for part in parts:
+        if part.before:
+            place = [parameter.name for parameter in found].index(part.before)
+            found[place:place] = part.parameters
+    return found
+
+
+def _part(parameter: inspect.Parameter) -> _Part:
+    kind, *notes = _split(parameter.annotation)
+    offer = next((note for note in notes if isinstance(note, Offer)), Offer())
+    name = parameter.name
+    if isinstance(kind, type) and is_dataclass(kind):
+        rows = offer.rows(kind)
+        return _Part(
+            name, lambda values: _filled(kind, rows, values), [*map(_of_row, rows.values())], offer.before
+        )
+    row = next((note for note in notes if isinstance(note, Option)), None)
+    if row is not None:
+        notes = [_information(row, f"--{name}", parameter.default)]
+    plain = parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[(kind, *notes)])
+    return _Part(name, lambda values: values[name], [plain], offer.before)
+
+
+def _split(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+
+
+def _filled(kind: Any, rows: Mapping[str, Field[Any]], values: Mapping[str, Any]) -> Any:
+    """The dataclass `kind` with the `values` of the command line."""
+    return kind(**{name: _value(row, values[_parameter_name(row)]) for name, row in rows.items()})
+
+
+def _value(row: Field[Any], value: Any) -> Any:
+    if _is_off(row):
+        return not value
+    return tuple(value or ()) if _is_tuple(row.type) else value
+
+
+def _is_off(row: Field[Any]) -> bool:
+    return program_options.name_of(row).startswith(_OFF)
+
+
+def _is_tuple(kind: Any) -> bool:
+    return get_origin(kind) is tuple
+
+
+def _parameter_name(row: Field[Any]) -> str:
+    return f"no_{row.name}" if _is_off(row) else row.name
+
+
+def _of_row(row: Field[Any]) -> inspect.Parameter:
+    kind: Any = row.type
+    default = inspect.Parameter.empty if row.default is MISSING else row.default
+    if _is_off(row):
+        default = not default
+    if _is_tuple(kind):  # which Typer knows with a fixed length alone
+        kind, default = list[get_args(kind)[0]] | None, None  # type: ignore[misc]
+    information = _information(program_options.row_of(row), program_options.name_of(row), default)
+    return inspect.Parameter(
+        _parameter_name(row),
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, information],
+    )
+
+
+def _information(row: Option, name: str, default: Any) -> Any:
+    """What Typer needs to know of a parameter whose option is `name`; an argument has no default."""
+    settings: dict[str, Any] = {
+        "help": row.help,
+        "metavar": row.metavar or "|".join(row.choices) or None,
+        "min": row.minimum,
+        "max": row.maximum,
+        "callback": _finite if row.finite else None,
+        "autocompletion": completion.of(row),
+    }
+    if default is inspect.Parameter.empty:
+        return typer.Argument(show_default=False, **settings)
+    shown = row.shown_default or default is not None
+    names = [row.short, name] if row.short else [name]
+    return typer.Option(*names, show_default=shown, **settings)
+
+
+def _finite(value: float) -> float:
+    """`value`, unless it is infinite: no difference would exceed it."""
+    if math.isinf(value):
+        raise typer.BadParameter("it must be finite: nothing exceeds infinity")
+    return value
