@@ -1,7 +1,7 @@
 """Pages of the site that are made from the program itself: mkdocs calls this while it builds (mkdocs.yml).
 
-reference/cli.md lists every command with its options, reference/python.md every function, reference/records.md every
-record with its members.
+reference/commands.md ends with every command and its options; reference/python.md lists every function,
+reference/records.md every record with its members.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 from typer.main import get_command
 
 import ethosu_sdk
@@ -23,24 +25,36 @@ from ethosu_sdk import api
 from ethosu_sdk.cli import app
 
 _SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
+_COMMANDS_PAGE = "reference/commands.md"
+_COMMANDS_HERE = re.compile(r"^<!-- scripts/docs_pages\.py .*-->$", re.MULTILINE)
 _COMMON = "urn:ethosu-sdk:schema:common:1#/$defs/"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    pages = {"cli": cli_page(), "python": python_page(), "records": records_page()}
+    pages = {"python": python_page(), "records": records_page()}
     for name, text in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
 
 
-def cli_page() -> str:
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The page of commands with every command on it; other pages as they are."""
+    if page.file.src_uri != _COMMANDS_PAGE:
+        return markdown
+    text, count = _COMMANDS_HERE.subn(lambda _: commands(), markdown)
+    if count != 1:
+        raise PluginError(f"{_COMMANDS_PAGE} needs one line for all commands, and has {count}")
+    return text
+
+
+def commands() -> str:
     """Every command as `--help` has it."""
     root = get_command(app)
-    lines = ["# Command line", "", "As `ethosu-sdk COMMAND --help` says it.", ""]
+    lines: list[str] = []
     for path, command in _commands(root, "ethosu-sdk"):
         context = command.context_class(command, info_name=path)
-        lines += [f"## {path}", "", "```text", context.get_usage().removeprefix("Usage: "), "```", ""]
+        lines += [f"### {path}", "", "```text", context.get_usage().removeprefix("Usage: "), "```", ""]
         lines += [inspect.cleandoc(command.help or ""), ""]
         rows = [_option(parameter, context) for parameter in command.params]
         lines += ["| | | Default |", "|---|---|---|", *rows, ""] if rows else []

@@ -21,7 +21,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     import docs_pages
 
     return {
-        "cli": docs_pages.cli_page(),
+        "commands": docs_pages.commands(),
         "python": docs_pages.python_page(),
         "records": docs_pages.records_page(),
     }
@@ -32,9 +32,9 @@ def test_every_command_has_its_section_and_every_option_its_row(pages: dict[str,
     commands = re.findall(r"^[│ ] ([a-z][a-z-]+) ", shown.partition("Commands")[2], re.MULTILINE)
     assert len(commands) >= 14
     for name in commands:
-        assert f"## ethosu-sdk {name}" in pages["cli"], name
+        assert f"## ethosu-sdk {name}" in pages["commands"], name
     for option in ("--simulator` `auto\\|qemu\\|fvp\\|host`", "--evaluate` `F.npz`", "--events` `NAME,…`"):
-        assert f"`{option}" in pages["cli"]
+        assert f"`{option}" in pages["commands"]
 
 
 def test_every_public_name_and_every_record_is_on_its_page(pages: dict[str, str]) -> None:

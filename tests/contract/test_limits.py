@@ -60,6 +60,7 @@ def test_folders_have_few_files() -> None:
     modules: dict[Path, int] = {}
     for path in files(PYTHON, ".py"):
         modules[path.parent] = modules.get(path.parent, 0) + 1
+    modules.pop(ROOT / "sdk" / "ethosu_sdk" / "cli")  # a module for each command
     assert {name_of(folder): count for folder, count in modules.items() if count > MOST_MODULES} == {}
     kernels = ROOT / "firmware" / "kernels"
     for folder in (path for path in (kernels, *kernels.iterdir()) if path.is_dir()):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import OutDir
 from ethosu_sdk.cli.parameters import Offer
+from ethosu_sdk.program_options import Option
 from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
 from ethosu_sdk.steps.run.options import RunOptions
 
@@ -19,11 +17,10 @@ from ethosu_sdk.steps.run.options import RunOptions
 def advise_command(
     subject: Annotated[
         str,
-        typer.Argument(
+        Option(
+            "The folder of a run that has its program in it, or what `profile` takes.",
             metavar="RUN_DIR|MODEL",
-            show_default=False,
-            help="The folder of a run that has its program in it, or what `profile` takes.",
-            autocompletion=completion.completer("models"),
+            completion="models",
         ),
     ],
     run_options: Annotated[RunOptions, Offer(only=("inputs", "timeout_s", "board", "allow_spill"))],

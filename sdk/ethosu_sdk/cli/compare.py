@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import OutDir
 from ethosu_sdk.cli.parameters import Offer
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.program_options import Option
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
 
@@ -21,12 +19,11 @@ from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
 def compare_command(
     runs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="A B…|MODEL",
-            show_default=False,
-            help="Folders of runs, or records of run, profile, build or compile. A is what the others "
+        Option(
+            "Folders of runs, or records of run, profile, build or compile. A is what the others "
             "are compared with. With --vela, one model as `compile` takes it, or its MODEL.pte.",
-            autocompletion=completion.completer("models"),
+            metavar="A B…|MODEL",
+            completion="models",
         ),
     ],
     options: Annotated[CompareOptions, Offer(only=("policy", "allow", "rows", "loose"))],
@@ -34,11 +31,10 @@ def compare_command(
     *,
     vela: Annotated[
         str | None,
-        typer.Option(
-            metavar="V,V…",
-            help="Compile MODEL with each of these versions of Vela and compare what comes of it with the first. "
+        Option(
+            "Compile MODEL with each of these versions of Vela and compare what comes of it with the first. "
             "Versions that are not in the cache are installed from the package index.",
-            show_default=False,
+            metavar="V,V…",
         ),
         Offer(before="rows"),
     ] = None,

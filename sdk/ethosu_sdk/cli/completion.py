@@ -10,43 +10,33 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import typer
 import typer.core
 
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.program_options import Completion, Option
+from ethosu_sdk.program_options import Option
 
 PROGRAM = "ethosu-sdk"
 VARIABLE = "_ETHOSU_SDK_COMPLETE"
 _IN_BASH = "complete_bash"
 _OF_COMPLETION = ("install_completion", "show_completion")  # whose values would be checked
 
-Completer = Callable[[typer.Context, str], list[str]]
-
-
-def completer(kind: Completion) -> Completer:
-    """What offers names of a `kind` of :mod:`ethosu_sdk.cli.candidates`, which is imported when the shell asks."""
-
-    def complete(context: typer.Context, incomplete: str) -> list[str]:
-        from ethosu_sdk.cli import candidates
-
-        return candidates.OFFERS[kind](context.params, incomplete)
-
-    return complete
-
-
-def choices(names: Sequence[str]) -> Callable[[], list[str]]:
-    """What offers each of `names`."""
-    return lambda: list(names)
-
 
 def of(row: Option) -> Callable[..., list[str]] | None:
-    """What offers the values of an option."""
-    if row.completion:
-        return completer(row.completion)
-    return choices(row.choices) if row.choices else None
+    """What offers the values of an option; its candidates are imported when the shell asks for them."""
+    if not row.choices and row.completion is None:
+        return None
+
+    def complete(context: typer.Context, incomplete: str) -> list[str]:
+        if row.completion is None:
+            return list(row.choices)
+        from ethosu_sdk.cli import candidates
+
+        return candidates.OFFERS[row.completion](context.params, incomplete)
+
+    return complete
 
 
 class Command(typer.core.TyperCommand):

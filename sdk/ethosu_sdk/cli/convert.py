@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import Loose
+from ethosu_sdk.program_options import Option
 
 FORMATS = ("junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "etdump", "bpte")
 
@@ -19,26 +17,17 @@ FORMATS = ("junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "et
 def convert_command(
     subject: Annotated[
         Path,
-        typer.Argument(
+        Option(
+            "A folder of results, of which every record is read that the format has a use for, or one record.",
             metavar="RUN_DIR|RECORD.json",
-            show_default=False,
-            help="A folder of results, of which every record is read that the format has a use for, or one record.",
         ),
-    ],
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            metavar="|".join(FORMATS),
-            show_default=False,
-            help="The format.",
-            autocompletion=completion.choices(FORMATS),
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", show_default=False, help="Where it goes.")
     ],
     *,
+    to: Annotated[
+        str,
+        Option("The format.", choices=FORMATS),
+    ],
+    output: Annotated[Path, Option("Where it goes.", short="-o", metavar="FILE")],
     loose: Loose = False,
     invocation: Invocation,
 ) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.program_options import Option
 
 
 @app.command("doctor")
@@ -16,10 +15,9 @@ def doctor_command(
     *,
     bundle: Annotated[
         Path | None,
-        typer.Option(
+        Option(
+            "Write a support archive: the report and versions, without names, paths or secrets.",
             metavar="FILE.tar.gz",
-            help="Write a support archive: the report and versions, without names, paths or secrets.",
-            show_default=False,
         ),
     ] = None,
     invocation: Invocation,

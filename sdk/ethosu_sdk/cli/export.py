@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import Loose, OutDir, Pte
+from ethosu_sdk.program_options import Option
 
 
 @app.command("export")
@@ -18,12 +17,10 @@ def export_command(
     *,
     run: Annotated[
         Path | None,
-        typer.Option(
-            "--run",
-            metavar="RUN_DIR",
-            show_default=False,
-            help="A run of this program, for the sizes that are known only once it has run: best one with "
+        Option(
+            "A run of this program, for the sizes that are known only once it has run: best one with "
             "--runtime executorch.",
+            metavar="RUN_DIR",
         ),
     ] = None,
     output: OutDir = None,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import Application, app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES, InstallOptions
+from ethosu_sdk.program_options import Option
 
 fvp_app = Application(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
 app.add_typer(fvp_app, name="fvp")
@@ -18,17 +16,14 @@ app.add_typer(fvp_app, name="fvp")
 
 @fvp_app.command("install-launchers")
 def install_launchers_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where they go.")],
+    folder: Annotated[Path, Option("Where they go.", metavar="DIR")],
     *,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace programs of the same names that are no launchers.")
-    ] = False,
+    force: Annotated[bool, Option("Replace programs of the same names that are no launchers.")] = False,
     layout: Annotated[
         str,
-        typer.Option(
-            metavar="|".join(LAYOUT_CHOICES),
-            help="The programs in DIR itself, or in DIR's folders as Arm's installer makes them for an FVP.",
-            autocompletion=completion.choices(LAYOUT_CHOICES),
+        Option(
+            "The programs in DIR itself, or in DIR's folders as Arm's installer makes them for an FVP.",
+            choices=LAYOUT_CHOICES,
         ),
     ] = LAYOUT_CHOICES[0],
     invocation: Invocation,

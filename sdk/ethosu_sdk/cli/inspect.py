@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import Pte
+from ethosu_sdk.program_options import Option
 
 
 @app.command("inspect")
 def inspect_command(
     model: Pte,
     *,
-    commands: Annotated[
-        bool, typer.Option("--commands", help="Disassemble the NPU command streams.")
-    ] = False,
-    hazards: Annotated[
-        bool, typer.Option("--hazards", help="List what the NPU command streams do too early for hardware.")
-    ] = False,
+    commands: Annotated[bool, Option("Disassemble the NPU command streams.")] = False,
+    hazards: Annotated[bool, Option("List what the NPU command streams do too early for hardware.")] = False,
     invocation: Invocation,
 ) -> None:
     """Show what a MODEL.pte holds: operators, tensors, memory plan, delegates."""

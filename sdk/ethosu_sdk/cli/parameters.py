@@ -1,7 +1,8 @@
 """From option dataclasses to the parameters that Typer reads.
 
 A command is a function. Where a parameter's type is an option dataclass, the command line gets an option for each of
-its rows, and the function gets the filled dataclass.
+its rows, and the function gets the filled dataclass. A parameter annotated with an :class:`Option` is one by itself:
+an argument if it can be passed by position, an option if it is keyword-only.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ class Offer:
 
 @dataclass(frozen=True)
 class _Part:
-    """A parameter of a command's function, what fills it, and the parameters of the command line for that."""
+    """A parameter of a command's function, what fills it, and the parameters of the command line for that, by row."""
 
     name: str
     fill: Callable[[Mapping[str, Any]], Any]
-    parameters: list[inspect.Parameter]
+    parameters: dict[str, inspect.Parameter]
     before: str
 
 
@@ -62,12 +63,12 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _in_order(parts: list[_Part]) -> list[inspect.Parameter]:
-    found = [parameter for part in parts if not part.before for parameter in part.parameters]
+    found = [row for part in parts if not part.before for row in part.parameters.items()]
     for part in parts:
         if part.before:
-            place = [parameter.name for parameter in found].index(part.before)
-            found[place:place] = part.parameters
-    return found
+            place = [name for name, _ in found].index(part.before)
+            found[place:place] = part.parameters.items()
+    return [parameter for _, parameter in found]
 
 
 def _part(parameter: inspect.Parameter) -> _Part:
@@ -76,14 +77,14 @@ def _part(parameter: inspect.Parameter) -> _Part:
     name = parameter.name
     if isinstance(kind, type) and is_dataclass(kind):
         rows = offer.rows(kind)
-        return _Part(
-            name, lambda values: _filled(kind, rows, values), [*map(_of_row, rows.values())], offer.before
-        )
+        parameters = {field: _of_row(row) for field, row in rows.items()}
+        return _Part(name, lambda values: _filled(kind, rows, values), parameters, offer.before)
     row = next((note for note in notes if isinstance(note, Option)), None)
     if row is not None:
-        notes = [_information(row, f"--{name}", parameter.default)]
+        name_on_line = "" if parameter.kind is not parameter.KEYWORD_ONLY else row.name or f"--{name}"
+        notes = [_information(row, name_on_line, parameter.default)]
     plain = parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=Annotated[(kind, *notes)])
-    return _Part(name, lambda values: values[name], [plain], offer.before)
+    return _Part(name, lambda values: values[name], {name: plain}, offer.before)
 
 
 def _split(annotation: Any) -> tuple[Any, ...]:
@@ -120,7 +121,8 @@ def _of_row(row: Field[Any]) -> inspect.Parameter:
         default = not default
     if _is_tuple(kind):  # which Typer knows with a fixed length alone
         kind, default = list[get_args(kind)[0]] | None, None  # type: ignore[misc]
-    information = _information(program_options.row_of(row), program_options.name_of(row), default)
+    name = "" if row.default is MISSING else program_options.name_of(row)
+    information = _information(program_options.row_of(row), name, default)
     return inspect.Parameter(
         _parameter_name(row),
         inspect.Parameter.KEYWORD_ONLY,
@@ -130,7 +132,7 @@ def _of_row(row: Field[Any]) -> inspect.Parameter:
 
 
 def _information(row: Option, name: str, default: Any) -> Any:
-    """What Typer needs to know of a parameter whose option is `name`; an argument has no default."""
+    """What Typer needs to know of the option `name`, or of an argument, whose name is empty."""
     settings: dict[str, Any] = {
         "help": row.help,
         "metavar": row.metavar or "|".join(row.choices) or None,
@@ -138,12 +140,10 @@ def _information(row: Option, name: str, default: Any) -> Any:
         "max": row.maximum,
         "callback": _finite if row.finite else None,
         "autocompletion": completion.of(row),
+        "show_default": row.shown_default or default not in (None, inspect.Parameter.empty),
     }
-    if default is inspect.Parameter.empty:
-        return typer.Argument(show_default=False, **settings)
-    shown = row.shown_default or default is not None
     names = [row.short, name] if row.short else [name]
-    return typer.Option(*names, show_default=shown, **settings)
+    return typer.Option(*names, **settings) if name else typer.Argument(**settings)
 
 
 def _finite(value: float) -> float:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.program_options import Option
 
 
 @app.command("parse-log")
 def parse_log_command(
-    log: Annotated[
-        Path, typer.Argument(metavar="FILE", show_default=False, help="The UART log of a run; - is stdin.")
-    ],
+    log: Annotated[Path, Option("The UART log of a run; - is stdin.", metavar="FILE")],
     invocation: Invocation,
 ) -> None:
     """Read the log of a firmware: the SDK's own, or ExecuTorch's executor_runner.

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import OutDir
 from ethosu_sdk.cli.parameters import Offer
+from ethosu_sdk.program_options import Option
 from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
 from ethosu_sdk.steps.profile.options import ProfileOptions
 from ethosu_sdk.steps.run.options import RunOptions
@@ -20,11 +18,10 @@ from ethosu_sdk.steps.run.options import RunOptions
 def profile_command(
     subject: Annotated[
         str,
-        typer.Argument(
+        Option(
+            "What `run` takes, or the folder of a run that has its program in it.",
             metavar="MODEL|RUN_DIR",
-            show_default=False,
-            help="What `run` takes, or the folder of a run that has its program in it.",
-            autocompletion=completion.completer("models"),
+            completion="models",
         ),
     ],
     options: ProfileOptions,

@@ -5,32 +5,29 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.parameters import Offer
+from ethosu_sdk.program_options import Option
 
 
 @app.command("report")
 def report_command(
     runs: Annotated[
         list[Path],
-        typer.Argument(
+        Option(
+            "Folders of runs, as `run` and `profile` make them. With several, they stand side by side.",
             metavar="RUN_DIR…",
-            show_default=False,
-            help="Folders of runs, as `run` and `profile` make them. With several, they stand side by side.",
         ),
     ],
     *,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
+        Option(
+            "Where the page goes.",
+            short="-o",
             metavar="FILE.html",
-            help="Where the page goes.",
-            show_default="report.html in the run's folder; for several runs in build",
+            shown_default="report.html in the run's folder; for several runs in build",
         ),
     ] = None,
     invocation: Annotated[Invocation, Offer(only=("quiet", "debug"))],

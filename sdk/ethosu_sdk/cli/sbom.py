@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.program_options import Option
 
 
 @app.command("sbom")
@@ -16,7 +15,7 @@ def sbom_command(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE.json", help="Where it goes.", show_default="stdout"),
+        Option("Where it goes.", short="-o", metavar="FILE.json", shown_default="stdout"),
     ] = None,
     invocation: Invocation,
 ) -> None:

@@ -5,27 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import Loose
+from ethosu_sdk.program_options import Option
 
 
 @app.command("summary")
 def summary_command(
     record: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RECORD.json…",
-            show_default=False,
-            help="Records of compile, build, run, verify, doctor, or an error with --json.",
+        Option(
+            "Records of compile, build, run, verify, doctor, or an error with --json.", metavar="RECORD.json…"
         ),
     ],
     *,
-    form: Annotated[
-        str, typer.Option("--format", metavar="markdown", help="How it is written.")
-    ] = "markdown",
+    form: Annotated[str, Option("How it is written.", name="--format", metavar="markdown")] = "markdown",
     loose: Loose = False,
     invocation: Invocation,
 ) -> None:

@@ -5,21 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import OutDir
 from ethosu_sdk.cli.parameters import Offer
 from ethosu_sdk.cli.sweep import sweep_app
+from ethosu_sdk.program_options import Option
 from ethosu_sdk.readers.compare.options import CompareOptions
 
 
 @sweep_app.command("compare")
 def compare_command(
-    before: Annotated[Path, typer.Argument(metavar="A", show_default=False, help="The folder of a sweep.")],
-    after: Annotated[
-        Path, typer.Argument(metavar="B", show_default=False, help="The one that is compared with it.")
-    ],
+    before: Annotated[Path, Option("The folder of a sweep.", metavar="A")],
+    after: Annotated[Path, Option("The one that is compared with it.", metavar="B")],
     options: Annotated[CompareOptions, Offer(only=("policy", "allow"))],
     *,
     output: OutDir = None,

@@ -5,26 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.sweep import sweep_app
+from ethosu_sdk.program_options import Option
 
 
 @sweep_app.command("query")
 def query_command(
     sql: Annotated[
         str,
-        typer.Argument(metavar="SQL", show_default=False, help="One SELECT, whose table is `cells`."),
+        Option("One SELECT, whose table is `cells`.", metavar="SQL"),
     ],
-    *,
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="DIR", help="The folder of a sweep.", show_default="the only one below build/sweep"
-        ),
+        Option("The folder of a sweep.", metavar="DIR", shown_default="the only one below build/sweep"),
     ] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV on stdout.")] = False,
+    *,
+    csv: Annotated[bool, Option("Print CSV on stdout.")] = False,
     invocation: Invocation,
 ) -> None:
     """Ask the table of a sweep's cells in SQL, by DuckDB. The query sees that table and nothing else.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import OutDir
 from ethosu_sdk.cli.sweep import RUN, sweep_app
+from ethosu_sdk.program_options import Option
 from ethosu_sdk.sweep.options import SweepOptions
 
 
@@ -17,7 +16,7 @@ from ethosu_sdk.sweep.options import SweepOptions
 def sweep_command(
     file: Annotated[
         Path,
-        typer.Argument(metavar="SWEEP.toml", show_default=False, help="Models, targets, modes and all else."),
+        Option("Models, targets, modes and all else.", metavar="SWEEP.toml"),
     ],
     options: SweepOptions,
     *,

@@ -5,18 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import Loose
+from ethosu_sdk.program_options import Option
 
 
 @app.command("validate")
 def validate_command(
     record: Annotated[
         Path,
-        typer.Argument(metavar="FILE.json|DIR", show_default=False, help="A record, or a folder of results."),
+        Option("A record, or a folder of results.", metavar="FILE.json|DIR"),
     ],
     *,
     loose: Loose = False,

@@ -5,29 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
 from ethosu_sdk.cli.options import Loose
+from ethosu_sdk.program_options import Option
 
 
 @app.command("verify")
 def verify_command(
-    record: Annotated[
-        Path, typer.Argument(metavar="RECORD.json", show_default=False, help="A build.json or run.json.")
-    ],
+    record: Annotated[Path, Option("A build.json or run.json.", metavar="RECORD.json")],
     *,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL.pte", help="The record's model.", show_default="beside the record"),
+        Option("The record's model.", metavar="MODEL.pte", shown_default="beside the record"),
     ] = None,
     inputs: Annotated[
         Path | None,
-        typer.Option(
-            metavar="F.npz",
-            help="The inputs of the run.",
-            show_default="as `run` finds them without --inputs",
+        Option(
+            "The inputs of the run.", metavar="F.npz", shown_default="as `run` finds them without --inputs"
         ),
     ] = None,
     loose: Loose = False,
