@@ -26,6 +26,7 @@ class Option:
     `name` replaces the field's own; a flag whose name starts with ``--no-`` sets the field to False. `shown_default`
     describes a default that the value alone does not. The shell offers `choices`, or what `completion` names
     (:mod:`ethosu_sdk.cli.candidates`); the command itself checks the value. A field without a default is an argument.
+    `shapes` is False for an option of `compile` that does not change the program, or whose files do by their content.
     """
 
     help: str
@@ -38,6 +39,7 @@ class Option:
     minimum: float | None = None
     maximum: float | None = None
     finite: bool = False
+    shapes: bool = True
 
 
 def option(default: T, row: Option) -> T:
@@ -67,8 +69,10 @@ def name_of(found: Field[Any]) -> str:
 
 
 # Options of several commands.
-INPUTS = Option("input0 … in model order.", metavar="F.npz")
-TRUST = Option("Load a .pt2 even if that may run code in it. A .py is always run: it needs no leave.")
+INPUTS = Option("input0 … in model order.", metavar="F.npz", shapes=False)
+TRUST = Option(
+    "Load a .pt2 even if that may run code in it. A .py is always run: it needs no leave.", shapes=False
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +98,8 @@ class ProgramOptions:
         Option("Weights get a scale for each output channel, or one.", choices=QUANTIZE_PER_CHOICES),
     )
     calibration: tuple[Path, ...] = option(
-        (), Option("Samples to calibrate with.", metavar="F.npz", shown_default="example inputs")
+        (),
+        Option("Samples to calibrate with.", metavar="F.npz", shown_default="example inputs", shapes=False),
     )
     inputs: Path | None = option(None, INPUTS)
     io: str = option("float", Option("Type of the model's inputs and outputs.", choices=IO_CHOICES))
@@ -106,11 +111,14 @@ class ProgramOptions:
         (),
         Option("A flag to add to Vela's, such as --optimise=Size.", name="--extra-vela-flag", metavar="FLAG"),
     )
-    require_full_delegation: bool = option(False, Option("Exit code 7 when an operator stays on the CPU."))
+    require_full_delegation: bool = option(
+        False, Option("Exit code 7 when an operator stays on the CPU.", shapes=False)
+    )
     etrecord: bool = option(
         False,
         Option(
-            "Write MODEL.etrecord too: by it ExecuTorch's Inspector tells where in the model events come from."
+            "Write MODEL.etrecord too: by it ExecuTorch's Inspector tells where in the model events come from.",
+            shapes=False,
         ),
     )
     check: bool = option(
@@ -118,9 +126,18 @@ class ProgramOptions:
         Option(
             "Do not execute the program once to compare it with the model it was made from.",
             name="--no-check",
+            shapes=False,
         ),
     )
     trust: bool = option(False, TRUST)
+
+    def shape(self) -> list[Any]:
+        """The values that shape the program; of a file, whether there is one, as its content is what counts."""
+        return [
+            getattr(self, name) is not None if Path in get_args(row.type) else getattr(self, name)
+            for name, row in rows(ProgramOptions).items()
+            if row_of(row).shapes
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """These options as JSON values, without those that a subclass adds; :meth:`from_json` is the way back."""

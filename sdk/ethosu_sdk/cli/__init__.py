@@ -27,6 +27,8 @@ from ethosu_sdk.cli import (  # noqa: F401, I001 - their order is the help's
     verify,
     sbom,
     fvp,
+    fvp_install_launchers,
+    fvp_install,
     parse_log,
     explain,
 )

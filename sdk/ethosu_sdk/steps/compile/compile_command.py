@@ -136,14 +136,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
         "model": model if spec.path is None else spec.entry,
         "files": [records.sha256_file(path) for path in files],
         "target": [target.name, target.system_config, target.memory_mode],
-        "options": [
-            options.quantize,
-            options.quantize_per,
-            options.io,
-            options.delegate,
-            options.vela_config is not None,
-            options.vela_flags,
-        ],
+        "options": options.shape(),
     }
     return records.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
 

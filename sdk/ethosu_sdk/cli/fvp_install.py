@@ -1,0 +1,18 @@
+"""The command line of `fvp install`."""
+
+from __future__ import annotations
+
+from ethosu_sdk.cli.fvp import fvp_app
+from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.installation.fvp.options import InstallOptions
+
+
+@fvp_app.command("install")
+def install_command(
+    options: InstallOptions,
+    invocation: Invocation,
+) -> None:
+    """Install Arm's FVP from an archive that you have: checked by digest, and only once you accept Arm's licence."""
+    from ethosu_sdk.installation.fvp import install as command
+
+    command.install(options, invocation.reporter())

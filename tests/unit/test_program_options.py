@@ -1,0 +1,43 @@
+"""The options of a compilation: what is part of its key, and the way through JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk.program_options import ProgramOptions
+
+CHANGED: dict[str, Any] = {
+    "quantize": "int16",
+    "quantize_per": "tensor",
+    "calibration": (Path("a.npz"), Path("b.npz")),
+    "inputs": Path("a.npz"),
+    "io": "int8",
+    "delegate": False,
+    "vela_config": Path("a.ini"),
+    "vela_flags": ("--optimise=Size",),
+    "require_full_delegation": True,
+    "etrecord": True,
+    "check": False,
+    "trust": True,
+}
+# They change no program, or do it by what their files hold.
+NOT_OF_THE_SHAPE = {"calibration", "inputs", "require_full_delegation", "etrecord", "check", "trust"}
+
+
+def test_every_option_is_here() -> None:
+    assert CHANGED.keys() == vars(ProgramOptions()).keys()
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_an_option_comes_back_from_json(name: str) -> None:
+    options = ProgramOptions(**{name: CHANGED[name]})
+    assert options != ProgramOptions()
+    assert ProgramOptions.from_json(json.loads(json.dumps(options.to_json()))) == options
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_an_option_that_changes_the_program_is_part_of_its_shape(name: str) -> None:
+    same = ProgramOptions(**{name: CHANGED[name]}).shape() == ProgramOptions().shape()
+    assert same == (name in NOT_OF_THE_SHAPE)
