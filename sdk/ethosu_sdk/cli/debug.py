@@ -18,9 +18,7 @@ def debug_command(
     options: DebugOptions,
     compile_options: Annotated[
         CompileOptions,
-        Offer(
-            without=("inputs", "io", "delegate", "require_full_delegation", "etrecord", "check"),
-        ),
+        Offer(without=("inputs", "io", "delegate", "require_full_delegation", "etrecord", "check")),
     ],
     *,
     output: OutDir = None,
