@@ -37,12 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def cli_page() -> str:
     """Every command as `--help` has it."""
     root = get_command(app)
-    lines = [
-        "# Command line",
-        "",
-        "This page has the text of `ethosu-sdk COMMAND --help` for every command.",
-        "",
-    ]
+    lines = ["# Command line", "", "As `ethosu-sdk COMMAND --help` says it.", ""]
     for path, command in _commands(root, "ethosu-sdk"):
         context = command.context_class(command, info_name=path)
         lines += [f"## {path}", "", "```text", context.get_usage().removeprefix("Usage: "), "```", ""]
@@ -112,8 +107,8 @@ def records_page() -> str:
     lines = [
         "# Records",
         "",
-        "Every result is JSON. It is validated against a schema (`schemas/`) before it is written.",
-        "`ethosu-sdk validate` checks a record again, with rules that a schema cannot express.",
+        "Every result is JSON that is validated against a schema (`schemas/`) before it is written.",
+        "`ethosu-sdk validate` checks one again, with rules that a schema cannot state.",
         "",
     ]
     for path in sorted(_SCHEMAS.glob("*.schema.json")):
