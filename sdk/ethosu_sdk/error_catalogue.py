@@ -121,7 +121,7 @@ def as_markdown() -> str:
     """The catalogue as docs/guide/errors.md shows it."""
     parts = [
         "# Known errors\n",
-        "Made from `sdk/ethosu_sdk/error_catalogue.toml` by `ethosu-sdk explain --markdown`; change that file.",
+        "`ethosu-sdk explain --markdown` makes this page from `sdk/ethosu_sdk/error_catalogue.toml`; edit that file.",
         '`ethosu-sdk explain ID`, `explain 0x21` or `explain "a line of a log"` prints one entry.\n',
     ]
     for area, title in _AREAS.items():

@@ -18,20 +18,21 @@ _TABLES = {
     "Arm's learning path": "learning_path.csv",
     "Single operators": "single_operators.csv",
 }
-_INTRODUCTION = f"""# How far modelled cycles and traffic can be believed
+_INTRODUCTION = f"""# Accuracy of modelled cycles and traffic
 
-Made by `scripts/fidelity`; do not edit. Published runs of Arm's FVP, which is itself cycle-approximate (about 10 %),
-beside the SDK's model and Vela's own estimate. The networks' files are not at hand: they are rebuilt by their public
-descriptions, with random weights that compress alike, and compiled with the Vela of the published run. Vela's own
-totals agree with the published ones within 1 %, so the streams are the same in all that matters.
+`scripts/fidelity` makes this page; do not edit it. It compares published runs of Arm's FVP, which is itself
+cycle-approximate (about 10 %), with the SDK's model and with Vela's own estimate. The networks' files are not
+available. They are rebuilt from their public descriptions, with random weights that compress equally well, and
+compiled with the Vela of the published run. Vela's own totals agree with the published ones within 1 %, so the
+streams are practically the same.
 
 `scripts/fidelity --data TABLE.csv` compares further published runs, in a table with the columns of those in
-`tests/fidelity/data/`. It says so where a network cannot be rebuilt. Known are
+`tests/fidelity/data/`. It reports networks that cannot be rebuilt. The known networks are
 {", ".join(f"`{name}`" for name in NETWORKS)}.
 
-Cycles are NPU_ACTIVE. `rd0`, `wr0` are beats of AXI port 0 (Ethos-U85: SRAM), `rd1`, `wr1` of port 1 (EXT). Beats
-below 50,000 and latency-free runs below 2,500 cycles are shown and not judged. Constants and their sources:
-`npu/timing/constants.py`.
+Cycles are NPU_ACTIVE. `rd0` and `wr0` are beats of AXI port 0 (Ethos-U85: SRAM), `rd1` and `wr1` of port 1 (EXT).
+Beats below 50,000 and latency-free runs below 2,500 cycles are shown but not judged. `npu/timing/constants.py` has
+the constants and their sources.
 """
 
 

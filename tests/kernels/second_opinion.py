@@ -31,7 +31,7 @@ from tests.places import ROOT
 PAGE = ROOT / "docs" / "reference" / "second-opinion.md"
 _MISSING = re.compile(r"Missing operator: \[\d+\] (\S+)")
 _FUSED, _SMALLEST, _FAR = 4e-6, float(numpy.finfo(numpy.float32).tiny), 2.0**40
-_SCALAR = "has a tensor without dimensions among its inputs or outputs, at which the runner ends"
+_SCALAR = "has a tensor without dimensions as an input or output, which ends the runner"
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ REASONS: dict[str, tuple[Callable[[Array, Array, Sequence[Array]], Mask], str]] 
 WORDS = {
     "subnormal": "Arm's build computes four numbers at once with Helium, which gives 0 for results below 2^-126; "
     "ours computes them",
-    "fused": "Arm's build lets GCC join a product and a sum into one instruction that rounds once, and its C library "
-    "is another version (4·10^-6 + 4·10^-6·|x| is allowed); ours is built with `-ffp-contract=off`, for the same "
+    "fused": "Arm's build lets GCC fuse a product and a sum into one instruction that rounds once, and its C library "
+    "has another version (4·10^-6 + 4·10^-6·|x| is allowed); ours is built with `-ffp-contract=off`, for the same "
     "bits as on the host",
-    "far": "a number that is not finite, or from 2^40 on, does not fit 64 bits, at the latest once it is divided by "
-    "the scale: C++ leaves the conversion undefined. Ours gives what ExecuTorch gives on x86-64",
+    "far": "a number that is not finite, or is 2^40 or more, does not fit 64 bits, at the latest after the division "
+    "by the scale: C++ leaves the conversion undefined. Ours gives what ExecuTorch gives on x86-64",
     "limit": "ExecuTorch's portable kernel gives 0 at minus infinity; its optimised one, on the host, and ours "
     "multiply infinity by 0: NaN",
     "undefined": "a number that the integer's type does not hold: C++ leaves the conversion undefined. Ours gives "
@@ -247,19 +247,20 @@ def page(results: Mapping[str, GroupResult]) -> str:
 
 _HEAD = """# Second opinion: Arm's own build of ExecuTorch
 
-Arm publishes inference runners with ExecuTorch's runtime, the Ethos-U driver and all portable kernels in them
-(`mlia-ethos-u` 0.1.0, evaluation kit 25.12.0). `run --runtime both` gives a program to the SDK's firmware and to that
-runner, on the same simulated Corstone-300; see [the guide](../guide/second-opinion.md). This page is written by
-`scripts/second-opinion`: the cases that test the [kernels](kernels.md); the zoo has
-[its own](second-opinion-zoo.md). {equal} of {cases} cases are equal bit for bit, the others differ for the
-reasons below; {left_out} cannot be run there.
+Arm publishes inference runners with ExecuTorch's runtime, the Ethos-U driver and all portable kernels
+(`mlia-ethos-u` 0.1.0, evaluation kit 25.12.0). `run --runtime both` runs a program on the SDK's firmware and on
+that runner, on the same simulated Corstone-300; see [the guide](../guide/second-opinion.md).
+`scripts/second-opinion` writes this page. It has the cases that test the [kernels](kernels.md); the zoo has [its
+own page](second-opinion-zoo.md). {equal} of {cases} cases are equal bit for bit. The others differ for the reasons
+below. {left_out} cases cannot run there.
 
-Both runtimes use the SDK's NPU model: that their counters agree says that the two drive the NPU alike, not that the
-model is right ([fidelity](fidelity.md) is about that).
+Both runtimes use the SDK's NPU model. If their counters agree, the two drive the NPU in the same way; this does not
+show that the model is right (see [fidelity](fidelity.md)).
 
 ## Kernels
 
-Cases with a difference, by what explains it; the element-wise largest difference is that of the finite values.
+The table lists the cases with a difference, by reason. The largest difference is that of the finite values, element
+by element.
 
 | Case | Elements | Differ | Largest |
 |---|--:|--:|--:|

@@ -24,10 +24,10 @@ TARGETS = {
 MODELS = zoo.names()
 _HEAD = """# Second opinion on the zoo
 
-Every model of the [zoo](zoo.md) on Arm's prebuilt runners (`mlia-ethos-u` 0.1.0: ExecuTorch's runtime, Arm's driver)
-and in the SDK's firmware, with the same inputs on the same simulated board: Corstone-300 for Ethos-U55, Corstone-320
-for Ethos-U85. `scripts/second-opinion --groups ''` writes this page. "equal" is bit for bit; see
-[the guide](../guide/second-opinion.md).
+Every model of the [zoo](zoo.md) runs on Arm's prebuilt runners (`mlia-ethos-u` 0.1.0: ExecuTorch's runtime, Arm's
+driver) and in the SDK's firmware, with the same inputs on the same simulated board: Corstone-300 for Ethos-U55,
+Corstone-320 for Ethos-U85. "equal" means bit for bit; see [the guide](../guide/second-opinion.md).
+`scripts/second-opinion --groups ''` writes this page.
 
 | Model | Target | Outputs | Elements | NPU cycles, both | Counters |
 |---|---|---|--:|--:|---|

@@ -18,27 +18,27 @@ from tests.places import ROOT
 PATH = ROOT / "docs" / "reference" / "kernels.md"
 HEAD = """# CPU kernels
 
-What a delegate leaves is computed on the Cortex-M by these kernels (`firmware/kernels/`); a build takes exactly those
-that its program calls. Each is compared with ExecuTorch 1.5.1's own runtime, on the host and on QEMU's Cortex-M55:
-`tests/kernels/test_kernels.py`, `test_kernel_cases.py`. The table is written by
-`python -m tests.kernels.cases.document`, and a test compares it with the manifest and the tested programs.
+These kernels (`firmware/kernels/`) compute on the Cortex-M what is not delegated to the NPU. A build links exactly
+those that its program calls. Each kernel is compared with ExecuTorch 1.5.1's own runtime, on the host and on QEMU's
+Cortex-M55 (`tests/kernels/test_kernels.py`, `test_kernel_cases.py`). `python -m tests.kernels.cases.document`
+writes the table, and a test compares it with the manifest and the tested programs.
 
-*Dtypes* are those of the tested calls' tensor inputs, *calls* how many calls the compared programs make; operators
-without calls there have tests of their own. *Bound*: `exact` is bit for bit; otherwise units in the last place, or
-absolute + relative.
+*Dtypes* are those of the tensor inputs in the tested calls. *Calls* is the number of calls in the compared
+programs; operators without calls have tests of their own. *Bound* is `exact` (bit for bit), units in the last
+place, or absolute + relative.
 
-Where the kernels differ from ExecuTorch's on purpose:
+The kernels differ from ExecuTorch's on purpose in these points:
 
-- `ceil`, `floor`, `round` and `trunc` leave integers as they are; ExecuTorch's take 32-bit ones through float.
-- `sum` adds int64 exactly, as PyTorch does; ExecuTorch's goes through float32.
-- `fmod` and `div` with a rounding mode keep integers above 2^53; ExecuTorch's take them through float64.
+- `ceil`, `floor`, `round` and `trunc` leave integers unchanged; ExecuTorch's convert 32-bit integers to float.
+- `sum` adds int64 exactly, as PyTorch does; ExecuTorch's uses float32.
+- `fmod` and `div` with a rounding mode keep integers above 2^53; ExecuTorch's convert them to float64.
 - `div` divides; ExecuTorch's optimised kernel multiplies by a lone divisor's reciprocal (1 ulp).
 - `mm`, `bmm` and `linear` sum in index order; ExecuTorch's optimised ones in the order of their blocks.
-- Integers to a power that does not fit wrap; ExecuTorch's go through float64, and C++ leaves the result undefined.
-- `constant_pad_nd` pads channels_last tensors by their dimensions, also by negative margins, and batch normalisation
-  takes channels_last; ExecuTorch's do not.
+- Powers of integers wrap if they do not fit; ExecuTorch's use float64, and C++ leaves the result undefined.
+- `constant_pad_nd` pads channels_last tensors by their dimensions, also by negative margins, and batch
+  normalisation accepts channels_last; ExecuTorch's do not.
 - Functions of one number, powers, normalisation and resampling compute float32 and integers, not float64.
-- An index out of range, a division of integers by zero, sizes that do not fit: a named error, and no output.
+- An index out of range, a division of integers by zero, or sizes that do not fit give a named error and no output.
 
 | Operator | Dtypes | Calls | Bound |
 |---|---|---|---|
