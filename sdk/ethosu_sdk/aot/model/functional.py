@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ethosu_sdk.aot.graphs import is_mutable
+from ethosu_sdk.aot.graph.fx import is_mutable
 
 # Operators whose result is a tensor of its own. Schemas do not say it of all: dropout in eval mode and type_as return
 # their argument.

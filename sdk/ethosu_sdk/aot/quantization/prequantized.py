@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.aot.lowering.operator_names import operator_name
+from ethosu_sdk.aot.graph.fx import operator_name
 from ethosu_sdk.errors import InputError
 
 _NAMESPACE = "quantized_decomposed"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ethosu_sdk.program_options import ProgramOptions
 
 if TYPE_CHECKING:
-    from ethosu_sdk.aot.evaluation.layer_facts import LayerRequest
+    from ethosu_sdk.aot.facts.layers import LayerRequest
     from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions
 
 
