@@ -206,7 +206,7 @@ def test_a_fault_of_the_exported_graph_fails_in_the_first_link(
         program.graph_module.recompile()
         return program
 
-    monkeypatch.setattr(failing_addmm, "split", planted)
+    monkeypatch.setattr(failing_addmm, "repair", planted)
     with pytest.raises(VerdictError, match=EXPORTED):
         compiled(tmp_path, PLAIN)
 

@@ -44,7 +44,7 @@ def refuse(words):
     raise SystemExit("Error: not today")
 arm_vela.vela.main = refuse
 """
-# The ReLU is lost (repairs/kept_activations.py): the check of the compilation fails.
+# The ReLU is lost (repairs/dropped_relu.py): the check of the compilation fails.
 COMPUTES_OTHERWISE = "to_pte.repaired = contextlib.nullcontext"
 
 

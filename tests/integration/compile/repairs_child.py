@@ -44,7 +44,7 @@ class Compilation:
 
 
 def _halve(graph: Any, table: Any) -> None:
-    """As `kept_tables._separate`, with a limit that values reach."""
+    """As `lost_lookup_tables._separate`, with a limit that values reach."""
     from executorch.exir.dialects._ops import ops
 
     value = table.args[0]
@@ -55,8 +55,8 @@ def _halve(graph: Any, table: Any) -> None:
 
 
 PLANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "-unmoved": (lost_lookup_tables, "hoist_all", lambda graph: False),
-    "-unseparated": (lost_lookup_tables, "separate_all", lambda graph: False),
+    "-unmoved": (lost_lookup_tables, "repair_transposed", lambda graph: False),
+    "-unseparated": (lost_lookup_tables, "repair_reused", lambda graph: False),
     "-halved": (lost_lookup_tables, "_separate", _halve),
     "-unseen": (delegate_tables, "check", lambda delegate, payload: None),  # as others compile
 }

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ethosu_sdk.aot.graph.patching import patched
+
 # The key under which a rejected node carries the reason: ExecuTorch's passes copy a node's `meta`.
 REASON_KEY = "ethosu_sdk_rejected_because"
 
@@ -50,10 +52,8 @@ def traced() -> Iterator[LoweringTrace]:
         trace.nodes[str(outputs[0])] = dict(node.meta)
         serialize(self, node, tosa_graph, tosa_op, inputs, outputs, attributes)
 
-    partitioner.WhyNoPartitionReporter = MarkingReporter
-    NodeVisitor._serialize_operator = serialize_operator
-    try:
+    with (
+        patched(partitioner, WhyNoPartitionReporter=MarkingReporter),
+        patched(NodeVisitor, _serialize_operator=serialize_operator),
+    ):
         yield trace
-    finally:
-        partitioner.WhyNoPartitionReporter = reporter
-        NodeVisitor._serialize_operator = serialize

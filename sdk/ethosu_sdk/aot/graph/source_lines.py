@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import inspect
 import re
 import sys
 import sysconfig
 import textwrap
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk.aot.facts.source_line import SourceLine
+from ethosu_sdk.aot.graph.patching import patched
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)')
 # Compiler packages put frames of their own passes into the trace of the nodes that they make.
@@ -149,16 +150,13 @@ def last_return(module: Any) -> str | None:
     return f"{name}, line {first + number}: `{lines[number].strip()}`"
 
 
-@contextlib.contextmanager
-def recorded(finder: SourceFinder) -> Iterator[None]:
+def recorded(finder: SourceFinder) -> AbstractContextManager[None]:
     """While the block runs, torch records with each node it traces all lines of the model that lead to it.
 
     torch.export of torch 2.13 keeps the frames of functions called ``forward`` alone, and so names the line that
     calls a helper instead of the helper's line that calls the operator.
     """
     from torch.fx.proxy import TracerBase
-
-    original = TracerBase._filter_traceback_frames
 
     def all_of_the_model(_tracer: Any, summary: traceback.StackSummary) -> traceback.StackSummary:
         names = [frame.name for frame in summary]
@@ -171,11 +169,7 @@ def recorded(finder: SourceFinder) -> Iterator[None]:
             ]
         )
 
-    TracerBase._filter_traceback_frames = all_of_the_model
-    try:
-        yield
-    finally:
-        TracerBase._filter_traceback_frames = original
+    return patched(TracerBase, _filter_traceback_frames=all_of_the_model)
 
 
 def _kind(name: str) -> str:

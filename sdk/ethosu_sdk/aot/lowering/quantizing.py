@@ -42,7 +42,7 @@ def prepare(
     own_weights.separate(module)
     types, rounded = whole_numbers.output_types(module), whole_numbers.rounded_casts(module)
     chosen = _chosen(quantizer(spec, quantize, per_channel=per_channel), module, adjust)
-    with quantised_divisions.whole():
+    with quantised_divisions.repaired():
         prepared = guarded(
             "the model could not be prepared for quantisation", lambda: prepare_pt2e(module, chosen)
         )

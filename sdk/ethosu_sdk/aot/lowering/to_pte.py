@@ -11,8 +11,8 @@ from ethosu_sdk.aot.lowering.exporting import has_branches
 from ethosu_sdk.aot.lowering.guarding import LOG_HINT, guarded
 from ethosu_sdk.aot.model import plain_outputs
 from ethosu_sdk.aot.model.initial_state import initialising_passes
+from ethosu_sdk.aot.repairs import narrowed_indices, passes
 from ethosu_sdk.aot.repairs.installed import repaired
-from ethosu_sdk.aot.repairs.narrowed_indices import widening_pass
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.targets import Target
 
@@ -110,8 +110,11 @@ def to_executorch(edge: Any) -> Any:
     """The finished program manager: `.buffer` is the `.pte`, delegates stored in line."""
     from executorch.exir import ExecutorchBackendConfig
 
-    passes = [widening_pass(), *initialising_passes(edge.exported_program())]
-    config = ExecutorchBackendConfig(extract_delegate_segments=False, passes=passes)
+    added = [
+        passes.of_edge("WidenIndicesPass", narrowed_indices.repair),
+        *initialising_passes(edge.exported_program()),
+    ]
+    config = ExecutorchBackendConfig(extract_delegate_segments=False, passes=added)
     return guarded("ExecuTorch could not emit the program", lambda: edge.to_executorch(config=config))
 
 

@@ -10,7 +10,8 @@ import io
 import json
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,7 @@ from typing import Any
 
 from ethosu_sdk import plain_text
 from ethosu_sdk.aot import zoo
+from ethosu_sdk.aot.graph.patching import patched
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.model import python_source, saved_program
 from ethosu_sdk.aot.model.construction_lines import ConstructionLines
@@ -89,17 +91,11 @@ def _load_pt2(path: Path, trust: bool) -> LoadedModel:
     return _exported(program, str(path))
 
 
-@contextlib.contextmanager
-def _tensors_only() -> Iterator[None]:
+def _tensors_only() -> AbstractContextManager[None]:
     """Let torch unpickle nothing but tensors and containers, whatever torch.export asks for."""
     import torch
 
-    free = torch.load
-    torch.load = functools.partial(_load_tensors, free)
-    try:
-        yield
-    finally:
-        torch.load = free
+    return patched(torch, load=functools.partial(_load_tensors, torch.load))
 
 
 def _load_tensors(load: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

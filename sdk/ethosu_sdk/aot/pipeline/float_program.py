@@ -52,7 +52,7 @@ def traced(plan: Plan, target: Target, finder: SourceFinder) -> FloatProgram:
         program = exporting.export(module, plan.inputs, finder)
     training_mode.refuse(program, finder)  # with the operators that the user wrote
     model_checks.check_program(program, finder)
-    program = shifted_arguments.fold(program if plan.prequantized else functional.without_writes(program))
+    program = shifted_arguments.repair(program if plan.prequantized else functional.without_writes(program))
     whole_numbers.refuse_wide(program, plan.quantize, plan.inputs, plan.calibration, finder)
     warning = unrolling.check(program, finder)
     if plan.quantized:
@@ -61,7 +61,7 @@ def traced(plan: Plan, target: Target, finder: SourceFinder) -> FloatProgram:
         prequantized_passes.complete(program, plan.inputs)
         if plan.prequantized
         else replacing.replace(
-            missing_batch_axis.add(failing_addmm.split(program)), target, quantized=plan.quantized
+            missing_batch_axis.repair(failing_addmm.repair(program)), target, quantized=plan.quantized
         )
     )
     return FloatProgram(reference, eager, state, written, finished, warning)

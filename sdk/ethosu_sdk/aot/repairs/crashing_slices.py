@@ -15,7 +15,7 @@ from typing import Any
 _MOST_AXES = 4
 
 
-def flatten(graph: Any) -> bool:
+def repair(graph: Any) -> bool:
     """Take parts of tensors of many axes from the same values with three axes."""
     from executorch.backends.arm.tosa.specification import get_context_spec
 

@@ -18,14 +18,6 @@ from typing import Any
 from ethosu_sdk.aot.repairs import passes
 
 
-def separate(graph: Any) -> bool:
-    """Give a layer before an activation that must stay a quantised result of its own."""
-    found = [node for node in graph.nodes if _must_stay(node)]
-    for activation in found:
-        _separate(graph, activation)
-    return bool(found)
-
-
 def _must_stay(node: Any) -> bool:
     """Whether ExecuTorch would drop the activation `node` although integers below zero's can be stored."""
     import torch
@@ -44,3 +36,7 @@ def _separate(graph: Any, activation: Any) -> None:
     with graph.inserting_before(activation):
         _, read = passes.stored(layer, quantize.args[1:], quantize)
     activation.replace_input_with(layer, read)
+
+
+# Gives a layer before an activation that must stay a quantised result of its own.
+repair = passes.of_each(_must_stay, _separate)

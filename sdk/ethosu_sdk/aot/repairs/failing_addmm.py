@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def split(program: Any) -> Any:
+def repair(program: Any) -> Any:
     """The ``ExportedProgram`` without ``addmm`` whose factors are one, changed in place."""
     import torch
 

@@ -51,26 +51,30 @@ def repaired(spec: Any = None) -> Iterator[None]:
     manager.register_pass_insertions_before(
         FuseQuantizedActivationPass,
         [
-            passes.of_quantised("SeparateActivationPass", dropped_relu.separate),
-            passes.of_quantised("RescaleNegationsPass", unscaled_negations.rescale),
+            passes.of_edge("SeparateActivationPass", dropped_relu.repair),
+            passes.of_edge("RescaleNegationsPass", unscaled_negations.repair),
         ],
     )
     manager.register_pass_insertions_before(
-        RewriteSlicePass, [passes.of_tosa("FlattenSlicesPass", crashing_slices.flatten)]
+        RewriteSlicePass, [passes.of_tosa("FlattenSlicesPass", crashing_slices.repair)]
     )
     manager.register_pass_insertions_before(
         EnsureUniqueOutputNodesPass,
         [
-            passes.of_tosa("RerootTransposesPass", merged_transposes.reroot),
-            passes.of_tosa("HoistActivationsPass", miscounted_channels.hoist),
-            *([passes.of_tosa("HoistTablesPass", lost_lookup_tables.hoist_all)] if transposes_pool else []),
-            *([passes.of_tosa("KeepTablesPass", lost_lookup_tables.separate_all)] if small else []),
-            passes.of_tosa("SeparateShapesPass", mixed_up_shapes.separate),
+            passes.of_tosa("RerootTransposesPass", merged_transposes.repair),
+            passes.of_tosa("HoistActivationsPass", miscounted_channels.repair),
+            *(
+                [passes.of_tosa("HoistTablesPass", lost_lookup_tables.repair_transposed)]
+                if transposes_pool
+                else []
+            ),
+            *([passes.of_tosa("KeepTablesPass", lost_lookup_tables.repair_reused)] if small else []),
+            passes.of_tosa("SeparateShapesPass", mixed_up_shapes.repair),
             lost_batches.joining_pass(),
         ],
     )
     try:
-        with merged_duplicates.told_apart(), quantised_divisions.whole(), mistyped_results.taken_back():
+        with merged_duplicates.repaired(), quantised_divisions.repaired(), mistyped_results.repaired():
             yield
     finally:
         registered.clear()

@@ -30,7 +30,7 @@ def _tables(graph: Any) -> list[Any]:
     return [node for node in graph.nodes if operator(node) == "TABLE"]
 
 
-def hoist_all(graph: Any) -> bool:
+def repair_transposed(graph: Any) -> bool:
     """Move tables of int8 values from behind a TRANSPOSE to before it."""
     import torch
 
@@ -50,7 +50,7 @@ def _transposed(node: Any) -> Any | None:
     return found
 
 
-def separate_all(graph: Any) -> bool:
+def repair_reused(graph: Any) -> bool:
     """Put a CLAMP before tables that are used again, where something may lie between that Vela does not think of."""
     if not any(operator(node) in _FORGOTTEN for node in graph.nodes):
         return False

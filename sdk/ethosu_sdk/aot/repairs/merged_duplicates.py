@@ -10,13 +10,13 @@ So the note counts among what makes two operators equal.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
+from ethosu_sdk.aot.graph.patching import patched
 
-@contextlib.contextmanager
-def told_apart() -> Iterator[None]:
+
+def repaired() -> AbstractContextManager[None]:
     """While the block runs, operators with results of different quantisation are not merged in this process."""
     from executorch.backends.arm._passes import FuseDuplicateUsersPass
 
@@ -26,8 +26,4 @@ def told_apart() -> Iterator[None]:
         alike = inherited(self, node)
         return None if alike is None else (*alike, repr(node.meta.get("output_qparams")))
 
-    FuseDuplicateUsersPass._build_user_signature = signature
-    try:
-        yield
-    finally:
-        del FuseDuplicateUsersPass._build_user_signature
+    return patched(FuseDuplicateUsersPass, _build_user_signature=signature)

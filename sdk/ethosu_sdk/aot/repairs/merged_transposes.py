@@ -20,7 +20,7 @@ from typing import Any
 from ethosu_sdk.aot.graph.tosa_nodes import operator
 
 
-def reroot(graph: Any) -> bool:
+def repair(graph: Any) -> bool:
     """Separate the outputs of a TOSA graph from the transposes that read them."""
     # Both look at the whole graph, so neither may be left out by the other's result.
     changed = any([_reroot_all(graph), _separate_matmuls(graph), _copy_inputs(graph)])

@@ -17,7 +17,7 @@ from typing import Any
 from ethosu_sdk.aot.graph.tosa_nodes import bring_forward, operator
 
 
-def hoist(graph: Any) -> bool:
+def repair(graph: Any) -> bool:
     """Move activations that make a part of a tensor from behind a TRANSPOSE to before it."""
     from executorch.backends.arm.tosa.specification import get_context_spec
 

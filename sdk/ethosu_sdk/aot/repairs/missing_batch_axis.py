@@ -16,7 +16,7 @@ _AXES = {  # operator → axes of an input with batches
 }
 
 
-def add(program: Any) -> Any:
+def repair(program: Any) -> Any:
     """The ``ExportedProgram`` with a batch of one around such layers, changed in place."""
     import torch
 

@@ -10,16 +10,16 @@ So such operators stay on the CPU too, and with them what then lies between the 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
+
+from ethosu_sdk.aot.graph.patching import patched
 
 _REASON = "its result leaves the NPU in a type that a delegate does not give: {}"
 _GIVEN = "it takes a value from the CPU in a type that a delegate does not take: {}"
 
 
-@contextlib.contextmanager
-def taken_back() -> Iterator[None]:
+def repaired() -> AbstractContextManager[None]:
     """While the block runs, delegates of programs that are lowered in this process give and take integers alone."""
     from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 
@@ -31,11 +31,7 @@ def taken_back() -> Iterator[None]:
             while _detag_crossings(module.graph, tag, reporter):
                 inherited(self, module, tag, reporter, detag_first_fp_node)
 
-    TOSAPartitioner._detag_boundary_nodes = detag
-    try:
-        yield
-    finally:
-        TOSAPartitioner._detag_boundary_nodes = inherited
+    return patched(TOSAPartitioner, _detag_boundary_nodes=detag)
 
 
 def _detag_crossings(graph: Any, tag: str, reporter: Any) -> bool:

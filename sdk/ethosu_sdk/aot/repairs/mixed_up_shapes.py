@@ -25,7 +25,7 @@ _EXTREMA = ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN")
 _REDUCTIONS = (*_EXTREMA, "REDUCE_PRODUCT", "REDUCE_SUM")
 
 
-def separate(graph: Any) -> bool:
+def repair(graph: Any) -> bool:
     """Put an operator that changes nothing between those whose shapes Vela mixes up."""
     from executorch.backends.arm.tosa.specification import get_context_spec
 

@@ -13,20 +13,7 @@ _INDEX = 2  # its place among the arguments of each
 _OPERATORS = ("gather.default", "scatter.src", "scatter.value", "scatter_add.default")
 
 
-def widening_pass() -> Any:
-    """The pass over a program that is finished but for its memory plan."""
-    from executorch.exir.pass_base import ExportPass, PassResult
-
-    def call(_: Any, graph_module: Any) -> Any:
-        changed = widen(graph_module.graph)
-        if changed:
-            graph_module.recompile()
-        return PassResult(graph_module, changed)
-
-    return type("WidenIndicesPass", (ExportPass,), {"call": call})()
-
-
-def widen(graph: Any) -> bool:
+def repair(graph: Any) -> bool:
     """Cast what is not int64 among the indices of `graph`; whether there was any."""
     import torch
     from executorch.exir.dialects._ops import ops

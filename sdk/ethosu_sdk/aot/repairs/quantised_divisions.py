@@ -7,13 +7,13 @@ integers; the CPU has a kernel for it.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
+from ethosu_sdk.aot.graph.patching import patched
 
-@contextlib.contextmanager
-def whole() -> Iterator[None]:
+
+def repaired() -> AbstractContextManager[None]:
     """While the block runs, divisions of integers with a rounding mode stay as they are, where there is no INTDIV."""
     from executorch.backends.arm._passes import DecomposeDivTensorModePass
     from executorch.backends.arm.tosa.specification import get_context_spec
@@ -27,8 +27,4 @@ def whole() -> Iterator[None]:
             return ExportPass.call_operator(self, op, args, kwargs, meta)
         return inherited(self, op, args, kwargs, meta)
 
-    DecomposeDivTensorModePass.call_operator = call_operator
-    try:
-        yield
-    finally:
-        DecomposeDivTensorModePass.call_operator = inherited
+    return patched(DecomposeDivTensorModePass, call_operator=call_operator)

@@ -20,7 +20,7 @@ _VALUE_AT = {  # operator → the constant, or the position of the argument that
 _POSITION = {"second": 1, "third": 2}
 
 
-def fold(program: Any) -> Any:
+def repair(program: Any) -> Any:
     """The ``ExportedProgram`` with such operators of fixed shape in terms of ``aten.full``, changed in place."""
     import torch
 

@@ -16,14 +16,6 @@ from typing import Any
 from ethosu_sdk.aot.repairs import passes
 
 
-def rescale(graph: Any) -> bool:
-    """Give negations results of their input's scale, and then the scale that was asked for."""
-    found = [node for node in graph.nodes if _is_misread(node)]
-    for negation in found:
-        _rescale(graph, negation)
-    return bool(found)
-
-
 def _is_misread(node: Any) -> bool:
     """Whether `node` is a quantised negation of which a stored number may mean another one behind it."""
     from executorch.exir.dialects._ops import ops
@@ -46,3 +38,7 @@ def _rescale(graph: Any, negation: Any) -> None:
     with graph.inserting_after(negation):
         written, read = passes.stored(negation, mirrored, next(iter(negation.users)))
     negation.replace_all_uses_with(read, delete_user_cb=lambda user: user is not written)
+
+
+# Gives negations results of their input's scale, and then the scale that was asked for.
+repair = passes.of_each(_is_misread, _rescale)

@@ -15,6 +15,7 @@ from typing import Any
 from ethosu_sdk import records
 from ethosu_sdk.aot.facts.compilation import DelegateFacts
 from ethosu_sdk.aot.graph import lowering_trace, program_facts
+from ethosu_sdk.aot.graph.patching import patched
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.sharing.lowered_program import graph_file, origins_file
 from ethosu_sdk.aot.vela import capture
@@ -30,7 +31,6 @@ def _captured(_config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
     from executorch.backends.arm.ethosu import backend
 
     captures: list[VelaCapture] = []
-    original = backend.vela_compile
     with lowering_trace.traced() as trace:
 
         def keep(tosa_flatbuffer: bytes, *_: Any, **__: Any) -> Any:
@@ -40,11 +40,8 @@ def _captured(_config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
             captures.append(VelaCapture(digest, len(payload), tosa, b"", b"", b"", 0, 0, trace.take()))
             return VelaCompileResult(payload)
 
-        backend.vela_compile = keep
-        try:
+        with patched(backend, vela_compile=keep):
             yield captures
-        finally:
-            backend.vela_compile = original
 
 
 def _write(

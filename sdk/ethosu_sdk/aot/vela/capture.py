@@ -22,6 +22,7 @@ import numpy as np
 from ethosu_sdk import plain_text, records
 from ethosu_sdk.aot.graph import lowering_trace
 from ethosu_sdk.aot.graph.lowering_trace import LoweringTrace
+from ethosu_sdk.aot.graph.patching import patched
 from ethosu_sdk.aot.vela.vela_config import VelaConfig
 from ethosu_sdk.errors import BuildError
 
@@ -111,13 +112,10 @@ def captured(config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
     from executorch.backends.arm.ethosu import backend
 
     captures: list[VelaCapture] = []
-    original = backend.vela_compile
     with lowering_trace.traced() as trace:
-        backend.vela_compile = _recording(original, captures, trace, config)
-        try:
+        recording = _recording(backend.vela_compile, captures, trace, config)
+        with patched(backend, vela_compile=recording):
             yield captures
-        finally:
-            backend.vela_compile = original
 
 
 def _recording(

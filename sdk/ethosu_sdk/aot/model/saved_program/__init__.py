@@ -6,6 +6,9 @@ Python, puts names into source code that it generates, imports modules that a tr
 function of ``torch`` a node names, and loads shared libraries. What plain ``torch.export.save`` writes of a network
 needs none of that: it passes, and everything else is refused unless the user trusts the file.
 
+It stays: the author of a ``.pt2`` is not trusted (docs/internals/threat-model.md), and torch has no
+loader that does none of it.
+
 Sources: torch 2.13, ``torch/export/__init__.py``, ``torch/export/_unlift.py``, ``torch/utils/_pytree.py``,
 ``torch/export/pt2_archive/_package.py`` and ``torch/_export/serde/serialize.py``.
 """
