@@ -105,7 +105,7 @@ def _dequantize_channels(
 def _in_float64(target: Any) -> Callable[..., Any]:
     """`target` with float64 in place of every float32, in tensors and in dtypes that are asked for."""
     import torch
-    from torch.utils import _pytree as pytree
+    from torch.utils import _pytree
 
     def widened(item: Any) -> Any:
         if isinstance(item, torch.Tensor) and item.dtype == torch.float32:
@@ -113,7 +113,7 @@ def _in_float64(target: Any) -> Callable[..., Any]:
         return torch.float64 if item is torch.float32 else item
 
     def call(*args: Any, **named: Any) -> Any:
-        wide_args, wide_named = pytree.tree_map(widened, (args, named))
+        wide_args, wide_named = _pytree.tree_map(widened, (args, named))
         return target(*wide_args, **wide_named)
 
     return call

@@ -3,9 +3,10 @@ JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ethosu_sdk.aot.facts.chain import ChainFacts
 from ethosu_sdk.aot.facts.check import CheckFacts, StartFacts
@@ -15,6 +16,8 @@ from ethosu_sdk.aot.facts.scheduled_operation import ScheduledOperation
 from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target
+
+_Result = TypeVar("_Result")
 
 STAGES = (
     "import",
@@ -63,9 +66,9 @@ class CompileRequest:
             "target": asdict(self.target),
             "out_dir": str(self.out_dir),
             "options": self.options.to_json(),
-            "evaluation": None if self.evaluation is None else self.evaluation.to_json(),
-            "check_folder": None if self.check_folder is None else str(self.check_folder),
-            "layers": None if self.layers is None else self.layers.to_json(),
+            "evaluation": _optional(EvaluationRequest.to_json, self.evaluation),
+            "check_folder": _optional(str, self.check_folder),
+            "layers": _optional(LayerRequest.to_json, self.layers),
         }
 
     @classmethod
@@ -77,11 +80,9 @@ class CompileRequest:
                 "target": Target(**data["target"]),
                 "out_dir": Path(data["out_dir"]),
                 "options": ProgramOptions.from_json(data["options"]),
-                "evaluation": None
-                if data["evaluation"] is None
-                else EvaluationRequest.from_json(data["evaluation"]),
-                "check_folder": None if data["check_folder"] is None else Path(data["check_folder"]),
-                "layers": None if data["layers"] is None else LayerRequest.from_json(data["layers"]),
+                "evaluation": _optional(EvaluationRequest.from_json, data["evaluation"]),
+                "check_folder": _optional(Path, data["check_folder"]),
+                "layers": _optional(LayerRequest.from_json, data["layers"]),
             }
         )
 
@@ -226,14 +227,17 @@ class CompileOutput:
                 "delegates": tuple(delegate_facts(row) for row in data["delegates"]),
                 "warnings": tuple(data["warnings"]),
                 "delegation": tuple(DelegationCount(**row) for row in data["delegation"]),
-                "evaluation": None
-                if data["evaluation"] is None
-                else EvaluationFacts.from_json(data["evaluation"]),
-                "check": None if data["check"] is None else CheckFacts.from_json(data["check"]),
-                "start": None if data["start"] is None else StartFacts.from_json(data["start"]),
-                "chain": None if data["chain"] is None else ChainFacts.from_json(data["chain"]),
+                "evaluation": _optional(EvaluationFacts.from_json, data["evaluation"]),
+                "check": _optional(CheckFacts.from_json, data["check"]),
+                "start": _optional(StartFacts.from_json, data["start"]),
+                "chain": _optional(ChainFacts.from_json, data["chain"]),
             }
         )
+
+
+def _optional(convert: Callable[[Any], _Result], value: Any) -> _Result | None:
+    """What `convert` makes of `value`; None stays."""
+    return None if value is None else convert(value)
 
 
 def _tensors(rows: list[dict[str, Any]]) -> tuple[TensorFacts, ...]:

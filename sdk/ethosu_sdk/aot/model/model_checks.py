@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.aot.graph import fx
+from ethosu_sdk.aot.graph import fx, interpreting
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.model import random_operators
 from ethosu_sdk.errors import BuildError, InputError, SdkError
@@ -219,28 +219,13 @@ def _hint_of_type(dtype: str) -> str:
 
 def _first_nan(program: Any, inputs: Tensors) -> Mapping[str, Any] | None:
     """The `meta` of the first node of `program` that makes NaN of `inputs`."""
-    import torch
-    from torch.utils import _pytree
+    found: list[Mapping[str, Any]] = []
 
-    class Found(Exception):  # noqa: N818 - the way out of the interpreter, not an error
-        pass
+    def note(node: Any, result: Any) -> None:
+        floats = (leaf for leaf in interpreting.tensors_of(result) if leaf.is_floating_point())
+        if not found and any(bool(leaf.isnan().any()) for leaf in floats):
+            found.append(dict(node.meta))
 
-    class Watch(torch.fx.Interpreter):  # type: ignore[misc]
-        found: Mapping[str, Any] | None = None
-
-        def run_node(self, node: Any) -> Any:
-            result = super().run_node(node)
-            for value in _pytree.tree_leaves(result):
-                if (
-                    isinstance(value, torch.Tensor)
-                    and value.is_floating_point()
-                    and bool(value.isnan().any())
-                ):
-                    self.found = dict(node.meta)
-                    raise Found
-            return result
-
-    watch = Watch(program.module(check_guards=False))
-    with torch.no_grad(), contextlib.suppress(Exception):
-        watch.run(*inputs)
-    return watch.found
+    with contextlib.suppress(Exception):
+        interpreting.run(program.module(check_guards=False), inputs, note=note)
+    return next(iter(found), None)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ethosu_sdk.aot.graph.fx import rename_output
+
 _AXES = {  # operator → axes of an input with batches
     **dict.fromkeys(("aten.conv1d.default", "aten.conv1d.padding", "aten.conv_transpose1d.default"), 3),
     **dict.fromkeys(("aten.avg_pool1d.default", "aten.adaptive_avg_pool1d.default"), 3),
@@ -36,8 +38,6 @@ def repair(program: Any) -> Any:
         node.meta = {**node.meta, "val": node.meta["val"].unsqueeze(0)}
         for user in users:
             user.replace_input_with(node, single)
-        for row in program.graph_signature.output_specs:
-            if row.arg.name == node.name:
-                row.arg.name = single.name
+        rename_output(program, node, single)
     program.graph_module.recompile()
     return program

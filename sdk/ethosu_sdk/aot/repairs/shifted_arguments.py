@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ethosu_sdk.aot.graph.fx import take_place
+
 _VALUE_AT = {  # operator → the constant, or the position of the argument that is it
     "aten.zeros_like.default": 0,
     "aten.ones_like.default": 1,
@@ -37,11 +39,7 @@ def repair(program: Any) -> Any:
                 {"dtype": made.dtype, "device": made.device, "pin_memory": False},
             )
         full.meta = dict(node.meta)
-        node.replace_all_uses_with(full)
-        graph.erase_node(node)
-        for row in program.graph_signature.output_specs:
-            if row.arg.name == node.name:
-                row.arg.name = full.name
+        take_place(program, node, full)
     graph.eliminate_dead_code()
     program.graph_module.recompile()
     return program

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk.aot.comparison import interpreting
-from ethosu_sdk.aot.graph import tensors
+from ethosu_sdk.aot.graph import interpreting, tensors
 from ethosu_sdk.aot.graph.conversions import is_dequantize, is_quantize
 
 Tensors = tuple[Any, ...]

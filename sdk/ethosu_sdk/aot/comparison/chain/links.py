@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.aot.comparison import interpreting
 from ethosu_sdk.aot.comparison.chain import comparison, layers, locating
 from ethosu_sdk.aot.comparison.chain.comparison import Difference, Trials
 from ethosu_sdk.aot.comparison.chain.eager_model import EagerRun
 from ethosu_sdk.aot.comparison.chain.layers import Layer, Stored
 from ethosu_sdk.aot.comparison.check import rounding
-from ethosu_sdk.aot.comparison.interpreting import Values
 from ethosu_sdk.aot.facts.chain import EXPLAINED, GRAPH, PREPARED, QUANTISED, ChainFacts, Link, NoisyLayer
-from ethosu_sdk.aot.graph import execution
+from ethosu_sdk.aot.graph import execution, interpreting
 from ethosu_sdk.aot.graph.fx import is_mutable
+from ethosu_sdk.aot.graph.interpreting import Values
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.errors import VerdictError

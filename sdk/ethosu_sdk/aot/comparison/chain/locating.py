@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.aot.comparison import interpreting
 from ethosu_sdk.aot.comparison.chain import comparison
-from ethosu_sdk.aot.comparison.interpreting import Values
-from ethosu_sdk.aot.graph import tensors
+from ethosu_sdk.aot.graph import interpreting, tensors
 from ethosu_sdk.aot.graph.fx import is_mutable, operator_name
+from ethosu_sdk.aot.graph.interpreting import Values
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 
 Tensors = tuple[Any, ...]

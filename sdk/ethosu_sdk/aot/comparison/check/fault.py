@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk.aot.comparison import interpreting
 from ethosu_sdk.aot.comparison.check import rounding, tosa_values
 from ethosu_sdk.aot.comparison.check.tosa_values import Values
 from ethosu_sdk.aot.facts.check import StartFacts, delegate_array
 from ethosu_sdk.aot.facts.source_line import SourceLine
-from ethosu_sdk.aot.graph import conversions, execution, tensors
+from ethosu_sdk.aot.graph import conversions, execution, interpreting, tensors
 from ethosu_sdk.aot.graph.arrays import Array
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.vela.capture import VelaCapture

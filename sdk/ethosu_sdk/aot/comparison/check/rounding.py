@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk.aot.comparison import interpreting, ties_up
+from ethosu_sdk.aot.comparison import ties_up
 from ethosu_sdk.aot.facts.check import CheckedOutput, CheckFacts, sample_array
 from ethosu_sdk.aot.facts.evaluation import Quantisation
-from ethosu_sdk.aot.graph import conversions, execution, tensors
+from ethosu_sdk.aot.graph import conversions, execution, interpreting, tensors
 from ethosu_sdk.aot.graph.conversions import is_quantize
 from ethosu_sdk.aot.graph.fx import operator_name
 
@@ -31,35 +31,10 @@ _FLOAT_STEP = 2.0**-20  # of a tensor's largest value: what the order of a float
 # Functions that ExecuTorch 1.5.1 makes tables of; those of int8 values are exact.
 _TABLES = frozenset(
     (
-        *(
-            "acos",
-            "acosh",
-            "asin",
-            "asinh",
-            "atan",
-            "atanh",
-            "ceil",
-            "cos",
-            "cosh",
-            "elu",
-            "erf",
-            "erfinv",
-            "exp",
-        ),
-        *("expm1", "floor", "gelu", "hardsigmoid", "hardswish", "leaky_relu", "log", "log10", "log1p", "pow"),
-        *(
-            "reciprocal",
-            "remainder",
-            "round",
-            "rsqrt",
-            "sigmoid",
-            "silu",
-            "sin",
-            "sinh",
-            "sqrt",
-            "tan",
-            "tanh",
-        ),
+        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "sin", "sinh", "tan", "tanh"),
+        *("elu", "erf", "erfinv", "gelu", "hardsigmoid", "hardswish", "leaky_relu", "sigmoid", "silu"),
+        *("ceil", "exp", "expm1", "floor", "log", "log10"),
+        *("log1p", "pow", "reciprocal", "remainder", "round", "rsqrt", "sqrt"),
     )
 )
 _INT16_CODES, _TABLE_STEP = 1 << 16, 1 << 7

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.aot.comparison import interpreting
 from ethosu_sdk.aot.comparison.evaluation import tensor_origins
 from ethosu_sdk.aot.comparison.ties_up import replacements
 from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.aot.facts.layers import LayerFacts, LayerRequest, LayerValue
-from ethosu_sdk.aot.graph import arrays, tensors
+from ethosu_sdk.aot.graph import arrays, interpreting, tensors
 from ethosu_sdk.aot.graph.arrays import Array
 from ethosu_sdk.aot.graph.conversions import is_quantize
 from ethosu_sdk.aot.graph.source_lines import SourceFinder

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ethosu_sdk.aot.quantization.prequantized import is_observer
+from ethosu_sdk.aot.graph.fx import is_observer
 
 Tensors = tuple[Any, ...]
 Replacement = Callable[[Any], Callable[..., Any] | None]  # what a node calls in place of its target, or None
