@@ -86,8 +86,8 @@ class ProgramOptions:
     example inputs ``input0``…; each file of `calibration` holds ``input0``… with samples stacked on a leading axis.
     `vela_config` is a Vela configuration file to take in place of Vela's own; `vela_flags` are added to Vela's
     command line. With `trust` a ``.pt2`` is loaded although that could run code
-    (:mod:`ethosu_sdk.aot.saved_program`). `etrecord` asks for ExecuTorch's record of the lowering beside the program,
-    which stays the same.
+    (:mod:`ethosu_sdk.aot.model.saved_program`). `etrecord` asks for ExecuTorch's record of the lowering beside
+    the program, which stays the same.
     """
 
     quantize: str | None = option(

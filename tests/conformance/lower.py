@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.aot.lowering import steps as lowering
+from ethosu_sdk.aot.lowering import exporting, quantizing, to_pte
 from ethosu_sdk.aot.vela.capture import spaceless_directory
 from tests import torch_operators
 from tests.conformance.models import GROUPS
@@ -41,7 +41,7 @@ def compile_for(target: str, tosa: bytes, extra_flags: Sequence[str] = ()) -> tu
         warnings.simplefilter("ignore")
         from executorch.backends.arm.arm_vela import vela_compile
 
-        spec = lowering.compile_spec(executorch_target(target))
+        spec = to_pte.compile_spec(executorch_target(target))
     with tempfile.TemporaryDirectory(dir=spaceless_directory()) as folder:
         flags = [*spec.compiler_flags, *extra_flags, "--verbose-performance"]
         result = vela_compile(tosa, flags, intermediate_path=folder)
@@ -94,11 +94,11 @@ def quantized(program: Any, case: Case, spec: Any) -> Any:
     if case.quantize == BRANCHES:
         # Each sign of the sum takes another branch: all of them see calibration samples.
         samples += [tuple(sign * value for value in samples[0]) for sign in (-1, 0)]
-        return lowering.quantize_branches(program, spec, "int8", samples)
-    prepared = lowering.prepare(program, spec, case.quantize)
+        return quantizing.quantize_branches(program, spec, "int8", samples)
+    prepared = quantizing.prepare(program, spec, case.quantize)
     for sample in samples:
         prepared(*sample)
-    return lowering.convert(prepared)
+    return quantizing.convert(prepared)
 
 
 def tosa_graphs(case: Case, target: str) -> list[bytes]:
@@ -107,12 +107,12 @@ def tosa_graphs(case: Case, target: str) -> list[bytes]:
 
     torch.manual_seed(7)
     example = inputs(case, 0)
-    spec = lowering.compile_spec(executorch_target(target))
-    program = lowering.export(case.make(torch).eval(), example)
+    spec = to_pte.compile_spec(executorch_target(target))
+    program = exporting.export(case.make(torch).eval(), example)
     if case.quantize != "none":
-        program = lowering.export(quantized(program, case, spec), example)
+        program = exporting.export(quantized(program, case, spec), example)
     with captured_graphs() as graphs:
-        lowering.lower(program, spec)
+        to_pte.lower(program, spec)
     return graphs
 
 

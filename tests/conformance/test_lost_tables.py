@@ -2,7 +2,7 @@
 
 With the TABLE behind a TRANSPOSE, its table is loaded beyond the shared RAM and accumulators lie where it is looked
 for. When it is used again behind a TRANSPOSE or MATMUL, it is not loaded anew. With the TABLE before the TRANSPOSE,
-or a CLAMP before it, as `aot/repairs/kept_tables.py` has it, all is well.
+or a CLAMP before it, as `aot/repairs/lost_lookup_tables.py` has it, all is well.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot.lowering import steps as lowering
-from ethosu_sdk.aot.repairs import kept_tables
+from ethosu_sdk.aot.lowering import to_pte
+from ethosu_sdk.aot.repairs import lost_lookup_tables
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.hazards import checker
@@ -103,7 +103,7 @@ def compiled(tosa: bytes, target: str) -> bytes:
         warnings.simplefilter("ignore")
         from executorch.backends.arm.arm_vela import vela_compile
 
-        spec = lowering.compile_spec(executorch_target(target))
+        spec = to_pte.compile_spec(executorch_target(target))
     return bytes(vela_compile(tosa, list(spec.compiler_flags)).processed_bytes)
 
 
@@ -130,7 +130,7 @@ FUSED = (
 )
 
 
-@pytest.mark.parametrize("target", kept_tables.TARGETS)
+@pytest.mark.parametrize("target", lost_lookup_tables.TARGETS)
 @pytest.mark.parametrize("steps", FUSED)
 def test_a_table_behind_a_transpose_is_lost(steps: list[Step], target: str, tosa: TosaModel) -> None:
     graph = in_a_row(*steps, looked_up)
@@ -142,7 +142,7 @@ def test_a_table_behind_a_transpose_is_lost(steps: list[Step], target: str, tosa
         differing_elements(payload, graph, tosa, (0, 0))
 
 
-@pytest.mark.parametrize("target", kept_tables.TARGETS)
+@pytest.mark.parametrize("target", lost_lookup_tables.TARGETS)
 @pytest.mark.parametrize("steps", FUSED)
 def test_a_table_before_the_transpose_is_not(steps: list[Step], target: str, tosa: TosaModel) -> None:
     at = next(index for index, step in enumerate(steps) if step is not convolved)
@@ -156,7 +156,7 @@ def test_larger_parts_set_memory_aside_for_tables(target: str, tosa: TosaModel) 
     assert_right(used_again("MATMUL", None), target, tosa)
 
 
-@pytest.mark.parametrize("target", kept_tables.TARGETS)
+@pytest.mark.parametrize("target", lost_lookup_tables.TARGETS)
 def test_tables_of_int16_values_are_lost_when_they_are_used_again(target: str, tosa: TosaModel) -> None:
     def turn(graph: Graph, value: Any) -> Any:
         return graph.add("TRANSPOSE", [value], (1, 16, 6, 8), "INT16", perms=[0, 3, 1, 2])
@@ -170,7 +170,7 @@ def test_tables_of_int16_values_are_lost_when_they_are_used_again(target: str, t
     assert_right(in_a_row(kept, turn, kept, dtype="INT16"), target, tosa)
 
 
-@pytest.mark.parametrize("target", kept_tables.TARGETS)
+@pytest.mark.parametrize("target", lost_lookup_tables.TARGETS)
 @pytest.mark.parametrize("between", ["TRANSPOSE", "MATMUL"])
 def test_a_table_that_is_used_again_is_not_loaded_anew(between: str, target: str, tosa: TosaModel) -> None:
     graph = used_again(between, None)

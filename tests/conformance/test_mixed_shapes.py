@@ -1,8 +1,8 @@
 """Operators whose shapes Vela 5.1.0 mixes up, and what keeps them apart: a CLAMP, LOGICAL_OR of truth values, or one
 batch in place of several.
 
-Without it a graph is compiled to something else or refused; with it, as `aot/repairs/kept_shapes.py` and
-`aot/repairs/kept_batches.py` have it, the bytes are the reference's.
+Without it a graph is compiled to something else or refused; with it, as `aot/repairs/mixed_up_shapes.py` and
+`aot/repairs/lost_batches.py` have it, the bytes are the reference's.
 """
 
 from __future__ import annotations

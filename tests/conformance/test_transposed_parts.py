@@ -1,7 +1,7 @@
 """Layers whose result is transposed into a part of a larger tensor, for Ethos-U85.
 
 With the activation behind the TRANSPOSE, Vela encodes the weights for another number of channels, and the debug
-database says so. With the activation before it, as `aot/repairs/kept_weights.py` has it, all is well.
+database says so. With the activation before it, as `aot/repairs/miscounted_channels.py` has it, all is well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot.lowering import steps as lowering
+from ethosu_sdk.aot.lowering import to_pte
 from ethosu_sdk.aot.vela import debug_database
 from ethosu_sdk.aot.vela.capture import spaceless_directory
 from ethosu_sdk.npu.errors import WeightOrderError
@@ -79,7 +79,7 @@ def compiled(tosa: bytes) -> tuple[bytes, bytes]:
         warnings.simplefilter("ignore")
         from executorch.backends.arm.arm_vela import vela_compile
 
-        spec = lowering.compile_spec(executorch_target("ethos-u85-256"))
+        spec = to_pte.compile_spec(executorch_target("ethos-u85-256"))
     with tempfile.TemporaryDirectory(dir=spaceless_directory()) as folder:
         flags = [*spec.compiler_flags, "--verbose-performance", "--enable-debug-db"]
         payload = bytes(vela_compile(tosa, flags, intermediate_path=folder).processed_bytes)

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ethosu_sdk import aot
-from ethosu_sdk.aot import pipeline
-from ethosu_sdk.aot.api import CompileOutput, CompileRequest
-from ethosu_sdk.aot.artefacts import LOG_NAME
-from ethosu_sdk.aot.worker import _as_sdk_error
+from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest
+from ethosu_sdk.aot.pipeline import stages
+from ethosu_sdk.aot.pipeline.worker import _as_sdk_error
+from ethosu_sdk.aot.vela.artefacts import LOG_NAME
 from ethosu_sdk.cli import main
 from tests.corpus.cells import Done
 
@@ -95,7 +95,7 @@ def _compile_here(request: CompileRequest, progress: Callable[[str], None] | Non
         for descriptor in (1, 2):
             os.dup2(log.fileno(), descriptor)
         try:
-            output = pipeline.run(request, progress or (lambda stage: None))
+            output = stages.run(request, progress or (lambda stage: None))
             return CompileOutput.from_json(json.loads(json.dumps(output.to_json())))
         except Exception as error:
             traceback.print_exc()

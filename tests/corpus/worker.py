@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from ethosu_sdk import npz, provenance, records
-from ethosu_sdk.aot import pipeline
+from ethosu_sdk.aot.pipeline import stages
 from tests.claims import claimed
 from tests.corpus import catalogue, packages, recipe
 from tests.corpus.cells import FAILED, SIMULATORS, Cell, Outcome, outcome_file
@@ -76,7 +76,7 @@ def _outputs(folder: Path) -> list[Any]:
 
 def work(folder: Path, limit_s: float, wanted: Sequence[Cell]) -> None:
     """Do those of the cells that nobody has done or is doing, and say so on stdout."""
-    pipeline.import_tools()
+    stages.import_tools()
     packages.prepare()
     torch.set_num_threads(1)
     for cell in wanted:

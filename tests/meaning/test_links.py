@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import pipeline, quantising
-from ethosu_sdk.aot.api import CompileRequest
+from ethosu_sdk.aot.facts.compilation import CompileRequest
 from ethosu_sdk.aot.model import functional
+from ethosu_sdk.aot.pipeline import quantised_program, stages
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
@@ -40,7 +40,7 @@ def test_without_functionalisation_writes_through_views_are_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(functional, "without_writes", lambda program: program)
-    monkeypatch.setattr(quantising.lowering, "convert", _stop)
+    monkeypatch.setattr(quantised_program.quantizing, "convert", _stop)
     files = {name: (MODELS / f"{name}.py", "int8") for name in CASES}
     for model in grammar.models(program.COUNT, program.SEED):
         if model.family == "writes" and model.name.endswith("_1") and model.quantize != "none":
@@ -59,7 +59,7 @@ def _is_lost(file: Path, quantize: str, folder: Path) -> bool:
     target = parse_target("ethos-u55-128")
     request = CompileRequest(str(file), target, out, options=options, check_folder=out / "check")
     try:
-        pipeline.run(request, lambda stage: None)
+        stages.run(request, lambda stage: None)
     except VerdictError as error:
         told = ("the graph that is prepared", f"{file.name}, line")
         if not all(text in error.message for text in told):

@@ -23,7 +23,7 @@ import torch
 from torch._export import utils as export_utils
 
 from ethosu_sdk import npz, provenance, records
-from ethosu_sdk.aot import pipeline
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.steps.run.options import RunOptions
 from tests.claims import claimed
 from tests.corpus import command
@@ -105,7 +105,7 @@ def fill(bench: Bench, task: Task) -> Outcome:
 
 def warm(folder: Path) -> None:
     """Import what a compilation and a run import, so that forks find it. A fork finds out what that is."""
-    pipeline.import_tools()
+    stages.import_tools()
     torch.set_num_threads(1)
     # A table of torch's that it makes anew 200 times in a compilation; it depends on the operators alone.
     export_utils._materialize_cpp_cia_ops = functools.cache(export_utils._materialize_cpp_cia_ops)

@@ -12,7 +12,7 @@ import pytest
 
 from ethosu_sdk import npz, pte, records
 from ethosu_sdk.aot.model import python_source
-from ethosu_sdk.aot.vela import config as vela_config
+from ethosu_sdk.aot.vela import vela_config
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.files import file_kinds, opening, toml_source

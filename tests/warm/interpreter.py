@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 
-WORKER = ["-P", "-m", "ethosu_sdk.aot.worker"]
+WORKER = ["-P", "-m", "ethosu_sdk.aot.pipeline.worker"]
 
 
 def main() -> None:

@@ -25,11 +25,11 @@ _END = b"\n"
 
 def main() -> None:
     """Import, and serve the socket of the command line."""
-    from ethosu_sdk.aot import pipeline
+    from ethosu_sdk.aot.pipeline import stages
 
-    pipeline.import_tools()
+    stages.import_tools()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who watch
-    importlib.import_module("ethosu_sdk.aot.worker")
+    importlib.import_module("ethosu_sdk.aot.pipeline.worker")
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(f"{sys.argv[1]}.new")
         door.listen()
@@ -103,8 +103,8 @@ def _request(asked: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def _compile(content: dict[str, Any], descriptors: list[int], modules: int) -> None:
-    """What ``python -m ethosu_sdk.aot.worker`` does, in this process; it does not come back."""
-    from ethosu_sdk.aot import worker
+    """What ``python -m ethosu_sdk.aot.pipeline.worker`` does, in this process; it does not come back."""
+    from ethosu_sdk.aot.pipeline import worker
 
     status = 1
     try:

@@ -6,7 +6,10 @@ Importing this package is cheap: torch, ExecuTorch and Vela are loaded by the ch
 
 from __future__ import annotations
 
-from ethosu_sdk.aot.api import (
+from ethosu_sdk.aot.comparison.chain.figures import figures
+from ethosu_sdk.aot.facts.chain import ChainFacts, Link, LinkedOutput
+from ethosu_sdk.aot.facts.check import CheckedOutput, CheckFacts, StartFacts, delegate_array, sample_array
+from ethosu_sdk.aot.facts.compilation import (
     STAGES,
     CallSite,
     CompileOutput,
@@ -16,15 +19,12 @@ from ethosu_sdk.aot.api import (
     OperatorCount,
     TensorFacts,
 )
-from ethosu_sdk.aot.chain.facts import ChainFacts, Link, LinkedOutput
-from ethosu_sdk.aot.chain.figures import figures
-from ethosu_sdk.aot.check.facts import CheckedOutput, CheckFacts, StartFacts, delegate_array, sample_array
-from ethosu_sdk.aot.compiler import compile_model
-from ethosu_sdk.aot.evaluation.facts import EvaluatedOutput, EvaluationFacts, EvaluationRequest
-from ethosu_sdk.aot.model.source_line import SourceLine
+from ethosu_sdk.aot.facts.evaluation import EvaluatedOutput, EvaluationFacts, EvaluationRequest
+from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.refusals.rows import find as refusal_of
-from ethosu_sdk.aot.vela.config import resolve_target
+from ethosu_sdk.aot.pipeline.compiler import compile_model
+from ethosu_sdk.aot.refusals.rows import refusal_of
+from ethosu_sdk.aot.vela.vela_config import resolve_target
 
 __all__ = [
     "STAGES",

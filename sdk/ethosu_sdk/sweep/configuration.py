@@ -11,7 +11,7 @@ from typing import Any
 
 from ethosu_sdk import records
 from ethosu_sdk.aot import zoo
-from ethosu_sdk.aot.evaluation import data as evaluation_data
+from ethosu_sdk.aot.comparison.evaluation import evaluation_data
 from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.aot.vela import versions
 from ethosu_sdk.errors import InputError, SdkError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ethosu_sdk import records, schema
 from ethosu_sdk.aot import sharing
-from ethosu_sdk.aot.sharing.lowered import FACTS_NAME
+from ethosu_sdk.aot.sharing.lowered_program import FACTS_NAME
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import Record

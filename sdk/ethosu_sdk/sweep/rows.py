@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import provenance, records, schema
-from ethosu_sdk.aot.evaluation.facts import FLOAT
+from ethosu_sdk.aot.facts.evaluation import FLOAT
 from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, host_facts

@@ -10,11 +10,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import aot, cache, errors, plain_text, records
-from ethosu_sdk.aot.sharing import compiling, lowered as aot_lowered
+from ethosu_sdk.aot.pipeline import stages
+from ethosu_sdk.aot.sharing import compiling, lowered_program
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import BuildError, SdkError
 from ethosu_sdk.files import opening
@@ -61,7 +63,7 @@ def _written_with(reads: Reads, task: Task, outcome: Outcome) -> Outcome:
     """The digests of what a lowering read; they are part of its facts."""
     digests = reads.digests(Path(task["cwd"]))
     if "error" not in outcome:
-        aot_lowered.write_facts(Path(task["out"]), outcome.pop("output"), digests)
+        lowered_program.write_facts(Path(task["out"]), outcome.pop("output"), digests)
     return {"reads": digests}
 
 
@@ -103,7 +105,7 @@ def _request(task: Task, options: CompileOptions, out: Path) -> aot.CompileReque
         Target(**task["target"]),
         out,
         options=options,
-        check_folder=out / aot_lowered.CHECK_FOLDER,
+        check_folder=out / lowered_program.CHECK_FOLDER,
         evaluation=_evaluation(task, out),
     )
 
@@ -112,21 +114,21 @@ def _evaluation(task: Task, lowered: Path) -> aot.EvaluationRequest | None:
     """What is asked about accuracy, with the outputs in the folder `lowered`."""
     if task["samples"] is None:
         return None
-    return aot.EvaluationRequest(Path(task["samples"]).resolve(), lowered / aot_lowered.EVALUATION_FOLDER)
+    return aot.EvaluationRequest(Path(task["samples"]).resolve(), lowered / lowered_program.EVALUATION_FOLDER)
 
 
 def _lower(task: Task) -> Outcome:
     out = Path(task["out"])
     request = _request(task, _options(task), out)
-    for name in (aot_lowered.CHECK_FOLDER, aot_lowered.EVALUATION_FOLDER):
+    for name in (lowered_program.CHECK_FOLDER, lowered_program.EVALUATION_FOLDER):
         records.make_directory(out / name)
-    return {"output": aot_lowered.lower(request, print)}
+    return {"output": stages.run(replace(request, without_vela=True), print)}
 
 
 def _compile(task: Task) -> Outcome:
     """The program, with a record as of `compile`. A check that fails is an error, and everything is there."""
     start = time.monotonic()
-    out, lowering = Path(task["out"]), aot_lowered.read(Path(task["lowered"]))
+    out, lowering = Path(task["out"]), lowered_program.read(Path(task["lowered"]))
     options = _options(task)
     request = _request(task, options, out)
     with (

@@ -14,9 +14,9 @@ def main() -> None:
 
     descriptor = forks.begin()
 
-    from ethosu_sdk.aot import pipeline
+    from ethosu_sdk.aot.pipeline import stages
 
-    pipeline.import_tools()
+    stages.import_tools()
 
     from ethosu_sdk import provenance, schema
     from ethosu_sdk.sweep import steps

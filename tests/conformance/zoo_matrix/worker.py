@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ethosu_sdk import cache, records
-from ethosu_sdk.aot import CompileOutput, CompileRequest, pipeline
+from ethosu_sdk.aot import CompileOutput, CompileRequest
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
@@ -64,7 +65,7 @@ def _compile_and_exit(cell: Cell, folder: Path) -> None:
     options = ProgramOptions(quantize=cell.quantize)
     request = CompileRequest(f"zoo:{cell.model}", cell.full_target, folder, options=options)
     try:
-        output = pipeline.run(request, lambda stage: None)
+        output = stages.run(request, lambda stage: None)
         records.write_json(folder / _FACTS, output.to_json())
         status = 0
     except SdkError as error:
@@ -99,7 +100,7 @@ def open_oracles() -> Iterator[Oracles]:
 
 def work(folder: Path, wanted: Sequence[Cell]) -> None:
     """Do those of the cells that nobody has done or is doing, and say so on stdout."""
-    pipeline.import_tools()
+    stages.import_tools()
     with open_oracles() as oracles:
         for cell in wanted:
             with claimed(outcome_file(folder, cell)) as ours:

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot import pipeline, quantising
-from ethosu_sdk.aot.api import CompileOutput, CompileRequest
-from ethosu_sdk.aot.lowering import steps
+from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest
+from ethosu_sdk.aot.lowering import quantizing, to_pte
 from ethosu_sdk.aot.model import functional
-from ethosu_sdk.aot.repairs import plain_addmm
+from ethosu_sdk.aot.pipeline import quantised_program, stages
+from ethosu_sdk.aot.repairs import failing_addmm
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.targets import Target
 
@@ -88,7 +88,7 @@ def compiled(folder: Path, forward: str, init: str = "pass") -> CompileOutput:
     file.write_text(FILE.format(init=init, forward=lines))
     (folder / "check").mkdir(exist_ok=True)
     request = CompileRequest(str(file), TARGET, folder, check_folder=folder / "check")
-    return pipeline.run(request, lambda stage: None)
+    return stages.run(request, lambda stage: None)
 
 
 def line_of(folder: Path, text: str) -> str:
@@ -134,7 +134,7 @@ def test_state_is_kept_from_sample_to_sample(name: str, tmp_path: Path) -> None:
 
 
 def test_a_buffer_that_lowering_loses_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = steps.lower
+    original = to_pte.lower
 
     def planted(*args: Any, **named: Any) -> Any:
         edge = original(*args, **named)
@@ -142,7 +142,7 @@ def test_a_buffer_that_lowering_loses_is_named(tmp_path: Path, monkeypatch: pyte
         signature.output_specs[:] = [row for row in signature.output_specs if row.target != "s"]
         return edge
 
-    monkeypatch.setattr(steps, "lower", planted)
+    monkeypatch.setattr(to_pte, "lower", planted)
     init, forward = STATE["slice"]
     with pytest.raises(VerdictError, match="does not carry the state 's'"):
         compiled(tmp_path, forward, init)
@@ -206,7 +206,7 @@ def test_a_fault_of_the_exported_graph_fails_in_the_first_link(
         program.graph_module.recompile()
         return program
 
-    monkeypatch.setattr(plain_addmm, "split", planted)
+    monkeypatch.setattr(failing_addmm, "repair", planted)
     with pytest.raises(VerdictError, match=EXPORTED):
         compiled(tmp_path, PLAIN)
 
@@ -216,22 +216,22 @@ def test_a_fault_of_the_exported_graph_fails_in_the_first_link(
 def test_a_fault_fails_in_the_link_where_it_was_planted(
     name: str, link: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = getattr(steps, step)
+    original = getattr(quantizing, step)
 
     def planted(*args: Any, **named: Any) -> Any:
         module = PLANTED[name](original(*args, **named))
         module.recompile()
         return module
 
-    monkeypatch.setattr(steps, step, planted)
+    monkeypatch.setattr(quantizing, step, planted)
     with pytest.raises(VerdictError, match=link) as failed:
         compiled(tmp_path, PLAIN)
     assert "net.py, line" in failed.value.message
 
 
 def test_a_wrong_scale_fails_in_the_third_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = steps.convert
-    monkeypatch.setattr(quantising.lowering, "convert", lambda prepared: scaled(original(prepared)))
+    original = quantizing.convert
+    monkeypatch.setattr(quantised_program.quantizing, "convert", lambda prepared: scaled(original(prepared)))
     with pytest.raises(VerdictError, match=QUANTISED) as failed:
         compiled(tmp_path, PLAIN)
     assert "aten::tanh" in failed.value.message

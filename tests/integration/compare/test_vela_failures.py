@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.torch]
 MODEL = """
 import contextlib
 import torch
-from ethosu_sdk.aot.lowering import steps
+from ethosu_sdk.aot.lowering import to_pte
 from executorch.backends.arm import arm_vela
 
 {fault}
@@ -44,8 +44,8 @@ def refuse(words):
     raise SystemExit("Error: not today")
 arm_vela.vela.main = refuse
 """
-# The ReLU is lost (repairs/kept_activations.py): the check of the compilation fails.
-COMPUTES_OTHERWISE = "steps.repaired = contextlib.nullcontext"
+# The ReLU is lost (repairs/dropped_relu.py): the check of the compilation fails.
+COMPUTES_OTHERWISE = "to_pte.repaired = contextlib.nullcontext"
 
 
 @pytest.mark.parametrize(

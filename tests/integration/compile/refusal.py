@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ethosu_sdk.aot import CompileRequest, pipeline
+from ethosu_sdk.aot import CompileRequest
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import SdkError
 
 
@@ -12,7 +13,7 @@ def refusal(request: CompileRequest) -> SdkError:
     """The error that ends a compilation: with one line of a message, and nothing in the folder, which is made."""
     request.out_dir.mkdir()
     with pytest.raises(SdkError) as caught:
-        pipeline.run(request, lambda stage: None)
+        stages.run(request, lambda stage: None)
     assert list(request.out_dir.iterdir()) == []
     assert "\n" not in caught.value.message
     return caught.value

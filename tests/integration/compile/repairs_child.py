@@ -15,9 +15,10 @@ from typing import Any
 from unittest import mock
 
 from ethosu_sdk import records
-from ethosu_sdk.aot import CompileRequest, pipeline
-from ethosu_sdk.aot.lowering import steps as lowering
-from ethosu_sdk.aot.repairs import kept_tables
+from ethosu_sdk.aot import CompileRequest
+from ethosu_sdk.aot.lowering import to_pte
+from ethosu_sdk.aot.pipeline import stages
+from ethosu_sdk.aot.repairs import lost_lookup_tables
 from ethosu_sdk.aot.vela import delegate_tables
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.program_options import ProgramOptions
@@ -43,7 +44,7 @@ class Compilation:
 
 
 def _halve(graph: Any, table: Any) -> None:
-    """As `kept_tables._separate`, with a limit that values reach."""
+    """As `lost_lookup_tables._separate`, with a limit that values reach."""
     from executorch.exir.dialects._ops import ops
 
     value = table.args[0]
@@ -54,9 +55,9 @@ def _halve(graph: Any, table: Any) -> None:
 
 
 PLANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "-unmoved": (kept_tables, "hoist_all", lambda graph: False),
-    "-unseparated": (kept_tables, "separate_all", lambda graph: False),
-    "-halved": (kept_tables, "_separate", _halve),
+    "-unmoved": (lost_lookup_tables, "repair_transposed", lambda graph: False),
+    "-unseparated": (lost_lookup_tables, "repair_reused", lambda graph: False),
+    "-halved": (lost_lookup_tables, "_separate", _halve),
     "-unseen": (delegate_tables, "check", lambda delegate, payload: None),  # as others compile
 }
 
@@ -88,11 +89,11 @@ UNTOUCHED = (
 
 def main() -> None:
     """Compile everything below the folder of the command line."""
-    repaired = lowering.repaired
+    repaired = to_pte.repaired
     tables = (*TABLES, TABLES_INT16, *LOST, HALVED, UNSEEN, *LARGER)
     for case in (*REPAIRED, *INT16, *tables, CRASHING, *UNTOUCHED):
         folder = records.make_directory(Path(sys.argv[1]) / case.name)
-        lowering.repaired = contextlib.nullcontext if case.untouched else repaired
+        to_pte.repaired = contextlib.nullcontext if case.untouched else repaired
         request = CompileRequest(
             f"{MODELS}:{case.model}",
             parse_target(case.target),
@@ -102,7 +103,7 @@ def main() -> None:
         plant = mock.patch.object(*PLANTS[case.plant]) if case.plant else contextlib.nullcontext()
         try:
             with plant:
-                facts = pipeline.run(request, lambda stage: None).to_json()
+                facts = stages.run(request, lambda stage: None).to_json()
         except SdkError as error:
             facts = error.to_json()
         records.write_json(folder / "facts.json", facts)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import npz, schema
-from ethosu_sdk.aot.check import rounding
+from ethosu_sdk.aot.comparison.check import rounding
 from tests.integration.cli import Outcome, sdk
 
 pytestmark = pytest.mark.torch
@@ -134,8 +134,8 @@ example_inputs = (samples[0],)
 calibration = [(sample,) for sample in samples[1:]]
 """
 WITHOUT_REPAIRS = """
-from ethosu_sdk.aot.lowering import steps
-steps.repaired = contextlib.nullcontext
+from ethosu_sdk.aot.lowering import to_pte
+to_pte.repaired = contextlib.nullcontext
 """
 
 

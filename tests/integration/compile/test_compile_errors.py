@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot import CompileRequest, compile_model, pipeline
+from ethosu_sdk.aot import CompileRequest, compile_model
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import BuildError, InputError, SdkError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target, parse_target
@@ -132,7 +133,7 @@ def test_dynamic_shapes_of_an_exported_program(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(InputError, match=r"dynamic shapes: that of 'input' is \[s\d+, 3\]") as caught:
-        pipeline.run(CompileRequest(str(tmp_path / "dynamic.pt2"), U55, out), lambda stage: None)
+        stages.run(CompileRequest(str(tmp_path / "dynamic.pt2"), U55, out), lambda stage: None)
     assert "dynamic_shapes" in caught.value.hint
 
 
@@ -170,9 +171,9 @@ def test_vela_refuses_a_configuration(failure: Compile, tmp_path: Path) -> None:
 
 
 def test_vela_ends_the_process(failure: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ethosu_sdk.aot.vela import capture as vela_capture
+    from ethosu_sdk.aot.vela import capture
 
-    monkeypatch.setattr(vela_capture, "REPORT_FLAGS", ("--no-such-flag",))
+    monkeypatch.setattr(capture, "REPORT_FLAGS", ("--no-such-flag",))
     caught = failure("")
     assert type(caught) is BuildError
     assert caught.message == "Vela refused: vela: error: unrecognized arguments: --no-such-flag"
@@ -218,7 +219,7 @@ def test_a_result_that_cannot_be_written_leaves_the_old_one(
     (tmp_path / "delegate7.tosa").write_bytes(b"old")
     monkeypatch.setattr(npz, "write_npz", full)
     with pytest.raises(BuildError, match="No space left"):
-        pipeline.run(CompileRequest("zoo:add", U55, tmp_path), lambda stage: None)
+        stages.run(CompileRequest("zoo:add", U55, tmp_path), lambda stage: None)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
         "delegate0.tosa": b"old",
         "delegate7.tosa": b"old",

@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk import npz
-from ethosu_sdk.aot import CompileOutput, CompileRequest, pipeline
+from ethosu_sdk.aot import CompileOutput, CompileRequest
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
@@ -71,7 +72,7 @@ def compile_text(tmp_path: Path) -> Compile:
         request = CompileRequest(
             f"{path}:{name}", parse_target(target), folder, options=ProgramOptions(**options)
         )
-        return pipeline.run(request, lambda stage: None)
+        return stages.run(request, lambda stage: None)
 
     return run
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import pte, schema
-from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine, pipeline
-from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine
+from ethosu_sdk.aot.graph import tosa_operators
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.program_options import ProgramOptions
@@ -93,7 +94,7 @@ def run(tmp_path: Path) -> Run:
         path = folder / "net.py"
         path.write_text(textwrap.dedent(source))
         request = CompileRequest(f"{path}:{entry}", target, folder, options=ProgramOptions(**options))
-        output = pipeline.run(request, lambda stage: None)
+        output = stages.run(request, lambda stage: None)
         output = CompileOutput.from_json(json.loads(json.dumps(output.to_json())))
         record = check_record.left_out(compile_record.make(request, output, "0" * 64, 1.0))
         assert schema.problems(record) == []
@@ -216,23 +217,23 @@ def test_a_flag_for_vela(run: Run) -> None:
 def test_a_program_that_was_quantised_before_is_taken_as_it_is(run: Run, tmp_path: Path) -> None:
     import torch
 
-    from ethosu_sdk.aot.lowering import steps as lowering
+    from ethosu_sdk.aot.lowering import quantizing, to_pte
 
     inputs = (torch.linspace(-1, 1, 12).view(1, 3, 2, 2),)
     program = torch.export.export(torch.nn.Conv2d(3, 4, 1).eval(), inputs)
-    prepared = lowering.prepare(program, lowering.compile_spec(U55), "int8")
+    prepared = quantizing.prepare(program, to_pte.compile_spec(U55), "int8")
     prepared(*inputs)
-    quantised = torch.export.export(lowering.convert(prepared), inputs)
+    quantised = torch.export.export(quantizing.convert(prepared), inputs)
     torch.export.save(quantised, tmp_path / "quantised.pt2")
     (tmp_path / "out").mkdir()
     options = ProgramOptions(io="int8")
     request = CompileRequest(str(tmp_path / "quantised.pt2"), U55, tmp_path / "out", options=options)
-    output = pipeline.run(request, lambda stage: None)
+    output = stages.run(request, lambda stage: None)
     assert (output.prequantized, output.quantize, output.calibration_source) == (True, "none", "none")
     assert (len(output.delegates), output.cpu_operators, output.warnings) == (1, (), ())
     assert output.inputs[0].dtype == "int8"
     with pytest.raises(UsageError, match="is quantised already"):
-        pipeline.run(replace(request, options=replace(options, quantize="int8")), lambda stage: None)
+        stages.run(replace(request, options=replace(options, quantize="int8")), lambda stage: None)
 
 
 def test_full_delegation_is_required(

@@ -19,7 +19,7 @@ COMPILE_ALL = """
 import json, sys
 from pathlib import Path
 from ethosu_sdk import vela_blocks
-from ethosu_sdk.aot.lowering import steps
+from ethosu_sdk.aot.lowering import to_pte
 from ethosu_sdk.aot.vela import capture
 from ethosu_sdk.targets import families, parse_target
 from executorch.backends.arm.ethosu.backend import EthosUBackend
@@ -31,7 +31,7 @@ for family in families().values():
             for macs in family.macs:
                 target = parse_target(f"{family.name}-{macs}", system, mode)
                 with capture.captured() as captures:
-                    result = EthosUBackend._compile_tosa_flatbuffer(tosa, steps.compile_spec(target))
+                    result = EthosUBackend._compile_tosa_flatbuffer(tosa, to_pte.compile_spec(target))
                 blocks = vela_blocks.parse(bytes(result.processed_bytes))
                 (seen,) = captures
                 found.append([target.name, system, mode, blocks.config_word, seen.estimates["cycles_total"]])

@@ -18,7 +18,7 @@ from sklearn import metrics
 
 from ethosu_sdk import npz, pte, records, schema, vela_blocks
 from ethosu_sdk.aot import CompileRequest, EvaluatedOutput, EvaluationFacts, EvaluationRequest, zoo
-from ethosu_sdk.aot.evaluation.facts import Quantisation
+from ethosu_sdk.aot.facts.evaluation import Quantisation
 from ethosu_sdk.steps.evaluate import evaluate_command
 from ethosu_sdk.steps.evaluate.thresholds import PairResult
 from ethosu_sdk.targets import parse_target
@@ -227,20 +227,20 @@ def test_int8_inputs_and_several_outputs(tmp_path: Path) -> None:
 def test_a_program_that_came_quantised_has_no_float_model(host_runner: Path, tmp_path: Path) -> None:
     import torch
 
-    from ethosu_sdk.aot import pipeline
-    from ethosu_sdk.aot.lowering import steps as lowering
+    from ethosu_sdk.aot.lowering import quantizing, to_pte
+    from ethosu_sdk.aot.pipeline import stages
 
     target = parse_target("ethos-u55-128")
     inputs = (torch.linspace(-1, 1, 12).view(1, 3, 2, 2),)
     program = torch.export.export(torch.nn.Conv2d(3, 4, 1).eval(), inputs)
-    prepared = lowering.prepare(program, lowering.compile_spec(target), "int8")
+    prepared = quantizing.prepare(program, to_pte.compile_spec(target), "int8")
     prepared(*inputs)
-    torch.export.save(torch.export.export(lowering.convert(prepared), inputs), tmp_path / "quantised.pt2")
+    torch.export.save(torch.export.export(quantizing.convert(prepared), inputs), tmp_path / "quantised.pt2")
     np.savez(tmp_path / "data.npz", input0=np.linspace(-1, 1, 60, dtype=np.float32).reshape(5, 3, 2, 2))
     folders = [records.make_directory(tmp_path / name) for name in ("out", "spool")]
     evaluation = EvaluationRequest(tmp_path / "data.npz", folders[1])
     request = CompileRequest(str(tmp_path / "quantised.pt2"), target, folders[0], evaluation=evaluation)
-    output = pipeline.run(request, lambda stage: None)
+    output = stages.run(request, lambda stage: None)
     found = output.evaluation
     assert found is not None
     assert EvaluationFacts.from_json(json.loads(json.dumps(found.to_json()))) == found

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ethosu_sdk import cache, npu, npz, pte, records
 from ethosu_sdk.aot import CompileOutput
-from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.aot.graph import tosa_operators
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.hazards.checker import HazardKind, check
 from ethosu_sdk.simulators import host

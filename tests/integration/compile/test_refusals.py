@@ -349,7 +349,7 @@ def test_a_branch_through_the_command(tmp_path: Path) -> None:
 def test_a_mask_of_infinities_is_no_fault() -> None:
     import torch
 
-    from ethosu_sdk.aot.model import checks as model_checks
+    from ethosu_sdk.aot.model import model_checks
 
     class Masked(torch.nn.Module):
         def __init__(self) -> None:

@@ -17,7 +17,7 @@ from tosa.TosaGraph import TosaGraph
 
 from ethosu_sdk import npz, pte, records
 from ethosu_sdk.aot import CompileRequest
-from ethosu_sdk.aot.check import tosa_values
+from ethosu_sdk.aot.comparison.check import tosa_values
 from ethosu_sdk.simulators import host
 from ethosu_sdk.steps.compile import check_record, compile_record
 from tests.conftest import ZooPte

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import cache, npz
-from ethosu_sdk.aot import CompileRequest, pipeline
+from ethosu_sdk.aot import CompileRequest
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.aot.quantization import ranges
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.program_options import ProgramOptions
@@ -75,7 +76,7 @@ def sqnr_db(source: str, target: str, quantize: str, folder: Path) -> float:
     folder.mkdir()
     (folder / "net.py").write_text(source)
     options = ProgramOptions(quantize=quantize)
-    output = pipeline.run(
+    output = stages.run(
         CompileRequest(str(folder / "net.py"), parse_target(target), folder, options=options),
         lambda stage: None,
     )
@@ -129,7 +130,7 @@ def test_the_range_that_arm_fixes_fails_in_the_third_link(
     target = parse_target("ethos-u55-128")
     request = CompileRequest(str(tmp_path / "net.py"), target, tmp_path, check_folder=tmp_path / "check")
     with pytest.raises(VerdictError, match="the quantised model") as failed:
-        pipeline.run(request, lambda stage: None)
+        stages.run(request, lambda stage: None)
     assert "grid_sampler" in failed.value.message
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot import CompileRequest, pipeline
+from ethosu_sdk.aot import CompileRequest
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
@@ -80,7 +81,7 @@ def test_a_program_of_xnnpacks_quantiser_runs_on_the_npu(
     prepared(*inputs)
     program = torch.export.export(convert_pt2e(prepared), inputs)
     torch.export.save(program, tmp_path / "net.pt2")
-    output = pipeline.run(CompileRequest(str(tmp_path / "net.pt2"), U55, tmp_path), lambda stage: None)
+    output = stages.run(CompileRequest(str(tmp_path / "net.pt2"), U55, tmp_path), lambda stage: None)
     assert all(row.boundary for row in output.cpu_operators)
     with np.load(output.io) as arrays:
         given, wanted = arrays["input0"], arrays["output0"]
@@ -99,7 +100,7 @@ def test_an_operator_in_training_mode_is_refused_with_its_line(tmp_path: Path) -
         "example_inputs = (torch.ones(1, 3),)\n"
     )
     with pytest.raises(InputError, match=r"training mode: aten::dropout at net\.py:4") as caught:
-        pipeline.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
+        stages.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
     assert "self.training" in caught.value.hint
 
 
@@ -111,7 +112,7 @@ def test_a_model_that_is_prepared_but_not_converted_is_refused(tmp_path: Path) -
         "example_inputs = (torch.ones(1, 3),)\n"
     )
     with pytest.raises(InputError, match="'1' is a FakeQuantize") as caught:
-        pipeline.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
+        stages.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
     assert "convert_pt2e" in caught.value.hint
 
 
@@ -187,7 +188,7 @@ def test_keyword_inputs_are_refused(tmp_path: Path) -> None:
 
     path = saved(tmp_path, {"bias": torch.ones(1, 3)})
     with pytest.raises(InputError, match="takes keyword inputs") as caught:
-        pipeline.run(CompileRequest(str(path), U55, tmp_path), lambda stage: None)
+        stages.run(CompileRequest(str(path), U55, tmp_path), lambda stage: None)
     assert "positional" in caught.value.hint
 
 
@@ -203,7 +204,7 @@ def test_a_program_of_another_torch_is_called_that(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"was saved by torch 2\.99\.1, and torch 2\.\d+\.\d+, which is here"
     ) as caught:
-        pipeline.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
+        stages.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
     assert "export and save" in caught.value.hint
 
 
@@ -213,7 +214,7 @@ def test_an_operator_that_is_not_there_is_not_called_a_wrong_file(tmp_path: Path
 
     other = altered(saved(tmp_path), misspelt)
     with pytest.raises(InputError, match=r"torch 2\.\d+\.\d+ cannot load the program") as caught:
-        pipeline.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
+        stages.run(CompileRequest(str(other), U55, tmp_path), lambda stage: None)
     assert "FILE.py" in caught.value.hint
 
 
@@ -224,7 +225,7 @@ def test_an_operator_that_is_not_there_is_not_called_a_wrong_file(tmp_path: Path
 def test_options_that_quantise_are_refused(options: dict[str, Any], named: str, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(CONVERTED.format(fault=""))
     with pytest.raises(UsageError, match=f"quantised already: {named} would have no effect"):
-        pipeline.run(
+        stages.run(
             CompileRequest(str(tmp_path / "net.py"), U55, tmp_path, options=ProgramOptions(**options)),
             lambda stage: None,
         )

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import CompileRequest, pipeline, saved_program
+from ethosu_sdk.aot import CompileRequest
+from ethosu_sdk.aot.model import saved_program
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.targets import parse_target
 from tests.integration.cli import sdk
@@ -78,7 +80,7 @@ def test_the_process_that_loads_it_checks_what_it_read(
     saved_programs.tampered(program, tmp_path / "net.pt2", saved_programs.expression)
     request = CompileRequest("net.pt2", parse_target("ethos-u55-128"), tmp_path)
     with pytest.raises(InputError, match="could run code"):
-        pipeline.run(request, lambda stage: None)
+        stages.run(request, lambda stage: None)
     assert not (tmp_path / MARK).exists()
 
 
@@ -90,7 +92,7 @@ def test_torch_unpickles_tensors_alone_even_if_the_check_lets_more_through(
     saved_programs.tampered(program, tmp_path / "net.pt2", saved_programs.sample_inputs)
     request = CompileRequest("net.pt2", parse_target("ethos-u55-128"), tmp_path)
     with pytest.raises(InputError, match="cannot load the program"):
-        pipeline.run(request, lambda stage: None)
+        stages.run(request, lambda stage: None)
     assert not (tmp_path / MARK).exists()
 
 

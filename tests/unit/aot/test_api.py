@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import aot
-from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model, compiler
+from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model
+from ethosu_sdk.aot.pipeline import compiler
 from ethosu_sdk.aot.vela.capture import parse_summary
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.program_options import ProgramOptions

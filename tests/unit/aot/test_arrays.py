@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk.aot import arrays
+from ethosu_sdk.aot.graph import arrays
 from ethosu_sdk.errors import InputError
 
 WHERE = Path("given.npz")

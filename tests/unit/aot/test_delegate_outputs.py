@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.vela import delegate_outputs
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import InputError

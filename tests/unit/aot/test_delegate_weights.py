@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
-from ethosu_sdk.aot.model.source_line import SourceLine
+from ethosu_sdk.aot.facts.compilation import DelegateFacts, OperationFacts
+from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.aot.vela import delegate_weights
 from ethosu_sdk.errors import InputError
 from tests.unit.aot.test_debug_database import layer

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot.check.distance import distance, near
+from ethosu_sdk.aot.comparison.distance import distance, near
 
 STEP = 0.5
 RNG = np.random.default_rng(7)

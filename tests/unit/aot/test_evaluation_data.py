@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ethosu_sdk.aot.evaluation import data as evaluation_data
+from ethosu_sdk.aot.comparison.evaluation import evaluation_data
 from ethosu_sdk.errors import InputError
 
 Array = npt.NDArray[Any]

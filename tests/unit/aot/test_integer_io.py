@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot.lowering import steps as lowering
+from ethosu_sdk.aot.lowering import to_pte
 from ethosu_sdk.errors import BuildError, UsageError
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -38,7 +38,7 @@ def through(x: Any) -> Any:
 def test_the_conversions_of_a_program_that_it_fits_are_gone() -> None:
     import torch
 
-    done = lowering.quantize_io(*edge(lambda x: through(torch.relu(through(x)))))
+    done = to_pte.quantize_io(*edge(lambda x: through(torch.relu(through(x)))))
     graph = done.exported_program().graph
     assert next(iter(graph.nodes)).meta["val"].dtype == torch.int8
     assert "quantize_per_tensor" in str(graph.output_node().args[0][0].target)
@@ -59,7 +59,7 @@ def test_the_conversions_of_a_program_that_it_fits_are_gone() -> None:
 )
 def test_a_program_that_it_does_not_fit(forward: Callable[[Any], Any], words: str) -> None:
     with pytest.raises(UsageError, match=f"--io int8 does not fit this model: its {words}") as caught:
-        lowering.quantize_io(*edge(forward))
+        to_pte.quantize_io(*edge(forward))
     assert "--io float" in caught.value.hint
 
 
@@ -71,4 +71,4 @@ def test_a_fault_of_the_tool_is_not_called_a_wrong_option(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(quantize_io_pass, "quantize_input", failing)
     with pytest.raises(BuildError, match="could not be removed: ValueError: Input 0 is not"):
-        lowering.quantize_io(*edge(through))
+        to_pte.quantize_io(*edge(through))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk.aot.quantization import conversions, prequantized_passes as passes
+from ethosu_sdk.aot.graph import conversions
+from ethosu_sdk.aot.quantization import prequantized_passes
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -58,7 +59,11 @@ def calls(graph: Any) -> list[str]:
 def marked(module: Any) -> dict[str, bool]:
     """The operations that carry the mark of Arm's quantiser, and what it says."""
     rows = ((str(node.target), node.meta.get("custom", {})) for node in module.graph.nodes)
-    return {name: meta[passes._mark_key()]["quantized"] for name, meta in rows if passes._mark_key() in meta}
+    return {
+        name: meta[prequantized_passes._mark_key()]["quantized"]
+        for name, meta in rows
+        if prequantized_passes._mark_key() in meta
+    }
 
 
 def convolution(*, per_channel: bool, bias: list[float] | None = None, scale: float = 1.0) -> Any:
@@ -87,7 +92,7 @@ def convolution(*, per_channel: bool, bias: list[float] | None = None, scale: fl
 @pytest.mark.parametrize("per_channel", [True, False], ids=["per-channel", "per-tensor"])
 def test_a_float_bias_becomes_steps_of_the_accumulator(per_channel: bool) -> None:
     program, x = convolution(per_channel=per_channel)
-    done = passes.complete(program, (x,))
+    done = prequantized_passes.complete(program, (x,))
     (name,) = [key for key in done.state_dict if key.endswith("_integer_bias_0")]
     scales = WEIGHT_SCALES if per_channel else WEIGHT_SCALES[:1] * 2
     wanted = [round(value / (INPUT_SCALE * scale)) for value, scale in zip(BIAS, scales, strict=True)]
@@ -95,7 +100,7 @@ def test_a_float_bias_becomes_steps_of_the_accumulator(per_channel: bool) -> Non
     before, after = (item.module(check_guards=False)(x) for item in (program, done))
     # A bias moves by half a step of the accumulator at most, so what is rounded after it moves by one step.
     assert float((before - after).abs().max()) <= OUTPUT_SCALE * 1.001
-    layer = next(node for node in done.graph.nodes if passes._name(node) == "aten::conv2d")
+    layer = next(node for node in done.graph.nodes if prequantized_passes._name(node) == "aten::conv2d")
     assert str(layer.args[2].target) == (
         conversions.DEQUANTIZE_CHANNELS if per_channel else conversions.DEQUANTIZE
     )
@@ -104,7 +109,7 @@ def test_a_float_bias_becomes_steps_of_the_accumulator(per_channel: bool) -> Non
 def test_a_bias_that_int32_cannot_hold_stays() -> None:
     program, _ = convolution(per_channel=True, bias=[1e4, 0.0], scale=1e-4)  # 1e4 / (0.02 * 1e-6) steps
     module = program.module(check_guards=False)
-    assert not passes._quantize_biases(module)
+    assert not prequantized_passes._quantize_biases(module)
 
 
 def test_a_bias_of_a_layer_that_is_not_quantised_stays() -> None:
@@ -117,7 +122,7 @@ def test_a_bias_of_a_layer_that_is_not_quantised_stays() -> None:
         weight=weight,
         bias=torch.ones(2),
     )
-    assert not passes._quantize_biases(program.module(check_guards=False))
+    assert not prequantized_passes._quantize_biases(program.module(check_guards=False))
 
 
 @pytest.mark.parametrize(("scale_after", "left"), [(0.1, 2), (0.2, 4)], ids=["the same steps", "other steps"])
@@ -130,7 +135,7 @@ def test_dropout_goes_with_the_quantisation_around_it(scale_after: float, left: 
     x = torch.linspace(-9, 9, 40)
     program = exported(forward, x)
     module = program.module(check_guards=False)
-    assert passes._remove_dropout(module)
+    assert prequantized_passes._remove_dropout(module)
     module.graph.eliminate_dead_code()
     module.recompile()
     found = calls(module.graph)
@@ -143,7 +148,7 @@ def test_a_graph_without_dropout_is_not_changed() -> None:
     import torch
 
     program = exported(lambda _, x: through(torch.relu(through(x, 0.1)), 0.1), torch.ones(3))
-    assert not passes._remove_dropout(program.module(check_guards=False))
+    assert not prequantized_passes._remove_dropout(program.module(check_guards=False))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +163,7 @@ def test_a_movement_that_would_need_a_change_of_scale_gets_no_mark(
         return through(through(x, 0.1).permute(1, 0), scale, zero_point)
 
     module = exported(forward, torch.ones(2, 3)).module(check_guards=False)
-    assert passes._mark_quantized(module) is is_marked
+    assert prequantized_passes._mark_quantized(module) is is_marked
     assert marked(module) == ({"aten.permute.default": True} if is_marked else {})
 
 
@@ -169,7 +174,7 @@ def test_arithmetic_may_change_the_scale() -> None:
         return through(torch.add(through(x, 0.1), through(x, 0.3)), 0.4)
 
     module = exported(forward, torch.ones(2, 3)).module(check_guards=False)
-    assert passes._mark_quantized(module)
+    assert prequantized_passes._mark_quantized(module)
     assert marked(module) == {"aten.add.Tensor": True}
 
 
@@ -179,9 +184,11 @@ def test_a_mark_on_a_movement_that_changes_the_scale_is_taken_back() -> None:
     module = exported(lambda _, x: through(through(x, 0.1).permute(1, 0), 0.2), torch.ones(2, 3)).module(
         check_guards=False
     )
-    (permutation,) = [node for node in module.graph.nodes if passes._name(node) == "aten::permute"]
-    passes._mark(permutation, quantized=True)
-    assert passes._unmark_differing(module)
+    (permutation,) = [
+        node for node in module.graph.nodes if prequantized_passes._name(node) == "aten::permute"
+    ]
+    prequantized_passes._mark(permutation, quantized=True)
+    assert prequantized_passes._unmark_differing(module)
     assert marked(module) == {"aten.permute.default": False}
 
 
@@ -189,4 +196,4 @@ def test_a_program_that_lacks_nothing_is_the_one_that_was_given() -> None:
     import torch
 
     program = exported(lambda _, x: x + 1, torch.ones(3))
-    assert passes.complete(program, (torch.ones(3),)) is program
+    assert prequantized_passes.complete(program, (torch.ones(3),)) is program

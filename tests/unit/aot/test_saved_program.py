@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot import saved_program
-from ethosu_sdk.aot.saved_program import archive, expressions, graph, pickles
-from ethosu_sdk.aot.saved_program.finding import UnsafeError
+from ethosu_sdk.aot.model import saved_program
+from ethosu_sdk.aot.model.saved_program import archive, expressions, graph, pickles
+from ethosu_sdk.aot.model.saved_program.finding import UnsafeError
 from ethosu_sdk.errors import InputError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ethosu_sdk.aot import SourceLine
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
 
 ROOT = Path("/models/mine")
 MODULE = {"a": ("", "mine.Net"), "b": ("block.conv", "torch.nn.modules.conv.Conv2d")}

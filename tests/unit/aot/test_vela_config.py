@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.aot import resolve_target
-from ethosu_sdk.aot.vela import config as vela_config
+from ethosu_sdk.aot.vela import vela_config
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.targets import Target, parse_target
 

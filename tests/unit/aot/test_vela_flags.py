@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.aot.vela import flags as vela_flags
+from ethosu_sdk.aot.vela import vela_flags
 from ethosu_sdk.errors import UsageError
 
 

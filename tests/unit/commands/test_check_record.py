@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk import aot
-from ethosu_sdk.aot.check.distance import distance
+from ethosu_sdk.aot.comparison.distance import distance
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.steps.compile import check_record
 from ethosu_sdk.steps.compile.check_record import Checked

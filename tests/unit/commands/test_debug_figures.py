@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot.evaluation.layer_facts import LayerValue
+from ethosu_sdk.aot.facts.layers import LayerValue
 from ethosu_sdk.steps.debug import figures, findings
 from ethosu_sdk.steps.debug.figures import Distance, Own
 from ethosu_sdk.steps.debug.findings import BITS, CALIBRATION, FLOAT, QUANTISED

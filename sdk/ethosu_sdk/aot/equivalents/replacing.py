@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ethosu_sdk.aot.equivalents import convolutions, integers, normalisation, ordering, pooling
+from ethosu_sdk.aot.graph.fx import take_place
 from ethosu_sdk.targets import Target
 
 Function = Callable[..., Any]
@@ -74,10 +75,6 @@ def _use(program: Any, node: Any, result: Any) -> None:
         else [(user, result[user.args[1]]) for user in list(node.users)]
     )
     for old, new in pairs:
-        old.replace_all_uses_with(new)
-        for row in program.graph_signature.output_specs:
-            if row.arg.name == old.name:
-                row.arg.name = new.name
-        old.graph.erase_node(old)
+        take_place(program, old, new)
     if pairs and pairs[0][0] is not node:
         node.graph.erase_node(node)

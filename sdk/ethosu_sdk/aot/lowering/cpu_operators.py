@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ethosu_sdk import pte
-from ethosu_sdk.aot import program_facts
-from ethosu_sdk.aot.api import CallSite, OperatorCount
-from ethosu_sdk.aot.lowering.trace import REASON_KEY
-from ethosu_sdk.aot.model.source_line import SourceLine
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.facts.compilation import CallSite, OperatorCount
+from ethosu_sdk.aot.facts.source_line import SourceLine
+from ethosu_sdk.aot.graph import program_facts
+from ethosu_sdk.aot.graph.lowering_trace import REASON_KEY
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
 
 _CONVERSIONS = (
     "quantized_decomposed::quantize_per_tensor",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ethosu_sdk.aot.graphs import is_mutable
-from ethosu_sdk.aot.lowering.trace import REASON_KEY
-from ethosu_sdk.aot.model.loading import first_line
+from ethosu_sdk import plain_text
+from ethosu_sdk.aot.graph.fx import is_mutable
+from ethosu_sdk.aot.graph.lowering_trace import REASON_KEY
 from ethosu_sdk.aot.refusals.suspects import suspect
 
 _NAME_KEY = "ethosu_sdk_taken_as"
@@ -52,7 +52,7 @@ def lowered(program: Any, lower: Callable[[Any], Any]) -> Any:
             name = found.meta.get(_NAME_KEY) if found else None
             if name is None or name in reasons or len(reasons) == _MOST:
                 raise
-            reasons[name] = f"the Arm backend fails on it: {first_line(_first_cause(error))}"
+            reasons[name] = f"the Arm backend fails on it: {plain_text.error(_first_cause(error))}"
 
 
 def _wide_state(program: Any) -> set[str]:

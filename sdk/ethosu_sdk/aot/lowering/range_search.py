@@ -6,13 +6,15 @@ network. Here the bins are numbers, found by bisection; the ranges are the same 
 
 from __future__ import annotations
 
-import contextlib
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
+
+from ethosu_sdk.aot.graph.patching import patched
 
 _STEP = 1e-5  # of the histogram's sum, by which torchao narrows the range from one side or the other
 
@@ -60,14 +62,9 @@ def _quick(search: Callable[[Any], tuple[Any, Any]]) -> Callable[[Any], tuple[An
     return quick_search
 
 
-@contextlib.contextmanager
-def by_bisection() -> Iterator[None]:
+def by_bisection() -> AbstractContextManager[None]:
     """While the block runs, histogram observers find their ranges quickly."""
     from torchao.quantization.pt2e.observer import HistogramObserver
 
     search = HistogramObserver._non_linear_param_search
-    HistogramObserver._non_linear_param_search = _quick(search)
-    try:
-        yield
-    finally:
-        HistogramObserver._non_linear_param_search = search
+    return patched(HistogramObserver, _non_linear_param_search=_quick(search))

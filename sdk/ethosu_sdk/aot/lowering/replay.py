@@ -10,8 +10,11 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
+
+from ethosu_sdk.aot.graph.patching import patched
 
 
 class _Known:
@@ -138,8 +141,7 @@ def _plain_types() -> set[type]:
     return _PLAIN
 
 
-@contextlib.contextmanager
-def remembered() -> Iterator[None]:
+def remembered() -> AbstractContextManager[None]:
     """While the block runs, a pass takes the value at a node instead of computing the same again."""
     from executorch.exir.pass_base import _ExportPassBase
 
@@ -164,11 +166,7 @@ def remembered() -> Iterator[None]:
         computed.add(made.node.meta["val"], made.data, *call)
         return made
 
-    _ExportPassBase._fx = run
-    try:
-        yield
-    finally:
-        _ExportPassBase._fx = original
+    return patched(_ExportPassBase, _fx=run)
 
 
 def _short(creator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ethosu_sdk.aot.graph.patching import patched
+
 _STAGE = "lower"
 _INTERVAL_S = 0.25
 
@@ -60,8 +62,9 @@ def told(progress: Callable[[str], None]) -> Iterator[None]:
         position.vela()
         return vela_compile(*args, **kwargs)
 
-    manager._transform, adapter.call, backend.vela_compile = counted_transform, counted_call, told_vela
-    try:
+    with (
+        patched(manager, _transform=counted_transform),
+        patched(adapter, call=counted_call),
+        patched(backend, vela_compile=told_vela),
+    ):
         yield
-    finally:
-        manager._transform, adapter.call, backend.vela_compile = transform, call, vela_compile

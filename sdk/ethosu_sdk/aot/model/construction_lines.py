@@ -12,9 +12,11 @@ import os
 import sys
 import types
 import weakref
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+
+from ethosu_sdk.aot.graph.patching import patched
 
 
 class ConstructionLines:
@@ -25,8 +27,7 @@ class ConstructionLines:
         self._prefix = f"{root}{os.sep}"
         self._lines: weakref.WeakKeyDictionary[Any, tuple[str, int]] = weakref.WeakKeyDictionary()
 
-    @contextlib.contextmanager
-    def recording(self) -> Iterator[None]:
+    def recording(self) -> AbstractContextManager[None]:
         """While the block runs, every new ``nn.Module`` is noted."""
         import torch
 
@@ -37,11 +38,7 @@ class ConstructionLines:
             self._note(module, sys._getframe(1))
             original(module, *args, **kwargs)
 
-        torch.nn.Module.__init__ = noted
-        try:
-            yield
-        finally:
-            torch.nn.Module.__init__ = original
+        return patched(torch.nn.Module, __init__=noted)
 
     def of(self, model: Any) -> dict[str, tuple[str, int]]:
         """(file relative to the root, line) by the name of each module of `model`."""

@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ethosu_sdk.aot.graphs import is_mutable
+from ethosu_sdk.aot.graph.fx import is_mutable, take_place
 
 # Operators whose result is a tensor of its own. Schemas do not say it of all: dropout in eval mode and type_as return
 # their argument.
@@ -85,11 +85,7 @@ def _simplify(program: Any) -> None:
             replacement = simpler(node)
         if replacement is None:
             continue
-        node.replace_all_uses_with(replacement)
-        for row in program.graph_signature.output_specs:
-            if row.arg.name == node.name:
-                row.arg.name = replacement.name
-        graph.erase_node(node)
+        take_place(program, node, replacement)
     graph.eliminate_dead_code()
     program.graph_module.recompile()
 

@@ -10,17 +10,19 @@ import io
 import json
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.aot import saved_program, zoo
-from ethosu_sdk.aot.model import python_source
+from ethosu_sdk.aot import zoo
+from ethosu_sdk.aot.graph.patching import patched
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
+from ethosu_sdk.aot.model import python_source, saved_program
 from ethosu_sdk.aot.model.construction_lines import ConstructionLines
-from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.model.spec import ModelSpec
 from ethosu_sdk.aot.quantization import own_quantizer, prequantized
 from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer
@@ -89,17 +91,11 @@ def _load_pt2(path: Path, trust: bool) -> LoadedModel:
     return _exported(program, str(path))
 
 
-@contextlib.contextmanager
-def _tensors_only() -> Iterator[None]:
+def _tensors_only() -> AbstractContextManager[None]:
     """Let torch unpickle nothing but tensors and containers, whatever torch.export asks for."""
     import torch
 
-    free = torch.load
-    torch.load = functools.partial(_load_tensors, free)
-    try:
-        yield
-    finally:
-        torch.load = free
+    return patched(torch, load=functools.partial(_load_tensors, torch.load))
 
 
 def _load_tensors(load: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -119,7 +115,7 @@ def _unloadable(path: Path, error: Exception | None) -> InputError:
     ours, saved = str(torch.__version__).partition("+")[0], _saved_by(path)
     if saved in (None, ours):
         return InputError(
-            f"torch {ours} cannot load the program in {path}: {first_line(error)}",
+            f"torch {ours} cannot load the program in {path}: {plain_text.error(error)}",
             "torch.export.save it again; a program that calls operators of another package needs a FILE.py that "
             "imports it",
         )
@@ -219,7 +215,7 @@ def _execute(path: Path) -> ModuleType:
 def _failed(what: str, error: BaseException, path: Path) -> str:
     """`what` failed, why, and at which line of the user's own."""
     place = SourceFinder(path.resolve().parent).place_of(error)
-    return f"{what}: {first_line(error)}" + (f", at {place}" if place else "")
+    return f"{what}: {plain_text.error(error)}" + (f", at {place}" if place else "")
 
 
 def _missing(error: ModuleNotFoundError) -> str:
@@ -302,7 +298,7 @@ def _find_calibration(namespace: ModuleType, module: Any, path: Path) -> tuple[t
     try:
         samples = list(value)
     except Exception as error:
-        raise InputError(f"{what} gives no samples: {first_line(error)}", _CALIBRATION_HINT) from error
+        raise InputError(f"{what} gives no samples: {plain_text.error(error)}", _CALIBRATION_HINT) from error
     if not samples:
         raise InputError(f"{what} holds no samples", _CALIBRATION_HINT)
     return tuple(as_inputs(sample, f"sample {index} of {what}") for index, sample in enumerate(samples))
@@ -322,7 +318,7 @@ def _find_value(
         try:
             return (value() if callable(value) else value), what
         except Exception as error:
-            raise InputError(f"{what} failed: {first_line(error)}") from error
+            raise InputError(f"{what} failed: {plain_text.error(error)}") from error
     return None
 
 
@@ -339,8 +335,3 @@ def as_inputs(value: Any, what: str) -> tuple[Any, ...]:
         if not isinstance(item, torch.Tensor):
             raise InputError(f"{what}: number {index} is a {type(item).__name__}, not a tensor", _INPUTS_HINT)
     return tuple(values)
-
-
-def first_line(error: BaseException) -> str:
-    """The error's type and the first line of its text."""
-    return plain_text.error(error)

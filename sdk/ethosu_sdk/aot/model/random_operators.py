@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.errors import InputError
 
 # What operators are told that draw while a model is trained alone: quantization/training_mode.py refuses those.

@@ -26,8 +26,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.aot import saved_program, zoo
-from ethosu_sdk.aot.model import python_source
+from ethosu_sdk.aot import zoo
+from ethosu_sdk.aot.model import python_source, saved_program
 from ethosu_sdk.errors import InputError, SdkError, UsageError
 from ethosu_sdk.files import file_kinds
 from ethosu_sdk.targets import suggestion

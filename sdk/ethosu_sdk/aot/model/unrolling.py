@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.errors import InputError, UsageError
 
 LIMIT_VARIABLE = "ETHOSU_SDK_MAX_UNROLLED_OPERATORS"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ethosu_sdk import plain_text
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import suggestion
@@ -68,7 +69,7 @@ class OwnQuantizer:
             made = self.value(default)
         except Exception as error:
             raise InputError(
-                f"'{NAME}' of {self.path} failed{_line(error, self.path)}: {_first_line(error)}", _HINT
+                f"'{NAME}' of {self.path} failed{_line(error, self.path)}: {plain_text.error(error)}", _HINT
             ) from error
         made = default if made is None else made  # a function may adjust what it is given and return nothing
         if not _is_quantizer(made):
@@ -125,8 +126,3 @@ def _line(error: BaseException, path: Path) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
     return f" at line {lines[-1]}" if lines else ""
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

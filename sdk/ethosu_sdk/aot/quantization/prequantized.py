@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.aot.lowering.operator_names import operator_name
+from ethosu_sdk.aot.graph.fx import is_observer, operator_name
 from ethosu_sdk.errors import InputError
 
 _NAMESPACE = "quantized_decomposed"
-# By name, because torch and torchao have classes of their own.
-_UNFINISHED_MODULES = frozenset({"ObserverBase", "FakeQuantizeBase"})
 _UNFINISHED_OPERATORS = ("aten::fake_quantize", "aten::_fake_quantize", "aten::fused_moving_avg_obs")
 _CONVERT_HINT = (
     "finish the quantisation, move_exported_model_to_eval(model) and then convert_pt2e(model), and export what that "
     "returns"
 )
-
-
-def is_observer(module: Any) -> bool:
-    """Whether a module observes values, or pretends to quantise them, as a graph does before it is converted."""
-    return bool(_UNFINISHED_MODULES & {kind.__name__ for kind in type(module).__mro__})
 
 
 def is_quantized(graph: Any) -> bool:

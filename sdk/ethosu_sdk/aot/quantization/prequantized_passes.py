@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.aot.lowering.operator_names import operator_name
-from ethosu_sdk.aot.quantization.conversions import (
+from ethosu_sdk.aot.graph.conversions import (
     DEQUANTIZE,
     DEQUANTIZE_CHANNELS,
     QUANTIZE,
     is_dequantize,
     is_quantize,
 )
+from ethosu_sdk.aot.graph.fx import operator_name
 
 # Operators of the form (input, weight, bias, …), and the axis of their weights that runs over the output's channels.
 _OUTPUT_AXIS = {

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ethosu_sdk.aot import graphs
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.graph import fx
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.errors import InputError
 
 # The names that torch's schemas give to these arguments.
@@ -23,7 +23,7 @@ _HINT = (
 
 def refuse(program: Any, finder: SourceFinder) -> None:
     """InputError when an operator of an ``ExportedProgram``, or of a branch in it, is in training mode."""
-    for node in graphs.nodes(program.graph_module):
+    for node in fx.nodes(program.graph_module):
         schema = getattr(node.target, "_schema", None)
         if schema is not None and _trains(_arguments(node, schema)):
             raise InputError(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.errors import InputError
 
 Tensors = tuple[Any, ...]

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 
 from ethosu_sdk import resources
-from ethosu_sdk.aot.api import OperatorCount
+from ethosu_sdk.aot.facts.compilation import OperatorCount
 from ethosu_sdk.aot.refusals import rows
 from ethosu_sdk.errors import InputError
 
@@ -31,7 +31,7 @@ def check(operators: Sequence[OperatorCount], *, strict: bool) -> tuple[str, ...
 
 
 def _refusal(missing: Sequence[OperatorCount]) -> InputError:
-    row = rows.find(missing[0].name)
+    row = rows.refusal_of(missing[0].name)
     others = f", nor for {', '.join(other.name for other in missing[1:])}" if len(missing) > 1 else ""
     return InputError(
         f"{_at(missing[0])} stays on the CPU, and neither the firmware nor ExecuTorch has a kernel for it{others}"

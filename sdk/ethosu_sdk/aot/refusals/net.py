@@ -9,12 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from typing import Any
 
-from ethosu_sdk import errors
-from ethosu_sdk.aot.api import CompileOutput, CompileRequest
-from ethosu_sdk.aot.model.loading import first_line
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk import errors, plain_text
+from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.aot.refusals import rows, ways_out
 from ethosu_sdk.aot.refusals.suspects import Suspect, suspect, suspects
@@ -29,13 +27,13 @@ def explaining(run: Callable[..., CompileOutput]) -> Callable[..., CompileOutput
     """`run`, which compiles a request, with the tools' errors as InputError: operator, line and a way out."""
 
     @functools.wraps(run)
-    def explained(request: CompileRequest, progress: Callable[[str], None], *compiler: Any) -> CompileOutput:
+    def explained(request: CompileRequest, progress: Callable[[str], None]) -> CompileOutput:
         try:
-            return run(request, progress, *compiler)
+            return run(request, progress)
         except Exception as error:
             if not _is_the_models(error, request):
                 raise
-            raise _refusal(error, request, lambda other: run(other, _silent, *compiler)) from error
+            raise _refusal(error, request, lambda other: run(other, _silent)) from error
 
     return explained
 
@@ -61,12 +59,16 @@ def _is_the_models(error: Exception, request: CompileRequest) -> bool:
 def _refusal(error: Exception, request: CompileRequest, compile_model: Compile) -> InputError:
     path = parse_model_spec(request.model).path
     finder = SourceFinder(None if path is None else path.resolve().parent)
-    known = (row for row in suspects(error) if rows.find(row.operator))
+    known = (row for row in suspects(error) if rows.refusal_of(row.operator))
     found = next(known, None) or suspect(error)
     place = finder.place(found.meta) if found else None
     operator = found.operator if found else None
-    row = rows.find(operator) if operator else None
-    what = error.message if isinstance(error, SdkError) else f"lowering the model failed: {first_line(error)}"
+    row = rows.refusal_of(operator) if operator else None
+    what = (
+        error.message
+        if isinstance(error, SdkError)
+        else f"lowering the model failed: {plain_text.error(error)}"
+    )
     message = f"{operator or 'an operator'} cannot be compiled" + (f", at {place}" if place else "")
     message += f": {row.reason}; {what}" if row else f": {what}"
     if row:

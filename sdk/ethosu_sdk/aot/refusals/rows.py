@@ -56,7 +56,7 @@ ROWS = (
 )
 
 
-def find(operator: str) -> Row | None:
+def refusal_of(operator: str) -> Row | None:
     """The row of an operator, in any of its spellings: ``aten.sort.default``, ``aten::sort.values``, ``scan``."""
     name = operator.replace("::", ".").removeprefix("aten.")
     return next((row for row in ROWS if re.fullmatch(rf"({row.pattern})(\..*)?", name)), None)

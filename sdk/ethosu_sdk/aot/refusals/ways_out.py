@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ethosu_sdk.aot.api import CompileRequest
+from ethosu_sdk.aot.facts.compilation import CompileRequest
 from ethosu_sdk.aot.quantization import kept_float
 
 Compile = Callable[[CompileRequest], object]

@@ -13,18 +13,18 @@ from dataclasses import replace
 from typing import Any
 
 from ethosu_sdk.aot.repairs import (
-    flat_slices,
-    kept_activations,
-    kept_batches,
-    kept_duplicates,
-    kept_integers,
-    kept_outputs,
-    kept_scales,
-    kept_shapes,
-    kept_tables,
-    kept_types,
-    kept_weights,
+    crashing_slices,
+    dropped_relu,
+    lost_batches,
+    lost_lookup_tables,
+    merged_duplicates,
+    merged_transposes,
+    miscounted_channels,
+    mistyped_results,
+    mixed_up_shapes,
     passes,
+    quantised_divisions,
+    unscaled_negations,
 )
 
 
@@ -41,7 +41,7 @@ def repaired(spec: Any = None) -> Iterator[None]:
         arm_pass_manager as manager,
     )
 
-    small = spec is not None and spec.target in kept_tables.TARGETS
+    small = spec is not None and spec.target in lost_lookup_tables.TARGETS
     transposes_pool = spec is not None and not spec.target.startswith("ethos-u85")
     registered = manager._registered_pass_insertions
     before = {
@@ -51,26 +51,30 @@ def repaired(spec: Any = None) -> Iterator[None]:
     manager.register_pass_insertions_before(
         FuseQuantizedActivationPass,
         [
-            passes.of_quantised("SeparateActivationPass", kept_activations.separate),
-            passes.of_quantised("RescaleNegationsPass", kept_scales.rescale),
+            passes.of_edge("SeparateActivationPass", dropped_relu.repair),
+            passes.of_edge("RescaleNegationsPass", unscaled_negations.repair),
         ],
     )
     manager.register_pass_insertions_before(
-        RewriteSlicePass, [passes.of_tosa("FlattenSlicesPass", flat_slices.flatten)]
+        RewriteSlicePass, [passes.of_tosa("FlattenSlicesPass", crashing_slices.repair)]
     )
     manager.register_pass_insertions_before(
         EnsureUniqueOutputNodesPass,
         [
-            passes.of_tosa("RerootTransposesPass", kept_outputs.reroot),
-            passes.of_tosa("HoistActivationsPass", kept_weights.hoist),
-            *([passes.of_tosa("HoistTablesPass", kept_tables.hoist_all)] if transposes_pool else []),
-            *([passes.of_tosa("KeepTablesPass", kept_tables.separate_all)] if small else []),
-            passes.of_tosa("SeparateShapesPass", kept_shapes.separate),
-            kept_batches.joining_pass(),
+            passes.of_tosa("RerootTransposesPass", merged_transposes.repair),
+            passes.of_tosa("HoistActivationsPass", miscounted_channels.repair),
+            *(
+                [passes.of_tosa("HoistTablesPass", lost_lookup_tables.repair_transposed)]
+                if transposes_pool
+                else []
+            ),
+            *([passes.of_tosa("KeepTablesPass", lost_lookup_tables.repair_reused)] if small else []),
+            passes.of_tosa("SeparateShapesPass", mixed_up_shapes.repair),
+            lost_batches.joining_pass(),
         ],
     )
     try:
-        with kept_duplicates.told_apart(), kept_integers.whole(), kept_types.taken_back():
+        with merged_duplicates.repaired(), quantised_divisions.repaired(), mistyped_results.repaired():
             yield
     finally:
         registered.clear()

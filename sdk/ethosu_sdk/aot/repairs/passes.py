@@ -9,32 +9,46 @@ from typing import Any
 Rewrite = Callable[[Any], bool]  # changes a torch.fx graph, and says whether it did
 
 
-def of_quantised(name: str, rewrite: Rewrite) -> Any:
-    """A pass `name` over a graph whose quantisations are still operators."""
-    from executorch.exir.pass_base import ExportPass, PassResult
+def of_edge(name: str, repair: Rewrite) -> Any:
+    """A pass `name` over a graph of edge operators, among which the quantisations still are."""
+    from executorch.exir.pass_base import ExportPass
 
-    def call(_: Any, graph_module: Any) -> Any:
-        changed = rewrite(graph_module.graph)
-        if changed:
-            graph_module.recompile()
-        return PassResult(graph_module, changed)
-
-    return type(name, (ExportPass,), {"call": call})()
+    return _made(name, ExportPass, repair)
 
 
-def of_tosa(name: str, rewrite: Rewrite) -> Any:
+def of_tosa(name: str, repair: Rewrite) -> Any:
     """A pass `name` over a graph of TOSA operators, whose shapes are computed anew where it changed something."""
     from executorch.backends.arm._passes import ArmPass
+
+    return _made(name, ArmPass, repair, retrace=ArmPass.call, _passes_required_after=frozenset())
+
+
+def _made(
+    name: str, base: Any, repair: Rewrite, retrace: Callable[[Any, Any], Any] | None = None, **attributes: Any
+) -> Any:
+    """The frame of all passes: change the graph, write its code anew, and perhaps trace it again."""
     from executorch.exir.pass_base import PassResult
 
     def call(self: Any, graph_module: Any) -> Any:
-        changed = rewrite(graph_module.graph)
+        changed = repair(graph_module.graph)
         if changed:
             graph_module.recompile()
-            graph_module = ArmPass.call(self, graph_module).graph_module
+            graph_module = graph_module if retrace is None else retrace(self, graph_module).graph_module
         return PassResult(graph_module, changed)
 
-    return type(name, (ArmPass,), {"_passes_required_after": frozenset(), "call": call})()
+    return type(name, (base,), {"call": call, **attributes})()
+
+
+def of_each(is_wrong: Callable[[Any], bool], change: Callable[[Any, Any], None]) -> Rewrite:
+    """`change` (graph, node) for each node that `is_wrong`; all are found before the first is changed."""
+
+    def repair(graph: Any) -> bool:
+        found = [node for node in graph.nodes if is_wrong(node)]
+        for node in found:
+            change(graph, node)
+        return bool(found)
+
+    return repair
 
 
 def stored(value: Any, parameters: tuple[Any, ...], quantize: Any) -> tuple[Any, Any]:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import pte, records
-from ethosu_sdk.aot import artefacts
-from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegateFacts
-from ethosu_sdk.aot.lowering import steps
-from ethosu_sdk.aot.model.source_line import SourceLine
-from ethosu_sdk.aot.model.source_lines import SourceFinder
-from ethosu_sdk.aot.sharing.lowered import Lowered, LoweredDelegate
+from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest, DelegateFacts
+from ethosu_sdk.aot.facts.source_line import SourceLine
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
+from ethosu_sdk.aot.lowering import to_pte
+from ethosu_sdk.aot.sharing.lowered_program import Lowered, LoweredDelegate
 from ethosu_sdk.aot.vela import (
     another,
+    artefacts,
     capture,
     delegate_outputs,
     delegate_tables,
@@ -52,7 +52,7 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
     name = f"{source.name}.pte"
     file = deserialize_pte_binary((lowered.folder / name).read_bytes())
     (plan,) = (plan for plan in file.program.execution_plan if plan.name == pte.ENTRY)
-    spec = steps.compile_spec(request.target)._to_list()
+    spec = to_pte.compile_spec(request.target)._to_list()
     # Vela numbers what it makes: in the order of a compilation, its names are the same.
     order = sorted(range(len(lowered.delegates)), key=lambda index: lowered.delegates[index].turn)
     compiled = {index: _compiled(lowered.delegates[index], spec, path) for index in order}

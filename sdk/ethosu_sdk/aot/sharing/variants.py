@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ethosu_sdk.aot.repairs import kept_tables
+from ethosu_sdk.aot.repairs import lost_lookup_tables
 from ethosu_sdk.targets import Target, parse_target
 
 # TOSA extensions in ExecuTorch 1.5.1's EthosUCompileSpec, by family.
@@ -14,7 +14,7 @@ _REPRESENTATIVES = {"u55": "ethos-u55-128", "u55-small": "ethos-u55-64", "cf": "
 def tosa_variant(target: Target) -> str:
     """The name of the TOSA specification that a program for `target` is lowered to; of those whose look-up tables
     need care, a name of their own."""
-    return "u55-small" if target.name in kept_tables.TARGETS else _VARIANTS[target.npu]
+    return "u55-small" if target.name in lost_lookup_tables.TARGETS else _VARIANTS[target.npu]
 
 
 def representative(target: Target) -> Target:

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk import records
-from ethosu_sdk.aot.lowering import trace as lowering_trace
-from ethosu_sdk.aot.lowering.trace import LoweringTrace
-from ethosu_sdk.aot.model.loading import first_line
-from ethosu_sdk.aot.vela.config import VelaConfig
+from ethosu_sdk import plain_text, records
+from ethosu_sdk.aot.graph import lowering_trace
+from ethosu_sdk.aot.graph.lowering_trace import LoweringTrace
+from ethosu_sdk.aot.graph.patching import patched
+from ethosu_sdk.aot.vela.vela_config import VelaConfig
 from ethosu_sdk.errors import BuildError
 
 # Reports beside the stream. Given to Vela alone, not to the compile specs, they leave the `.pte` unchanged.
@@ -46,7 +46,7 @@ _TEXT_COLUMNS = frozenset(
 @dataclass(frozen=True)
 class VelaCapture:
     """One Vela run: its input, the payload that ExecuTorch packed, and the reports. `nodes` has the `meta` of
-    the torch.fx node behind each TOSA tensor (:mod:`ethosu_sdk.aot.lowering.trace`)."""
+    the torch.fx node behind each TOSA tensor (:mod:`ethosu_sdk.aot.graph.lowering_trace`)."""
 
     payload_sha256: str
     payload_bytes: int
@@ -112,13 +112,10 @@ def captured(config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
     from executorch.backends.arm.ethosu import backend
 
     captures: list[VelaCapture] = []
-    original = backend.vela_compile
     with lowering_trace.traced() as trace:
-        backend.vela_compile = _recording(original, captures, trace, config)
-        try:
+        recording = _recording(backend.vela_compile, captures, trace, config)
+        with patched(backend, vela_compile=recording):
             yield captures
-        finally:
-            backend.vela_compile = original
 
 
 def _recording(
@@ -181,7 +178,7 @@ def _refusals_explained() -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         lines = printed.getvalue().strip().splitlines() if isinstance(error, SystemExit) else []
-        reason = lines[-1] if lines else first_line(error)
+        reason = lines[-1] if lines else plain_text.error(error)
         raise BuildError(f"{REFUSED}{reason}", "compile.log holds what the tools printed") from error
     finally:
         with contextlib.suppress(OSError):  # the log's disk may be full

@@ -14,7 +14,7 @@ import io
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
-from ethosu_sdk.aot.vela.scheduled_operation import ScheduledOperation
+from ethosu_sdk.aot.facts.scheduled_operation import ScheduledOperation
 from ethosu_sdk.errors import BuildError
 
 Row = dict[str, str]

@@ -1,6 +1,6 @@
 """Whether Vela gave a delegate all outputs that its TOSA graph has.
 
-Vela 5.1.0 can lose one without a word (:mod:`ethosu_sdk.aot.repairs.kept_outputs` avoids the known way), and
+Vela 5.1.0 can lose one without a word (:mod:`ethosu_sdk.aot.repairs.merged_transposes` avoids the known way), and
 ExecuTorch packs what it is given: the program would read memory that the NPU never writes.
 """
 
@@ -10,9 +10,9 @@ from collections import Counter
 from math import prod
 
 from ethosu_sdk import vela_blocks
-from ethosu_sdk.aot.check import tosa_operators
-from ethosu_sdk.aot.model.source_line import SourceLine
-from ethosu_sdk.aot.model.source_lines import SourceFinder
+from ethosu_sdk.aot.facts.source_line import SourceLine
+from ethosu_sdk.aot.graph import tosa_operators
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import InputError
 
@@ -45,7 +45,7 @@ def check_call(
     index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder, arguments: int | None
 ) -> None:
     """InputError when the program calls the delegate with another number of tensors than its commands know: one that
-    it is given was found to be of no use (:mod:`ethosu_sdk.aot.repairs.constant_likes` avoids the known way)."""
+    it is given was found to be of no use (:mod:`ethosu_sdk.aot.repairs.shifted_arguments` avoids the known way)."""
     blocks = vela_blocks.parse(payload)
     known = len(blocks.inputs) + len(blocks.outputs)
     if arguments in (None, known):

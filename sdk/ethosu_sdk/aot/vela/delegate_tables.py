@@ -1,13 +1,14 @@
 """Whether Vela loads each look-up table to where it is looked for, and nothing lies over it by then.
 
-Vela 4.5.0 to 5.2.0 can lose one on Ethos-U55-32 and -64 without a word (:mod:`ethosu_sdk.aot.repairs.kept_tables`
-avoids the known ways): the operation would look into what other operations left there.
+Vela 4.5.0 to 5.2.0 can lose one on Ethos-U55-32 and -64 without a word
+(:mod:`ethosu_sdk.aot.repairs.lost_lookup_tables` avoids the known ways):
+the operation would look into what other operations left there.
 """
 
 from __future__ import annotations
 
 from ethosu_sdk import vela_blocks
-from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
+from ethosu_sdk.aot.facts.compilation import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.vela.delegate_outputs import place
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.npu.config import NpuConfig

@@ -1,12 +1,13 @@
 """Whether Vela encoded the weights of each layer for the channels that the layer has.
 
-Vela 5.1.0 can take another axis for them without a word (:mod:`ethosu_sdk.aot.repairs.kept_weights` avoids the known
-way): channels would be computed without weights, or weights read that belong to nothing.
+Vela 5.1.0 can take another axis for them without a word
+(:mod:`ethosu_sdk.aot.repairs.miscounted_channels` avoids the known way):
+channels would be computed without weights, or weights read that belong to nothing.
 """
 
 from __future__ import annotations
 
-from ethosu_sdk.aot.api import DelegateFacts
+from ethosu_sdk.aot.facts.compilation import DelegateFacts
 from ethosu_sdk.aot.vela import debug_database
 from ethosu_sdk.aot.vela.delegate_outputs import place
 from ethosu_sdk.errors import InputError

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import proc, records
-from ethosu_sdk.aot.api import DelegateFacts, delegate_facts
+from ethosu_sdk.aot.facts.compilation import DelegateFacts, delegate_facts
 from ethosu_sdk.aot.vela import versions
 from ethosu_sdk.errors import BuildError, ToolError
 

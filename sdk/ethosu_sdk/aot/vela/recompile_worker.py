@@ -12,12 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import pte, records
-from ethosu_sdk.aot import artefacts
-from ethosu_sdk.aot.api import DelegateFacts
-from ethosu_sdk.aot.model.loading import first_line
-from ethosu_sdk.aot.model.source_lines import SourceFinder
-from ethosu_sdk.aot.vela import another, delegate_tables
+from ethosu_sdk import plain_text, pte, records
+from ethosu_sdk.aot.facts.compilation import DelegateFacts
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
+from ethosu_sdk.aot.vela import another, artefacts, delegate_tables
 from ethosu_sdk.errors import InputError, SdkError
 
 
@@ -56,7 +54,7 @@ def main() -> None:
             found[row["version"]] = {"delegates": [], "reason": error.message}
         except Exception as error:  # a version may write anything: the others go on
             traceback.print_exc()
-            reason = f"Vela's results cannot be read: {first_line(error)}"
+            reason = f"Vela's results cannot be read: {plain_text.error(error)}"
             found[row["version"]] = {"delegates": [], "reason": reason}
     records.write_json(Path(request["result"]), found)
 
@@ -91,4 +89,4 @@ if __name__ == "__main__":
         sys.exit(error.message)
     except Exception as error:  # the last line is what the user is told, the log has the rest
         traceback.print_exc()
-        sys.exit(first_line(error))
+        sys.exit(plain_text.error(error))

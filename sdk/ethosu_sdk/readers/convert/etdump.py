@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 
 from ethosu_sdk import plain_text, pte
-from ethosu_sdk.aot.lowering import etrecord
+from ethosu_sdk.aot.lowering import etrecords
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.readers.convert import flatbuffer
 from ethosu_sdk.readers.convert.subject import Subject
@@ -64,7 +64,7 @@ def _identifier(row: Record) -> str:
     """What tells an operation from the others, by which the Inspector groups events; its TOSA operator is in it."""
     name = row.get("tosa", {}).get("operator") or row["name"]
     tensor = row.get("tosa", {}).get("tensor")
-    where = "" if tensor is None else f" {etrecord.place(tensor)}"
+    where = "" if tensor is None else f" {etrecords.place(tensor)}"
     return plain_text.line(f"{row['index']} {name}{where}")
 
 

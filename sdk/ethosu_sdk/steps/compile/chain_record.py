@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from ethosu_sdk import aot
-from ethosu_sdk.aot.chain.facts import EQUAL, EXECUTED, EXPLAINED, GRAPH, PREPARED, QUANTISED
+from ethosu_sdk.aot.facts.chain import EQUAL, EXECUTED, EXPLAINED, GRAPH, PREPARED, QUANTISED
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.records import Record
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk import aot, cache, records
-from ethosu_sdk.aot.check import distance
-from ethosu_sdk.aot.check.distance import Distance
+from ethosu_sdk.aot.comparison import distance
+from ethosu_sdk.aot.comparison.distance import Distance
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import SdkError, SimulationError, ToolError
 from ethosu_sdk.npu.errors import UnsupportedCommand

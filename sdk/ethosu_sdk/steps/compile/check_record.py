@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import aot, provenance, records
-from ethosu_sdk.aot.check.distance import Distance, Figure
+from ethosu_sdk.aot.comparison.distance import Distance, Figure
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.compile import compile_record, unrunnable

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ethosu_sdk.program_options import Option, ProgramOptions, option
 
 if TYPE_CHECKING:
-    from ethosu_sdk.aot.evaluation.layer_facts import LayerRequest
+    from ethosu_sdk.aot.facts.layers import LayerRequest
     from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions
 
 # What commands offer that only need a program for some target.

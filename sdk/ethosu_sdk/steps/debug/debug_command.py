@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk import aot, cache, npz, pte, records, schema
-from ethosu_sdk.aot.evaluation.facts import FLOAT, QUANTISED
-from ethosu_sdk.aot.evaluation.layer_facts import LayerFacts, LayerRequest
+from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
+from ethosu_sdk.aot.facts.layers import LayerFacts, LayerRequest
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk.aot.evaluation.layer_facts import LayerFacts, LayerValue, TensorOrigin
+from ethosu_sdk.aot.facts.layers import LayerFacts, LayerValue, TensorOrigin
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.debug import figures
 from ethosu_sdk.steps.debug.figures import Distance, Own, Range

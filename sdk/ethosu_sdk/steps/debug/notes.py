@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import records
-from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.aot.graph import tosa_operators
 from ethosu_sdk.aot.vela import written_tensors
 from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
 from ethosu_sdk.errors import BuildError, InputError

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk import aot, cache, provenance, records
-from ethosu_sdk.aot.evaluation import data as evaluation_data
-from ethosu_sdk.aot.evaluation.facts import FLOAT, QUANTISED
+from ethosu_sdk.aot.comparison.evaluation import evaluation_data
+from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, SimulationError, UsageError
 from ethosu_sdk.evidence.accuracy import Comparison, Top1, predictions

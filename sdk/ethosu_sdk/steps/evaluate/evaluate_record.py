@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import aot, records
-from ethosu_sdk.aot.evaluation.facts import FLOAT, QUANTISED
+from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.evidence.accuracy import HISTOGRAM_LSB, Comparison
 from ethosu_sdk.evidence.verdict import Check

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ethosu_sdk.aot.evaluation.facts import FLOAT, QUANTISED
+from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.evidence.accuracy import Comparison, Top1
 from ethosu_sdk.evidence.verdict import Check

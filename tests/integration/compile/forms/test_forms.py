@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk import npu, npz
-from ethosu_sdk.aot import CompileRequest, pipeline
+from ethosu_sdk.aot import CompileRequest
+from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from ethosu_sdk.targets import parse_target
@@ -57,7 +58,7 @@ def distance_db(reference: NDArray[Any], candidate: NDArray[Any]) -> float:
 def test_values_are_those_of_the_model(form: Form, tmp_path: Path, host_runner: Path) -> None:
     asked = request(form, tmp_path)
     asked.out_dir.mkdir()
-    output = pipeline.run(asked, lambda stage: None)
+    output = stages.run(asked, lambda stage: None)
     stored = npz.read_npz(output.io)
     inputs = [stored[f"input{index}"] for index in range(len(output.inputs))]
 

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk.aot.lowering import steps as lowering
-from ethosu_sdk.aot.vela import capture as vela_capture
+from ethosu_sdk.aot.lowering import exporting, to_pte
+from ethosu_sdk.aot.vela import capture
 from tests.conformance import lower as conformance
 from tests.conformance.models.case import Integers
 from tests.integration.qemu.models.pairs import Pair, of_profile
@@ -25,11 +25,11 @@ def quantized(pair: Pair) -> Any:
 
     torch.manual_seed(7)
     example = conformance.inputs(pair.case, 0)
-    program = lowering.export(pair.case.make(torch).eval(), example)
+    program = exporting.export(pair.case.make(torch).eval(), example)
     if pair.case.quantize == "none":
         return program
-    module = conformance.quantized(program, pair.case, lowering.compile_spec(pair.target))
-    return lowering.export(module, example)
+    module = conformance.quantized(program, pair.case, to_pte.compile_spec(pair.target))
+    return exporting.export(module, example)
 
 
 def integer_io(edge: Any, pair: Pair) -> Any:
@@ -49,13 +49,13 @@ def main() -> None:
     for _, pairs in of_profile(profile):
         program = quantized(pairs[0])
         for pair in pairs:
-            with vela_capture.captured() as captures:
-                edge = lowering.lower(program, lowering.compile_spec(pair.target))
-                data = bytes(lowering.to_executorch(integer_io(edge, pair)).buffer)
-            (capture,) = captures
+            with capture.captured() as captures:
+                edge = to_pte.lower(program, to_pte.compile_spec(pair.target))
+                data = bytes(to_pte.to_executorch(integer_io(edge, pair)).buffer)
+            (made,) = captures
             (folder / f"{pair.name}.pte").write_bytes(data)
-            (folder / f"{pair.name}.tosa").write_bytes(capture.tosa)
-            facts = {"fast_scratch_bytes": capture.scratch_fast_bytes}
+            (folder / f"{pair.name}.tosa").write_bytes(made.tosa)
+            facts = {"fast_scratch_bytes": made.scratch_fast_bytes}
             (folder / f"{pair.name}.json").write_text(json.dumps(facts), encoding="utf-8")
 
 

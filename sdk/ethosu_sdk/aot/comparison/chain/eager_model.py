@@ -1,0 +1,89 @@
+"""The model as it was written, executed before anything else touched it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ethosu_sdk.aot.comparison.chain.chain_samples import SHUFFLED, Sample
+from ethosu_sdk.aot.comparison.chain.comparison import is_close
+from ethosu_sdk.aot.graph import execution, tensors
+from ethosu_sdk.aot.model import model_state
+from ethosu_sdk.aot.model.initial_state import InitialState
+from ethosu_sdk.aot.model.model_state import Change
+from ethosu_sdk.errors import InputError
+
+Tensors = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class EagerRun:
+    """The `samples` that the model ran on, one after the other; its outputs for each, and the structure that they
+    come in; what the model changed of itself; a copy of it from before, None where torch cannot copy it.
+
+    `filled` is a copy with the tables that the first inference filled for all others, None where there are none.
+    """
+
+    samples: tuple[Sample, ...]
+    outputs: tuple[Tensors, ...]
+    structure: Any
+    changes: tuple[Change, ...]
+    untouched: Any = field(repr=False)
+    filled: Any = field(default=None, repr=False)
+
+
+def execute(module: Any, samples: Sequence[Sample]) -> EagerRun:
+    """Run a copy of `module`. InputError when the model fails on its own samples; shuffled ones it may refuse."""
+    from torch.utils import _pytree
+
+    try:
+        running, untouched = copy.deepcopy(module), copy.deepcopy(module)
+    except Exception:  # a module may hold what Python cannot copy
+        running, untouched = module, None
+    kept, outputs, structure, warm = [], [], None, None
+    for sample in samples:
+        try:
+            result = execution.call(running, sample.inputs)
+        except InputError:
+            if sample.source == SHUFFLED:
+                break
+            raise
+        leaves, shape = _pytree.tree_flatten(result)
+        structure = structure or shape
+        kept.append(sample)
+        outputs.append(tuple(item.detach().clone() for item in execution.as_outputs(leaves, module)))
+        if untouched is not None and warm is None:
+            warm = _after_first(untouched, running)
+    changed = [] if untouched is None else model_state.changes(untouched, running)
+    carried = changed if warm is None else _without_caches(changed, warm, running)
+    filled = None
+    if len(kept) > 1 and len(carried) < len(changed):
+        InitialState(untouched).restore(warm)
+        again = _pytree.tree_leaves(execution.call(copy.deepcopy(warm), kept[0].inputs))
+        if _all_close(execution.as_outputs(again), outputs[0]):
+            changed, filled = carried, warm
+    return EagerRun(tuple(kept), tuple(outputs), structure, tuple(changed), untouched, filled)
+
+
+def _after_first(untouched: Any, running: Any) -> Any:
+    """A copy of the module after its first inference, if that changed what is no tensor; else the module before."""
+    if all(row.kind != model_state.OTHER for row in model_state.changes(untouched, running)):
+        return untouched
+    try:
+        return copy.deepcopy(running)
+    except Exception:  # it may hold what Python cannot copy now
+        return untouched
+
+
+def _without_caches(changed: list[Change], warm: Any, running: Any) -> list[Change]:
+    """The changes without those that the first inference alone makes: a flag, or a table that is filled once and read
+    ever after, is no state."""
+    later = {row.path for row in model_state.changes(warm, running)}
+    return [row for row in changed if row.kind != model_state.OTHER or row.path in later]
+
+
+def _all_close(given: Tensors, wanted: Tensors) -> bool:
+    pairs = zip(given, wanted, strict=True)
+    return all(is_close(tensors.as_numpy(one), tensors.as_numpy(other)) for one, other in pairs)

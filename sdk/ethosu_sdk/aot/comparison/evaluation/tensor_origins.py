@@ -1,0 +1,117 @@
+"""Which quantised value of a program each tensor of a TOSA graph holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isclose
+from typing import Any
+
+from ethosu_sdk.aot.facts.layers import TensorOrigin
+from ethosu_sdk.aot.graph import tosa_operators
+from ethosu_sdk.aot.graph.conversions import is_quantize
+from ethosu_sdk.aot.vela.capture import VelaCapture
+
+# Operators that bring values to another place and leave them as they are.
+_MOVES = frozenset({"CONCAT", "IDENTITY", "PAD", "RESHAPE", "REVERSE", "SLICE", "TILE", "TRANSPOSE"})
+_NO_NODE = "ExecuTorch does not tell which node of the model it comes from"
+_NO_VALUE = "the model quantises no value there"
+_INTERMEDIATE = "an intermediate step: {name} is what holds the model's value"
+
+
+def history(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """(name, id of the graph) of the nodes that a node was made from, the latest first."""
+    pending = list(meta.get("from_node") or ())
+    while pending:
+        source = pending.pop(0)
+        yield source.name, source.graph_id
+        pending = [*source.from_node, *pending]
+
+
+def find(graph: Any, capture: VelaCapture, places: Mapping[str, int]) -> dict[str, TensorOrigin]:
+    """The origins of the tensors of `capture`'s graph, by name; `places` number the quantisations of the program's
+    `graph` by their names."""
+    nodes = {node.name: node for node in graph.nodes}
+    found = {}
+    for name, meta in capture.nodes.items():
+        node = next((nodes[n] for n, key in history(meta) if key == id(graph) and n in nodes), None)
+        values = [
+            places[row.name] for row in ([] if node is None else _following(node)) if row.name in places
+        ]
+        if node is None:
+            values = _same_quantisation(meta, nodes, places)
+        reason = "" if values else (_NO_NODE if node is None else _NO_VALUE)
+        found[name] = TensorOrigin(None if node is None else node.name, tuple(values), reason)
+    return _without_intermediate(found, capture.tosa)
+
+
+def _following(node: Any) -> list[Any]:
+    """The quantisations of a node's value: its users, or those behind operators that are fused with it."""
+    found, pending, seen = [], [node], set()
+    while pending:
+        current = pending.pop(0)
+        if current in seen:
+            continue
+        seen.add(current)
+        if is_quantize(current):
+            found.append(current)
+            continue
+        for user in current.users:
+            if is_quantize(user) or len(user.all_input_nodes) == 1:
+                pending.append(user)
+    return found
+
+
+def _same_quantisation(
+    meta: Mapping[str, Any], nodes: Mapping[str, Any], places: Mapping[str, int]
+) -> list[int]:
+    """The values that are quantised as a tensor of unknown origin is."""
+    rows = [row for row in (meta.get("output_qparams") or {}).values() if isinstance(row.scale, float)]
+    return [
+        place
+        for name, place in places.items()
+        for row in rows[:1]
+        if isclose(nodes[name].args[1], row.scale, rel_tol=1e-6) and nodes[name].args[2] == int(row.zp)
+    ]
+
+
+def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dict[str, TensorOrigin]:
+    """`found`, without the values of tensors from which another one of the same values is computed.
+
+    A layer whose activation is an operator of its own has two: the last one is the layer's.
+    """
+    operators = tosa_operators.read(tosa)
+    users: dict[str, list[tosa_operators.TosaOperator]] = {}
+    for row in operators:
+        for name in row.inputs:
+            users.setdefault(name, []).append(row)
+    narrow = tosa_operators.narrow_tensors(tosa)
+    result = dict(found)
+    for name, origin in found.items():
+        later = _later(name, origin, found, users, narrow) if origin.values else None
+        if later is not None:
+            result[name] = TensorOrigin(origin.node, (), _INTERMEDIATE.format(name=later))
+    return result
+
+
+def _later(
+    name: str,
+    origin: TensorOrigin,
+    found: Mapping[str, TensorOrigin],
+    users: Mapping[str, Sequence[tosa_operators.TosaOperator]],
+    narrow: frozenset[str],
+) -> str | None:
+    """A tensor of the same values that is computed from `name`, by more than moving it."""
+    pending, seen = [(name, False)], set()
+    while pending:
+        current, computed = pending.pop()
+        for user in users.get(current, ()):
+            for output in user.outputs:
+                other = found.get(output)
+                if other is None or other.values != origin.values or output in seen:
+                    continue
+                seen.add(output)
+                anew = computed or user.name not in _MOVES
+                if anew and output in narrow:
+                    return output
+                pending.append((output, anew))
+    return None

@@ -1,0 +1,83 @@
+"""What the compiler process leaves for the check of its result: frozen data that also crosses the process boundary as
+JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ethosu_sdk.aot.facts.evaluation import Quantisation
+from ethosu_sdk.aot.facts.source_line import SourceLine
+
+
+@dataclass(frozen=True)
+class CheckedOutput:
+    """One output: dtype in PyTorch; how the program quantises it (None: not with one fixed scale). `exact` says that
+    only integers lead to it, so that nothing is rounded on the way."""
+
+    dtype: str
+    quantisation: Quantisation | None
+    exact: bool
+
+
+@dataclass(frozen=True)
+class CheckFacts:
+    """The check's folder holds arrays by the names of :func:`sample_array`, for `samples` in a row: ``input``, in the
+    program's own types; ``reference``, the outputs in PyTorch of the program that was lowered; ``trialT_``, those
+    with every value rounded another way (:mod:`ethosu_sdk.aot.comparison.check.rounding`). The first sample,
+    the example inputs, has all `trials`.
+
+    `stateful` says that the model changes tensors of its own in an inference; then all samples have all trials. With
+    `ties_up` there are ``ties_upN.npy`` too: the outputs with the NPU's rounding
+    (:mod:`ethosu_sdk.aot.comparison.ties_up`).
+    """
+
+    outputs: tuple[CheckedOutput, ...]
+    trials: int
+    stateful: bool
+    ties_up: bool = False
+    samples: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The facts as JSON values; :meth:`from_json` is the way back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> CheckFacts:
+        """The facts that :meth:`to_json` wrote."""
+        return cls(**{**data, "outputs": tuple(_output(row) for row in data["outputs"])})
+
+
+def _output(row: dict[str, Any]) -> CheckedOutput:
+    known = row["quantisation"]
+    return CheckedOutput(**{**row, "quantisation": None if known is None else Quantisation(**known)})
+
+
+def sample_array(kind: str, sample: int, index: int) -> str:
+    """The file of an input or output of a sample in the check's folder."""
+    return f"sample{sample}-{kind}{index}.npy"
+
+
+def delegate_array(payload_sha256: str, kind: str, index: int) -> str:
+    """The file of a delegate's call in the check's folder; `kind` is ``input`` or ``output``, in the payload's
+    order."""
+    return f"{payload_sha256[:16]}-{kind}{index}.npy"
+
+
+@dataclass(frozen=True)
+class StartFacts:
+    """Where a wrong program starts to be wrong, in words and by name. Without `certain`, it is where the fault is
+    first seen. `operator` is PyTorch's, `tosa_operator` and `tosa_tensor` are of the delegate's TOSA graph."""
+
+    text: str
+    certain: bool
+    operator: str | None
+    tosa_operator: str
+    tosa_tensor: str
+    source: SourceLine | None
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> StartFacts:
+        """The facts as their `asdict` tells them."""
+        source = data["source"]
+        return cls(**{**data, "source": None if source is None else SourceLine(**source)})

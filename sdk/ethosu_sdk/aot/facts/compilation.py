@@ -1,0 +1,262 @@
+"""What a compilation is asked, and what it tells: frozen data that also crosses the process boundary as
+JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ethosu_sdk.aot.facts.chain import ChainFacts
+from ethosu_sdk.aot.facts.check import CheckFacts, StartFacts
+from ethosu_sdk.aot.facts.evaluation import EvaluationFacts, EvaluationRequest
+from ethosu_sdk.aot.facts.layers import LayerRequest
+from ethosu_sdk.aot.facts.scheduled_operation import ScheduledOperation
+from ethosu_sdk.aot.facts.source_line import SourceLine
+from ethosu_sdk.program_options import ProgramOptions
+from ethosu_sdk.targets import Target
+
+_Result = TypeVar("_Result")
+
+STAGES = (
+    "import",
+    "model",
+    "export",
+    "compare",
+    "calibrate",
+    "quantize",
+    "evaluate",
+    "lower",
+    "check",
+    "write",
+)
+
+DEFAULT_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """One compilation.
+
+    `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.aot.model.spec`).
+    `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
+    `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
+    delegates were given (:mod:`ethosu_sdk.aot.comparison.check.fault`), and the first wrong operation is looked for.
+    `layers` asks for the values of all layers in PyTorch. `without_vela` ends with the delegates' TOSA graphs
+    (:mod:`ethosu_sdk.aot.sharing.lowered_program`).
+    """
+
+    model: str
+    target: Target
+    out_dir: Path
+    _: KW_ONLY
+    options: ProgramOptions = field(default_factory=ProgramOptions)
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    evaluation: EvaluationRequest | None = None
+    check_folder: Path | None = None
+    locate: bool = False
+    layers: LayerRequest | None = None
+    without_vela: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as JSON values; :meth:`from_json` is the way back."""
+        return {
+            **vars(self),
+            "target": asdict(self.target),
+            "out_dir": str(self.out_dir),
+            "options": self.options.to_json(),
+            "evaluation": _optional(EvaluationRequest.to_json, self.evaluation),
+            "check_folder": _optional(str, self.check_folder),
+            "layers": _optional(LayerRequest.to_json, self.layers),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> CompileRequest:
+        """The request that :meth:`to_json` wrote."""
+        return cls(
+            **{
+                **data,
+                "target": Target(**data["target"]),
+                "out_dir": Path(data["out_dir"]),
+                "options": ProgramOptions.from_json(data["options"]),
+                "evaluation": _optional(EvaluationRequest.from_json, data["evaluation"]),
+                "check_folder": _optional(Path, data["check_folder"]),
+                "layers": _optional(LayerRequest.from_json, data["layers"]),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class TensorFacts:
+    """One input or output of the program: NumPy dtype name, logical shape, and dim_order (the axes from the
+    outermost in memory to the innermost; ``0, 2, 3, 1`` is channels_last)."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    dim_order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """Calls of one operator on the CPU that share a reason (why the NPU does not do it) and a place."""
+
+    calls: int
+    reason: str
+    source: SourceLine | None
+
+
+@dataclass(frozen=True)
+class OperatorCount:
+    """How often one operator is called on the CPU in one inference. `boundary` says that all it does is to
+    convert between the model's float values and quantised ones."""
+
+    name: str
+    calls: int
+    boundary: bool = False
+    sites: tuple[CallSite, ...] = ()
+
+
+@dataclass(frozen=True)
+class DelegationCount:
+    """How many of the lowered graph's nodes of one operator are in delegates, and how many are not."""
+
+    operator: str
+    delegated: int
+    not_delegated: int
+
+
+@dataclass(frozen=True)
+class OperationFacts(ScheduledOperation):
+    """One operation that Vela scheduled, and where it comes from.
+
+    `tosa_operator` and `tosa_tensor` name the operator of the delegate's TOSA graph and its first output; with
+    `tosa_index`, they are None when Vela added the operation.
+    """
+
+    tosa_operator: str | None
+    tosa_tensor: str | None
+    source: SourceLine | None
+
+
+@dataclass(frozen=True)
+class DelegateFacts:
+    """One delegate, at its index in the `.pte`.
+
+    `payload_sha256` and `payload_bytes` are of the Vela block chain as stored; `tosa_file` is the TOSA
+    flatbuffer that it was made from; the other files are Vela's (`summary_file`, `per_layer_file` CSV,
+    `debug_file` XML). `scratch_bytes` is the tensor arena; `scratch_fast_bytes` the staging buffer that
+    Dedicated_Sram memory modes need beside it (0 when none). `estimates` are the numbers of Vela's summary
+    CSV, under Vela's own column names and units (`*_memory_used` in KiB, `inference_time` in s). `operations`
+    are in the order of the command stream.
+    """
+
+    index: int
+    payload_sha256: str
+    payload_bytes: int
+    tosa_file: str
+    tosa_sha256: str
+    summary_file: str
+    per_layer_file: str
+    debug_file: str
+    scratch_bytes: int
+    scratch_fast_bytes: int
+    estimates: dict[str, float]
+    operations: tuple[OperationFacts, ...] = ()
+
+
+@dataclass(frozen=True)
+class CompileOutput:
+    """Everything that a compilation produced: files (absolute paths) and facts.
+
+    `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or ``example``; `cpu_operators` are those of
+    ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
+    sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``; `own_quantizer`
+    is ``function`` or ``instance`` when its file defines the quantiser; with an instance `quantize` means
+    nothing. `evaluation`, `check`, `chain` and `etrecord`, the name of a file, are there when they were asked for.
+    """
+
+    name: str
+    pte: Path
+    pte_sha256: str
+    pte_bytes: int
+    io: Path
+    log: Path
+    model_source: str
+    model_sha256: str
+    target: Target
+    quantize: str
+    io_type: str
+    calibration_source: str
+    calibration_samples: int
+    methods: tuple[str, ...]
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    cpu_operators: tuple[OperatorCount, ...]
+    delegates: tuple[DelegateFacts, ...]
+    versions: dict[str, str]
+    timings_s: dict[str, float]
+    warnings: tuple[str, ...] = field(default=())
+    prequantized: bool = False
+    own_quantizer: str | None = None
+    evaluation: EvaluationFacts | None = None
+    check: CheckFacts | None = None
+    start: StartFacts | None = None
+    delegation: tuple[DelegationCount, ...] = ()
+    etrecord: str | None = None
+    chain: ChainFacts | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The output as JSON values; :meth:`from_json` is the way back."""
+        return {**asdict(self), "pte": str(self.pte), "io": str(self.io), "log": str(self.log)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> CompileOutput:
+        """The output that :meth:`to_json` wrote."""
+        return cls(
+            **{
+                **data,
+                "pte": Path(data["pte"]),
+                "io": Path(data["io"]),
+                "log": Path(data["log"]),
+                "target": Target(**data["target"]),
+                "methods": tuple(data["methods"]),
+                "inputs": _tensors(data["inputs"]),
+                "outputs": _tensors(data["outputs"]),
+                "cpu_operators": tuple(_operator(row) for row in data["cpu_operators"]),
+                "delegates": tuple(delegate_facts(row) for row in data["delegates"]),
+                "warnings": tuple(data["warnings"]),
+                "delegation": tuple(DelegationCount(**row) for row in data["delegation"]),
+                "evaluation": _optional(EvaluationFacts.from_json, data["evaluation"]),
+                "check": _optional(CheckFacts.from_json, data["check"]),
+                "start": _optional(StartFacts.from_json, data["start"]),
+                "chain": _optional(ChainFacts.from_json, data["chain"]),
+            }
+        )
+
+
+def _optional(convert: Callable[[Any], _Result], value: Any) -> _Result | None:
+    """What `convert` makes of `value`; None stays."""
+    return None if value is None else convert(value)
+
+
+def _tensors(rows: list[dict[str, Any]]) -> tuple[TensorFacts, ...]:
+    return tuple(TensorFacts(row["dtype"], tuple(row["shape"]), tuple(row["dim_order"])) for row in rows)
+
+
+def _source(row: dict[str, Any] | None) -> SourceLine | None:
+    return None if row is None else SourceLine(**row)
+
+
+def _operator(row: dict[str, Any]) -> OperatorCount:
+    sites = tuple(CallSite(**{**site, "source": _source(site["source"])}) for site in row["sites"])
+    return OperatorCount(**{**row, "sites": sites})
+
+
+def delegate_facts(row: dict[str, Any]) -> DelegateFacts:
+    """A delegate from its JSON values."""
+    operations = tuple(
+        OperationFacts(**{**part, "offsets": tuple(part["offsets"]), "source": _source(part["source"])})
+        for part in row["operations"]
+    )
+    return DelegateFacts(**{**row, "operations": operations})

@@ -1,0 +1,98 @@
+"""What is asked about a model's layers, and what the compiler process leaves for it: frozen data that also crosses
+the process boundary as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.aot.facts.source_line import SourceLine
+
+FILE_NAME = "layers.json"
+
+
+@dataclass(frozen=True)
+class LayerRequest:
+    """Execute the model in PyTorch on `inputs` (an ``.npz`` with ``input0`` …; None: the example inputs) and keep the
+    values of its layers.
+
+    Into the existing `folder` go ``inputN.npy``, and for value N ``quantisedN.npy`` (as stored) and, where it is
+    known, ``floatN.npy``; and FILE_NAME, a :class:`LayerFacts`.
+    """
+
+    folder: Path
+    inputs: Path | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as JSON values; :meth:`from_json` is the way back."""
+        return {"folder": str(self.folder), "inputs": None if self.inputs is None else str(self.inputs)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> LayerRequest:
+        """The request that :meth:`to_json` wrote."""
+        inputs = data["inputs"]
+        return cls(Path(data["folder"]), None if inputs is None else Path(inputs))
+
+
+@dataclass(frozen=True)
+class LayerValue:
+    """A quantised value of the model in PyTorch: the node that is quantised and its operator, value = (stored -
+    zero_point) * scale, and whether the value before quantisation is known too."""
+
+    node: str
+    operator: str
+    scale: float
+    zero_point: int
+    dtype: str
+    has_float: bool
+    source: SourceLine | None
+
+
+@dataclass(frozen=True)
+class TensorOrigin:
+    """Where a tensor of a TOSA graph comes from: its node of the lowered program, which of `values` it can hold (with
+    several, data decide), or the `reason` why none."""
+
+    node: str | None
+    values: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class LayerFacts:
+    """The values in the order of execution, and the origins of each delegate's tensors, by SHA-256 of its payload and
+    by name. `missing` says of an execution in PyTorch that does not exist why. With `ties_up`, quantised values are
+    rounded as on the NPU."""
+
+    values: tuple[LayerValue, ...]
+    tensors: dict[str, dict[str, TensorOrigin]]
+    missing: dict[str, str]
+    ties_up: bool = False
+
+    def write(self, folder: Path) -> None:
+        """Leave the facts in `folder`."""
+        (folder / FILE_NAME).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> LayerFacts:
+        """The facts that :meth:`write` left."""
+        data = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+        return cls(
+            values=tuple(
+                LayerValue(
+                    **{**row, "source": None if row["source"] is None else SourceLine(**row["source"])}
+                )
+                for row in data["values"]
+            ),
+            tensors={
+                payload: {
+                    name: TensorOrigin(row["node"], tuple(row["values"]), row["reason"])
+                    for name, row in rows.items()
+                }
+                for payload, rows in data["tensors"].items()
+            },
+            missing=data["missing"],
+            ties_up=data["ties_up"],
+        )

@@ -1,0 +1,1 @@
+"""Graphs of torch.fx, TOSA and ExecuTorch's programs: reading and executing them, and the values in them."""

@@ -1,0 +1,197 @@
+"""Where in the model's own source a node of a torch.fx graph comes from."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import sysconfig
+import textwrap
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.aot.facts.source_line import SourceLine
+from ethosu_sdk.aot.graph.patching import patched
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)')
+# Compiler packages put frames of their own passes into the trace of the nodes that they make.
+_COMPILERS = ("executorch", "torchao", "ethosu_sdk", "functorch")
+_TORCH = "torch"
+_STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
+_BRANCH_ROOT = "_export_root"
+_TORCH_MODEL_PARTS = "torch/nn/"
+# Models that come in packages: those of ExecuTorch, and the zoo.
+_MODEL_FOLDERS = ("executorch/examples/models/", "ethosu_sdk/aot/zoo/")
+
+
+@dataclass(frozen=True)
+class SourceFinder:
+    """Finds source lines, naming files relative to `root`, the folder of the model's own file (None when it has
+    none), or to the folder of the installed package that they belong to."""
+
+    root: Path | None
+    # Where the user's file constructed each module, by the module's name (construction_lines.py).
+    constructed: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    @cached_property
+    def _tools(self) -> dict[str, Path]:
+        """The folders of torch and of the compiler's packages, wherever they are installed."""
+        found = {}
+        for name in (_TORCH, *_COMPILERS):
+            spec = find_spec(name)
+            if spec is not None and spec.submodule_search_locations:
+                found[name] = Path(next(iter(spec.submodule_search_locations)))
+        return found
+
+    @cached_property
+    def _installed(self) -> tuple[Path, ...]:
+        """The folders where Python finds packages, such as one that a model comes from."""
+        paths = {Path(entry) for entry in sys.path if Path(entry).is_absolute()}
+        paths |= {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
+        own = {self.root, _STANDARD_LIBRARY, _STANDARD_LIBRARY / "lib-dynload"}
+        return tuple(sorted(paths - own))
+
+    def find(self, meta: Mapping[str, Any]) -> SourceLine | None:
+        """The innermost line of the model in a node's `meta`, or the one that constructed the torch.nn module which
+        makes the node, or that module's own; None when torch recorded neither line nor module."""
+        line = _innermost([self._frame(match) for match in _FRAME.finditer(meta.get("stack_trace") or "")])
+        module, kind = _module(meta)
+        if line is None and module is None:
+            return None
+        if line is None or line[0].startswith(f"{_TORCH}/"):
+            line = self.constructed.get(module or "", line)
+        file, number = line if line is not None else (None, None)
+        return SourceLine(file=file, line=number, module=module, module_type=kind)
+
+    def place(self, meta: Mapping[str, Any]) -> str | None:
+        """Where a node comes from, in words for an error: ``net.py, line 7``, else the module."""
+        found = self.find(meta)
+        if found is None:
+            return None
+        if found.file is not None:
+            return f"{found.file}, line {found.line}"
+        return f"module '{found.module}' ({found.module_type})" if found.module else str(found.module_type)
+
+    def place_of(self, error: BaseException) -> str | None:
+        """The innermost line of the model's own files that raised `error`, with its text; None when there is none.
+
+        Only files below `root`, and the zoo's, are taken: below them, every package that torch uses itself is met.
+        """
+        frames = [
+            (self.named(frame.filename), frame)
+            for frame in traceback.extract_tb(error.__traceback__)
+            if not frame.filename.startswith("<")
+        ]
+        own = [
+            (name, frame)
+            for (kind, name), frame in frames
+            if kind == "model" and (self._is_own(Path(frame.filename)) or name.startswith(_MODEL_FOLDERS))
+        ]
+        if not own:
+            return None
+        name, frame = own[-1]
+        return f"{name}, line {frame.lineno}" + (f": `{frame.line}`" if frame.line else "")
+
+    def _is_own(self, path: Path) -> bool:
+        return self.root is not None and path.is_relative_to(self.root)
+
+    def _frame(self, match: re.Match[str]) -> tuple[str, int, str]:
+        """(kind, line, name) of a frame; `kind` is that of :meth:`named`."""
+        kind, name = self.named(match["file"])
+        return kind, int(match["line"]), name
+
+    @cached_property
+    def _names(self) -> dict[str, tuple[str, str]]:
+        """What :meth:`named` found before: a trace names few files, each of them thousands of times."""
+        return {}
+
+    def named(self, file: str) -> tuple[str, str]:
+        """(kind, name) of a file: ``model``, ``torch`` (a torch.nn module), ``compiler``, or ``python`` for the
+        standard library and for what torch makes up at run time."""
+        if file not in self._names:
+            self._names[file] = self._name(Path(file))
+        return self._names[file]
+
+    def _name(self, path: Path) -> tuple[str, str]:
+        if path.name.startswith("<"):
+            return "python", path.name
+        for package, folder in self._tools.items():
+            if path.is_relative_to(folder):
+                name = f"{package}/{path.relative_to(folder).as_posix()}"
+                return _kind(name), name
+        known = [folder for folder in (*self._installed, self.root) if folder and path.is_relative_to(folder)]
+        nearest = max(known, key=lambda folder: len(folder.parts), default=None)
+        if path.is_relative_to(_STANDARD_LIBRARY) and "site-packages" not in path.parts:
+            return "python", path.name
+        if nearest is not None:
+            return "model", path.relative_to(nearest).as_posix()
+        return "model", str(path)
+
+
+def last_return(module: Any) -> str | None:
+    """The last ``return`` of a module's ``forward``, as file, line and text; None where there is no source."""
+    try:
+        forward = inspect.unwrap(type(module).forward)
+        lines, first = inspect.getsourcelines(forward)
+        rows = [
+            row for row in ast.walk(ast.parse(textwrap.dedent("".join(lines)))) if isinstance(row, ast.Return)
+        ]
+        number = max(row.lineno for row in rows) - 1
+        name = Path(inspect.getfile(forward)).name
+    except (OSError, TypeError, ValueError, SyntaxError, AttributeError):
+        return None
+    return f"{name}, line {first + number}: `{lines[number].strip()}`"
+
+
+def recorded(finder: SourceFinder) -> AbstractContextManager[None]:
+    """While the block runs, torch records with each node it traces all lines of the model that lead to it.
+
+    torch.export of torch 2.13 keeps the frames of functions called ``forward`` alone, and so names the line that
+    calls a helper instead of the helper's line that calls the operator.
+    """
+    from torch.fx.proxy import TracerBase
+
+    def all_of_the_model(_tracer: Any, summary: traceback.StackSummary) -> traceback.StackSummary:
+        names = [frame.name for frame in summary]
+        first = names.index("forward") if "forward" in names else len(names)
+        return traceback.StackSummary.from_list(
+            [
+                frame
+                for frame in summary[first:]
+                if frame.name == "forward" or finder.named(frame.filename)[0] == "model"
+            ]
+        )
+
+    return patched(TracerBase, _filter_traceback_frames=all_of_the_model)
+
+
+def _kind(name: str) -> str:
+    if name.startswith(_MODEL_FOLDERS):
+        return "model"
+    return "torch" if name.startswith(_TORCH_MODEL_PARTS) else "compiler"
+
+
+def _innermost(frames: Sequence[tuple[str, int, str]]) -> tuple[str, int] | None:
+    for wanted in ("model", "torch"):
+        for kind, line, name in reversed(frames):
+            if kind == wanted:
+                return name, line
+    return None
+
+
+def _module(meta: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The innermost module's name below the model (empty for the model itself) and its class."""
+    stack = meta.get("nn_module_stack") or {}
+    for name, kind in reversed(list(stack.values())):
+        text = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        if not text.startswith("torch.export."):  # torch's own wrapper of what it exports
+            # In branches, torch 2.13 names modules from this root.
+            return str(name).removeprefix(_BRANCH_ROOT).lstrip("."), text.rsplit(".", 1)[-1]
+    return None, None

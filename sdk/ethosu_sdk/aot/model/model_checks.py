@@ -1,0 +1,231 @@
+"""What no program for the NPU can be made of, found before quantisation and lowering: tensors of complex or half
+precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
+
+ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ethosu_sdk import plain_text
+from ethosu_sdk.aot.graph import fx, interpreting
+from ethosu_sdk.aot.graph.source_lines import SourceFinder
+from ethosu_sdk.aot.model import random_operators
+from ethosu_sdk.errors import BuildError, InputError, SdkError
+
+Tensors = tuple[Any, ...]
+
+_HALF = ("float16", "bfloat16")
+# What else PyTorch has, such as qint8 and bits8, NumPy and a .pte's runtime lack.
+_TYPES = {
+    "bool",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    *("float32", "float64"),
+}
+_TYPE_HINT = "give float32 or whole numbers of 8 to 64 bits: a quantised tensor as `x.dequantize()`"
+_HALF_HINT = (
+    "compile the float32 model: `model.float()`, float32 inputs, no torch.autocast; quantisation follows here"
+)
+_COMPLEX_HINT = (
+    "neither the NPU nor its runtime has complex numbers: compute the spectrum outside and give features as the "
+    "model's input, or use real arithmetic, a Conv1d with cosine and sine kernels and then the sum of squares"
+)
+_NAN_INPUT_HINT = "give samples of real data"
+_NAN_OUTPUT_HINT = (
+    "guard the operation, such as clamp(min=1e-6) before log, sqrt or a division, or give example inputs of real "
+    "data"
+)
+_SCRIPT_HINT = (
+    "take the nn.Module that it was scripted or traced from; its weights load with "
+    "net.load_state_dict(script.state_dict())"
+)
+_WEIGHTS_HINT = "the training diverged, or the file is damaged: load weights that are all finite"
+_BRANCH_HINT = (
+    "the NPU's command stream is fixed: compute both sides and choose with torch.where, or write "
+    "torch.cond(condition, f, g, (x,)); for a number from the data (.item(), int(), range()), use a constant or a "
+    "tensor operation"
+)
+# The names of torch's errors for control flow and shapes that depend on data, and what others say of it.
+_DATA_DEPENDENT_ERRORS = (
+    "GuardOnDataDependentSymNode",
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+)
+_DATA_DEPENDENT_WORDS = (
+    "data-dependent",
+    "data dependent",
+    "Data-dependent",
+    "PendingUnbackedSymbolNotFound",
+)
+# A buffer with these names is a divisor or an offset; any other may be a mask, in which infinity has a meaning.
+_STATISTICS = ("running_mean", "running_var")
+
+
+def check_module(module: Any, where: str) -> None:
+    """InputError for weights that are of a type that cannot be compiled, or not numbers. `module` may be an
+    ExportedProgram."""
+    import torch
+
+    if isinstance(module, torch.jit.ScriptModule):
+        raise InputError(f"{where} is a TorchScript module, which cannot be exported", _SCRIPT_HINT)
+    if isinstance(module, torch.export.ExportedProgram):
+        parameters: Iterable[tuple[str, Any]] = module.state_dict.items()
+        buffers: Iterable[tuple[str, Any]] = module.constants.items()
+    else:
+        parameters, buffers = module.named_parameters(), module.named_buffers()
+    for what, named in (("parameter", parameters), ("buffer", buffers)):
+        tensors = [(name, value) for name, value in named if isinstance(value, torch.Tensor)]
+        _check_weight_types(tensors, what, where)
+        for name, value in tensors:
+            _check_weight_values(name, value, what, where)
+
+
+def _check_weight_types(tensors: list[tuple[str, Any]], what: str, where: str) -> None:
+    refused = [(name, _dtype(value)) for name, value in tensors if _hint_of_type(_dtype(value))]
+    if refused:
+        name, dtype = refused[0]
+        more = f", and {len(refused) - 1} more are" if len(refused) > 1 else ""
+        raise InputError(f"{what} '{name}' of {where} is {dtype}{more}", _hint_of_type(dtype))
+
+
+def _check_weight_values(name: str, value: Any, what: str, where: str) -> None:
+    if not value.is_floating_point() or value.is_meta:
+        return
+    nans = int(value.isnan().sum())
+    infinite = int(value.isinf().sum())
+    if nans:
+        raise InputError(
+            f"{what} '{name}' of {where} holds NaN, {nans:,} of its {value.numel():,} values", _WEIGHTS_HINT
+        )
+    if infinite and (what == "parameter" or name.endswith(_STATISTICS)):
+        raise InputError(
+            f"{what} '{name}' of {where} holds infinity, {infinite:,} of its {value.numel():,} values",
+            _WEIGHTS_HINT,
+        )
+
+
+def check_types(tensors: Tensors, what: str) -> None:
+    """InputError for inputs of a type that cannot be compiled; `what` names them, and their number follows."""
+    for index, tensor in enumerate(tensors):
+        dtype = _dtype(tensor)
+        if hint := _hint_of_type(dtype):
+            raise InputError(f"{what} {index} is {dtype}", hint)
+
+
+def check_values(tensors: Tensors, what: str) -> None:
+    """InputError for inputs that are not finite, which no quantised value can stand for."""
+    for index, tensor in enumerate(tensors):
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            kind = "NaN" if bool(tensor.isnan().any()) else "infinity"
+            bad = int((~tensor.isfinite()).sum())
+            raise InputError(
+                f"{what} {index} holds {kind}: {bad:,} of its {tensor.numel():,} values are not finite",
+                _NAN_INPUT_HINT,
+            )
+
+
+def check_program(program: Any, finder: SourceFinder) -> None:
+    """InputError for an exported program that computes with complex or half precision values on the way.
+
+    Also for one that computes with numbers that were taken out of its tensors, or draws random ones.
+    """
+    import torch
+    from torch.utils import _pytree
+
+    refused: list[tuple[str, Any]] = []
+    for node in fx.nodes(program.graph_module):
+        random_operators.check(node, finder)
+        values = [v for v in _pytree.tree_leaves(node.meta.get("val")) if isinstance(v, torch.Tensor)]
+        refused += [(_dtype(value), node) for value in values if _hint_of_type(_dtype(value))]
+        # Inside of a loop's body, a number may be its counter.
+        outermost = node.graph is program.graph
+        if values and outermost and any(_is_number_of_data(source) for source in node.all_input_nodes):
+            raise _depends_on_data(finder.place(node.meta) or f"operator {node.target}")
+    if refused:
+        # torch records no line with the regions of autocast themselves.
+        places = [finder.place(node.meta) for _, node in refused if node.meta.get("stack_trace")]
+        dtype, first = refused[0]
+        place = places[0] if places else "an unknown line"
+        raise InputError(
+            f"the model computes {dtype} values in {first.target} at {place}", _hint_of_type(dtype)
+        )
+
+
+def _is_number_of_data(node: Any) -> bool:
+    """Whether a node's value is a number that is known at run time alone."""
+    import torch
+
+    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def check_outputs(outputs: Tensors, program: Any, inputs: Tensors, finder: SourceFinder) -> None:
+    """InputError when the model's outputs for the example inputs hold NaN, with the line where that begins."""
+    if not any(item.is_floating_point() and bool(item.isnan().any()) for item in outputs):
+        return
+    found = _first_nan(program, inputs)
+    place = finder.place(found) if found is not None else None
+    raise InputError(
+        "the model gives NaN on the example inputs" + (f", first at {place}" if place else ""),
+        _NAN_OUTPUT_HINT,
+    )
+
+
+@contextlib.contextmanager
+def explained(finder: SourceFinder) -> Iterator[None]:
+    """Errors of running and tracing the model, with the user's own line; InputError for what depends on data."""
+    try:
+        yield
+    except (BuildError, InputError) as error:
+        if error.__cause__ is None:
+            raise
+        place = finder.place_of(error.__cause__)
+        if _is_data_dependent(error.__cause__):
+            raise _depends_on_data(place or f"({plain_text.error(error.__cause__)})") from error
+        if place is None:
+            raise
+        raise type(error)(f"{error.message}, at {place}", error.hint) from error
+
+
+def _depends_on_data(place: str) -> SdkError:
+    return InputError(
+        f"the model's control flow or shapes depend on the values of its data, at {place}", _BRANCH_HINT
+    )
+
+
+def _is_data_dependent(error: BaseException) -> bool:
+    names = [kind.__name__ for kind in type(error).__mro__]
+    if any(name in names for name in _DATA_DEPENDENT_ERRORS):
+        return True
+    return type(error).__module__.startswith("torch.") and any(
+        word in str(error) for word in _DATA_DEPENDENT_WORDS
+    )
+
+
+def _dtype(tensor: Any) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _hint_of_type(dtype: str) -> str:
+    """Why `dtype` cannot be compiled and what to do, or nothing."""
+    if dtype.startswith("complex"):
+        return _COMPLEX_HINT
+    if dtype in _HALF or dtype.startswith(("float4", "float8")):
+        return _HALF_HINT
+    return "" if dtype in _TYPES else _TYPE_HINT
+
+
+def _first_nan(program: Any, inputs: Tensors) -> Mapping[str, Any] | None:
+    """The `meta` of the first node of `program` that makes NaN of `inputs`."""
+    found: list[Mapping[str, Any]] = []
+
+    def note(node: Any, result: Any) -> None:
+        floats = (leaf for leaf in interpreting.tensors_of(result) if leaf.is_floating_point())
+        if not found and any(bool(leaf.isnan().any()) for leaf in floats):
+            found.append(dict(node.meta))
+
+    with contextlib.suppress(Exception):
+        interpreting.run(program.module(check_guards=False), inputs, note=note)
+    return next(iter(found), None)

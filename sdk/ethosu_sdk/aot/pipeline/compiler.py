@@ -1,0 +1,166 @@
+"""The entry to compilation: checks the request, runs the worker process, passes on what it reports."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import proc, records
+from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest
+from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
+from ethosu_sdk.aot.vela import vela_flags
+from ethosu_sdk.aot.vela.vela_config import resolve_target
+from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError, VerdictError
+from ethosu_sdk.files import opening
+from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
+from ethosu_sdk.targets import suggestion
+
+Progress = Callable[[str], None]
+
+_EXIT_GRACE_S = 60.0
+_PACKAGES = ("torch", "torchao", "executorch")
+_ERRORS: dict[str, type[SdkError]] = {
+    kind.__name__: kind for kind in (UsageError, InputError, ToolError, BuildError, VerdictError)
+}
+
+
+def compile_model(request: CompileRequest, progress: Progress | None = None) -> CompileOutput:
+    """Compile a model for an Ethos-U target in a process of its own.
+
+    `progress` is called with each name of ``STAGES`` as that stage begins, and with ``NAME: DETAIL`` as a long one
+    goes on. Everything that the tools print goes to ``compile.log`` in the output folder; nothing reaches this
+    process's own output. Raises UsageError, InputError, ToolError (a package is missing) or BuildError, also when
+    the worker dies or takes longer than ``request.timeout_s``.
+    """
+    _check(request)
+    # After the check, and not above: the modules of the NPU model come with it, and a refusal need not wait for them.
+    from ethosu_sdk.aot.vela.artefacts import LOG_NAME
+
+    request = replace(request, out_dir=records.make_directory(request.out_dir).resolve())
+    log = request.out_dir / LOG_NAME
+    messages = _Messages(progress or (lambda stage: None))
+    reader, writer = os.pipe()
+    try:
+        argv = [
+            sys.executable,
+            "-P",
+            "-m",
+            "ethosu_sdk.aot.pipeline.worker",
+            json.dumps(request.to_json()),
+            str(writer),
+        ]
+        # A fixed hash seed: torch's passes walk sets, and the `.pte` must not depend on their order.
+        env = {**os.environ, "PYTHONHASHSEED": "0"}
+        with (
+            opening.replacing(log) as stream,
+            proc.spawn(argv, env=env, pass_fds=(writer,), stdout=stream) as process,
+        ):
+            os.close(writer)
+            writer = -1
+            if not messages.read(reader, time.monotonic() + request.timeout_s):
+                raise BuildError(
+                    f"the compiler process did not end within {request.timeout_s:g} s",
+                    f"its output is in {log}",
+                )
+            returncode = process.wait(_EXIT_GRACE_S)
+    except subprocess.TimeoutExpired as error:
+        raise BuildError("the compiler process reported its end and did not end") from error
+    except OSError as error:
+        raise BuildError(f"cannot write {log}: {error.strerror}") from error
+    finally:
+        os.close(reader)
+        if writer >= 0:
+            os.close(writer)
+    return messages.result(returncode, log)
+
+
+def _check(request: CompileRequest) -> None:
+    """Everything that can be judged without torch. UsageError, InputError or ToolError."""
+    target, options = request.target, request.options
+    resolve_target(target.name, target.system_config, target.memory_mode, options.vela_config)
+    vela_flags.check(options.vela_flags)
+    for what, value, choices in (
+        ("quantisation", options.quantize, QUANTIZE_CHOICES),
+        ("way to scale weights", options.quantize_per, QUANTIZE_PER_CHOICES),
+        ("type of inputs and outputs", options.io, IO_CHOICES),
+    ):
+        if value is not None and value not in choices:
+            raise UsageError(f"unknown {what} '{value}'", suggestion(value, choices))
+    if options.io == "int8" and options.quantize not in (None, "int8"):
+        raise UsageError(
+            f"--io int8 does not go with --quantize {options.quantize}", "choose --quantize int8"
+        )
+    check_file(parse_model_spec(request.model), trust=options.trust)
+    for path in (options.inputs, *options.calibration):
+        if path is not None and not path.is_file():
+            raise InputError(f"there is no file {path}")
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ToolError(
+            f"compiling needs Python packages that are not installed: {', '.join(missing)}",
+            "pip install 'ethosu-sdk[compile]'",
+        )
+
+
+@dataclass
+class _Messages:
+    """The worker's JSON lines, as they come in."""
+
+    progress: Progress
+    output: CompileOutput | None = None
+    error: SdkError | None = None
+
+    def read(self, reader: int, deadline: float) -> bool:
+        """Read until the worker closes the pipe; False when `deadline` (on time.monotonic) passes before."""
+        pending = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(reader, selectors.EVENT_READ)
+            while True:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    return False
+                chunk = os.read(reader, 1 << 16)
+                if not chunk:
+                    return True
+                *lines, pending = (pending + chunk).split(b"\n")
+                for line in lines:
+                    self._take(json.loads(line))
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "stage" in message:
+            self.progress(message["stage"])
+        elif "output" in message:
+            self.output = CompileOutput.from_json(message["output"])
+        else:
+            row = message["error"]
+            self.error = _ERRORS.get(row["class"], BuildError)(row["message"], row["hint"])
+
+    def result(self, returncode: int, log: Path) -> CompileOutput:
+        """The output, or the error that explains why there is none."""
+        if self.output is not None and returncode == 0:
+            return self.output
+        if self.error is not None:
+            raise self.error
+        tail = proc.tail(log.read_text(encoding="utf-8", errors="replace"))
+        raise BuildError(f"the compiler process ended {_how(returncode)}\n{tail}", f"its output is in {log}")
+
+
+def _how(returncode: int) -> str:
+    """How a process ended that did not report: its exit status, or the signal by name."""
+    if returncode >= 0:
+        return f"with status {returncode}"
+    name = signal.Signals(-returncode).name if -returncode in set(signal.Signals) else f"signal {-returncode}"
+    reasons = {
+        "SIGKILL": ", as the system does when memory runs out",
+        "SIGSEGV": ": a crash in one of its tools",
+    }
+    return f"by {name}{reasons.get(name, '')}"

@@ -1,0 +1,72 @@
+"""Tensors that Vela would read or write in the shape of another.
+
+Vela 5.1.0 saves copies where it can: the operation behind a SLICE reads the part where it lies, and the one before a
+CONCAT, PAD or RESHAPE writes where, and in which shape, the result shall lie. Some operations are given another shape
+on their way to the NPU, or are several there. Of these, without a word:
+
+- reductions, and on Ethos-U55 and Ethos-U65 the first operand of a MATMUL, read the whole tensor as if it were the
+  part. Attention that splits one tensor into query, key and value is made of such products.
+- maxima and minima, of truth values too, write a part of a larger tensor as if it were all of it.
+- the subtraction that ends a REDUCE_MIN on Ethos-U55 and Ethos-U65 reads its operand in the shape behind a RESHAPE
+  or TRANSPOSE; and Vela refuses one behind which the result is rescaled.
+
+A CLAMP to all values of the type between the two, or LOGICAL_OR of a truth value with itself, changes nothing and
+keeps them apart: it reads and writes rightly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ethosu_sdk.aot.graph.tosa_nodes import operator, origin
+
+_EXTREMA = ("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN")
+_REDUCTIONS = (*_EXTREMA, "REDUCE_PRODUCT", "REDUCE_SUM")
+
+
+def repair(graph: Any) -> bool:
+    """Put an operator that changes nothing between those whose shapes Vela mixes up."""
+    from executorch.backends.arm.tosa.specification import get_context_spec
+
+    found = dict.fromkeys(_mixed_up(graph, get_context_spec().is_U55_subset))
+    for node in found:
+        _separate(graph, node)
+    return bool(found)
+
+
+def _mixed_up(graph: Any, u55: bool) -> Iterator[Any]:
+    """The tensors in question: not those of int32, with which Vela does no such thing."""
+    readers = (*_REDUCTIONS, "MATMUL") if u55 else _REDUCTIONS
+    for node in graph.nodes:
+        name = operator(node)
+        if name in readers:
+            source = origin(node.args[0])
+            if operator(source) == "SLICE" and _is_narrow(source):
+                yield source
+        # The maximum of a softmax goes into a subtraction, and needs nothing.
+        alone = name == "REDUCE_MAX" and all(operator(user) == "RESCALE" for user in node.users)
+        if name in _EXTREMA and not alone and _is_narrow(node):
+            yield node
+
+
+def _is_narrow(node: Any) -> bool:
+    import torch
+
+    return node.meta["val"].dtype in (torch.bool, torch.int8, torch.int16)
+
+
+def _separate(graph: Any, node: Any) -> None:
+    """Let the readers of `node` read a copy of it."""
+    import torch
+    from executorch.exir.dialects._ops import ops
+
+    tosa, dtype = ops.backend.tosa, node.meta["val"].dtype
+    with graph.inserting_after(node):
+        if dtype == torch.bool:
+            same = graph.call_function(tosa.LOGICAL_OR.default, (node, node))
+        else:
+            limits = torch.iinfo(dtype)
+            same = graph.call_function(tosa.CLAMP.default, (node, limits.min, limits.max))
+    same.meta = dict(node.meta)
+    node.replace_all_uses_with(same, delete_user_cb=lambda user: user is not same)
