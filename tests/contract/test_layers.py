@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(WORKERS, FACTS | BASE),
     "aot": {"npu", *FACTS, *BASE},  # which reads what Vela made
     "simulators": {"npu", *FACTS, *BASE},
-    "npu": {"errors", "vela_blocks"},
+    "npu": {"errors", "targets", "vela_blocks"},
     "proc": {"errors", "files", "plain_text", "redaction"},
     "interrupts": set(),
     "streams": set(),

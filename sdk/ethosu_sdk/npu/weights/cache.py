@@ -17,9 +17,9 @@ from ethosu_sdk.npu.errors import BusError, Channel, WeightOrderError, WeightStr
 from ethosu_sdk.npu.memory import Memory
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Operation, Stream
 from ethosu_sdk.npu.ops.convolution import ConvWeights
-from ethosu_sdk.npu.weights import decoding as weight_stream
+from ethosu_sdk.npu.weights import weight_stream
 from ethosu_sdk.npu.weights.arrangement import OrderKey, arrange, order_key, stream_sizes
-from ethosu_sdk.npu.weights.decoding import Coded, Decoded
+from ethosu_sdk.npu.weights.weight_stream import Coded, Decoded
 
 Key = tuple[bytes, OrderKey]
 

@@ -18,7 +18,6 @@ _SECURE_BIT = 0x1000_0000
 DDR_BASE = 0x6000_0000
 DDR_BYTES = 2 << 30
 
-NPU_WINDOW_BYTES = {"ethos-u55": 0x1000, "ethos-u65": 0x1000, "ethos-u85": 0x2000}
 NPU_IRQ_INPUT = 24  # of the SSE-300's expansion interrupts, which begin at 32: the NVIC's IRQ 56
 
 
