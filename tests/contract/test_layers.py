@@ -18,6 +18,7 @@ BASE = {
 }
 FACTS = {
     "proc",
+    "protocol",
     "provenance",
     "schema",
     "targets",
@@ -57,6 +58,7 @@ ALLOWED: dict[str, set[str]] = {
             "schema",
             "targets",
             "program_options",
+            "protocol",
             "error_catalogue",
             "toolchain_lock",
             "vela_blocks",

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ethosu_sdk import protocol
 from ethosu_sdk.evidence import input_image
-from ethosu_sdk.evidence.protocol import INSTRUCTION_KINDS, PROTOCOL_VERSION
 from ethosu_sdk.evidence.repeats import Changed, Plan, changes
 from ethosu_sdk.evidence.uart import ProtocolError, UartLog
 
@@ -153,7 +153,7 @@ def _single(log: UartLog, name: str) -> dict[str, Any]:
 def _check_identity(log: UartLog, expected: Expected) -> None:
     boot = _single(log, "boot")
     for name, wanted in (
-        ("protocol", PROTOCOL_VERSION),
+        ("protocol", protocol.VERSION),
         ("board", expected.board),
         ("model_bytes", expected.model_bytes),
         ("model_sha256", expected.model_sha256),
@@ -181,12 +181,12 @@ def _check_end(log: UartLog, expected: Expected, exit_code: int) -> None:
             "the log is not of this run: its seal does not fit the nonce that the firmware was given",
             "somebody replayed or changed the UART's output, or the firmware's memory was overwritten: run it again",
         )
-    if end["status"] != "ok" or exit_code != 0:
+    if end["status"] != protocol.STATUS_OK or exit_code != 0:
         raise ProtocolError(f"the run ended with status '{end['status']}' and exit code {exit_code}")
 
 
 def seal(records: Sequence[str], nonce: bytes) -> str:
-    """What a firmware that was given `nonce` says of its `records`; see :mod:`ethosu_sdk.evidence.protocol`."""
+    """What a firmware that was given `nonce` says of its `records`; see :mod:`ethosu_sdk.protocol`."""
     text = "".join(f"{record}\n" for record in records).encode("ascii", errors="replace")
     return hashlib.sha256(nonce + hashlib.sha256(text).digest()).hexdigest()
 
@@ -322,9 +322,9 @@ def _operators(log: UartLog, expected: Expected) -> tuple[Operator, ...]:
 
 def _operator(row: dict[str, Any]) -> Operator:
     kind = row["kind"]
-    if kind not in INSTRUCTION_KINDS:
+    if kind not in protocol.INSTRUCTION_KINDS:
         raise ProtocolError(f"the firmware reports an instruction of the unknown kind {kind!r}")
-    return Operator(row["instruction"], kind, row["name"] or INSTRUCTION_KINDS[kind])
+    return Operator(row["instruction"], kind, row["name"] or protocol.INSTRUCTION_KINDS[kind])
 
 
 def _pmu(row: dict[str, Any]) -> PmuSample:

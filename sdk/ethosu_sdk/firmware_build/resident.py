@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import __version__, pte
+from ethosu_sdk import __version__, protocol, pte
 from ethosu_sdk.errors import BuildError
 from ethosu_sdk.firmware_build import boards, executable, fit, kernels
 from ethosu_sdk.firmware_build.boards import Board
@@ -17,8 +17,8 @@ from ethosu_sdk.firmware_build.executable import Executable, Recipe
 from ethosu_sdk.firmware_build.firmware import DEFAULT_NPU_TIMEOUT_MS, allowed_modes, requirements
 from ethosu_sdk.firmware_build.layout import aligned
 
-# app/resident/main.cpp: the input image, the header in front of a program, the program.
-SYMBOLS = ("input_image", "program_header", "program_memory")
+# The input image, the header in front of a program, the program.
+SYMBOLS = (protocol.INPUT_IMAGE_SYMBOL, protocol.PROGRAM_HEADER_SYMBOL, protocol.PROGRAM_MEMORY_SYMBOL)
 EXECUTABLE = "resident_runner"
 
 # Shares of the large memory, in 32nds: 256 MiB give a program 64 MiB. What is left over is for alignment.
