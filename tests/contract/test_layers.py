@@ -17,6 +17,7 @@ BASE = {
     *("records", "resources", "cache", "files"),
 }
 FACTS = {
+    "boards",
     "proc",
     "protocol",
     "provenance",
@@ -52,6 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     "tools": {"proc", "provenance", *BASE},
     "npz": {"pte", *BASE},
     "pte": {"vela_blocks", "targets", *BASE},
+    "boards": {"targets", *BASE},
     "files": {"errors"},
     **dict.fromkeys(
         (

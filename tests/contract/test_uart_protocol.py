@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from ethosu_sdk import firmware_build, proc, protocol, pte, resources
+from ethosu_sdk import proc, protocol, pte, resources
 from ethosu_sdk.evidence import uart
 from ethosu_sdk.firmware_build import cmake, generate, resident
 
@@ -52,12 +52,6 @@ def test_the_resident_firmware_has_the_symbols_that_the_host_looks_for() -> None
     text = (FIRMWARE / "app" / "resident" / "main.cpp").read_text(encoding="utf-8")
     for name in resident.SYMBOLS:
         assert f"std::uint8_t {name}[" in text
-
-
-@pytest.mark.parametrize("name", firmware_build.BOARDS)
-def test_boards_call_themselves_what_the_host_expects(name: str) -> None:
-    header = (FIRMWARE / "board" / name / "memory_map.hpp").read_text(encoding="utf-8")
-    assert f'constexpr char name[] = "{name}";' in header
 
 
 @pytest.mark.toolchain

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ethosu_sdk import resources
+from ethosu_sdk.boards import BOARDS
 from ethosu_sdk.targets import families, target_names
 
 MODEL_SUFFIXES = (".py", ".pt2", ".pte")
@@ -49,7 +50,7 @@ def _every_mode() -> list[str]:
 
 def boards() -> list[str]:
     """Every board."""
-    return list(_table("firmware_build/boards.toml"))
+    return list(BOARDS)
 
 
 def models(incomplete: str) -> list[str]:

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ethosu_sdk import boards
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.completion import Completer
 from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
 
-BOARDS = "corstone-300|corstone-320"  # boards.toml, which --help must not wait for
+BOARDS = "|".join(boards.BOARDS)
 LONGEST_S = 604_800.0  # a week: a limit that is never reached is none
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ethosu_sdk.boards import BOARDS, board, boards
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.firmware_build.boards import BOARDS, board, boards
 from ethosu_sdk.targets import families
 
 

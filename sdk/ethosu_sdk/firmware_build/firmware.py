@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ethosu_sdk import __version__, protocol, pte
+from ethosu_sdk import __version__, boards, protocol, pte
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.firmware_build import boards, cmake, executable, fit, generate, kernels, layout
+from ethosu_sdk.firmware_build import cmake, executable, fit, generate, kernels, layout
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
 from ethosu_sdk.firmware_build.elf import Section, section_bytes
 from ethosu_sdk.firmware_build.executable import Executable, Recipe

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ethosu_sdk import protocol
+from ethosu_sdk.boards import Board, Memory
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build.boards import Board, Memory
 from ethosu_sdk.firmware_build.memory_modes import memory_mode
 
 POOL_ALIGNMENT = 16

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import __version__, protocol, pte
+from ethosu_sdk import __version__, boards, protocol, pte
+from ethosu_sdk.boards import Board
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build import boards, executable, fit, kernels
-from ethosu_sdk.firmware_build.boards import Board
+from ethosu_sdk.firmware_build import executable, fit, kernels
 from ethosu_sdk.firmware_build.executable import Executable, Recipe
 from ethosu_sdk.firmware_build.firmware import DEFAULT_NPU_TIMEOUT_MS, allowed_modes, requirements
 from ethosu_sdk.firmware_build.layout import aligned

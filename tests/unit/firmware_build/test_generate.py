@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ethosu_sdk import protocol
-from ethosu_sdk.firmware_build import boards, generate, layout
+from ethosu_sdk import boards, protocol
+from ethosu_sdk.firmware_build import generate, layout
 from ethosu_sdk.firmware_build.generate import Configuration
 from ethosu_sdk.firmware_build.kernels import Kernel
 
@@ -38,6 +38,15 @@ def test_the_header_of_npu_products_has_their_numbers_and_default_events() -> No
     assert "constexpr std::size_t max_event_counters = 8;" in text
     assert "default_events_u55_u65[] = {\n    130,  // AXI0_RD_DATA_BEAT_RECEIVED\n    386,  //" in text
     assert "constexpr std::uint32_t event_counters_u85 = 8;" in text
+
+
+def test_a_board_has_its_memories_and_devices() -> None:
+    sources = generate.shared_sources()
+    script = sources["board/corstone-320/memories.ld"].decode()
+    assert "  BRAM (rwx) : ORIGIN = 0x12000000, LENGTH = 0x200000\n" in script
+    header = sources["board/corstone-300/memory_map.hpp"].decode()
+    assert "constexpr std::uintptr_t npu_base = 0x58102000;" in header
+    assert "constexpr std::uint32_t core_clock_hz = 32000000;" in header
 
 
 def test_model_config_states_every_size() -> None:

@@ -1,28 +1,16 @@
-"""The board table against the linker script, both ways."""
+"""The board table against the simulators and the targets."""
 
 from __future__ import annotations
 
 import itertools
-import re
 
 import pytest
 
-from ethosu_sdk import resources
+from ethosu_sdk import boards
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.firmware_build import boards
 from ethosu_sdk.simulators.fvp.models import models
 from ethosu_sdk.simulators.qemu.memory_map import board_map
 from ethosu_sdk.targets import Family, families
-
-_REGION = re.compile(r"^  (\w+)\s*\(\w+\)\s*: ORIGIN = (\w+), LENGTH = (\d+)([KM])$", re.MULTILINE)
-_UNITS = {"K": 1 << 10, "M": 1 << 20}
-
-
-@pytest.mark.parametrize("name", boards.BOARDS)
-def test_memories_are_those_of_the_linker_script(name: str) -> None:
-    script = (resources.directory("firmware") / "board" / name / "linker.ld").read_text()
-    linked = {(row[0], int(row[1], 16), int(row[2]) * _UNITS[row[3]]) for row in _REGION.findall(script)}
-    assert linked == {(row.name, row.origin, row.size_bytes) for row in boards.board(name).memories}
 
 
 @pytest.mark.parametrize("name", boards.BOARDS)
