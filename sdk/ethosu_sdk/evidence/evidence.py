@@ -19,8 +19,9 @@ from ethosu_sdk import protocol
 from ethosu_sdk.evidence import input_image
 from ethosu_sdk.evidence.repeats import Changed, Plan, changes
 from ethosu_sdk.evidence.uart import ProtocolError, UartLog
+from ethosu_sdk.pte.scalar_types import RECORD_TYPES
 
-DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+_DTYPES = {row.dtype for row in RECORD_TYPES}
 _TAIL = 12
 
 
@@ -286,7 +287,7 @@ def _output(
 
 def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
     shape = row["shape"]
-    if row["dtype"] not in DTYPES or not all(type(size) is int and size >= 0 for size in shape):
+    if row["dtype"] not in _DTYPES or not all(type(size) is int and size >= 0 for size in shape):
         raise ProtocolError(f"{where} has dtype {row['dtype']!r} and shape {shape!r}")
     dtype = np.dtype(row["dtype"])
     if len(data) != row["bytes"] or len(data) != dtype.itemsize * math.prod(shape):
