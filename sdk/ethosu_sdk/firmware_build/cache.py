@@ -13,7 +13,7 @@ from ethosu_sdk import cache, records
 from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.firmware_build import build_tree, generate
 
-_NOT_FIRMWARE = ("tests",)  # folders that no firmware is built from
+_NOT_FIRMWARE = ("tests", "README.md")  # names of folders and files that no firmware is built from
 
 
 def work_directory(identity: Mapping[str, object]) -> Path | None:
