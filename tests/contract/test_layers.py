@@ -17,9 +17,7 @@ BASE = {
     *("records", "resources", "cache", "files"),
 }
 FACTS = {
-    "boards",
     "proc",
-    "protocol",
     "provenance",
     "schema",
     "targets",
@@ -43,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(WORKERS, FACTS | BASE),
     "aot": {"npu", *FACTS, *BASE},  # which reads what Vela made
     "simulators": {"npu", *FACTS, *BASE},
-    "npu": {"errors", "targets", "vela_blocks"},
+    "npu": {"errors", "vela_blocks"},
     "proc": {"errors", "files", "plain_text", "redaction"},
     "interrupts": set(),
     "streams": set(),
@@ -53,14 +51,12 @@ ALLOWED: dict[str, set[str]] = {
     "tools": {"proc", "provenance", *BASE},
     "npz": {"pte", *BASE},
     "pte": {"vela_blocks", "targets", *BASE},
-    "boards": {"targets", *BASE},
     "files": {"errors"},
     **dict.fromkeys(
         (
             "schema",
             "targets",
             "program_options",
-            "protocol",
             "error_catalogue",
             "toolchain_lock",
             "vela_blocks",

@@ -153,15 +153,16 @@ def _single(log: UartLog, name: str) -> dict[str, Any]:
 
 def _check_identity(log: UartLog, expected: Expected) -> None:
     boot = _single(log, "boot")
-    for name, wanted in (
+    for name, expected_value in (
         ("protocol", protocol.VERSION),
         ("board", expected.board),
         ("model_bytes", expected.model_bytes),
         ("model_sha256", expected.model_sha256),
     ):
-        if boot[name] != wanted:
+        if boot[name] != expected_value:
             raise ProtocolError(
-                f"the firmware's {name} is {boot[name]}, but {wanted} was to run", "build the firmware again"
+                f"the firmware's {name} is {boot[name]}, but {expected_value} was to run",
+                "build the firmware again",
             )
     method = _single(log, "method")
     if method["outputs"] != expected.outputs:
@@ -194,15 +195,15 @@ def seal(records: Sequence[str], nonce: bytes) -> str:
 
 def _check_inputs(log: UartLog, expected: Expected) -> None:
     reported = {(row["inference"], row["index"]): row for row in log.of_type("input")}
-    wanted = {
+    sent = {
         (inference, index): data
         for inference in range(expected.plan.inferences)
         for index, data in enumerate(expected.sets[inference // expected.repeats])
     }
     checksums = {id(data): f"{zlib.crc32(data):08x}" for inputs in expected.sets for data in inputs}
-    if set(reported) != set(wanted):
-        raise ProtocolError(f"{len(reported)} inputs reached the firmware where {len(wanted)} were sent")
-    for key, data in wanted.items():
+    if set(reported) != set(sent):
+        raise ProtocolError(f"{len(reported)} inputs reached the firmware where {len(sent)} were sent")
+    for key, data in sent.items():
         row = reported[key]
         if row["bytes"] != len(data) or row["crc32"] != checksums[id(data)]:
             raise ProtocolError(f"input {key[1]} of inference {key[0]} changed on its way to the firmware")

@@ -171,9 +171,9 @@ def _read(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _method_name(program: pte.Pte, wish: str | None) -> str:
+def _method_name(program: pte.Pte, requested: str | None) -> str:
     names = [plan.name for plan in program.plans]
-    name = wish or (names[0] if len(names) == 1 else pte.ENTRY)
+    name = requested or (names[0] if len(names) == 1 else pte.ENTRY)
     if not _METHOD_NAME.fullmatch(name):  # it becomes C++ source
         raise InputError(f"the method name {name!r} is not an identifier")
     return name

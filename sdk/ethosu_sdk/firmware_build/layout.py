@@ -158,11 +158,11 @@ def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: li
 
 
 def _input_image(needs: Requirements, board: Board, others: list[Placement], inferences: int) -> Placement:
-    wish = max(_MIN_INPUT_IMAGE_BYTES, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
+    preferred_bytes = max(_MIN_INPUT_IMAGE_BYTES, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
     used = aligned(end_of([row for row in others if row.memory == board.bulk]))
     left = (board.bulk.size_bytes - used) // POOL_ALIGNMENT * POOL_ALIGNMENT
     least = input_image_bytes(needs.input_bytes, inferences) + aligned(needs.extra_image_bytes)
-    return Placement("INPUT_IMAGE", board.bulk, max(least, min(wish, left)), least)
+    return Placement("INPUT_IMAGE", board.bulk, max(least, min(preferred_bytes, left)), least)
 
 
 def _check_fit(memory: Memory, rows: list[Placement], mode: str | None, board: Board) -> None:

@@ -60,13 +60,13 @@ def check_fit(program: pte.Pte, method: str, board_name: str, *, allow_spill: bo
     placed = fit.plan(needs, board, 1, allowed_modes(target), allow_spill=allow_spill)
     room = _pool_bytes(board)
     in_bulk = {row.name for row in placed.placements if row.memory == board.bulk}
-    wanted = {
+    needed_bytes = {
         "program": needs.model_bytes,
         "planned": sum(aligned(size) for size in needs.planned_bytes),
         "method_pool": needs.method_pool_bytes,
         "scratch": needs.scratch_bytes if "SCRATCH" in in_bulk else 0,
     }
-    for name, size in wanted.items():
+    for name, size in needed_bytes.items():
         if size > room[name]:
             raise BuildError(
                 f"the {name.replace('_', ' ')} of {size:,} bytes does not fit the resident firmware of {board.name}, "

@@ -23,7 +23,7 @@ from ethosu_sdk.npu.tables.register_table import IDENTIFICATION
 from ethosu_sdk.npu.tables.rows import Register, registers
 from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig
-from ethosu_sdk.npu.weights.cache import WeightCache
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 
 __all__ = ["BusError", "Device", "GuestMemory", "Job", "NpuConfig"]
 

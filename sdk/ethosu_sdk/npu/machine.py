@@ -15,7 +15,7 @@ from ethosu_sdk.npu.observation import Observer
 from ethosu_sdk.npu.program import Branch, Segment, segment
 from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
-from ethosu_sdk.npu.weights.cache import WeightCache
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 
 _MOST_STEPS = 16384  # operations and branches of a job that branches: a loop that never ends must
 

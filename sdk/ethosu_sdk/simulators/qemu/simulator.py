@@ -26,7 +26,7 @@ from ethosu_sdk.simulators.base import (
 )
 from ethosu_sdk.simulators.qemu import firmware_image, loaded, read_back
 from ethosu_sdk.simulators.qemu.bank_access import open_bank_access
-from ethosu_sdk.simulators.qemu.command_line import Requirements, Semihosting
+from ethosu_sdk.simulators.qemu.command_line import MachineOptions, Semihosting
 from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
 from ethosu_sdk.simulators.qemu.machine import Machine, start
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
@@ -103,7 +103,7 @@ class QemuSimulator:
         taken = firmware_image.read_loaded(request.elf, self._board)
         firmware_image.check_images(request.images, taken, self._board)
         window_bytes = 0 if request.target is None else family(request.target.npu).register_window_bytes
-        requirements = Requirements(
+        options = MachineOptions(
             self._board,
             Semihosting(request.semihosting_cwd, request.semihosting_arguments),
             count_instructions=request.count_instructions,
@@ -111,7 +111,7 @@ class QemuSimulator:
         )
         with (
             _open_log(request.uart_log) as log,
-            start(str(program), request.elf.absolute(), _uart(log, request), requirements) as machine,
+            start(str(program), request.elf.absolute(), _uart(log, request), options) as machine,
             open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):
             memory = NpuMemory(machine.memories, banks, self._board)
@@ -134,7 +134,7 @@ class QemuSimulator:
                 loaded=found,
             )
 
-    def _installed(self) -> tools.Found:
+    def _installed(self) -> tools.ToolStatus:
         return tools.require(_OWN_PROGRAM if self._board.own_build else _PROGRAM)
 
     def _npu(
