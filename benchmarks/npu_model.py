@@ -21,7 +21,7 @@ from ethosu_sdk.npu.execute import Executor
 from ethosu_sdk.npu.memory import FixedRegions, Memory
 from ethosu_sdk.npu.operation import BlockOp
 from ethosu_sdk.npu.program import operations
-from ethosu_sdk.npu.weights.cache import WeightCache
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 
 TARGETS = ("ethos-u55-128", "ethos-u65-256", "ethos-u85-256")
 LONGEST = 10

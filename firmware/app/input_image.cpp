@@ -7,20 +7,9 @@
 namespace ethosu_sdk::app {
 namespace {
 
-constexpr std::size_t version_at = 4;
-constexpr std::size_t bytes_at = 8;
-constexpr std::size_t crc_at = 12;
-constexpr std::size_t covered_at = 16;
-constexpr std::size_t sets_at = 16;
-constexpr std::size_t inputs_at = 20;
-constexpr std::size_t repeats_at = 24;
-constexpr std::size_t groups_at = 28;
-constexpr std::size_t group_bytes = 4 + 4 * protocol::input_image_max_events;  // a count and its numbers
-static_assert(protocol::input_image_event_groups_at + group_bytes * protocol::input_image_max_event_groups ==
-              protocol::input_image_header_bytes);
-constexpr std::size_t reference_bytes = 8;  // offset and size
-constexpr std::size_t piece_bytes = 12;     // delegate, offset and size
-constexpr std::size_t piece_count_at = protocol::input_image_pieces_at + 4;
+constexpr std::size_t covered_at = protocol::input_image_crc_covers_from;
+constexpr std::size_t reference_bytes = protocol::input_image_reference_bytes;
+constexpr std::size_t piece_bytes = protocol::input_image_piece_bytes;
 constexpr std::uint32_t word_bytes = 4;          // a command has one or two words
 constexpr std::uint32_t event_limit = 1U << 10;  // PMEVTYPER.EV_TYPE has ten bits
 
@@ -29,7 +18,7 @@ constexpr const char* error_names[] = {
     "wrong_inputs", "wrong_counts", "wrong_events",  "wrong_reference", "wrong_pieces"};
 
 constexpr std::size_t group_at(std::uint32_t group) {
-  return protocol::input_image_event_groups_at + group_bytes * group;
+  return protocol::input_image_event_groups_at + std::size_t{protocol::input_image_event_group_bytes} * group;
 }
 
 }  // namespace
@@ -40,17 +29,18 @@ const char* image_error_name(ImageError error) {
 
 ImageError InputImage::open(const std::uint8_t* data, std::size_t capacity, std::uint32_t method_inputs) {
   data_ = data;
-  if (capacity < protocol::input_image_header_bytes || word(0) != protocol::input_image_magic) {
+  if (capacity < protocol::input_image_header_bytes ||
+      word(protocol::input_image_magic_at) != protocol::input_image_magic) {
     return ImageError::no_image;
   }
-  if (word(version_at) != protocol::input_image_version) {
+  if (word(protocol::input_image_version_at) != protocol::input_image_version) {
     return ImageError::wrong_version;
   }
-  bytes_ = word(bytes_at);
+  bytes_ = word(protocol::input_image_bytes_at);
   if (bytes_ < protocol::input_image_header_bytes || bytes_ > capacity) {
     return ImageError::wrong_size;
   }
-  if (word(crc_at) != crc32(data + covered_at, bytes_ - covered_at)) {
+  if (word(protocol::input_image_crc_at) != crc32(data + covered_at, bytes_ - covered_at)) {
     return ImageError::wrong_crc;
   }
   const ImageError error = read_header(method_inputs);
@@ -62,11 +52,11 @@ ImageError InputImage::open(const std::uint8_t* data, std::size_t capacity, std:
 }
 
 ImageError InputImage::read_header(std::uint32_t method_inputs) {
-  sets_ = word(sets_at);
-  inputs_ = word(inputs_at);
-  repeats_ = word(repeats_at);
-  groups_ = word(groups_at);
-  pieces_ = word(piece_count_at);
+  sets_ = word(protocol::input_image_sets_at);
+  inputs_ = word(protocol::input_image_inputs_at);
+  repeats_ = word(protocol::input_image_repeats_at);
+  groups_ = word(protocol::input_image_event_group_count_at);
+  pieces_ = word(protocol::input_image_piece_count_at);
   if (inputs_ != method_inputs) {
     return ImageError::wrong_inputs;
   }

@@ -1,4 +1,4 @@
-// The input image: how inputs reach the firmware without a rebuild. Laid out in report/protocol.py.
+// The input image: how inputs reach the firmware without a rebuild. Laid out in sdk/ethosu_sdk/protocol.
 #pragma once
 
 #include <cstddef>

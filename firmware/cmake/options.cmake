@@ -9,4 +9,4 @@ target_compile_options(ethosu_options INTERFACE
   # The same bytes from any folder.
   "SHELL:-ffile-prefix-map=\"${CMAKE_SOURCE_DIR}\"=firmware"
   "SHELL:-ffile-prefix-map=\"${CMAKE_BINARY_DIR}\"=build")
-target_include_directories(ethosu_options INTERFACE ${CMAKE_SOURCE_DIR})
+target_include_directories(ethosu_options INTERFACE ${CMAKE_SOURCE_DIR} ${ETHOSU_SHARED_SOURCES_DIR})

@@ -38,22 +38,6 @@ constexpr std::uint32_t PMCCNTR_CFG = offsetof(PmuRegisters, PMCCNTR_CFG);
 constexpr std::uint32_t config_mask_u55_u65 = 0xF800FFFF;
 constexpr std::uint32_t config_mask_u85 = 0xF80007FF;
 
-constexpr std::uint16_t default_events_u55_u65[] = {
-    event::AXI0_RD_DATA_BEAT_RECEIVED,
-    event::AXI1_RD_DATA_BEAT_RECEIVED,
-    event::AXI0_WR_DATA_BEAT_WRITTEN,
-    event::NPU_IDLE,
-};
-constexpr std::uint16_t default_events_u85[] = {
-    event::AXI0_RD_DATA_BEAT_RECEIVED,
-    event::AXI0_WR_DATA_BEAT_WRITTEN,
-    event::AXI1_RD_DATA_BEAT_RECEIVED,
-    event::AXI1_WR_DATA_BEAT_WRITTEN,
-    event::NPU_IDLE,
-    event::MAC_ACTIVE,
-    event::WD_ACTIVE,
-};
-
 struct StatusError {
   std::uint32_t bit;
   Code code;

@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "npu/products.hpp"
+
 namespace ethosu_sdk::npu {
 
 constexpr std::size_t base_pointer_count = 8;
 constexpr std::size_t axi_limit_count = 4;
-constexpr std::size_t max_event_counters = 8;
 
 struct Address {
   std::uint32_t LO;
@@ -80,8 +81,8 @@ struct PmuLayout {
   std::uint32_t PMEVTYPER;
   std::uint32_t event_counters;
 };
-constexpr PmuLayout pmu_u55_u65{0x0180, 0x0300, 0x0380, 4};
-constexpr PmuLayout pmu_u85{0x1180, 0x1300, 0x1380, 8};
+constexpr PmuLayout pmu_u55_u65{0x0180, 0x0300, 0x0380, event_counters_u55_u65};
+constexpr PmuLayout pmu_u85{0x1180, 0x1300, 0x1380, event_counters_u85};
 
 namespace status {
 constexpr std::uint32_t state_running = 1U << 0;
@@ -117,12 +118,6 @@ constexpr std::uint32_t pm_cycle_counter = 1U << 31;  // in PMCNTEN*, PMOVS*
 namespace event {
 constexpr std::uint16_t NPU_IDLE = 0x20;
 constexpr std::uint16_t NPU_ACTIVE = 0x23;
-constexpr std::uint16_t MAC_ACTIVE = 0x30;
-constexpr std::uint16_t WD_ACTIVE = 0x50;
-constexpr std::uint16_t AXI0_RD_DATA_BEAT_RECEIVED = 0x82;   // U85: SRAM_RD_DATA_BEAT_RECEIVED
-constexpr std::uint16_t AXI0_WR_DATA_BEAT_WRITTEN = 0x87;    // U85: SRAM_WR_DATA_BEAT_WRITTEN
-constexpr std::uint16_t AXI1_RD_DATA_BEAT_RECEIVED = 0x182;  // U85: EXT_RD_DATA_BEAT_RECEIVED
-constexpr std::uint16_t AXI1_WR_DATA_BEAT_WRITTEN = 0x187;   // U85: EXT_WR_DATA_BEAT_WRITTEN
 }  // namespace event
 
 }  // namespace ethosu_sdk::npu

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
+#include "npu/products.hpp"
 #include "npu/registers.hpp"
 
 namespace ethosu_sdk::npu {
 
-enum class Product : std::uint8_t { u55 = 0, u65 = 1, u85 = 2 };  // CONFIG bits 31:28
 enum class MemoryMode : std::uint8_t { sram_only, shared_sram, dedicated_sram };
 
 // QCONFIG and REGIONCFG select one of four AXI_LIMIT (U55, U65: 0 and 1 port AXI0, 2 and 3 port AXI1) or

@@ -26,7 +26,7 @@ struct MemoryPlan {
 constexpr std::size_t memory_alignment = 16;
 
 // The kinds of instructions, as records call them. Declared for the host in
-// sdk/ethosu_sdk/evidence/protocol.py.
+// sdk/ethosu_sdk/protocol.
 namespace instruction_kind {
 constexpr char kernel[] = "kernel";
 constexpr char delegate[] = "delegate";

@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 QUANTIZE_CHOICES = ("int8", "int16", "none")
 QUANTIZE_PER_CHOICES = ("channel", "tensor")
 IO_CHOICES = ("float", "int8")
-BOARD_CHOICES = ("corstone-300", "corstone-320")  # boards.toml, which --help must not wait for
 
 T = TypeVar("T")
 Completion = Literal["targets", "system_configs", "memory_modes", "models", "programs", "events"]

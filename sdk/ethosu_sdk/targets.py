@@ -1,28 +1,61 @@
-"""Ethos-U targets, system configurations and memory modes: the SDK's own tables (targets.toml)."""
+"""Ethos-U products, targets, system configurations and memory modes: the SDK's own tables (targets.toml)."""
 
 from __future__ import annotations
 
 import difflib
 import functools
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ethosu_sdk.errors import UsageError
+
+Generation = Literal["u55", "u85"]  # u55 stands for Ethos-U55 and Ethos-U65: one command set
+
+
+@dataclass(frozen=True)
+class Product:
+    """One NPU: MACs per cycle in all, cores, the CONFIG register, a core's OFM micro-block (height, width, depth).
+
+    `ofm_micro_block` is None where each operation chooses its own.
+    """
+
+    macs: int
+    cores: int
+    config_word: int
+    ofm_micro_block: tuple[int, int, int] | None
 
 
 @dataclass(frozen=True)
 class Family:
-    """One NPU family: its MAC counts, its board and its Vela configurations."""
+    """One NPU family: what its products share, its products by their MACs, its board and its Vela configurations.
+
+    `number` is the product field of the CONFIG register, `default_events` are names and numbers of the PMU events
+    that are counted by default. targets.toml explains the other members.
+    """
 
     name: str
-    macs: tuple[int, ...]
+    generation: Generation
+    number: int
+    id_word: int
+    axi_beat_bytes: int
+    register_window_bytes: int
+    transfers_at_work: int
+    kernels_at_work: int
+    event_counters: int
+    default_events: dict[str, int]
+    products: dict[int, Product]
     board: str
     default_system_config: str
     default_memory_mode: str
     system_configs: dict[str, tuple[str, ...]]  # name -> the memory modes that go with it
+
+    @property
+    def macs(self) -> tuple[int, ...]:
+        """The MAC counts of its products."""
+        return tuple(self.products)
 
 
 @dataclass(frozen=True)
@@ -56,16 +89,48 @@ def families() -> dict[str, Family]:
     table = _table()
     modes = {name: tuple(values) for name, values in table["memory_modes"].items()}
     return {
-        name: Family(
-            name=name,
-            macs=tuple(row["macs"]),
-            board=row["board"],
-            default_system_config=row["default_system_config"],
-            default_memory_mode=row["default_memory_mode"],
-            system_configs={config: modes[key] for config, key in row["system_configs"].items()},
-        )
+        name: _family(name, row | table["pmus"][row["generation"]], modes)
         for name, row in table["families"].items()
     }
+
+
+def _family(name: str, row: dict[str, Any], modes: dict[str, tuple[str, ...]]) -> Family:
+    nested = ("product", "products", "system_configs")
+    plain = {key: value for key, value in row.items() if key not in nested}
+    return Family(
+        name=name,
+        number=row["product"],
+        products={int(macs): _product(int(macs), **facts) for macs, facts in row["products"].items()},
+        system_configs={config: modes[key] for config, key in row["system_configs"].items()},
+        **plain,
+    )
+
+
+def _product(
+    macs: int, cores: int, config_word: int, ofm_micro_block: Sequence[int] | None = None
+) -> Product:
+    if ofm_micro_block is None:
+        return Product(macs, cores, config_word, None)
+    height, width, depth = ofm_micro_block
+    return Product(macs, cores, config_word, (height, width, depth))
+
+
+def family(npu: str) -> Family:
+    """The family called `npu`, such as ``ethos-u55``. UsageError when there is none."""
+    if npu not in families():
+        raise UsageError(f"unknown NPU '{npu}'", f"one of: {', '.join(families())}")
+    return families()[npu]
+
+
+def accelerator(config_word: int) -> str:
+    """The NPU that a CONFIG register stands for, such as ``ethos-u55-128``; bits 3:0 are log2 of its MACs."""
+    found = family_by_number(config_word >> 28)
+    return f"{found.name if found else f'unknown product {config_word >> 28}'}-{1 << (config_word & 0xF)}"
+
+
+def family_by_number(number: int) -> Family | None:
+    """The family whose CONFIG registers have `number` in bits 31:28; None when there is none."""
+    return next((row for row in families().values() if row.number == number), None)
 
 
 def target_names() -> tuple[str, ...]:

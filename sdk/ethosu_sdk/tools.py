@@ -37,7 +37,7 @@ class Tool:
 
 
 @dataclass(frozen=True)
-class Found:
+class ToolStatus:
     """What is installed of a tool."""
 
     tool: Tool
@@ -74,19 +74,19 @@ def _as_tuple(version: str) -> tuple[int, ...]:
 
 
 @functools.cache
-def probe(name: str) -> Found:
+def probe(name: str) -> ToolStatus:
     """What is installed of the tool called `name`; programs are really started to ask their version."""
     tool = table()[name]
     return _probe_package(tool) if tool.is_package else _probe_program(tool)
 
 
-def _probe_package(tool: Tool) -> Found:
+def _probe_package(tool: Tool) -> ToolStatus:
     version = provenance.package_version(tool.name)
     if version is None:
-        return Found(tool, "missing")
+        return ToolStatus(tool, "missing")
     same = version.split("+")[0] == tool.wanted
     detail = "" if same else f"{tool.wanted} is pinned: other versions may give other results"
-    return Found(tool, "found" if same else "broken", version, detail=detail)
+    return ToolStatus(tool, "found" if same else "broken", version, detail=detail)
 
 
 def _system_path() -> str:
@@ -105,26 +105,26 @@ def _own_build(tool: Tool) -> str | None:
     return str(built) if os.access(built, os.X_OK) else None
 
 
-def _probe_program(tool: Tool) -> Found:
+def _probe_program(tool: Tool) -> ToolStatus:
     where = _own_build(tool) if tool.variable else None
     if where is None:
         where = shutil.which(tool.name, path=_system_path() if tool.from_system else None)
     if where is None:
-        return Found(tool, "missing")
+        return ToolStatus(tool, "missing")
     path = Path(where)
     try:
         output = proc.run([where, *tool.arguments], timeout_s=_TIMEOUT_S, error=ToolError).output
     except SdkError as error:
-        return Found(tool, "broken", path=path, detail=error.message.splitlines()[0])
+        return ToolStatus(tool, "broken", path=path, detail=error.message.splitlines()[0])
     match = _VERSION.search(output)
     if match is None:
-        return Found(tool, "broken", path=path, detail="it prints no version")
+        return ToolStatus(tool, "broken", path=path, detail="it prints no version")
     version = match.group()
     old = bool(tool.wanted) and _as_tuple(version) < _as_tuple(tool.wanted)
-    return Found(tool, "too old" if old else "found", version, path)
+    return ToolStatus(tool, "too old" if old else "found", version, path)
 
 
-def require(name: str) -> Found:
+def require(name: str) -> ToolStatus:
     """The tool called `name`, fit for use. ToolError, with the fix, when it is missing, too old or broken."""
     found = probe(name)
     if found.status != "found":

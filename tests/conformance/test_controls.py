@@ -16,7 +16,7 @@ from ethosu_sdk.npu import output
 from ethosu_sdk.npu.operation import BlockOp, Rounding
 from ethosu_sdk.npu.program import operations
 from ethosu_sdk.npu.tables.rows import command_types
-from ethosu_sdk.npu.weights import cache as weight_cache
+from ethosu_sdk.npu.weights import weight_cache
 from ethosu_sdk.vela_blocks import parse
 from tests.conformance.comparison import differing_elements
 from tests.conformance.conftest import Corpus

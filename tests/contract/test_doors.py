@@ -21,7 +21,7 @@ WRITES = {
     "aot/pipeline/worker.py": "a pipe",
     "proc/__init__.py": "a pipe",
     "streams.py": "/dev/null",
-    "npu/weights/decoding.py": "/dev/null",
+    "npu/weights/weight_stream.py": "/dev/null",
     "simulators/qemu/bank_access.py": "/proc/PID/mem",
     "fvp_launcher/launcher.py": "the user's own name for UART0's output, as the FVPs take it; standard output",
     "simulators/fvp/simulator.py": "images in a new folder",

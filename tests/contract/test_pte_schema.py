@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import json
 import re
 import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from ethosu_sdk import proc, pte, records
+from ethosu_sdk import proc, pte, records, resources
 from ethosu_sdk.pte import fbs, schema
-from tests.places import GOLDEN_PTE
+from ethosu_sdk.pte.scalar_types import NUMPY_TYPES, RECORD_TYPES, SCALAR_TYPES
+from tests.places import GOLDEN_PTE, ROOT
 from tests.pte_files import NAMES, golden
 
 pytestmark = pytest.mark.torch
@@ -106,11 +109,34 @@ def test_flatc_makes_the_same_of_the_sdks_schema(tmp_path: Path) -> None:
 def test_scalar_types_have_torchs_sizes() -> None:
     import torch
 
-    assert schema.SCALAR_TYPES.keys() == schema.ENUMS["ScalarType"].keys()
-    for name, size in schema.SCALAR_TYPES.values():
-        dtype = getattr(torch, name, None)
+    for row in SCALAR_TYPES:
+        dtype = getattr(torch, row.dtype, None)
         if isinstance(dtype, torch.dtype):
-            assert dtype.itemsize == size, name
+            assert dtype.itemsize == row.element_bytes, row.name
+
+
+def test_scalar_types_are_numpys_where_they_say_so() -> None:
+    for row in NUMPY_TYPES:
+        assert (np.dtype(row.dtype).name, np.dtype(row.dtype).itemsize) == (row.dtype, row.element_bytes)
+
+
+def test_the_firmware_has_the_same_scalar_types() -> None:
+    header = (ROOT / "firmware" / "kernels" / "support" / "kernel_api.hpp").read_text(encoding="utf-8")
+    source = (ROOT / "firmware" / "kernels" / "support" / "kernel_api.cpp").read_text(encoding="utf-8")
+    body = header.split("enum class ScalarType")[1].partition("};")[0]
+    numbers = {name: int(number) for name, number in re.findall(r"(\w+) = (\d+),", body)}
+    facts = re.findall(r'\{ScalarType::(\w+), (\d), "(\w+)"\}', source)
+    assert {(numbers[member], name, int(size)) for member, size, name in facts} == {
+        (row.number, row.dtype, row.element_bytes)
+        for row in SCALAR_TYPES
+        if row.in_numpy or row.dtype == "bfloat16"
+    }
+    assert len(facts) == len(numbers)
+
+
+def test_records_name_the_types_that_they_may() -> None:
+    text = (resources.directory("schemas") / "common.v1.schema.json").read_text(encoding="utf-8")
+    assert set(json.loads(text)["$defs"]["dtype"]["enum"]) == {row.dtype for row in RECORD_TYPES}
 
 
 @functools.cache
@@ -173,7 +199,7 @@ def reference_facts(value: Any) -> Any:
         place = value.allocation_info
         extra = value.extra_tensor_info
         return (
-            schema.SCALAR_TYPES[value.scalar_type.name][0],
+            next(row.dtype for row in SCALAR_TYPES if row.name == value.scalar_type.name),
             list(value.sizes),
             list(value.dim_order),
             value.shape_dynamism.name,

@@ -70,7 +70,7 @@ def priced(compiled: Compiled, system: System) -> tuple[int, dict[tuple[int, boo
     stream = program.described(compiled.stream, compiled.config)
     found = timing.price(stream.operations, compiled.config, memories, stream.waits)
     beats: defaultdict[tuple[int, bool], int] = defaultdict(int)
-    commands = -(-len(compiled.stream) // timing.beat_bytes(compiled.config))
+    commands = -(-len(compiled.stream) // compiled.config.beat_bytes)
     beats[memories.command_stream.interface, False] = commands
     for row in found:
         for moved in row.transfers:

@@ -11,7 +11,7 @@ import pytest
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.targets import Target
+from ethosu_sdk.targets import Target, accelerator
 from tests.places import GOLDEN_PTE
 from tests.pte_files import NAMES, changed, golden, locate
 
@@ -338,7 +338,7 @@ def test_two_specifications_of_one_key() -> None:
 )
 def test_accelerators(word: int, name: str) -> None:
     """CONFIG words that Vela 5.1.0 wrote."""
-    assert pte.accelerator(word) == name
+    assert accelerator(word) == name
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -68,30 +68,33 @@ constexpr std::size_t aligned(std::size_t size) {
 class ImageWriter {
  public:
   ImageWriter(Span<std::uint8_t> pool, std::uint32_t inputs)
-      : pool_(pool), end_(aligned(protocol::input_image_header_bytes + 8 * std::size_t{inputs})) {}
+      : pool_(pool),
+        end_(aligned(protocol::input_image_header_bytes +
+                     protocol::input_image_reference_bytes * std::size_t{inputs})) {}
 
   bool fits(std::size_t bytes) const { return end_ <= pool_.size() && bytes <= pool_.size() - end_; }
   // Room for input `index`, which fits.
   Span<std::uint8_t> place(std::uint32_t index, std::size_t bytes) {
     const Span<std::uint8_t> room{pool_.data() + end_, bytes};
-    const std::size_t entry = protocol::input_image_header_bytes + 8 * std::size_t{index};
+    const std::size_t entry =
+        protocol::input_image_header_bytes + protocol::input_image_reference_bytes * std::size_t{index};
     put(entry, end_);
     put(entry + 4, bytes);
     end_ = aligned(end_ + bytes);
     return room;
   }
-  // The order of words is that of report/protocol.py.
+  // One set of inputs, one repeat, the driver's choice of events.
   void finish(std::uint32_t inputs) {
-    const std::size_t head[] = {1, inputs, 1,
-                                0};  // one set of inputs, one repeat, the driver's choice of events
-    std::memset(pool_.data() + 16, 0, protocol::input_image_header_bytes - 16);
-    for (std::size_t i = 0; i < 4; ++i) {
-      put(16 + 4 * i, head[i]);
-    }
-    put(0, protocol::input_image_magic);
-    put(4, protocol::input_image_version);
-    put(8, end_ < pool_.size() ? end_ : pool_.size());
-    put(12, crc32(pool_.data() + 16, (end_ < pool_.size() ? end_ : pool_.size()) - 16));
+    constexpr std::size_t covered_at = protocol::input_image_crc_covers_from;
+    const std::size_t bytes = end_ < pool_.size() ? end_ : pool_.size();
+    std::memset(pool_.data() + covered_at, 0, protocol::input_image_header_bytes - covered_at);
+    put(protocol::input_image_sets_at, 1);
+    put(protocol::input_image_inputs_at, inputs);
+    put(protocol::input_image_repeats_at, 1);
+    put(protocol::input_image_magic_at, protocol::input_image_magic);
+    put(protocol::input_image_version_at, protocol::input_image_version);
+    put(protocol::input_image_bytes_at, bytes);
+    put(protocol::input_image_crc_at, crc32(pool_.data() + covered_at, bytes - covered_at));
   }
 
  private:

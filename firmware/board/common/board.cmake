@@ -1,6 +1,7 @@
 # A board: what all boards share, compiled against the memory_map.hpp of the one that includes this file, and the
-# board's linker.ld.
+# board's linker.ld. memory_map.hpp and memories.ld are generated from the SDK's boards.toml.
 set(common "${CMAKE_CURRENT_LIST_DIR}")
+set(shared "${ETHOSU_SHARED_SOURCES_DIR}/board/${ETHOSU_BOARD}")
 
 # Objects, not an archive: the vector table is referenced by the linker script alone.
 add_library(ethosu_board OBJECT
@@ -13,9 +14,9 @@ add_library(ethosu_board OBJECT
   ${common}/startup.cpp
   ${common}/uart.cpp)
 target_link_libraries(ethosu_board PUBLIC ethosu_hal_iface)
-target_include_directories(ethosu_board PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${common})
+target_include_directories(ethosu_board PRIVATE ${shared} ${common})
 target_link_options(ethosu_board INTERFACE
-  -T linker.ld "-L${CMAKE_CURRENT_SOURCE_DIR}" "-L${common}" "-L${ETHOSU_GENERATED_DIR}"
+  -T linker.ld "-L${CMAKE_CURRENT_SOURCE_DIR}" "-L${shared}" "-L${common}" "-L${ETHOSU_GENERATED_DIR}"
   -Wl,--gc-sections -Wl,--fatal-warnings -Wl,--build-id=none)
 set_property(TARGET ethosu_board PROPERTY INTERFACE_LINK_DEPENDS
-  "${CMAKE_CURRENT_SOURCE_DIR}/linker.ld" "${common}/sections.ld" "${ETHOSU_GENERATED_DIR}/placement.ld")
+  "${CMAKE_CURRENT_SOURCE_DIR}/linker.ld" "${shared}/memories.ld" "${common}/sections.ld" "${ETHOSU_GENERATED_DIR}/placement.ld")

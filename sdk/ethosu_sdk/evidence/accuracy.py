@@ -112,7 +112,7 @@ class Comparison:
 
 
 class Top1:
-    """How often the candidate's largest score is the class that is wanted."""
+    """How often the candidate's largest score is the labelled class."""
 
     def __init__(self) -> None:
         self.right = 0
@@ -120,13 +120,13 @@ class Top1:
         self.ties = 0
         self._nan = 0
 
-    def add(self, wanted: npt.NDArray[np.integer[Any]], candidate: Array) -> None:
-        """Take one sample in: `wanted` class indices [B], `candidate` scores [B, C].
+    def add(self, labels: npt.NDArray[np.integer[Any]], candidate: Array) -> None:
+        """Take one sample in: `labels` are class indices [B], `candidate` scores [B, C].
 
         Of equal scores the lowest index counts, as for NumPy's argmax; `ties` counts how often there were such.
         """
-        self.right += int(np.count_nonzero(predictions(candidate) == wanted))
-        self.total += wanted.size
+        self.right += int(np.count_nonzero(predictions(candidate) == labels))
+        self.total += labels.size
         largest = candidate.max(axis=1, keepdims=True)
         self.ties += int(np.count_nonzero((candidate == largest).sum(axis=1) > 1))
         self._nan += int(np.count_nonzero(np.isnan(largest))) if candidate.dtype.kind == "f" else 0

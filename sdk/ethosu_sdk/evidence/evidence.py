@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ethosu_sdk import protocol
 from ethosu_sdk.evidence import input_image
-from ethosu_sdk.evidence.protocol import INSTRUCTION_KINDS, PROTOCOL_VERSION
 from ethosu_sdk.evidence.repeats import Changed, Plan, changes
 from ethosu_sdk.evidence.uart import ProtocolError, UartLog
+from ethosu_sdk.pte.scalar_types import RECORD_TYPES
 
-DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+_DTYPES = {row.dtype for row in RECORD_TYPES}
 _TAIL = 12
 
 
@@ -152,15 +153,16 @@ def _single(log: UartLog, name: str) -> dict[str, Any]:
 
 def _check_identity(log: UartLog, expected: Expected) -> None:
     boot = _single(log, "boot")
-    for name, wanted in (
-        ("protocol", PROTOCOL_VERSION),
+    for name, expected_value in (
+        ("protocol", protocol.VERSION),
         ("board", expected.board),
         ("model_bytes", expected.model_bytes),
         ("model_sha256", expected.model_sha256),
     ):
-        if boot[name] != wanted:
+        if boot[name] != expected_value:
             raise ProtocolError(
-                f"the firmware's {name} is {boot[name]}, but {wanted} was to run", "build the firmware again"
+                f"the firmware's {name} is {boot[name]}, but {expected_value} was to run",
+                "build the firmware again",
             )
     method = _single(log, "method")
     if method["outputs"] != expected.outputs:
@@ -181,27 +183,27 @@ def _check_end(log: UartLog, expected: Expected, exit_code: int) -> None:
             "the log is not of this run: its seal does not fit the nonce that the firmware was given",
             "somebody replayed or changed the UART's output, or the firmware's memory was overwritten: run it again",
         )
-    if end["status"] != "ok" or exit_code != 0:
+    if end["status"] != protocol.STATUS_OK or exit_code != 0:
         raise ProtocolError(f"the run ended with status '{end['status']}' and exit code {exit_code}")
 
 
 def seal(records: Sequence[str], nonce: bytes) -> str:
-    """What a firmware that was given `nonce` says of its `records`; see :mod:`ethosu_sdk.evidence.protocol`."""
+    """What a firmware that was given `nonce` says of its `records`; see :mod:`ethosu_sdk.protocol`."""
     text = "".join(f"{record}\n" for record in records).encode("ascii", errors="replace")
     return hashlib.sha256(nonce + hashlib.sha256(text).digest()).hexdigest()
 
 
 def _check_inputs(log: UartLog, expected: Expected) -> None:
     reported = {(row["inference"], row["index"]): row for row in log.of_type("input")}
-    wanted = {
+    sent = {
         (inference, index): data
         for inference in range(expected.plan.inferences)
         for index, data in enumerate(expected.sets[inference // expected.repeats])
     }
     checksums = {id(data): f"{zlib.crc32(data):08x}" for inputs in expected.sets for data in inputs}
-    if set(reported) != set(wanted):
-        raise ProtocolError(f"{len(reported)} inputs reached the firmware where {len(wanted)} were sent")
-    for key, data in wanted.items():
+    if set(reported) != set(sent):
+        raise ProtocolError(f"{len(reported)} inputs reached the firmware where {len(sent)} were sent")
+    for key, data in sent.items():
         row = reported[key]
         if row["bytes"] != len(data) or row["crc32"] != checksums[id(data)]:
             raise ProtocolError(f"input {key[1]} of inference {key[0]} changed on its way to the firmware")
@@ -286,7 +288,7 @@ def _output(
 
 def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
     shape = row["shape"]
-    if row["dtype"] not in DTYPES or not all(type(size) is int and size >= 0 for size in shape):
+    if row["dtype"] not in _DTYPES or not all(type(size) is int and size >= 0 for size in shape):
         raise ProtocolError(f"{where} has dtype {row['dtype']!r} and shape {shape!r}")
     dtype = np.dtype(row["dtype"])
     if len(data) != row["bytes"] or len(data) != dtype.itemsize * math.prod(shape):
@@ -322,9 +324,9 @@ def _operators(log: UartLog, expected: Expected) -> tuple[Operator, ...]:
 
 def _operator(row: dict[str, Any]) -> Operator:
     kind = row["kind"]
-    if kind not in INSTRUCTION_KINDS:
+    if kind not in protocol.INSTRUCTION_KINDS:
         raise ProtocolError(f"the firmware reports an instruction of the unknown kind {kind!r}")
-    return Operator(row["instruction"], kind, row["name"] or INSTRUCTION_KINDS[kind])
+    return Operator(row["instruction"], kind, row["name"] or protocol.INSTRUCTION_KINDS[kind])
 
 
 def _pmu(row: dict[str, Any]) -> PmuSample:

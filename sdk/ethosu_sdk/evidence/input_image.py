@@ -7,13 +7,10 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ethosu_sdk import protocol
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.evidence import protocol
 
-_CRC_COVERS_FROM = 16
 _LARGEST = 0xFFFF_FFFF
-_PIECE_BYTES = 12
-
 
 NO_NONCE = bytes(protocol.INPUT_IMAGE_NONCE_BYTES)
 
@@ -46,39 +43,55 @@ def encode(
     """
     _check_counts(sets, event_groups, repeats)
     per_set = len(sets[0]) if sets else 0
-    start = _aligned(protocol.INPUT_IMAGE_HEADER_BYTES + 8 * len(sets) * per_set)
+    header_bytes = protocol.INPUT_IMAGE_HEADER_BYTES
+    start = _aligned(header_bytes + protocol.INPUT_IMAGE_REFERENCE_BYTES * len(sets) * per_set)
     table = bytearray()
     body = bytearray()
     for inputs in sets:
         for data in inputs:
             table += struct.pack("<2I", start + len(body), len(data))
             body += data.ljust(_aligned(len(data)), b"\0")
-    counts = struct.pack("<4I", len(sets), per_set, repeats, len(event_groups))
-    groups = b"".join(struct.pack("<9I", len(row), *_padded(row)) for row in event_groups)
-    head = counts.ljust(protocol.INPUT_IMAGE_NONCE_AT - _CRC_COVERS_FROM, b"\0") + nonce
+    pieces_at = start + len(body)
+    image = bytearray(start) + body + _pieces(pieces, pieces_at)
+    image[header_bytes : header_bytes + len(table)] = table
+    _put(image, protocol.INPUT_IMAGE_MAGIC_AT, protocol.INPUT_IMAGE_MAGIC)
+    _put(image, protocol.INPUT_IMAGE_VERSION_AT, protocol.INPUT_IMAGE_VERSION)
+    _put(image, protocol.INPUT_IMAGE_BYTES_AT, len(image))
+    _put(image, protocol.INPUT_IMAGE_SETS_AT, len(sets))
+    _put(image, protocol.INPUT_IMAGE_INPUTS_AT, per_set)
+    _put(image, protocol.INPUT_IMAGE_REPEATS_AT, repeats)
+    _put(image, protocol.INPUT_IMAGE_EVENT_GROUP_COUNT_AT, len(event_groups))
+    image[protocol.INPUT_IMAGE_NONCE_AT : protocol.INPUT_IMAGE_NONCE_AT + len(nonce)] = nonce
     options = (
         protocol.INPUT_IMAGE_COUNTS_CYCLES * counts_cycles + protocol.INPUT_IMAGE_RESETS_STATE * resets_state
     )
-    head = head.ljust(protocol.INPUT_IMAGE_OPTIONS_AT - _CRC_COVERS_FROM, b"\0") + struct.pack("<I", options)
-    where = (start + len(body), len(pieces)) if pieces else (0, 0)
-    head = head.ljust(protocol.INPUT_IMAGE_PIECES_AT - _CRC_COVERS_FROM, b"\0") + struct.pack("<2I", *where)
-    head = head.ljust(protocol.INPUT_IMAGE_EVENT_GROUPS_AT - _CRC_COVERS_FROM, b"\0") + groups
-    rest = head.ljust(protocol.INPUT_IMAGE_HEADER_BYTES - _CRC_COVERS_FROM, b"\0") + table
-    rest = rest.ljust(start - _CRC_COVERS_FROM, b"\0") + body + _pieces(pieces, start + len(body))
-    first = (protocol.INPUT_IMAGE_MAGIC, protocol.INPUT_IMAGE_VERSION, _CRC_COVERS_FROM + len(rest))
-    return struct.pack("<4I", *first, zlib.crc32(rest)) + rest
+    _put(image, protocol.INPUT_IMAGE_OPTIONS_AT, options)
+    _put(image, protocol.INPUT_IMAGE_PIECES_AT, pieces_at if pieces else 0)
+    _put(image, protocol.INPUT_IMAGE_PIECE_COUNT_AT, len(pieces))
+    for number, row in enumerate(event_groups):
+        group_at = protocol.INPUT_IMAGE_EVENT_GROUPS_AT + protocol.INPUT_IMAGE_EVENT_GROUP_BYTES * number
+        _put(image, group_at, len(row), *row)
+    covered = memoryview(image)[protocol.INPUT_IMAGE_CRC_COVERS_FROM :]
+    _put(image, protocol.INPUT_IMAGE_CRC_AT, zlib.crc32(covered))
+    return bytes(image)
+
+
+def _put(image: bytearray, offset: int, *words: int) -> None:
+    struct.pack_into(f"<{len(words)}I", image, offset, *words)
 
 
 def bytes_of_pieces(pieces: Sequence[StreamPiece]) -> int:
     """What an image needs more for `pieces`, in bytes."""
-    return _aligned(_PIECE_BYTES * len(pieces)) + sum(_aligned(len(row.commands)) for row in pieces)
+    return _aligned(protocol.INPUT_IMAGE_PIECE_BYTES * len(pieces)) + sum(
+        _aligned(len(row.commands)) for row in pieces
+    )
 
 
 def _pieces(pieces: Sequence[StreamPiece], start: int) -> bytes:
     """The table of pieces and behind it their commands, for byte `start` of the image."""
     table = bytearray()
     body = bytearray()
-    first = start + _aligned(_PIECE_BYTES * len(pieces))
+    first = start + _aligned(protocol.INPUT_IMAGE_PIECE_BYTES * len(pieces))
     for piece in pieces:
         table += struct.pack("<3I", piece.delegate, first + len(body), len(piece.commands))
         body += piece.commands.ljust(_aligned(len(piece.commands)), b"\0")
@@ -107,10 +120,6 @@ def _check_counts(
             raise InputError(
                 f"{len(row)} PMU events in a group, but 1 to {protocol.INPUT_IMAGE_MAX_EVENTS} can be counted"
             )
-
-
-def _padded(events: Sequence[int]) -> list[int]:
-    return [*events, *[0] * (protocol.INPUT_IMAGE_MAX_EVENTS - len(events))]
 
 
 def _aligned(size: int) -> int:

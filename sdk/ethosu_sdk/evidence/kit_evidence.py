@@ -56,8 +56,8 @@ def gather(uart: bytes, program: bytes, written: bytes, expected: KitExpected) -
         for problem in _problems(log, program, written, expected):
             raise ProtocolError(problem)
     except SdkError as error:
-        shown = [line for line in lines if line.strip("\x04 \x00")][-_TAIL:]
-        tail = "\n".join(f"  | {line}" for line in shown)
+        printed = [line for line in lines if line.strip("\x04 \x00")][-_TAIL:]
+        tail = "\n".join(f"  | {line}" for line in printed)
         raise ProtocolError(f"{error.message}\nlast UART lines:\n{tail}", "see the log") from error
     return KitEvidence(log, log.groups[0].first, tuple(_parted(written, expected.outputs)))
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ethosu_sdk import records
+from ethosu_sdk import protocol, records
 from ethosu_sdk.evidence.uart import UartLog
 
 Payload = dict[str, Any]
@@ -76,7 +76,7 @@ def _ended_well(log: UartLog) -> bool:
         return False
     end = log.records[-1].payload
     return bool(
-        end["status"] == "ok"
+        end["status"] == protocol.STATUS_OK
         and end["records"] == len(log.records)
         and end["inferences"] == len(log.of_type("inference"))
     )

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
-from ethosu_sdk.firmware_build.boards import BOARDS, Board, board
 from ethosu_sdk.firmware_build.firmware import WORK_FILES, BuildOptions, FirmwareBuild, Pool, build
 from ethosu_sdk.firmware_build.fit import MemoryFitError
 
 __all__ = [
-    "BOARDS",
     "WORK_FILES",
-    "Board",
     "BoardChoice",
     "BuildOptions",
     "FirmwareBuild",
     "MemoryFitError",
     "Pool",
-    "board",
     "build",
     "choose_board",
 ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ethosu_sdk.boards import BOARDS, board, boards
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.firmware_build.boards import BOARDS, board, boards
 from ethosu_sdk.targets import families
 
 
@@ -18,14 +18,15 @@ class BoardChoice:
     notes: tuple[str, ...] = ()
 
 
-def choose_board(npu: str | None, wish: str | None = None, simulator: str | None = None) -> BoardChoice:
+def choose_board(npu: str | None, requested: str | None = None, simulator: str | None = None) -> BoardChoice:
     """The board for a program that uses `npu` (None: no NPU), built to run on `simulator` (None: it is only built).
 
-    Raises UsageError, with what would do, for a `wish` that is no board, has no such NPU or is not in that simulator.
+    Raises UsageError, with what would do, when the `requested` board does not exist, has no such NPU or is not in
+    `simulator`.
     """
-    if wish is not None:
-        _check(npu, wish, simulator)
-        return _choice(wish, "asked for with --board", npu)
+    if requested is not None:
+        _check(npu, requested, simulator)
+        return _choice(requested, "asked for with --board", npu)
     if npu is None:
         fitting = [
             row.name for row in boards().values() if simulator is None or row.is_default_in(simulator, npu)
@@ -48,22 +49,22 @@ def _boards_with(npu: str) -> list[str]:
     return [row.name for row in boards().values() if npu in row.npus]
 
 
-def _check(npu: str | None, wish: str, simulator: str | None) -> None:
-    chosen = board(wish)
+def _check(npu: str | None, requested: str, simulator: str | None) -> None:
+    chosen = board(requested)
     if npu is not None and npu not in chosen.npus:
         instead = families()[npu].board
         raise UsageError(
-            f"{wish} has no {npu}, which the program is compiled for",
+            f"{requested} has no {npu}, which the program is compiled for",
             f"build it for --board {instead}, or compile it for {' or '.join(chosen.npus)}",
         )
     if simulator is None or chosen.is_in(simulator, npu):
         return
     able = [key for key, npus in chosen.simulators.items() if npu is None or npu in npus]
-    others = [row.name for row in boards().values() if row.name != wish and simulator in row.simulators]
+    others = [row.name for row in boards().values() if row.name != requested and simulator in row.simulators]
     with_npu = f" with {npu}" if npu else ""
     hints = [f"--simulator {key} runs it" for key in able]
     hints += [f"--board {name}" for name in others if board(name).is_in(simulator, npu)]
-    raise UsageError(f"{simulator} cannot run {wish}{with_npu}", "; or ".join(hints))
+    raise UsageError(f"{simulator} cannot run {requested}{with_npu}", "; or ".join(hints))
 
 
 def _simulators_of_others(npu: str, own: str) -> list[str]:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from ethosu_sdk import cache, records
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.firmware_build import build_tree
-from ethosu_sdk.pte import fbs
+from ethosu_sdk.firmware_build import build_tree, generate
 
-_NOT_FIRMWARE = ("tests",)  # folders that no firmware is built from
+_NOT_FIRMWARE = ("tests", "README.md")  # names of folders and files that no firmware is built from
 
 
 def work_directory(identity: Mapping[str, object]) -> Path | None:
@@ -32,11 +31,11 @@ def work_directory(identity: Mapping[str, object]) -> Path | None:
 
 
 def sources(root: Path) -> dict[str, bytes]:
-    """All files below `root` that a firmware is built from, and the schema: name relative to `root` → content.
+    """All files below `root` that a firmware is built from, and the generated ones, by their names relative to it.
 
     Raises InputError when one cannot be read.
     """
-    found = {f"runtime/{fbs.FILE_NAME}": fbs.text().encode()}
+    found = generate.shared_sources()
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root)
         if path.is_file() and not set(relative.parts) & set(_NOT_FIRMWARE):

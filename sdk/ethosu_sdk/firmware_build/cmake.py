@@ -25,7 +25,7 @@ LOG_NAME = "build.log"
 class Toolchain:
     """The programs of a build."""
 
-    programs: tuple[tools.Found, ...]
+    programs: tuple[tools.ToolStatus, ...]
 
     def versions(self) -> dict[str, str]:
         """Version of each program by name."""

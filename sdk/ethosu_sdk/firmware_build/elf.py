@@ -9,8 +9,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from ethosu_sdk.boards import Board, Memory
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build.boards import Board, Memory
 
 _SHF_ALLOC = 0x2
 _SHT_NOBITS = "SHT_NOBITS"

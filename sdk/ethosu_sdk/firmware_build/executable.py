@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import records, resources
+from ethosu_sdk.boards import Board
 from ethosu_sdk.firmware_build import cache, cmake, generate
-from ethosu_sdk.firmware_build.boards import Board
 from ethosu_sdk.firmware_build.elf import RegionUse, Section, Symbol, read_elf, region_use
 from ethosu_sdk.firmware_build.kernels import Kernel
 
@@ -50,7 +50,7 @@ def make(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
     files = {**recipe.files, "selected_kernels.cpp": generate.selected_kernels(recipe.kernels).encode()}
     toolchain = cmake.find_toolchain()
     source = resources.directory("firmware")
-    configuration = cmake.Configuration(cache.sources(source), recipe.board.preset, toolchain)
+    configuration = cmake.Configuration(cache.sources(source), recipe.board.name, toolchain)
     key = cache.build_key(
         {
             "files": cache.hashes(files),

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ethosu_sdk import __version__, pte
+from ethosu_sdk import __version__, boards, protocol, pte
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.firmware_build import boards, cmake, executable, fit, generate, kernels, layout
+from ethosu_sdk.firmware_build import cmake, executable, fit, generate, kernels, layout
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
 from ethosu_sdk.firmware_build.elf import Section, section_bytes
 from ethosu_sdk.firmware_build.executable import Executable, Recipe
@@ -18,7 +18,6 @@ from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
 from ethosu_sdk.targets import Target
 
 DEFAULT_NPU_TIMEOUT_MS = 10_000
-INPUT_IMAGE_SYMBOL = "input_image"  # app/pools.cpp; without it no input would reach the firmware
 _MODEL_SECTION = ".model"  # app/model.S
 _WORK = "firmware"  # the folder beside the ELF
 WORK_FILES = (f"{_WORK}/{cmake.LOG_NAME}", f"{_WORK}/{executable.STAMP_NAME}")
@@ -149,7 +148,11 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
         "model.pte": data,
     }
     recipe = Recipe(
-        name=cmake.EXECUTABLE, board=board, kernels=selected, files=files, symbols=(INPUT_IMAGE_SYMBOL,)
+        name=cmake.EXECUTABLE,
+        board=board,
+        kernels=selected,
+        files=files,
+        symbols=(protocol.INPUT_IMAGE_SYMBOL,),
     )
     return _Plan(choice, program, data, name, target, len(plan.delegates), memory, recipe)
 
@@ -168,9 +171,9 @@ def _read(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _method_name(program: pte.Pte, wish: str | None) -> str:
+def _method_name(program: pte.Pte, requested: str | None) -> str:
     names = [plan.name for plan in program.plans]
-    name = wish or (names[0] if len(names) == 1 else pte.ENTRY)
+    name = requested or (names[0] if len(names) == 1 else pte.ENTRY)
     if not _METHOD_NAME.fullmatch(name):  # it becomes C++ source
         raise InputError(f"the method name {name!r} is not an identifier")
     return name

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ethosu_sdk.boards import Board
 from ethosu_sdk.errors import BuildError
 from ethosu_sdk.firmware_build import layout
-from ethosu_sdk.firmware_build.boards import Board
 from ethosu_sdk.firmware_build.layout import DoesNotFitError, Layout, Requirements
 from ethosu_sdk.firmware_build.memory_modes import memory_modes
 

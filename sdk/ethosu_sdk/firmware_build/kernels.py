@@ -61,12 +61,12 @@ def _kernel(path: Path, source: str, operator: str, signature: object) -> Kernel
 
 def select(operators: Iterable[str], known: Mapping[str, Kernel]) -> tuple[Kernel, ...]:
     """The kernels for `operators`, each once, sorted. InputError names every operator that has none."""
-    wanted = sorted(set(operators))
-    missing = [operator for operator in wanted if operator not in known]
+    names = sorted(set(operators))
+    missing = [operator for operator in names if operator not in known]
     if missing:
         raise InputError(
             "the firmware has no kernel for " + ", ".join(missing),
             "let the NPU take these operators (`ethosu-sdk inspect` shows what is delegated), or add them to "
             f"firmware/kernels; docs/reference/kernels.md lists the {len(known)} that it has",
         )
-    return tuple(known[operator] for operator in wanted)
+    return tuple(known[operator] for operator in names)

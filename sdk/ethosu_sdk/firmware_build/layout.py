@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ethosu_sdk import protocol
+from ethosu_sdk.boards import Board, Memory
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build.boards import Board, Memory
 from ethosu_sdk.firmware_build.memory_modes import memory_mode
 
 POOL_ALIGNMENT = 16
@@ -23,8 +24,6 @@ _SPILLABLE = ("MODEL", "SCRATCH")  # in the order in which they give way
 
 _DEFAULT_INFERENCES = 64  # inputs of so many inferences fit the input image
 _MIN_INPUT_IMAGE_BYTES = MIB
-_INPUT_IMAGE_HEADER_BYTES = 1216
-_INPUT_REFERENCE_BYTES = 8
 _METHOD_POOL_NEAR_LIMIT = 256 << 10  # the rest of that memory is for the stack, .data and .bss
 
 
@@ -94,10 +93,10 @@ def _alignment(row: Placement) -> int:
 
 
 def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
-    """Size in bytes of an input image for so many inferences (report/protocol.py states its layout)."""
+    """Size in bytes of an input image for so many inferences (:mod:`ethosu_sdk.protocol` states its layout)."""
     data = sum(aligned(size) for size in input_bytes)
-    table = _INPUT_REFERENCE_BYTES * len(input_bytes)
-    return aligned(_INPUT_IMAGE_HEADER_BYTES + table * inferences) + data * inferences
+    table = protocol.INPUT_IMAGE_REFERENCE_BYTES * len(input_bytes)
+    return aligned(protocol.INPUT_IMAGE_HEADER_BYTES + table * inferences) + data * inferences
 
 
 def plan(needs: Requirements, board: Board, inferences: int = 1, *, allow_spill: bool = False) -> Layout:
@@ -159,11 +158,11 @@ def _spilled(rows: list[Placement], needs: Requirements, board: Board, notes: li
 
 
 def _input_image(needs: Requirements, board: Board, others: list[Placement], inferences: int) -> Placement:
-    wish = max(_MIN_INPUT_IMAGE_BYTES, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
+    preferred_bytes = max(_MIN_INPUT_IMAGE_BYTES, input_image_bytes(needs.input_bytes, _DEFAULT_INFERENCES))
     used = aligned(end_of([row for row in others if row.memory == board.bulk]))
     left = (board.bulk.size_bytes - used) // POOL_ALIGNMENT * POOL_ALIGNMENT
     least = input_image_bytes(needs.input_bytes, inferences) + aligned(needs.extra_image_bytes)
-    return Placement("INPUT_IMAGE", board.bulk, max(least, min(wish, left)), least)
+    return Placement("INPUT_IMAGE", board.bulk, max(least, min(preferred_bytes, left)), least)
 
 
 def _check_fit(memory: Memory, rows: list[Placement], mode: str | None, board: Board) -> None:

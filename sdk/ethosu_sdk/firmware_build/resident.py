@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import __version__, pte
+from ethosu_sdk import __version__, boards, protocol, pte
+from ethosu_sdk.boards import Board
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build import boards, executable, fit, kernels
-from ethosu_sdk.firmware_build.boards import Board
+from ethosu_sdk.firmware_build import executable, fit, kernels
 from ethosu_sdk.firmware_build.executable import Executable, Recipe
 from ethosu_sdk.firmware_build.firmware import DEFAULT_NPU_TIMEOUT_MS, allowed_modes, requirements
 from ethosu_sdk.firmware_build.layout import aligned
 
-# app/resident/main.cpp: the input image, the header in front of a program, the program.
-SYMBOLS = ("input_image", "program_header", "program_memory")
+# The input image, the header in front of a program, the program.
+SYMBOLS = (protocol.INPUT_IMAGE_SYMBOL, protocol.PROGRAM_HEADER_SYMBOL, protocol.PROGRAM_MEMORY_SYMBOL)
 EXECUTABLE = "resident_runner"
 
 # Shares of the large memory, in 32nds: 256 MiB give a program 64 MiB. What is left over is for alignment.
@@ -60,13 +60,13 @@ def check_fit(program: pte.Pte, method: str, board_name: str, *, allow_spill: bo
     placed = fit.plan(needs, board, 1, allowed_modes(target), allow_spill=allow_spill)
     room = _pool_bytes(board)
     in_bulk = {row.name for row in placed.placements if row.memory == board.bulk}
-    wanted = {
+    needed_bytes = {
         "program": needs.model_bytes,
         "planned": sum(aligned(size) for size in needs.planned_bytes),
         "method_pool": needs.method_pool_bytes,
         "scratch": needs.scratch_bytes if "SCRATCH" in in_bulk else 0,
     }
-    for name, size in wanted.items():
+    for name, size in needed_bytes.items():
         if size > room[name]:
             raise BuildError(
                 f"the {name.replace('_', ' ')} of {size:,} bytes does not fit the resident firmware of {board.name}, "

@@ -19,7 +19,7 @@ from ethosu_sdk.npu.memory import FixedRegions
 from ethosu_sdk.npu.observation import Observer
 from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig
-from ethosu_sdk.npu.weights.cache import WeightCache
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 
 MOST_SCRATCH_BYTES = 1 << 29  # twice the DDR of the boards
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4")}

@@ -19,15 +19,14 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import BranchError, BusError, CommandError, WeightStreamError
 from ethosu_sdk.npu.machine import Counters, Machine, Ports
 from ethosu_sdk.npu.pmu import Pmu, pmu_of
-from ethosu_sdk.npu.tables.registers import IDENTIFICATION
+from ethosu_sdk.npu.tables.register_table import IDENTIFICATION
 from ethosu_sdk.npu.tables.rows import Register, registers
 from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig
-from ethosu_sdk.npu.weights.cache import WeightCache
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 
 __all__ = ["BusError", "Device", "GuestMemory", "Job", "NpuConfig"]
 
-_WINDOW_BYTES = {"u55": 0x1000, "u85": 0x2000}
 # Hardware shows its own memory, its units' states and the command stream's registers here; this model keeps none of
 # them in that form.
 _DEBUG_WINDOWS = {
@@ -98,7 +97,7 @@ class Device:
         self._memory = memory
         self._cache = WeightCache()
         self._table = registers(config.generation)
-        self._window = range(_WINDOW_BYTES[config.generation])
+        self._window = range(config.register_window_bytes)
         self.jobs: list[Job] = []
         self._reset(0)
 

@@ -34,8 +34,8 @@ from ethosu_sdk.npu.ops.resize import resize
 from ethosu_sdk.npu.ops.window import padded, upscaled
 from ethosu_sdk.npu.output import arranged, finish, rescale
 from ethosu_sdk.npu.stripes import Rows, stripes, widened, window
-from ethosu_sdk.npu.weights.cache import WeightCache
 from ethosu_sdk.npu.weights.scales import Scales, scale_bytes, unpack_scales
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 
 Accumulate = Callable[
     [Rows], Int64

@@ -15,7 +15,7 @@ from ethosu_sdk.npu.observation import Observer
 from ethosu_sdk.npu.program import Branch, Segment, segment
 from ethosu_sdk.npu.timing import OperationTrace
 from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
-from ethosu_sdk.npu.weights.cache import WeightCache
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 
 _MOST_STEPS = 16384  # operations and branches of a job that branches: a loop that never ends must
 
@@ -137,9 +137,7 @@ class Machine:
     def _add_up(self, traces: tuple[OperationTrace, ...], command_bytes: int) -> None:
         self.trace.extend(traces)
         self.counters.move(self._ports.commands, False, command_bytes)
-        self.counters.beat(
-            self._ports.commands, False, ceil_div(command_bytes, timing.beat_bytes(self._config))
-        )
+        self.counters.beat(self._ports.commands, False, ceil_div(command_bytes, self._config.beat_bytes))
         for price in (row.price for row in traces):
             self.counters.mac_cycles += price.stages.mac
             self.counters.macs += price.macs

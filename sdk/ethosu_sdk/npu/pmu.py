@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ethosu_sdk.errors import SimulationError, UsageError
+from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.npu.machine import Counters
-from ethosu_sdk.npu.tables.events import EVENTS_U55, EVENTS_U85
+from ethosu_sdk.npu.tables.events import EVENTS
+from ethosu_sdk.targets import family
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,10 @@ KNOWN_EVENTS = frozenset({CYCLE, NPU_ACTIVE, MAC_ACTIVE, WD_ACTIVE, *BEATS.value
 
 @dataclass(frozen=True)
 class PmuKind:
-    """The PMU of one product: events by number, event counters, and what ExecuTorch's runner counts."""
+    """The PMU of one family: events by number, event counters, and what ExecuTorch's runner counts."""
 
     events: Mapping[int, Event]
     event_counters: int
-    beat_bytes: int
     default_events: tuple[int, ...]
 
     def value(self, event: int, counters: Counters) -> int:
@@ -71,21 +72,12 @@ def _events(table: str, beat_bytes: int) -> dict[int, Event]:
     return found
 
 
-# The defaults are those of ExecuTorch 1.5.1's executor_runner. AXI ports are 64 bits wide on Ethos-U55, else 128.
-_DEFAULTS_U55 = (130, 386, 135, NPU_IDLE)
-_DEFAULTS_U85 = (130, 135, 386, 391, NPU_IDLE, MAC_ACTIVE, WD_ACTIVE)
-PMUS: Mapping[str, PmuKind] = {
-    "ethos-u55": PmuKind(_events(EVENTS_U55, 8), 4, 8, _DEFAULTS_U55),
-    "ethos-u65": PmuKind(_events(EVENTS_U55, 16), 4, 16, _DEFAULTS_U55),
-    "ethos-u85": PmuKind(_events(EVENTS_U85, 16), 8, 16, _DEFAULTS_U85),
-}
-
-
+@functools.cache
 def pmu_of(npu: str) -> PmuKind:
     """The PMU of `npu`, such as ``"ethos-u55"``. UsageError when it is not known."""
-    if npu not in PMUS:
-        raise UsageError(f"the PMU events of {npu} are not modelled", f"covered are {', '.join(PMUS)}")
-    return PMUS[npu]
+    row = family(npu)
+    events = _events(EVENTS[row.generation], row.axi_beat_bytes)
+    return PmuKind(events, row.event_counters, tuple(row.default_events.values()))
 
 
 _ENABLE, _EVENT_RESET, _CYCLE_RESET, _MASK_ENABLE = 1, 2, 4, 8

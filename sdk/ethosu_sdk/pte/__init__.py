@@ -22,7 +22,6 @@ from ethosu_sdk.pte.model import (
     Value,
 )
 from ethosu_sdk.pte.program import Pte, parse, read
-from ethosu_sdk.pte.target import accelerator
 
 __all__ = [
     "ENTRY",
@@ -45,7 +44,6 @@ __all__ = [
     "Segment",
     "Tensor",
     "Value",
-    "accelerator",
     "parse",
     "read",
 ]

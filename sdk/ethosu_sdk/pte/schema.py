@@ -8,6 +8,8 @@ package.
 
 from __future__ import annotations
 
+from ethosu_sdk.pte.scalar_types import SCALAR_TYPES
+
 FILE_IDENTIFIER = b"ET12"
 
 TABLES: dict[str, dict[str, str]] = {
@@ -121,56 +123,5 @@ ENUMS: dict[str, dict[str, int]] = {
     "TensorDataLocation": {"SEGMENT": 0, "EXTERNAL": 1},
     "DeviceType": {"CPU": 0, "CUDA": 1},
     "DataLocation": {"INLINE": 0, "SEGMENT": 1},
-    "ScalarType": {
-        "BYTE": 0,
-        "CHAR": 1,
-        "SHORT": 2,
-        "INT": 3,
-        "LONG": 4,
-        "HALF": 5,
-        "FLOAT": 6,
-        "DOUBLE": 7,
-        "BOOL": 11,
-        "QINT8": 12,
-        "QUINT8": 13,
-        "QINT32": 14,
-        "BFLOAT16": 15,
-        "QUINT4X2": 16,
-        "QUINT2X4": 17,
-        "BITS16": 22,
-        "FLOAT8E5M2": 23,
-        "FLOAT8E4M3FN": 24,
-        "FLOAT8E5M2FNUZ": 25,
-        "FLOAT8E4M3FNUZ": 26,
-        "UINT16": 27,
-        "UINT32": 28,
-        "UINT64": 29,
-    },
-}
-
-# ScalarType → (name, bytes of an element). NumPy's name where NumPy has the type, else the schema's.
-SCALAR_TYPES: dict[str, tuple[str, int]] = {
-    "BYTE": ("uint8", 1),
-    "CHAR": ("int8", 1),
-    "SHORT": ("int16", 2),
-    "INT": ("int32", 4),
-    "LONG": ("int64", 8),
-    "HALF": ("float16", 2),
-    "FLOAT": ("float32", 4),
-    "DOUBLE": ("float64", 8),
-    "BOOL": ("bool", 1),
-    "QINT8": ("qint8", 1),
-    "QUINT8": ("quint8", 1),
-    "QINT32": ("qint32", 4),
-    "BFLOAT16": ("bfloat16", 2),
-    "QUINT4X2": ("quint4x2", 1),
-    "QUINT2X4": ("quint2x4", 1),
-    "BITS16": ("bits16", 2),
-    "FLOAT8E5M2": ("float8_e5m2", 1),
-    "FLOAT8E4M3FN": ("float8_e4m3fn", 1),
-    "FLOAT8E5M2FNUZ": ("float8_e5m2fnuz", 1),
-    "FLOAT8E4M3FNUZ": ("float8_e4m3fnuz", 1),
-    "UINT16": ("uint16", 2),
-    "UINT32": ("uint32", 4),
-    "UINT64": ("uint64", 8),
+    "ScalarType": {row.name: row.number for row in SCALAR_TYPES},
 }

@@ -10,22 +10,13 @@ from collections.abc import Sequence
 
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.pte.model import Delegate
-from ethosu_sdk.targets import Target, custom_target, parse_target
+from ethosu_sdk.targets import Target, accelerator, custom_target, parse_target
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 _FLAGS_KEY = "compile_flags"
 _TARGET_KEY = "target"
-_VELAS_OWN = "Arm/vela.ini"  # any other configuration file is the user's, and its names are not in our tables
+_VELA_INI = "Arm/vela.ini"  # any other configuration file is the user's, and its names are not in our tables
 _HINT = "compile the model again with `ethosu-sdk compile`"
-
-# CONFIG bits 31:28, Vela 5.1.0.
-_PRODUCTS = {0: "ethos-u55", 1: "ethos-u65", 2: "ethos-u85"}
-
-
-def accelerator(config_word: int) -> str:
-    """The NPU that a CONFIG register stands for, such as ``ethos-u55-128``; bits 3:0 are log2 of its MACs."""
-    product = _PRODUCTS.get(config_word >> 28, f"unknown product {config_word >> 28}")
-    return f"{product}-{1 << (config_word & 0xF)}"
 
 
 def read_target(delegates: Sequence[Delegate]) -> Target | None:
@@ -63,7 +54,7 @@ def _delegate_target(delegate: Delegate, vela: VelaBlocks, where: str) -> Target
             _HINT,
         )
     try:
-        if flags.get("config", _VELAS_OWN) != _VELAS_OWN:
+        if flags.get("config", _VELA_INI) != _VELA_INI:
             return custom_target(name, flags["system-config"], flags["memory-mode"])
         return parse_target(name, flags["system-config"], flags["memory-mode"])
     except UsageError as error:

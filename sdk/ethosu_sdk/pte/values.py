@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from ethosu_sdk.pte import schema
 from ethosu_sdk.pte.flatbuffer import Table
 from ethosu_sdk.pte.model import Allocation, List, Scalar, Tensor, Value
+from ethosu_sdk.pte.scalar_types import SCALAR_TYPES
 from ethosu_sdk.pte.storage import Storage
 
 _MAX_DIMENSIONS = 16  # kTensorDimensionLimit of ExecuTorch's runtime
 MOST_BYTES = 1 << 32  # of a tensor, and of all planned memory: what a 32-bit processor addresses
 _EXTERNAL = schema.ENUMS["TensorDataLocation"]["EXTERNAL"]
 _CPU = schema.ENUMS["DeviceType"]["CPU"]
-_SCALAR_TYPES = {number: schema.SCALAR_TYPES[name] for name, number in schema.ENUMS["ScalarType"].items()}
+_SCALAR_TYPES = {row.number: row for row in SCALAR_TYPES}
 _DYNAMISMS = {number: name for name, number in schema.ENUMS["TensorShapeDynamism"].items()}
 
 
@@ -85,7 +86,8 @@ class _Extra:
 
 
 def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Tensor:
-    dtype, element_bytes = _SCALAR_TYPES[table.integer("scalar_type")]
+    scalar_type = _SCALAR_TYPES[table.integer("scalar_type")]
+    element_bytes = scalar_type.element_bytes
     if table.integer("storage_offset"):
         raise table.error(f"is {table.integer('storage_offset')}, expected 0", field="storage_offset")
     sizes = _sizes(table)
@@ -97,7 +99,7 @@ def _tensor(table: Table, storage: Storage, buffer_sizes: Sequence[int]) -> Tens
     if index and not extra.external:
         data = _data(table, storage, (index, nbytes, element_bytes), extra, allocation is not None)
     return Tensor(
-        dtype=dtype,
+        dtype=scalar_type.dtype,
         element_bytes=element_bytes,
         sizes=sizes,
         dim_order=_dim_order(table, len(sizes)),

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from itertools import product
 
 from ethosu_sdk.aot.vela import versions
+from ethosu_sdk.boards import BOARDS
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.firmware_build import choose_board
-from ethosu_sdk.firmware_build.boards import BOARDS
 from ethosu_sdk.program_options import QUANTIZE_CHOICES
 from ethosu_sdk.sweep.configuration import DEFAULT, HOST, NONE, QEMU, SIMULATORS, Configuration
 from ethosu_sdk.targets import Target, parse_name, parse_target, target_names

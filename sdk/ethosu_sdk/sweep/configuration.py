@@ -14,9 +14,9 @@ from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.comparison.evaluation import evaluation_data
 from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.aot.vela import versions
+from ethosu_sdk.boards import BOARDS
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.files.toml_source import short
-from ethosu_sdk.firmware_build.boards import BOARDS
 from ethosu_sdk.program_options import QUANTIZE_CHOICES
 from ethosu_sdk.sweep import goals, source as sweep_source
 from ethosu_sdk.sweep.goals import Goals

@@ -23,7 +23,7 @@ from ethosu_sdk import npu, vela_blocks
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.npu.machine import Machine
 from ethosu_sdk.npu.memory import Bytes, FixedRegions
-from ethosu_sdk.npu.weights.cache import WeightCache
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 from tests.conformance.fuzz.mutations import Sample, mutations, sample
 
 TIME_LIMIT_S = 5.0

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk import npu
-from ethosu_sdk.npu import program as npu_program
 from ethosu_sdk.npu.machine import Machine
 from ethosu_sdk.npu.memory import FixedRegions
+from ethosu_sdk.npu.program import described
 from ethosu_sdk.npu.stream import pieces
 from tests.conformance.conftest import Corpus
 from tests.conformance.selection import FULL, Pair, pairs
@@ -67,5 +67,5 @@ def test_pieces_leave_the_same_memory(corpus: Corpus, pair: Pair) -> None:
         stream = bytes(program.blocks.command_stream)
         found = pieces.cut(stream, program.config)
         assert _equal(_after(program, [stream]), _after(program, [row.stream for row in found]))
-        whole = npu_program.described(stream, program.config)
+        whole = described(stream, program.config)
         assert [offset for row in found for offset in row.offsets] == [op.offset for op in whole.operations]

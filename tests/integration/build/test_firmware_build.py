@@ -124,7 +124,7 @@ def test_a_missing_kernel_is_named_before_cmake_runs(
 ) -> None:
     monkeypatch.setattr("ethosu_sdk.firmware_build.kernels.manifest", lambda _path: {})
     monkeypatch.setattr(cmake, "build", lambda *_: pytest.fail("CMake was started"))
-    with pytest.raises(BuildError, match=r"no kernel for aten::_softmax\.out"):
+    with pytest.raises(InputError, match=r"no kernel for aten::_softmax\.out"):
         firmware_build.build(softmax_pte, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.pte.target import accelerator
-from ethosu_sdk.targets import families
+from ethosu_sdk.targets import accelerator, families
 from tests.conftest import ZooPte
 
 pytestmark = pytest.mark.torch

@@ -25,7 +25,7 @@ from ethosu_sdk.evidence import evidence, input_image, uart
 from ethosu_sdk.npu.extent import written_bytes
 from ethosu_sdk.npu.machine import Counters, Machine, Ports
 from ethosu_sdk.npu.memory import FixedRegions
-from ethosu_sdk.npu.weights.cache import WeightCache
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 from ethosu_sdk.simulators import SimulationRequest
 from tests.conformance.models.case import Integers
 from tests.integration.cli import sdk

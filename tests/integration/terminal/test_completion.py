@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.aot import zoo
-from ethosu_sdk.firmware_build import BOARDS
+from ethosu_sdk.boards import BOARDS
 from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES, SANDBOX_CHOICES
 from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
 from ethosu_sdk.simulators import events

@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from ethosu_sdk import proc, pte, records
-from ethosu_sdk.pte import fbs
+from ethosu_sdk.firmware_build import cmake, generate
 from tests.places import ROOT
 
 Array = NDArray[Any]
@@ -32,10 +32,10 @@ NO_TENSOR = ("none", "integer", "boolean", "real", "string")  # outputs of other
 
 def configure_and_build(folder: Path, targets: Sequence[str], *options: str) -> None:
     """CMake over firmware/ into `folder`, then some targets of it."""
-    schemas = records.make_directory(folder.parent / f"{folder.name}-schema")
-    records.write_bytes(schemas / fbs.FILE_NAME, fbs.text().encode())
+    shared = folder.parent / f"{folder.name}-shared"
+    cmake.mirror(shared, generate.shared_sources())
     configure = ["cmake", "-S", str(FIRMWARE), "-B", str(folder), "-G", "Ninja"]
-    proc.run([*configure, f"-DETHOSU_PTE_SCHEMA_DIR={schemas}", *options], timeout_s=600)
+    proc.run([*configure, f"-DETHOSU_SHARED_SOURCES_DIR={shared}", *options], timeout_s=600)
     proc.run(["cmake", "--build", str(folder), "--target", *targets], timeout_s=600)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk.firmware_build import cache
+from ethosu_sdk.firmware_build import cache, generate
 
 
 @pytest.fixture
@@ -20,7 +20,8 @@ def tree(tmp_path: Path) -> Path:
 def test_sources_are_all_files_but_tests(tree: Path) -> None:
     (tree / "app" / "tests").mkdir()
     (tree / "app" / "tests" / "x.cpp").write_text("x")
-    assert cache.sources(tree).keys() == {"app/main.cpp", "runtime/program.fbs"}
+    (tree / "README.md").write_text("x")
+    assert cache.sources(tree).keys() == {"app/main.cpp", *generate.shared_sources()}
     assert cache.sources(tree)["app/main.cpp"] == b"one"
 
 

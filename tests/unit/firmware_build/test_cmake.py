@@ -20,7 +20,9 @@ FILES = {"model_config.hpp": b"one", "model.pte": b"model"}
 @pytest.fixture
 def configuration() -> Configuration:
     names = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
-    found = tuple(tools.Found(tools.table()[name], "found", "1.0", Path(f"/bin/{name}")) for name in names)
+    found = tuple(
+        tools.ToolStatus(tools.table()[name], "found", "1.0", Path(f"/bin/{name}")) for name in names
+    )
     return Configuration(SOURCES, "corstone-300", Toolchain(found))
 
 

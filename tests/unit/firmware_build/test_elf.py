@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ethosu_sdk import boards
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build import boards, elf
+from ethosu_sdk.firmware_build import elf
 from ethosu_sdk.firmware_build.elf import Image, Section, Symbol
 
 BOARD = boards.board("corstone-300")

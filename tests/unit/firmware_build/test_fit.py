@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from ethosu_sdk import boards
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build import boards, fit, layout
+from ethosu_sdk.firmware_build import fit, layout
 from ethosu_sdk.firmware_build.layout import Requirements
 
 BOARD = boards.board("corstone-300")

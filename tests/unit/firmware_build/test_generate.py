@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ethosu_sdk.firmware_build import boards, generate, layout
+from ethosu_sdk import boards, protocol
+from ethosu_sdk.firmware_build import generate, layout
 from ethosu_sdk.firmware_build.generate import Configuration
 from ethosu_sdk.firmware_build.kernels import Kernel
 
@@ -16,6 +17,36 @@ NEEDS = layout.Requirements(
 )
 LAYOUT = layout.plan(NEEDS, boards.board("corstone-300"))
 CONFIGURATION = Configuration("1.2.3", "forward", 0, "shared_sram", (320, 64), 10_000)
+
+
+def test_the_protocol_header_has_constants_and_records_of_the_python_module() -> None:
+    lines = generate.shared_sources()["app/protocol.hpp"].decode().splitlines()
+    for line in (
+        f"constexpr std::uint32_t version = {protocol.VERSION};",
+        f'constexpr char record_prefix[] = "{protocol.RECORD_PREFIX}";',
+        "constexpr std::uint32_t input_image_header_bytes = 1216;",
+        'constexpr Record<2> npu{"npu", {{"id", Kind::number}, {"config", Kind::number}}};',
+    ):
+        assert line in lines
+    assert sum(line.startswith("constexpr Record<") for line in lines) == len(protocol.RECORD_TYPES)
+    assert any(line.startswith('constexpr Record<4> instruction{"operator", ') for line in lines)
+
+
+def test_the_header_of_npu_products_has_their_numbers_and_default_events() -> None:
+    text = generate.npu_products()
+    assert "enum class Product : std::uint8_t { u55 = 0, u65 = 1, u85 = 2 };" in text
+    assert "constexpr std::size_t max_event_counters = 8;" in text
+    assert "default_events_u55_u65[] = {\n    130,  // AXI0_RD_DATA_BEAT_RECEIVED\n    386,  //" in text
+    assert "constexpr std::uint32_t event_counters_u85 = 8;" in text
+
+
+def test_a_board_has_its_memories_and_devices() -> None:
+    sources = generate.shared_sources()
+    script = sources["board/corstone-320/memories.ld"].decode()
+    assert "  BRAM (rwx) : ORIGIN = 0x12000000, LENGTH = 0x200000\n" in script
+    header = sources["board/corstone-300/memory_map.hpp"].decode()
+    assert "constexpr std::uintptr_t npu_base = 0x58102000;" in header
+    assert "constexpr std::uint32_t core_clock_hz = 32000000;" in header
 
 
 def test_model_config_states_every_size() -> None:

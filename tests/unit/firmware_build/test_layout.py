@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from ethosu_sdk import boards
 from ethosu_sdk.errors import BuildError
 from ethosu_sdk.evidence import input_image
-from ethosu_sdk.firmware_build import boards, layout
+from ethosu_sdk.firmware_build import layout
 from ethosu_sdk.firmware_build.layout import DoesNotFitError, Layout, Requirements
 
 BOARD = boards.board("corstone-300")

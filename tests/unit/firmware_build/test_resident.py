@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ethosu_sdk import pte
+from ethosu_sdk import boards, pte
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build import boards, resident
+from ethosu_sdk.firmware_build import resident
 from tests.places import GOLDEN_PTE
 
 SCRATCH = 64  # of add_u55.pte, in Shared_Sram

@@ -6,7 +6,8 @@ import pytest
 
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.npu.machine import Counters
-from ethosu_sdk.npu.pmu import PMUS
+from ethosu_sdk.npu.pmu import pmu_of
+from ethosu_sdk.targets import families
 from tests.unit.npu.test_device import ADDITION, CMD, REGIONCFG, RESET, Bench, bench
 from tests.unit.npu.test_device_families import copy, make
 
@@ -182,7 +183,7 @@ def test_what_cannot_be_counted_is_refused_before_the_job(
     ("npu", "events", "counters"), [("ethos-u55", 74, 4), ("ethos-u65", 74, 4), ("ethos-u85", 96, 8)]
 )
 def test_the_event_tables_have_every_number_once(npu: str, events: int, counters: int) -> None:
-    kind = PMUS[npu]
+    kind = pmu_of(npu)
     assert len({event.name for event in kind.events.values()}) == len(kind.events) == events
     assert all(0 <= number < 1 << 10 and event.number == number for number, event in kind.events.items())
     assert kind.event_counters == counters >= len(kind.default_events)
@@ -210,21 +211,30 @@ def test_the_event_tables_have_every_number_once(npu: str, events: int, counters
 )
 def test_events_have_the_names_of_their_family(npu: str, names: dict[int, str]) -> None:
     common = {17: "CYCLE", 32: "NPU_IDLE", 35: "NPU_ACTIVE", 48: "MAC_ACTIVE", 80: "WD_ACTIVE"}
-    found = PMUS[npu].events
+    found = pmu_of(npu).events
     assert {number: found[number].name for number in (*common, *names)} == common | names
 
 
-@pytest.mark.parametrize("npu", PMUS)
+@pytest.mark.parametrize("npu", families())
+def test_default_events_have_the_numbers_of_the_event_table(npu: str) -> None:
+    found = pmu_of(npu)
+    assert {found.events[number].name: number for number in found.default_events} == families()[
+        npu
+    ].default_events
+    assert len(found.default_events) <= found.event_counters
+
+
+@pytest.mark.parametrize("npu", families())
 def test_only_what_is_modelled_can_be_other_than_zero(npu: str) -> None:
     beats = {(port, way): 64 for port in (0, 1) for way in (False, True)}
     counters = Counters(1000, 100, 1 << 20, 10, beats=beats)
-    for number, event in PMUS[npu].events.items():
-        assert (PMUS[npu].value(number, counters) > 0) == event.modelled, event.name
+    for number, event in pmu_of(npu).events.items():
+        assert (pmu_of(npu).value(number, counters) > 0) == event.modelled, event.name
 
 
 @pytest.mark.parametrize(("npu", "width"), [("ethos-u55", 8), ("ethos-u65", 16), ("ethos-u85", 16)])
 def test_a_beat_is_as_wide_as_the_port(npu: str, width: int) -> None:
-    kind = PMUS[npu]
+    kind = pmu_of(npu)
     counters = Counters(beats={(1, True): 7})
     assert kind.value(391, counters) == 7
     assert kind.value(386, counters) == kind.value(130, counters) == kind.value(135, counters) == 0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.errors import ToolError, UsageError
-from ethosu_sdk.evidence.protocol import RECORD_PREFIX
+from ethosu_sdk.protocol import RECORD_PREFIX
 from ethosu_sdk.simulators.fvp import discovery, models, output
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
 from tests.places import GOLDEN_LOGS

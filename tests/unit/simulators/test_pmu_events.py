@@ -29,7 +29,7 @@ def test_the_default_is_executorchs() -> None:
         ("ethos-u85", "AXI0_RD_DATA_BEAT_RECEIVED", "unknown PMU event"),
         ("ethos-u55", "SRAM_RD_DATA_BEAT_RECEIVED", "unknown PMU event"),
         (None, "CYCLE", "does not use an NPU"),
-        ("ethos-u99", "CYCLE", "not modelled"),
+        ("ethos-u99", "CYCLE", "unknown NPU 'ethos-u99'"),
     ],
 )
 def test_impossible_choices_are_refused(npu: str | None, names: str, message: str) -> None:

@@ -9,25 +9,12 @@ from typing import Any
 from ethosu_sdk import pte
 from ethosu_sdk.aot.facts.compilation import DelegationCount, TensorFacts
 from ethosu_sdk.errors import BuildError
+from ethosu_sdk.pte.scalar_types import NUMPY_TYPES
 
 _PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
 
-# ExecuTorch's ScalarType names, and NumPy's.
-_SCALAR_TYPES = {
-    "BYTE": "uint8",
-    "CHAR": "int8",
-    "SHORT": "int16",
-    "INT": "int32",
-    "LONG": "int64",
-    "HALF": "float16",
-    "FLOAT": "float32",
-    "DOUBLE": "float64",
-    "BOOL": "bool",
-    "UINT16": "uint16",
-    "UINT32": "uint32",
-    "UINT64": "uint64",
-}
-DTYPES = frozenset(_SCALAR_TYPES.values())
+_DTYPES = {row.name: row.dtype for row in NUMPY_TYPES}
+DTYPES = frozenset(_DTYPES.values())
 
 
 def methods(manager: Any) -> tuple[str, ...]:
@@ -107,6 +94,6 @@ def _tensor(plan: Any, index: int) -> TensorFacts:
     if type(value).__name__ != "Tensor":
         raise BuildError(f"an input or output of the program is a {type(value).__name__}, not a tensor")
     name = value.scalar_type.name
-    if name not in _SCALAR_TYPES:
+    if name not in _DTYPES:
         raise BuildError(f"an input or output of the program has the type {name}, which NumPy lacks")
-    return TensorFacts(_SCALAR_TYPES[name], tuple(value.sizes), tuple(value.dim_order))
+    return TensorFacts(_DTYPES[name], tuple(value.sizes), tuple(value.dim_order))

@@ -78,7 +78,7 @@ def _other(name: str) -> Record:
     return _fvp(name) if name in models() else _row(tools.probe(name))
 
 
-def _runners(found: tools.Found) -> Record:
+def _runners(found: tools.ToolStatus) -> Record:
     """Arm's prebuilt runners: each with the digest of the published one, and whose licence they have."""
     row = _row(found)
     if found.status != "found":
@@ -101,12 +101,12 @@ def _fvp(name: str) -> Record:
     try:
         path = discovery.find(models()[name])
     except SdkError:
-        return _row(tools.Found(tool, "missing"))
+        return _row(tools.ToolStatus(tool, "missing"))
     try:
         fvp = discovery.installed(models()[name])
     except SdkError as error:
-        return _row(tools.Found(tool, "broken", path=path)) | _failure(error, tool.fix)
-    return _row(tools.Found(tool, "found", fvp.version, path)) | {"exercised": "asked its version"}
+        return _row(tools.ToolStatus(tool, "broken", path=path)) | _failure(error, tool.fix)
+    return _row(tools.ToolStatus(tool, "found", fvp.version, path)) | {"exercised": "asked its version"}
 
 
 def _python() -> Record:
@@ -141,7 +141,7 @@ def _npu_model() -> Record:
         return row | _failure(error, "install ethosu-sdk again")
 
 
-def _row(found: tools.Found) -> Record:
+def _row(found: tools.ToolStatus) -> Record:
     tool = found.tool
     details = {
         "version": found.version,
@@ -160,7 +160,7 @@ def _row(found: tools.Found) -> Record:
     }
 
 
-def _lock(found: tools.Found) -> Record:
+def _lock(found: tools.ToolStatus) -> Record:
     """Whether what is installed is what the SDK was built and tested with."""
     tool = found.tool
     if found.status == "missing":
@@ -183,7 +183,7 @@ def _lock(found: tools.Found) -> Record:
     }
 
 
-def _fvp_lock(found: tools.Found) -> Record:
+def _fvp_lock(found: tools.ToolStatus) -> Record:
     """An FVP prints 11.27.42 where its archive is called 11.27_42."""
     board = models()[found.tool.name].board
     locked = [

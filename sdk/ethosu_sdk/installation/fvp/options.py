@@ -5,7 +5,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ethosu_sdk.program_options import BOARD_CHOICES, Option, argument, option
+from ethosu_sdk.boards import BOARDS
+from ethosu_sdk.program_options import Option, argument, option
 
 if TYPE_CHECKING:
     from ethosu_sdk.installation.fvp.archive import Limits
@@ -25,7 +26,7 @@ def _published() -> "Sequence[FvpArchive]":
 class InstallOptions:
     """What the user wants installed. Of `archive`, a file, and `mirror`, a folder of archives, one is given."""
 
-    name: str = field(metadata=argument(Option("The board.", choices=BOARD_CHOICES)))
+    name: str = field(metadata=argument(Option("The board.", choices=tuple(BOARDS))))
     _: KW_ONLY
     accept_eula: bool = option(False, Option("I have read and accept Arm's End User Licence Agreement."))
     archive: Path | None = option(None, Option("Arm's archive, downloaded before.", metavar="FILE.tgz"))

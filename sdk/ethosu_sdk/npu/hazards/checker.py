@@ -92,7 +92,7 @@ class _Checker:
         self.found: set[Hazard] = set()
         self._items = items
         self._config = config
-        self._most_transfers, self._most_kernels = config.at_work
+        self._most_transfers, self._most_kernels = config.transfers_at_work, config.kernels_at_work
         self._known: dict[int, Accesses] = {}
 
     def run(self) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.errors import CommandError
-from ethosu_sdk.npu.tables.rows import CommandType, Generation, command_types
+from ethosu_sdk.npu.tables.rows import CommandType, command_types
+from ethosu_sdk.targets import Generation
 
-__all__ = ["Command", "CommandType", "Generation", "command_types", "commands"]
+__all__ = ["Command", "CommandType", "command_types", "commands"]
 
 _OPCODE_BITS = 0x3FF
 _TWO_WORDS = 1

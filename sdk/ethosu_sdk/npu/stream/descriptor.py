@@ -25,7 +25,7 @@ from ethosu_sdk.npu.stream import u55, u85
 from ethosu_sdk.npu.stream.decode import Command
 from ethosu_sdk.npu.stream.family import Family, feature_map, kernel_of
 from ethosu_sdk.npu.stream.register_file import RegisterFile, Registers
-from ethosu_sdk.npu.tables.rows import Generation
+from ethosu_sdk.targets import Generation
 
 _FAMILIES: dict[Generation, Family] = {"u55": u55, "u85": u85}
 _KINDS = {

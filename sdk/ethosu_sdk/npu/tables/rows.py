@@ -6,11 +6,9 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
-from ethosu_sdk.npu.tables import commands as command_table, registers as register_table
-
-Generation = Literal["u55", "u85"]  # u55 stands for Ethos-U55 and Ethos-U65: one command set
+from ethosu_sdk.npu.tables import command_table, register_table
+from ethosu_sdk.targets import Generation
 
 _FIELD = re.compile(r"(\w+)\[(\d+)(?::(\d+))?\]")
 _REPEATED = re.compile(r"(\w+)\*(\d+)\+(\d+)")

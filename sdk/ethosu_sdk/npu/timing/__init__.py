@@ -7,7 +7,7 @@ does not import it.
 from ethosu_sdk.npu.timing.costs import OperationTrace, costs
 from ethosu_sdk.npu.timing.price import Priced, band, price, started
 from ethosu_sdk.npu.timing.profile import Bound, OperationProfile, StreamProfile, profile
-from ethosu_sdk.npu.timing.traffic import Transfer, beat_bytes
+from ethosu_sdk.npu.timing.traffic import Transfer
 
 __all__ = [
     "Bound",
@@ -17,7 +17,6 @@ __all__ = [
     "StreamProfile",
     "Transfer",
     "band",
-    "beat_bytes",
     "costs",
     "price",
     "profile",

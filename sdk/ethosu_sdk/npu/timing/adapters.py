@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.npu.timing.system_config import PORT_BYTES, Memory, SystemConfig
+from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
+from ethosu_sdk.targets import family
 
 _SIZED = re.compile(r"_\d+(KB|MB)$")
 _UNLIMITED = 1 << 16  # transactions, where the register holds 0
@@ -47,7 +48,7 @@ class TimingAdapter:
         """`memory` as an NPU such as ``ethos-u55`` sees it through the adapter."""
         return replace(
             memory,
-            bytes_per_cycle=PORT_BYTES[npu] * self.beats_per_cycle,
+            bytes_per_cycle=family(npu).axi_beat_bytes * self.beats_per_cycle,
             read_latency_cycles=self.read_latency,
             write_latency_cycles=self.write_latency,
             max_reads=self.max_reads or _UNLIMITED,

@@ -42,9 +42,6 @@ def read_rate(memory: Memory, stream: Stream, config: NpuConfig) -> float:
     waited = memory.read_latency_cycles + READ_PIPELINE_CYCLES
     return min(
         memory.bytes_per_cycle,
-        READ_EFFICIENCY * memory.ports * _PORT_BYTES,
+        READ_EFFICIENCY * memory.ports * config.beat_bytes,
         READ_EFFICIENCY * words * _BUFFER_BYTES / waited,
     )
-
-
-_PORT_BYTES = 16  # of an Ethos-U85's AXI port

@@ -24,7 +24,7 @@ from ethosu_sdk.npu.timing.constants import (
 )
 from ethosu_sdk.npu.timing.memories import Stream, read_rate
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
-from ethosu_sdk.npu.timing.traffic import Transfer, beat_bytes, times_read
+from ethosu_sdk.npu.timing.traffic import Transfer, times_read
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> 
     total: defaultdict[Memory, int] = defaultdict(int)
     for transfer in moved:
         memory = system.memory(transfer.region)
-        size = transfer.beats * beat_bytes(config)
+        size = transfer.beats * config.beat_bytes
         total[memory] += size
         if not transfer.stream.is_write:
             reads[memory] += size / read_rate(memory, transfer.stream, config)
@@ -145,7 +145,7 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
     for transfer in moved:
         if transfer.stream in (Stream.IFM, Stream.IFM_STREAM):
             memory = system.memory(transfer.region)
-            size = transfer.beats * beat_bytes(config) / parts
+            size = transfer.beats * config.beat_bytes / parts
             cycles = max(cycles, size / read_rate(memory, transfer.stream, config))
             latency = max(latency, memory.read_latency_cycles)
     return latency + cycles
@@ -158,7 +158,7 @@ def _first_weights(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, sy
     for transfer in moved:
         if transfer.stream in (Stream.WEIGHTS, Stream.FAST_WEIGHTS):
             memory = system.memory(transfer.region)
-            size = min(FIRST_WEIGHTS_BYTES, transfer.beats * beat_bytes(config) / parts)
+            size = min(FIRST_WEIGHTS_BYTES, transfer.beats * config.beat_bytes / parts)
             fetched += size / read_rate(memory, transfer.stream, config)
             latency = memory.read_latency_cycles
     trips = FEW_WEIGHTS_TRIPS if op.kind is Kind.DEPTHWISE else 1
@@ -169,7 +169,7 @@ def _last_write(share: float, moved: Sequence[Transfer], config: NpuConfig, syst
     for transfer in moved:
         if transfer.stream is Stream.OFM:
             memory = system.memory(transfer.region)
-            size = share * transfer.beats * beat_bytes(config)
+            size = share * transfer.beats * config.beat_bytes
             return memory.write_latency_cycles + size / memory.bytes_per_cycle
     return 0.0
 

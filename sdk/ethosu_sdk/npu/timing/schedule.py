@@ -34,14 +34,14 @@ class Schedule:
 
     def transfer(self, stages: Stages) -> int:
         """Begin a transfer; the cycle at which all that has begun has ended."""
-        self.wait_for_transfers(self.config.at_work[0] - 1)
+        self.wait_for_transfers(self.config.transfers_at_work - 1)
         begin = max(self._now, self._transfers[-1] if self._transfers else 0)
         self._transfers.append(begin + stages.total)
         return self._end()
 
     def kernel(self, stages: Stages, blockdep: int) -> int:
         """Begin a block operation; the cycle at which all that has begun has ended."""
-        self.wait_for_kernels(self.config.at_work[1] - 1)
+        self.wait_for_kernels(self.config.kernels_at_work - 1)
         last = self._kernels[-1] if self._kernels else 0
         before = self._last
         hidden = before.end + min(blockdep, before.blocks) * before.body // before.blocks if blockdep else 0

@@ -12,17 +12,10 @@ import importlib.resources
 from dataclasses import dataclass
 
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.targets import family
 
 _INI = "config_files/Arm/vela.ini"  # inside ethos-u-vela's package `ethosu`
 _SYSTEM, _MODE, _INHERIT = "System_Config", "Memory_Mode", "inherit"
-# Bytes that one AXI port moves per NPU cycle at a clock scale of 1 (ethos-u-vela 5.1.0, regor.cpp).
-PORT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
-# System configuration and memory mode that the SDK compiles for when none are named (targets.toml; a test compares).
-_DEFAULTS = {
-    "ethos-u55": ("Ethos_U55_High_End_Embedded", "Shared_Sram"),
-    "ethos-u65": ("Ethos_U65_High_End", "Dedicated_Sram_384KB"),
-    "ethos-u85": ("Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB"),
-}
 # What the regions of a command stream are for, as Vela 5.1.0 numbers them.
 _CONSTANTS_REGION, _CACHE_REGION = 0, 2
 
@@ -87,18 +80,16 @@ def default_for(npu: str) -> SystemConfig:
 
     UsageError when there is no such family.
     """
-    if npu not in _DEFAULTS:
-        raise UsageError(f"unknown NPU '{npu}'", f"one of: {', '.join(_DEFAULTS)}")
-    return memory_map(npu, *_DEFAULTS[npu])
+    row = family(npu)
+    return memory_map(npu, row.default_system_config, row.default_memory_mode)
 
 
 @functools.cache
 def memory_map(npu: str, system_config: str, memory_mode: str) -> SystemConfig:
     """The memories of an NPU such as ``ethos-u55`` in a system. UsageError when vela.ini does not name them."""
-    if npu not in PORT_BYTES:
-        raise UsageError(f"unknown NPU '{npu}'", f"one of: {', '.join(PORT_BYTES)}")
+    beat_bytes = family(npu).axi_beat_bytes
     system, mode = _section(_SYSTEM, system_config), _section(_MODE, memory_mode)
-    ports = {f"Axi{number}": _memory(system, number, PORT_BYTES[npu]) for number in (0, 1)}
+    ports = {f"Axi{number}": _memory(system, number, beat_bytes) for number in (0, 1)}
     size = mode.get("arena_cache_size")
     return SystemConfig(
         name=system_config,
@@ -111,7 +102,7 @@ def memory_map(npu: str, system_config: str, memory_mode: str) -> SystemConfig:
     )
 
 
-def _memory(system: dict[str, str], interface: int, port_bytes: int) -> Memory:
+def _memory(system: dict[str, str], interface: int, beat_bytes: int) -> Memory:
     name = system[f"axi{interface}_port"]
 
     def value(key: str, least: int = 1) -> int:
@@ -122,7 +113,7 @@ def _memory(system: dict[str, str], interface: int, port_bytes: int) -> Memory:
         name=name,
         interface=interface,
         ports=ports,
-        bytes_per_cycle=float(system[f"{name}_clock_scale".lower()]) * port_bytes * ports,
+        bytes_per_cycle=float(system[f"{name}_clock_scale".lower()]) * beat_bytes * ports,
         read_latency_cycles=value("read_latency", 0),
         write_latency_cycles=value("write_latency", 0),
         burst_bytes=value("burst_length"),

@@ -17,8 +17,6 @@ from ethosu_sdk.npu.timing import blocks
 from ethosu_sdk.npu.timing.constants import KEPT_IFM_BLOCKS, KEPT_IFM_BLOCKS_PART_KERNEL
 from ethosu_sdk.npu.timing.memories import Stream
 
-_BEAT_BYTES = {"ethos-u55": 8, "ethos-u65": 16, "ethos-u85": 16}
-
 
 @dataclass(frozen=True)
 class Transfer:
@@ -29,15 +27,10 @@ class Transfer:
     beats: int
 
 
-def beat_bytes(config: NpuConfig) -> int:
-    """Bytes of a data beat of an AXI port."""
-    return _BEAT_BYTES[config.npu]
-
-
 def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
     """All that `op` moves through the AXI ports. Chained feature maps stay inside of the NPU."""
     if isinstance(op, DmaOp):
-        found = list(_copied(op, beat_bytes(config)))
+        found = list(_copied(op, config.beat_bytes))
     else:
         found = [*_read(op, config), *_constants(op, config)]
         if op.ofm.chain is None and not op.is_partial:
@@ -58,7 +51,7 @@ def _copied(op: DmaOp, beat: int) -> Iterator[Transfer]:
 def _constants(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
     if op.weights is None:
         return
-    beat = beat_bytes(config)
+    beat = config.beat_bytes
     down, across, _ = blocks.counts(op)
     stream = Stream.FAST_WEIGHTS if op.weights.fast else Stream.WEIGHTS
     for weights in op.weights.streams:
@@ -103,7 +96,7 @@ def _ofm_beats(op: BlockOp, config: NpuConfig) -> int:
 def _beats(feature_map: FeatureMap, rows: int, columns: int, depth: int, config: NpuConfig) -> int:
     """Beats of so many rows, columns and channels: bricks are moved whole, rows without them to the byte."""
     stored = round_up(depth, BRICK) if feature_map.bricks else depth
-    return ceil_div(rows * columns * stored * feature_map.dtype.itemsize, beat_bytes(config))
+    return ceil_div(rows * columns * stored * feature_map.dtype.itemsize, config.beat_bytes)
 
 
 def times_read(op: BlockOp, config: NpuConfig) -> float:

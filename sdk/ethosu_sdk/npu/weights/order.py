@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ethosu_sdk.npu.geometry import ceil_div, subkernel
-from ethosu_sdk.npu.tables.rows import Generation
+from ethosu_sdk.targets import Generation
 
 # The kernel is walked in parts of at most 8x8, dilation included.
 _IFM_MICRO_DEPTH = 8

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ethosu_sdk import pte
+from ethosu_sdk.boards import board
 from ethosu_sdk.errors import SdkError
-from ethosu_sdk.firmware_build import board
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.records import Record

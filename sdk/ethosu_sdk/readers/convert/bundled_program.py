@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.pte.scalar_types import RECORD_TYPES
 from ethosu_sdk.readers.convert import flatbuffer
 from ethosu_sdk.readers.convert.subject import Subject
 from ethosu_sdk.results import bundle
@@ -25,18 +26,7 @@ LEFT_OUT = ("all but the program, its inputs and outputs: the format has no plac
 _SCHEMA = "devtools/bundled_program/serialize/bundled_program_schema.fbs"
 _VERSION = 2  # of the format, in ExecuTorch 1.5.1
 _MOST_BYTES = 64 << 20  # of program and arrays: flatc reads them as text, of several characters for each byte
-# NumPy's names and those of ExecuTorch's ScalarType.
-_TYPES = {
-    "uint8": "BYTE",
-    "int8": "CHAR",
-    "int16": "SHORT",
-    "int32": "INT",
-    "int64": "LONG",
-    "float16": "HALF",
-    "float32": "FLOAT",
-    "float64": "DOUBLE",
-    "bool": "BOOL",
-}
+_TYPES = {row.dtype: row.name for row in RECORD_TYPES}
 
 
 def convert(subject: Subject) -> bytes:

@@ -13,8 +13,8 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.evidence import kit_log, own_log, uart, upstream_log
-from ethosu_sdk.evidence.protocol import RECORD_PREFIX
 from ethosu_sdk.files import opening
+from ethosu_sdk.protocol import RECORD_PREFIX
 from ethosu_sdk.readers.logs import log_record
 from ethosu_sdk.readers.logs.log_record import LogFacts
 from ethosu_sdk.records import Record

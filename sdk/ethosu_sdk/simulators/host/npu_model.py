@@ -32,8 +32,8 @@ class NpuModel:
         """Execute one delegate call. Raises what :func:`ethosu_sdk.npu.run` raises."""
         if call.payload_sha256 not in self._programs:
             self._programs[call.payload_sha256] = npu.load(call.payload, self._system)
-        told = None if self._observer is None else functools.partial(self._observer, call)
-        result = npu.run(self._programs[call.payload_sha256], call.inputs, told)
+        observer = None if self._observer is None else functools.partial(self._observer, call)
+        result = npu.run(self._programs[call.payload_sha256], call.inputs, observer)
         self.calls.append(result.counters)
         return result.outputs
 

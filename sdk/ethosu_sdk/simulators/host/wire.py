@@ -19,27 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk.errors import InputError, SimulationError
+from ethosu_sdk.pte.scalar_types import NUMPY_TYPES
 
 Array = NDArray[Any]
 _HEAD = struct.Struct("=II")
 _SIZE = struct.Struct("=Q")
 _MAX_BLOBS = 1 << 16
 
-# c10::ScalarType, as executorch/runtime/core/portable_type/scalar_type.h numbers it.
-_DTYPES = {
-    0: "uint8",
-    1: "int8",
-    2: "int16",
-    3: "int32",
-    4: "int64",
-    5: "float16",
-    6: "float32",
-    7: "float64",
-    11: "bool",
-    27: "uint16",
-    28: "uint32",
-    29: "uint64",
-}
+_DTYPES = {row.number: row.dtype for row in NUMPY_TYPES}
 
 
 class Kind(enum.IntEnum):

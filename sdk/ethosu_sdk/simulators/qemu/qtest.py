@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import socket
 
-from ethosu_sdk.simulators.qemu.memory_map import NPU_IRQ_INPUT
+from ethosu_sdk.boards import board
 
+_EXPANSION_INPUT = board("corstone-300").npu_irq - 32  # the expansion interrupts begin at the NVIC's IRQ 32
 _ANSWER_TIMEOUT_S = 30.0
 _MAX_ANSWER_BYTES = 4096
 
@@ -30,7 +31,7 @@ class IrqLine:
         """Drive the line. Raises QtestError."""
         if level == self._level:
             return
-        self._command(b"set_irq_in /machine/iotkit EXP_IRQ %d %d\n" % (NPU_IRQ_INPUT, level))
+        self._command(b"set_irq_in /machine/iotkit EXP_IRQ %d %d\n" % (_EXPANSION_INPUT, level))
         self._level = level
 
     def _command(self, line: bytes) -> None:

@@ -26,16 +26,16 @@ from ethosu_sdk.simulators.base import (
 )
 from ethosu_sdk.simulators.qemu import firmware_image, loaded, read_back
 from ethosu_sdk.simulators.qemu.bank_access import open_bank_access
-from ethosu_sdk.simulators.qemu.command_line import Semihosting, Wanted
+from ethosu_sdk.simulators.qemu.command_line import MachineOptions, Semihosting
 from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
 from ethosu_sdk.simulators.qemu.machine import Machine, start
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
-from ethosu_sdk.simulators.qemu.memory_map import MPS3_AN547, NPU_WINDOW_BYTES, BoardMap, board_map
+from ethosu_sdk.simulators.qemu.memory_map import MPS3_AN547, BoardMap, board_map
 from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge, NpuDevice, NpuTransport
 from ethosu_sdk.simulators.qemu.npu_socket import NpuSocket
 from ethosu_sdk.simulators.qemu.npu_traps import NpuTraps
 from ethosu_sdk.simulators.qemu.uart_end import EndedByUart, EndMarks
-from ethosu_sdk.targets import Target
+from ethosu_sdk.targets import Target, family
 
 _PROGRAM = "qemu-system-arm"
 _OWN_PROGRAM = "qemu-corstone"  # of our own build
@@ -102,15 +102,16 @@ class QemuSimulator:
         program = self._program or self._installed().path
         taken = firmware_image.read_loaded(request.elf, self._board)
         firmware_image.check_images(request.images, taken, self._board)
-        wanted = Wanted(
+        window_bytes = 0 if request.target is None else family(request.target.npu).register_window_bytes
+        options = MachineOptions(
             self._board,
             Semihosting(request.semihosting_cwd, request.semihosting_arguments),
             count_instructions=request.count_instructions,
-            npu_window_bytes=0 if request.target is None else NPU_WINDOW_BYTES[request.target.npu],
+            npu_window_bytes=window_bytes,
         )
         with (
             _open_log(request.uart_log) as log,
-            start(str(program), request.elf.absolute(), _uart(log, request), wanted) as machine,
+            start(str(program), request.elf.absolute(), _uart(log, request), options) as machine,
             open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):
             memory = NpuMemory(machine.memories, banks, self._board)
@@ -133,7 +134,7 @@ class QemuSimulator:
                 loaded=found,
             )
 
-    def _installed(self) -> tools.Found:
+    def _installed(self) -> tools.ToolStatus:
         return tools.require(_OWN_PROGRAM if self._board.own_build else _PROGRAM)
 
     def _npu(
@@ -141,7 +142,9 @@ class QemuSimulator:
     ) -> tuple[NpuBridge, NpuTransport] | None:
         if target is None:
             return None
-        bridge = NpuBridge(self._open_device(target, memory), memory, NPU_WINDOW_BYTES[target.npu])
+        bridge = NpuBridge(
+            self._open_device(target, memory), memory, family(target.npu).register_window_bytes
+        )
         if machine.npu is None:
             return bridge, NpuTraps(machine, bridge)
         return bridge, NpuSocket(machine.npu, machine.console, bridge)
@@ -157,8 +160,8 @@ def _run(loop: RunLoop, machine: Machine) -> int:
 
 def _check_request(request: SimulationRequest, board: BoardMap) -> None:
     read_back.check(request.read_back, board)
-    if request.target is not None and request.target.npu not in NPU_WINDOW_BYTES:
-        raise UsageError(f"unknown NPU '{request.target.npu}'", f"one of: {', '.join(NPU_WINDOW_BYTES)}")
+    if request.target is not None:
+        family(request.target.npu)
     folder = request.semihosting_cwd
     if folder is not None and not folder.is_dir():
         raise InputError(f"there is no folder {folder} for the firmware's files")

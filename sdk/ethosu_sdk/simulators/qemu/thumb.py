@@ -4,7 +4,8 @@
 values, :func:`advance_it` steps over the instruction. Known are the forms that a compiler emits for volatile
 8, 16, 32 and 64 bit objects, load-acquire and store-release, and LDM/STM. Exclusive, unprivileged, literal,
 floating-point and vector forms are not: no driver uses them on a device's registers, and
-:class:`DecodeError` says so.
+:class:`DecodeError` says so. A disassembler would be a native dependency more, and would still leave operands,
+writeback and the IT state to this module.
 
 Source: Armv8-M Architecture Reference Manual (DDI 0553), chapter C2, encodings T1 to T4 of each instruction.
 """

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ethosu_sdk import pte
+from ethosu_sdk import pte, targets
 from ethosu_sdk.results import target_record
 from ethosu_sdk.steps.shared import hazards
 from ethosu_sdk.vela_blocks import TensorSlot, VelaBlocks
@@ -127,7 +127,7 @@ def _text(value: bytes) -> str:
 
 def _vela(vela: VelaBlocks, wanted: Wanted) -> Description:
     return {
-        "accelerator": pte.accelerator(vela.config_word),
+        "accelerator": targets.accelerator(vela.config_word),
         "config_word": f"{vela.config_word:#010x}",
         "arch_word": f"{vela.arch_word:#010x}",
         "command_stream_bytes": len(vela.command_stream),
@@ -145,9 +145,8 @@ def _commands(vela: VelaBlocks) -> list[Description]:
     """The command stream: byte offsets in it, names as in Arm's register headers, raw values of fields."""
     from ethosu_sdk.npu.stream import decode
 
-    generation: decode.Generation = (
-        "u85" if pte.accelerator(vela.config_word).startswith("ethos-u85") else "u55"
-    )
+    family = targets.family_by_number(vela.config_word >> 28)
+    generation = family.generation if family else "u55"
     return [
         {
             "offset": row.offset,

@@ -97,7 +97,7 @@ def _job(piece: Record) -> Record:
 
 def fetched_commands(found: DelegateProfile) -> Record:
     """The traffic of the command stream itself."""
-    beats = -(-found.command_bytes // timing.beat_bytes(found.config))
+    beats = -(-found.command_bytes // found.config.beat_bytes)
     return _moved(found, found.system.command_stream, "read", "commands", beats)
 
 
@@ -199,7 +199,7 @@ def _moved(found: DelegateProfile, memory: Memory, direction: str, kind: str, be
         "direction": direction,
         "kind": kind,
         "beats": beats,
-        "bytes": beats * timing.beat_bytes(found.config),
+        "bytes": beats * found.config.beat_bytes,
     }
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import pte, simulators
-from ethosu_sdk.evidence.protocol import INSTRUCTION_KINDS
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.protocol import INSTRUCTION_KINDS
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators import MODEL_FIGURES, MODELLED, Figures
 from ethosu_sdk.steps.run.repeats import Repeated

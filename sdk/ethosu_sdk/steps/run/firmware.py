@@ -16,11 +16,11 @@ from ethosu_sdk.errors import UsageError
 from ethosu_sdk.evidence import evidence, input_image, uart, witness
 from ethosu_sdk.evidence.evidence import Evidence, PmuSample
 from ethosu_sdk.evidence.input_image import StreamPiece
-from ethosu_sdk.evidence.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.evidence.repeats import Plan
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.firmware_build import BuildOptions
 from ethosu_sdk.npu.timing.system_config import SystemConfig
+from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
 from ethosu_sdk.simulators import COUNTED, MODELLED, Figures, SimulationRequest, Simulator, SimulatorOptions

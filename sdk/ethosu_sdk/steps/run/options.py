@@ -6,7 +6,8 @@ The module is imported for every `--help`: it must stay light.
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.program_options import BOARD_CHOICES, INPUTS, Option, option
+from ethosu_sdk.boards import BOARDS
+from ethosu_sdk.program_options import INPUTS, Option, option
 
 HOST = "host"
 FVP = "fvp"
@@ -91,7 +92,7 @@ class RunOptions:
     )
     board: str | None = option(
         None,
-        Option("The board.", choices=BOARD_CHOICES, shown_default="that of the simulator that is installed"),
+        Option("The board.", choices=tuple(BOARDS), shown_default="that of the simulator that is installed"),
     )
     allow_spill: bool = option(
         False,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk import cache, pte, records, resources
+from ethosu_sdk import boards, cache, pte, records, resources
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.evidence import input_image
-from ethosu_sdk.evidence.protocol import PROGRAM_HEADER_SYMBOL, PROGRAM_MEMORY_SYMBOL
-from ethosu_sdk.firmware_build import boards, resident
+from ethosu_sdk.firmware_build import resident
 from ethosu_sdk.firmware_build.executable import Executable
+from ethosu_sdk.protocol import PROGRAM_HEADER_SYMBOL, PROGRAM_MEMORY_SYMBOL
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations
 from ethosu_sdk.steps import build_command

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ethosu_sdk import firmware_build, simulators
+from ethosu_sdk import boards, simulators
 from ethosu_sdk.firmware_build import choose_board
 
 AUTO = "auto"
@@ -53,7 +53,7 @@ def _installed(npu: str | None, wish: str | None) -> tuple[str, str]:
     """The first installed simulator that has `npu`, on the board `wish` if given; empty without one. And why."""
     missing: list[str] = []
     for name in simulators.FIRMWARE_SIMULATORS:
-        if wish is not None and not firmware_build.board(wish).is_in(name, npu):
+        if wish is not None and not boards.board(wish).is_in(name, npu):
             continue
         if simulators.is_installed(name, npu, wish):
             without = f", {' and '.join(missing)} is not" if missing else ""

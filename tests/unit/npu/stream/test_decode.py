@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ethosu_sdk.npu.errors import CommandError
-from ethosu_sdk.npu.stream.decode import Generation, command_types, commands
-from ethosu_sdk.npu.tables import commands as command_table
+from ethosu_sdk.npu.stream.decode import command_types, commands
+from ethosu_sdk.npu.tables import command_table
+from ethosu_sdk.targets import Generation
 from tests.unit.npu import streams
 from tests.unit.npu.streams import one, two
 

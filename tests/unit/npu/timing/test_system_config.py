@@ -9,13 +9,6 @@ from ethosu_sdk.errors import UsageError
 from ethosu_sdk.npu.timing import system_config
 
 
-@pytest.mark.parametrize("npu", ["ethos-u55", "ethos-u65", "ethos-u85"])
-def test_defaults_are_those_of_the_targets_table(npu: str) -> None:
-    family = targets.families()[npu]
-    found = system_config.default_for(npu)
-    assert (found.name, found.memory_mode) == (family.default_system_config, family.default_memory_mode)
-
-
 @pytest.mark.parametrize("name", targets.target_names())
 def test_every_system_of_the_targets_table_is_known(name: str) -> None:
     npu = name.rpartition("-")[0]

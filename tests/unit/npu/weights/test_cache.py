@@ -15,9 +15,9 @@ from ethosu_sdk.npu import NpuConfig
 from ethosu_sdk.npu.errors import BusError, WeightOrderError, WeightStreamError
 from ethosu_sdk.npu.memory import FixedRegions, Memory
 from ethosu_sdk.npu.operation import BlockOp, DmaIndex, DmaOp, Kernel, Kind, Stream, WeightStreams
-from ethosu_sdk.npu.weights import cache as weight_cache, decoding as weight_stream
+from ethosu_sdk.npu.weights import weight_cache, weight_stream
 from ethosu_sdk.npu.weights.arrangement import order_key, stream_sizes
-from ethosu_sdk.npu.weights.cache import WeightCache
+from ethosu_sdk.npu.weights.weight_cache import WeightCache
 from tests.unit.npu.operations import dense, operation
 
 U55 = NpuConfig.for_target("ethos-u55", 128)

@@ -14,8 +14,8 @@ import pytest
 from ethosu import mlw_codec, regor
 from numpy.typing import NDArray
 
-from ethosu_sdk.npu.weights import decoding as weight_stream
-from ethosu_sdk.npu.weights.decoding import Coded, Decoded
+from ethosu_sdk.npu.weights import weight_stream
+from ethosu_sdk.npu.weights.weight_stream import Coded, Decoded
 
 LISTS = [[1, -2, 3], [0] * 300, [255, -255], list(range(-100, 100)), [7] * 5000]
 WEIGHTS = [min(255, max(-255, round(value))) for value in np.random.default_rng(0).normal(0, 20, 3000)]

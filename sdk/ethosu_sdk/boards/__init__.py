@@ -1,4 +1,4 @@
-"""The boards that firmware can be built for (boards.toml)."""
+"""The boards (boards.toml): what firmware is built for, and the rows of QEMU's machines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.targets import suggestion
@@ -13,9 +14,10 @@ from ethosu_sdk.targets import suggestion
 
 @dataclass(frozen=True)
 class Memory:
-    """One memory of a board; `origin` is the address that the firmware uses."""
+    """One memory of a board; `origin` is the address that the firmware uses, `access` the linker's attributes."""
 
     name: str
+    access: str
     origin: int
     size_bytes: int
 
@@ -26,14 +28,14 @@ class Memory:
 
 @dataclass(frozen=True)
 class Board:
-    """A board: its CMake preset, its memories and what each is for, and the NPUs it has in each simulator.
-
-    Simulators in `on_request` run it when it is asked for, and have another as their default. `fast` lies next to the
-    NPU, `bulk` takes everything large, `near` the method pool unless it is large.
-    """
+    """A board that firmware can be built for, with its NPUs in each simulator; boards.toml explains the members."""
 
     name: str
-    preset: str
+    core_hz: int
+    npu_bases: tuple[int, ...]
+    uart0_base: int
+    npu_irq: int
+    irq_count: int
     fast: Memory
     bulk: Memory
     near: Memory
@@ -57,28 +59,32 @@ class Board:
 
 
 @functools.cache
+def table() -> dict[str, Any]:
+    """boards.toml as it stands, for what reads a section of its own."""
+    return tomllib.loads((Path(__file__).parent / "boards.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
 def boards() -> dict[str, Board]:
-    """All boards by name, read once from boards.toml."""
-    table = tomllib.loads((Path(__file__).parent / "boards.toml").read_text(encoding="utf-8"))
-    return {name: _board(name, row) for name, row in table.items()}
+    """All boards that firmware can be built for, by name."""
+    return {name: _board(name, row) for name, row in table().items() if "memories" in row}
 
 
-def _board(name: str, row: dict[str, object]) -> Board:
-    rows = row["memories"]
-    simulators, on_request = row["simulators"], row.get("on_request", [])
-    assert isinstance(rows, dict)
-    assert isinstance(simulators, dict)
-    assert isinstance(on_request, list)
-    memories = {key: Memory(key, **value) for key, value in rows.items()}
+def _board(name: str, row: dict[str, Any]) -> Board:
+    memories = {key: Memory(key, **value) for key, value in row["memories"].items()}
     return Board(
         name=name,
-        preset=str(row["preset"]),
-        fast=memories[str(row["fast"])],
-        bulk=memories[str(row["bulk"])],
-        near=memories[str(row["near"])],
+        core_hz=row["core_hz"],
+        npu_bases=tuple(row["npu_bases"]),
+        uart0_base=row["uart0_base"],
+        npu_irq=row["npu_irq"],
+        irq_count=row["irq_count"],
+        fast=memories[row["fast"]],
+        bulk=memories[row["bulk"]],
+        near=memories[row["near"]],
         memories=tuple(memories.values()),
-        simulators={key: tuple(npus) for key, npus in simulators.items()},
-        on_request=tuple(on_request),
+        simulators={key: tuple(npus) for key, npus in row["simulators"].items()},
+        on_request=tuple(row.get("on_request", ())),
     )
 
 

@@ -36,31 +36,51 @@ four words stand at its `program_header` symbol::
 
     0   magic "EUP1"      4   version          8   bytes of the program      12  crc32 of the words before
 
-`firmware/app/protocol.hpp` states the same names; a contract test compares the two both ways.
+The firmware's `app/protocol.hpp` is generated from this module: every constant that is a number or a text, in lower
+case, and every type of record (:mod:`ethosu_sdk.protocol.cpp_header`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-PROTOCOL_VERSION = 5
+VERSION = 5
 RECORD_PREFIX = "~ethosu"
 DATA_CHUNK_BYTES = 768  # output bytes in one `data` record
+STATUS_OK = "ok"  # of the end record
+STATUS_ERROR = "error"
 
 INPUT_IMAGE_MAGIC = 0x31495545  # "EUI1"
 INPUT_IMAGE_VERSION = 4
-INPUT_IMAGE_HEADER_BYTES = 1216
+INPUT_IMAGE_SYMBOL = "input_image"
 INPUT_IMAGE_ALIGNMENT = 16
-INPUT_IMAGE_MAX_EVENTS = 8  # in one group
-INPUT_IMAGE_MAX_EVENT_GROUPS = 32
-INPUT_IMAGE_EVENT_GROUPS_AT = 64
-INPUT_IMAGE_NONCE_AT = 32
 INPUT_IMAGE_NONCE_BYTES = 16
-INPUT_IMAGE_OPTIONS_AT = 48
 INPUT_IMAGE_COUNTS_CYCLES = 1  # an option
 INPUT_IMAGE_RESETS_STATE = 2  # another
+INPUT_IMAGE_MAX_EVENTS = 8  # in one group
+INPUT_IMAGE_MAX_EVENT_GROUPS = 32
+INPUT_IMAGE_EVENT_GROUP_BYTES = 4 + 4 * INPUT_IMAGE_MAX_EVENTS  # a count and event numbers
+INPUT_IMAGE_REFERENCE_BYTES = 8  # offset and size of an input
+INPUT_IMAGE_PIECE_BYTES = 12  # delegate, offset and size of a piece
+
+# Where the words of the header are.
+INPUT_IMAGE_MAGIC_AT = 0
+INPUT_IMAGE_VERSION_AT = 4
+INPUT_IMAGE_BYTES_AT = 8
+INPUT_IMAGE_CRC_AT = 12
+INPUT_IMAGE_CRC_COVERS_FROM = 16
+INPUT_IMAGE_SETS_AT = 16
+INPUT_IMAGE_INPUTS_AT = 20
+INPUT_IMAGE_REPEATS_AT = 24
+INPUT_IMAGE_EVENT_GROUP_COUNT_AT = 28
+INPUT_IMAGE_NONCE_AT = 32
+INPUT_IMAGE_OPTIONS_AT = 48
 INPUT_IMAGE_PIECES_AT = 52
-INPUT_IMAGE_SYMBOL = "input_image"
+INPUT_IMAGE_PIECE_COUNT_AT = 56
+INPUT_IMAGE_EVENT_GROUPS_AT = 64
+INPUT_IMAGE_HEADER_BYTES = (
+    INPUT_IMAGE_EVENT_GROUPS_AT + INPUT_IMAGE_EVENT_GROUP_BYTES * INPUT_IMAGE_MAX_EVENT_GROUPS
+)
 
 PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
 PROGRAM_HEADER_VERSION = 1

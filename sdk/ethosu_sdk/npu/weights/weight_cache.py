@@ -17,9 +17,9 @@ from ethosu_sdk.npu.errors import BusError, Channel, WeightOrderError, WeightStr
 from ethosu_sdk.npu.memory import Memory
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Operation, Stream
 from ethosu_sdk.npu.ops.convolution import ConvWeights
-from ethosu_sdk.npu.weights import decoding as weight_stream
+from ethosu_sdk.npu.weights import weight_stream
 from ethosu_sdk.npu.weights.arrangement import OrderKey, arrange, order_key, stream_sizes
-from ethosu_sdk.npu.weights.decoding import Coded, Decoded
+from ethosu_sdk.npu.weights.weight_stream import Coded, Decoded
 
 Key = tuple[bytes, OrderKey]
 
@@ -40,7 +40,7 @@ class Kernels:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Request:
     """What an operation's weights are made of: the bytes of its streams, and how many weights each must hold."""
 
     key: Key
@@ -65,17 +65,17 @@ class WeightCache:
         if any(ops is known for known in self._prepared):
             return
         self._prepared.append(ops)
-        wanted: dict[Key, _Wanted] = {}
+        requests: dict[Key, _Request] = {}
         room = _AHEAD
         for op, data in _found_ahead(ops, memory):
             with contextlib.suppress(WeightOrderError):
-                found = _wanted(op, data, config)
+                found = _request(op, data, config)
                 room -= sum(stream.size + len(stream.data) for stream in found.streams)
                 if room < 0:
                     break
                 if found.key not in self._kept:
-                    wanted[found.key] = found
-        for key, result in _decoded(list(wanted.values())):
+                    requests[found.key] = found
+        for key, result in _decoded(list(requests.values())):
             if isinstance(result, Kernels):
                 self._keep(key, result)
 
@@ -85,7 +85,7 @@ class WeightCache:
         Raises BusError, WeightStreamError or WeightOrderError.
         """
         assert op.weights is not None
-        found = _wanted(op, [_bytes(stream, memory) for stream in op.weights.streams], config)
+        found = _request(op, [_bytes(stream, memory) for stream in op.weights.streams], config)
         if found.key in self._kept:
             self._kept.move_to_end(found.key)
             return self._kept[found.key]
@@ -104,7 +104,7 @@ class WeightCache:
             self._size -= oldest.weights.size
 
 
-def _wanted(op: BlockOp, data: Sequence[bytes], config: NpuConfig) -> _Wanted:
+def _request(op: BlockOp, data: Sequence[bytes], config: NpuConfig) -> _Request:
     order = order_key(op, config)
     if order.height * order.width > _MOST_PLACES:
         raise WeightOrderError(
@@ -124,22 +124,22 @@ def _wanted(op: BlockOp, data: Sequence[bytes], config: NpuConfig) -> _Wanted:
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     streams = tuple(Coded(part, size, order.fast) for part, size in zip(data, sizes, strict=True))
-    return _Wanted((digest.digest(), order), op.offset, streams)
+    return _Request((digest.digest(), order), op.offset, streams)
 
 
 def _decoded(
-    wanted: Sequence[_Wanted],
+    requests: Sequence[_Request],
 ) -> Generator[tuple[Key, Kernels | WeightStreamError | WeightOrderError]]:
     """Each operation's kernels, or what is wrong with them, as they get ready.
 
     Operations whose streams were to be decoded after a damaged one may be left out.
     """
-    owners = [(number, part) for number, one in enumerate(wanted) for part in range(len(one.streams))]
-    missing = [len(one.streams) for one in wanted]
+    owners = [(number, part) for number, one in enumerate(requests) for part in range(len(one.streams))]
+    missing = [len(one.streams) for one in requests]
     parts: list[list[Weights]] = [[np.empty(0, np.int16)] * count for count in missing]
-    for index, result in weight_stream.decode([wanted[number].streams[part] for number, part in owners]):
+    for index, result in weight_stream.decode([requests[number].streams[part] for number, part in owners]):
         number, part = owners[index]
-        one = wanted[number]
+        one = requests[number]
         try:
             parts[number][part] = _checked(result, one, part)
             missing[number] -= 1
@@ -150,21 +150,21 @@ def _decoded(
             yield one.key, error
 
 
-def _checked(result: Decoded, wanted: _Wanted, part: int) -> Weights:
+def _checked(result: Decoded, request: _Request, part: int) -> Weights:
     if result.weights is not None:
         return result.weights
-    where = f"the operation at byte {wanted.offset}"
+    where = f"the operation at byte {request.offset}"
     if result.count is None:
-        name = f"weight stream {part + 1} of {len(wanted.streams)}"
+        name = f"weight stream {part + 1} of {len(request.streams)}"
         raise WeightStreamError(f"{name} of {where} is damaged and cannot be decoded")
     raise WeightOrderError(
-        f"{where} needs {wanted.streams[part].size} weights, its stream holds {result.count}"
+        f"{where} needs {request.streams[part].size} weights, its stream holds {result.count}"
     )
 
 
-def _kernels(parts: Sequence[Weights], wanted: _Wanted) -> Kernels:
-    _, order = wanted.key
-    weights = arrange(parts, order, wanted.offset)
+def _kernels(parts: Sequence[Weights], request: _Request) -> Kernels:
+    _, order = request.key
+    weights = arrange(parts, order, request.offset)
     return Kernels(weights, None if order.depthwise else ConvWeights.of(weights))
 
 

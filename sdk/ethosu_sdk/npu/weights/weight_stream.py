@@ -48,7 +48,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class Decoded:
-    """How many weights a stream holds (None: it is damaged), and the weights if they are as many as wanted."""
+    """How many weights a stream holds (None: it is damaged), and the weights if they are as many as expected."""
 
     count: int | None
     weights: Weights | None
