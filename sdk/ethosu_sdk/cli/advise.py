@@ -23,6 +23,7 @@ from ethosu_sdk.cli.options import (
     Trust,
 )
 from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.profile.options import ProfileOptions
 from ethosu_sdk.steps.run.options import RunOptions
 
 
@@ -58,11 +59,19 @@ def advise_command(
     """
     from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.readers.advise import advise_command
+    from ethosu_sdk.steps.profile import profile_command
+    from ethosu_sdk.steps.run_facts import programs
 
-    advise_command.advise(
+    reporter = Reporter(as_json=json, quiet=quiet)
+    done = profile_command.profile(
         subject,
         CompileOptions(target=target, system_config=system_config, memory_mode=memory_mode, trust=trust),
         RunOptions(inputs=inputs, timeout_s=timeout, board=board, allow_spill=allow_spill),
+        ProfileOptions(),
         output,
-        Reporter(as_json=json, quiet=quiet),
+        reporter.for_step(),
+    )
+    facts = programs.read(done.pte, done.record)
+    advise_command.advise(
+        advise_command.Inputs(done.folder, done.run_folder, done.pte, done.record, facts), reporter
     )

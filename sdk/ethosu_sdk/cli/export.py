@@ -36,7 +36,7 @@ def export_command(
     Only what is known is defined; a bound that is not enough by itself stands there as a comment.
     """
     from ethosu_sdk.console.reporter import Reporter
-    from ethosu_sdk.readers.export import export_command
     from ethosu_sdk.results.reading import Reading
+    from ethosu_sdk.steps.export import export_command
 
     export_command.export(model, run, output, Reading(loose), Reporter(as_json=json, quiet=quiet))

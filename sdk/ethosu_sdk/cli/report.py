@@ -41,5 +41,10 @@ def report_command(
     """
     from ethosu_sdk.console.reporter import Reporter
     from ethosu_sdk.readers.report import report_command
+    from ethosu_sdk.steps.run_facts import gathering
 
-    report_command.report(runs, output, Reporter(quiet=quiet))
+    reporter = Reporter(quiet=quiet)
+    report_command.check(output)
+    with reporter.stage("reading the programs"):
+        facts = [gathering.of(run) for run in runs]
+    report_command.report(runs, facts, output, reporter)

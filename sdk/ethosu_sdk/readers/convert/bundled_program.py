@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.readers.convert import flatbuffer
-from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.results import bundle
 from ethosu_sdk.results.reading import COMPILE
 
@@ -39,19 +39,19 @@ _TYPES = {
 }
 
 
-def convert(subject: Subject) -> bytes:
-    """The program of `subject` with its test cases. InputError when its files are gone, changed or too large."""
+def convert(compiled: Inputs) -> bytes:
+    """The program of `compiled` with its test cases. InputError when its files are gone, changed or too large."""
     from ethosu_sdk import npz
 
-    record, folder = subject.the(COMPILE), subject.files[COMPILE].parent
+    record, folder = compiled.the(COMPILE), compiled.files[COMPILE].parent
     files = record["files"]
     if "io" not in files:
-        raise InputError(f"{subject.path} names no example inputs and outputs", "compile the model again")
+        raise InputError(f"{compiled.path} names no example inputs and outputs", "compile the model again")
     path, arrays = folder / files["pte"], folder / files["io"]
     program = pte.read(path)
     if program.sha256 != record["model"]["sha256"]:
         raise InputError(
-            f"{path} is not the program of {subject.files[COMPILE].name}", "compile the model again"
+            f"{path} is not the program of {compiled.files[COMPILE].name}", "compile the model again"
         )
     plan = program.plan(record["model"]["entry"])
     tensors = plan.input_tensors(), plan.output_tensors()
