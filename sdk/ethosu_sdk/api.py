@@ -270,5 +270,5 @@ def inspect(pte: str | Path, *, commands: bool = False, hazards: bool = False) -
 
     Raises InputError for a damaged file.
     """
-    wanted = inspect_command.Wanted(commands=commands, hazards=hazards)
-    return Inspection(record=inspect_command.make(Path(pte), wanted))
+    options = inspect_command.InspectOptions(commands=commands, hazards=hazards)
+    return Inspection(record=inspect_command.make(Path(pte), options))

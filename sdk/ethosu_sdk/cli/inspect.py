@@ -27,5 +27,5 @@ def inspect_command(
     from ethosu_sdk.console import terminal
     from ethosu_sdk.steps.inspect import inspect_command
 
-    wanted = inspect_command.Wanted(commands=commands, hazards=hazards)
-    inspect_command.inspect(model, as_json=json, wanted=wanted, console=terminal.make(quiet=quiet))
+    options = inspect_command.InspectOptions(commands=commands, hazards=hazards)
+    inspect_command.inspect(model, as_json=json, options=options, console=terminal.make(quiet=quiet))

@@ -64,8 +64,8 @@ def convert(compiled: Inputs) -> bytes:
     if len(inputs) != len(outputs):
         raise InputError(f"{arrays} has {len(inputs)} sets of inputs and {len(outputs)} of outputs")
     cases = [
-        {"inputs": _values(tensors[0], given), "expected_outputs": _values(tensors[1], expected)}
-        for given, expected in zip(inputs, outputs, strict=True)
+        {"inputs": _values(tensors[0], sample), "expected_outputs": _values(tensors[1], expected)}
+        for sample, expected in zip(inputs, outputs, strict=True)
     ]
     suite = {"method_name": plan.name, "test_cases": cases}
     value = {"version": _VERSION, "method_test_suites": [suite], "program": list(path.read_bytes())}

@@ -132,9 +132,9 @@ def _summary(record: Record) -> Table:
     for row in record["memory"]["sizes"]:
         table.add_row(escape(row["name"]), f"{row['bytes']:,} bytes")
     for row in record["outputs"]:
-        shown = row.get("sha256", "")[:16] or f"{row['elements']} elements"
+        content = row.get("sha256", "")[:16] or f"{row['elements']} elements"
         table.add_row(
-            f"output{row['index']}", escape(f"{row.get('dtype', '')}{row.get('shape', '')} {shown}")
+            f"output{row['index']}", escape(f"{row.get('dtype', '')}{row.get('shape', '')} {content}")
         )
     for row in record["failures"]:
         table.add_row("failure", escape(f"line {row['line']}: {row['text']}"))
