@@ -94,7 +94,7 @@ def _alignment(row: Placement) -> int:
 
 
 def input_image_bytes(input_bytes: tuple[int, ...], inferences: int) -> int:
-    """Size in bytes of an input image for so many inferences (report/protocol.py states its layout)."""
+    """Size in bytes of an input image for so many inferences (evidence/protocol.py states its layout)."""
     data = sum(aligned(size) for size in input_bytes)
     table = _INPUT_REFERENCE_BYTES * len(input_bytes)
     return aligned(_INPUT_IMAGE_HEADER_BYTES + table * inferences) + data * inferences
