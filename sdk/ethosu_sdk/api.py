@@ -35,6 +35,7 @@ from ethosu_sdk.steps.profile import profile_command
 from ethosu_sdk.steps.profile.options import ProfileOptions as ProfileOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions as RunOptions  # noqa: PLC0414 - public here
+from ethosu_sdk.steps.run_facts import profiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -240,7 +241,9 @@ def compare(*runs: str | Path, options: CompareOptions | None = None) -> Compari
     A regression is for the caller to judge: nothing is raised for it, or for runs that cannot be compared, and
     nothing is written. Raises InputError for what is no run or record, and for a damaged policy.
     """
-    return Comparison(record=compare_command.make([Path(run) for run in runs], options or CompareOptions()))
+    paths = [Path(run) for run in runs]
+    options = options or CompareOptions()
+    return Comparison(record=compare_command.make(paths, profiles.missing(paths), options))
 
 
 def debug(
@@ -267,5 +270,5 @@ def inspect(pte: str | Path, *, commands: bool = False, hazards: bool = False) -
 
     Raises InputError for a damaged file.
     """
-    wanted = inspect_command.Wanted(commands=commands, hazards=hazards)
-    return Inspection(record=inspect_command.make(Path(pte), wanted))
+    options = inspect_command.InspectOptions(commands=commands, hazards=hazards)
+    return Inspection(record=inspect_command.make(Path(pte), options))

@@ -114,7 +114,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 
     def call(folder: Path) -> None:
         options = CompareOptions(policy=folder / "given.policy" if policy else None, allow=allowed)
-        record = compare_command.make([folder / "given.before", folder / "given.after"], options)
+        record = compare_command.make([folder / "given.before", folder / "given.after"], {}, options)
         assert not schema.problems(json.loads(records.dumps(record))), schema.problems(record)
         assert compare_tables.tables(record, None)
         assert markdown(record)

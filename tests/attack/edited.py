@@ -14,14 +14,16 @@ from ethosu_sdk import records
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.readers.advise import advise_command
 from ethosu_sdk.readers.compare import subjects
-from ethosu_sdk.readers.convert import subject as convert
-from ethosu_sdk.readers.report import subject as report
+from ethosu_sdk.readers.convert import inputs as convert
+from ethosu_sdk.readers.report import inputs as report
 from ethosu_sdk.readers.summary import summary_command
 from ethosu_sdk.readers.validate_command import validate
 from ethosu_sdk.results import bundle, reading as results
 from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results.run_facts import ProgramFacts, RunFacts
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.profile import profile_command
+from ethosu_sdk.steps.profile.options import ProfileOptions
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.verify import verify_command
 from tests.attack import damage
@@ -43,6 +45,14 @@ _QUIET = Reporter(quiet=True)
 Reader = Callable[[Path, Reading], object]
 
 
+def _advise(folder: Path) -> None:
+    done = profile_command.profile(
+        str(folder), CompileOptions(), RunOptions(), ProfileOptions(), None, _QUIET
+    )
+    found = advise_command.Inputs(done.folder, done.run_folder, done.pte, done.record, ProgramFacts())
+    advise_command.advise(found, _QUIET)
+
+
 # What reads the record at a path that a user named, or the folder that it is in.
 ONE: dict[str, Reader] = {
     "results.read": results.read,
@@ -56,12 +66,12 @@ FOLDER: dict[str, Callable[[Path], object]] = {
     "validate": lambda folder: validate(folder, Reading(), _QUIET),
     "convert": lambda folder: convert.read(folder, tuple(_kinds()), Reading()),
     "compare": subjects.read,
-    "report": lambda folder: report.read([folder]),
+    "report": lambda folder: report.read([folder], [RunFacts()]),
 }
 # Those that read one file of the folder.
 OF_RUN: dict[str, Callable[[Path], object]] = {
     "profile": lambda folder: profile_command.of_run(folder, timeout_s=10.0),
-    "advise": lambda folder: advise_command.advise(str(folder), CompileOptions(), RunOptions(), None, _QUIET),
+    "advise": _advise,
 }
 
 

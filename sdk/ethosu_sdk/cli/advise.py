@@ -10,6 +10,7 @@ from ethosu_sdk.cli.options import OutDir
 from ethosu_sdk.cli.parameters import Offer
 from ethosu_sdk.program_options import Option
 from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
+from ethosu_sdk.steps.profile.options import ProfileOptions
 from ethosu_sdk.steps.run.options import RunOptions
 
 
@@ -36,5 +37,14 @@ def advise_command(
     the folder are judged. A model FILE.py is executed.
     """
     from ethosu_sdk.readers.advise import advise_command
+    from ethosu_sdk.steps.profile import profile_command
+    from ethosu_sdk.steps.run_facts import programs
 
-    advise_command.advise(subject, compile_options, run_options, output, invocation.reporter())
+    reporter = invocation.reporter()
+    done = profile_command.profile(
+        subject, compile_options, run_options, ProfileOptions(), output, reporter.for_step()
+    )
+    facts = programs.read(done.pte, done.record)
+    advise_command.advise(
+        advise_command.Inputs(done.folder, done.run_folder, done.pte, done.record, facts), reporter
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -48,11 +49,22 @@ def compare_command(
     FILE.py is executed.
     """
     from ethosu_sdk.readers.compare import compare_command
+    from ethosu_sdk.steps.run_facts import profiles
 
     reporter = invocation.reporter()
     if vela is None:
         if compile_options != CompileOptions():
             raise UsageError("options of `compile` go with --vela alone: runs are compared as they are")
-        compare_command.compare([Path(path) for path in runs], options, output, reporter)
+        paths = [Path(path) for path in runs]
+        compare_command.compare(paths, profiles.missing(paths), options, output, reporter)
         return
-    compare_command.compare_versions(runs, vela, options, compile_options, output, reporter)
+    if options.loose:
+        raise UsageError("--loose is for records: --vela makes its own")
+    from ethosu_sdk.steps import vela_versions
+
+    options = replace(options, allow=(*vela_versions.ALLOWED, *options.allow))
+    compare_command.read_policy(options)  # before anything is compiled
+    folder = compare_command.folder_of(output)
+    made = vela_versions.make(runs, vela, compile_options, folder, reporter)
+    found = profiles.missing(made.folders)
+    compare_command.compare(made.folders, found, options, folder, reporter, made.failed)

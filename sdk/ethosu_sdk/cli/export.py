@@ -32,7 +32,7 @@ def export_command(
     CMake definitions for ExecuTorch's arm_executor_runner, a Kconfig fragment for Zephyr, a layer for CMSIS-Toolbox.
     Only what is known is defined; a bound that is not enough by itself stands there as a comment.
     """
-    from ethosu_sdk.readers.export import export_command
     from ethosu_sdk.results.reading import Reading
+    from ethosu_sdk.steps.export import export_command
 
     export_command.export(model, run, output, Reading(loose), invocation.reporter())

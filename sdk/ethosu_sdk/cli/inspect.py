@@ -22,7 +22,7 @@ def inspect_command(
     from ethosu_sdk.console import terminal
     from ethosu_sdk.steps.inspect import inspect_command
 
-    wanted = inspect_command.Wanted(commands=commands, hazards=hazards)
+    options = inspect_command.InspectOptions(commands=commands, hazards=hazards)
     inspect_command.inspect(
-        model, as_json=invocation.json, wanted=wanted, console=terminal.make(quiet=invocation.quiet)
+        model, as_json=invocation.json, options=options, console=terminal.make(quiet=invocation.quiet)
     )

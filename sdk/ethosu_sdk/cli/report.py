@@ -38,5 +38,10 @@ def report_command(
     where all of it comes from, as far as the folder's records tell: pip install 'ethosu-sdk[report]' draws it.
     """
     from ethosu_sdk.readers.report import report_command
+    from ethosu_sdk.steps.run_facts import gathering
 
-    report_command.report(runs, output, invocation.reporter())
+    reporter = invocation.reporter()
+    report_command.check(output)
+    with reporter.stage("reading the programs"):
+        facts = [gathering.of(run) for run in runs]
+    report_command.report(runs, facts, output, reporter)

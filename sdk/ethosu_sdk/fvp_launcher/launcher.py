@@ -14,10 +14,10 @@ from typing import IO, Any, cast
 
 from ethosu_sdk import plain_text, records
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.evidence.fvp_output import NOT_AN_FVP
 from ethosu_sdk.files import opening
 from ethosu_sdk.fvp_launcher.command_line import HELP, Options, parse
 from ethosu_sdk.fvp_launcher.parameters import known_parameters
-from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP
 from ethosu_sdk.simulators.fvp.models import FvpModel, command_line_limit, launchers
 from ethosu_sdk.targets import Target
 

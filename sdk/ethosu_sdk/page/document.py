@@ -59,14 +59,14 @@ def _environment(package: str) -> jinja2.Environment:
             [jinja2.FunctionLoader(functools.partial(_template, place)) for place in (package, _SHARED)]
         ),
         autoescape=True,
-        finalize=_shown,
+        finalize=_format_value,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
 
-def _shown(value: Any) -> Any:
+def _format_value(value: Any) -> Any:
     """Text of others with what is not printable made visible; numbers with their thousands apart."""
     if isinstance(value, Markup):
         return value

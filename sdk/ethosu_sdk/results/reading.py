@@ -16,11 +16,11 @@ from ethosu_sdk.results import bundle
 RUN, PROFILE, BUILD = "run-result/1", "profile/1", "build-result/1"
 COMPILE, COMPARE, VERIFY = "compile-result/1", "compare/1", "verify-result/1"
 DEBUG, INSPECT, ERROR = "debug/1", "inspect-result/1", "error/1"
-DEBUG_NAME = "debug.json"
+RUN_NAME, PROFILE_NAME, DEBUG_NAME = "run.json", "profile.json", "debug.json"
 # Schema → the name of the file in a folder of results, those first that say what a folder is about.
 _NAMES = {
-    RUN: "run.json",
-    PROFILE: "profile.json",
+    RUN: RUN_NAME,
+    PROFILE: PROFILE_NAME,
     BUILD: "build.json",
     COMPILE: "*.compile.json",
     COMPARE: "compare.json",

@@ -27,7 +27,7 @@ def shown(path: Path, width: int = 160) -> str:
     """What `inspect` prints for people."""
     stream = io.StringIO()
     inspect(
-        path, as_json=False, wanted=NOTHING_MORE, console=Console(file=stream, width=width, highlight=False)
+        path, as_json=False, options=NOTHING_MORE, console=Console(file=stream, width=width, highlight=False)
     )
     return stream.getvalue()
 

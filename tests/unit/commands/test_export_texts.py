@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ethosu_sdk import pte
-from ethosu_sdk.readers.export import sizes, texts
+from ethosu_sdk.steps.export import sizes, texts
 from tests.places import GOLDEN_PTE, ROOT
 
 RUN = ROOT / "schemas" / "examples" / "valid" / "run-arm-runner.json"

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.errors import ToolError, UsageError
+from ethosu_sdk.evidence import fvp_output
 from ethosu_sdk.protocol import RECORD_PREFIX
-from ethosu_sdk.simulators.fvp import discovery, models, output
+from ethosu_sdk.simulators.fvp import discovery, models
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
 from tests.places import GOLDEN_LOGS
 
@@ -86,7 +87,7 @@ def test_a_command_line_that_the_fvp_would_cut_is_refused() -> None:
 
 
 def test_the_fvps_own_lines_are_parted_from_the_firmwares() -> None:
-    parted = output.part((GOLDEN_LOGS / "add_zephyr_fvp_2025.log").read_bytes())
+    parted = fvp_output.part((GOLDEN_LOGS / "add_zephyr_fvp_2025.log").read_bytes())
     uart = parted.uart.decode()
     assert "Setup Method allocator pool. Size: 512 bytes." in uart
     assert not any(word in uart for word in ("telnet", "Ethos-U rev", "COPYRIGHT", "xterm", "Simulation"))
@@ -95,7 +96,7 @@ def test_the_fvps_own_lines_are_parted_from_the_firmwares() -> None:
 
 
 def test_statistics_are_the_fvps() -> None:
-    parted = output.part(
+    parted = fvp_output.part(
         b"hello\n--- cpu_core statistics: ---\nSimulated time : 24.000000s\nE: not a line of UART\n"
     )
     assert parted.uart == b"hello\n"
@@ -103,7 +104,7 @@ def test_statistics_are_the_fvps() -> None:
 
 def test_records_are_the_firmwares_whatever_they_hold() -> None:
     line = f'{RECORD_PREFIX} 3 error {{"code":"bus_status","detail":"Hard fault"}} 1 00000000\n'.encode()
-    assert output.part(line) == output.FvpOutput(line, (), (), ())
+    assert fvp_output.part(line) == fvp_output.FvpOutput(line, (), (), ())
 
 
 def executable(path: Path, text: str) -> Path:

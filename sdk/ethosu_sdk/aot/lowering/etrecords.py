@@ -12,20 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ethosu_sdk import plain_text, pte
 from ethosu_sdk.errors import DISK_FULL, BuildError
+from ethosu_sdk.pte.executorch_package import event_place
 
 if TYPE_CHECKING:
     from ethosu_sdk.aot.vela.capture import VelaCapture
 
 SUFFIX = ".etrecord"
 _HANDLE = "debug_handle"
-
-
-def place(tensor: str) -> str:
-    """What stands in an event's identifier for the TOSA operator that makes `tensor`.
-
-    The Inspector takes an identifier for any of which it contains the name: one name must not be in another.
-    """
-    return f"[{tensor}]"
 
 
 def write(path: Path, manager: Any, captures: Sequence[VelaCapture]) -> None:
@@ -67,4 +60,4 @@ def _completed(
 
 def _handles(capture: VelaCapture) -> dict[str, list[int]]:
     """The debug handle of the node behind each TOSA operator of a delegate."""
-    return {place(tensor): [meta[_HANDLE]] for tensor, meta in capture.nodes.items() if _HANDLE in meta}
+    return {event_place(tensor): [meta[_HANDLE]] for tensor, meta in capture.nodes.items() if _HANDLE in meta}

@@ -13,8 +13,7 @@ from pathlib import Path
 from ethosu_sdk import proc, tools
 from ethosu_sdk.errors import SdkError, ToolError
 from ethosu_sdk.firmware_build import cmake
-from ethosu_sdk.pte import fbs
-from ethosu_sdk.simulators.host import build as host
+from ethosu_sdk.pte import executorch_package, fbs
 
 DATA = Path(__file__).parent / "data"
 
@@ -128,7 +127,7 @@ def decode_weights(folder: Path) -> str:
 
 def find_runtime(_folder: Path) -> str:
     """The C++ runtime in ExecuTorch's package."""
-    host.executorch_root()
+    executorch_package.root()
     return "its C++ runtime is in it"
 
 

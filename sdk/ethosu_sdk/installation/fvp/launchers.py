@@ -11,10 +11,11 @@ from ethosu_sdk import provenance, records, schema, tools
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.evidence.fvp_output import NOT_AN_FVP
 from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators.fvp import models
-from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP, is_launcher
+from ethosu_sdk.simulators.fvp.discovery import is_launcher
 from ethosu_sdk.targets import suggestion
 
 _SCHEMA = "launchers/1"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ethosu_sdk import provenance
 from ethosu_sdk.readers.advise.facts import COMPILE, DEBUG, PROFILE, Facts
-from ethosu_sdk.readers.advise.judgement import Judgement
+from ethosu_sdk.readers.advise.verdict import Verdict
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts
 
@@ -15,16 +15,16 @@ SCHEMA = "advice/1"
 RECORD_NAME = "advice.json"
 
 
-def make(facts: Facts, judgement: Judgement, files: Sequence[tuple[str, Path]]) -> Record:
+def make(facts: Facts, verdict: Verdict, files: Sequence[tuple[str, Path]]) -> Record:
     """The record. `files` are what it was made from, each with its role."""
     profile = facts.profile
     return {
         **provenance.header(SCHEMA, "done", [provenance.file_entry(*row) for row in files], _tools(facts)),
         "model": profile["model"],
         **({"target": profile["target"]} if "target" in profile else {}),
-        "advice": [{"rule": rule.name, **row.to_json()} for rule, row in judgement.advice],
+        "advice": [{"rule": rule.name, **row.to_json()} for rule, row in verdict.advice],
         "silent": [
-            {"rule": row.rule.name, "state": row.state, "reason": row.reason} for row in judgement.silent
+            {"rule": row.rule.name, "state": row.state, "reason": row.reason} for row in verdict.silent
         ],
         "unavailable": [
             {"path": f"/{kind}", "reason": facts.missing[kind]}

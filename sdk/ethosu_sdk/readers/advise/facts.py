@@ -1,47 +1,29 @@
-"""The facts that rules judge: the records of a program, and what its command streams cost in other memory modes."""
+"""The facts that rules judge: the records of a program, and what it would cost in other memory modes."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ethosu_sdk import pte
-from ethosu_sdk.boards import board
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.npu import deadline
-from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.profile import figures, npu_rows
-from ethosu_sdk.steps.shared import compile_again
-from ethosu_sdk.targets import Target
+from ethosu_sdk.results import compile_again
+from ethosu_sdk.results.run_facts import Mode, ProgramFacts
+from ethosu_sdk.tables import figures
 
 COMPILE, PROFILE, DEBUG, MODES = "compile", "profile", "debug", "modes"
 WORTH_SHARE = 0.02  # of what there is: less is not worth a change
-_TIMEOUT_S = 60.0
-
-
-@dataclass(frozen=True)
-class Mode:
-    """A program in a memory mode: the modelled cycles of an inference, and the SRAM it takes by its present sizes.
-
-    `fits` says whether the board of its family has that SRAM.
-    """
-
-    name: str
-    cycles: int
-    sram_bytes: int
-    fits: bool
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The records of a program by their kinds, an empty one where there is none, and why; its memory modes."""
+    """The records of a program by their kinds, an empty one where there is none, and why; its memory modes, and how
+    many output channels its NPU computes at once."""
 
     compiled: Record
     profile: Record
     debug: Record
     modes: Mapping[str, Mode] = field(default_factory=dict)
+    channel_step: int | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -87,63 +69,15 @@ def stages(row: Record) -> Record:
     return found
 
 
-def modes(program: pte.Pte, profile: Record) -> tuple[dict[str, Mode], str]:
-    """The program in each memory mode that its system configuration has, and why there is none.
-
-    The command streams are priced as they are with the memories of the other mode: Vela would schedule anew.
-    """
-    target = program.target()
-    if target is None:
-        return {}, "the program delegates nothing to an NPU"
-    calls = {row["index"]: row["calls"] for row in profile.get("delegates", ())}
-    names = target.family.system_configs.get(target.system_config, ())
-    try:
-        with deadline.until(time.monotonic() + _TIMEOUT_S):
-            found = {row.name: row for row in _priced(program, target, names, calls)}
-    except SdkError as error:
-        return {}, f"other memory modes could not be priced: {error.message}"
-    if target.memory_mode not in found:
-        return {}, f"vela.ini has no {target.system_config} with {target.memory_mode}"
-    return found, ""
-
-
-def _priced(
-    program: pte.Pte, target: Target, names: tuple[str, ...], calls: Mapping[int, int]
-) -> Iterator[Mode]:
-    plan = program.plan()
-    for name in names:
-        system = system_config.known(target.npu, target.system_config, name)
-        if system is None:
-            continue
-        cycles = 0
-        for index, delegate in enumerate(plan.delegates):
-            found = npu_rows.read(index, delegate, system)
-            if found is None or found.stream is None:
-                break
-            cycles += calls.get(index, 0) * found.stream.cycles
-        else:
-            used = _sram_bytes(program, system)
-            size = board(target.family.board).fast.size_bytes
-            yield Mode(name, cycles, used, used <= size)
-
-
-def _sram_bytes(program: pte.Pte, system: system_config.SystemConfig) -> int:
-    """What lies in the memory of port 0 by the present sizes: arena, cache and constants, as the mode has them."""
-    velas = [row.vela for row in program.plan().delegates if row.vela is not None]
-    scratch = max((row.scratch_bytes for row in velas), default=0)
-    used = scratch if system.arena.interface == 0 else min(scratch, system.cache_bytes or scratch)
-    return used + (program.size if system.constants.interface == 0 else 0)
-
-
 def module(row: Record) -> str:
     """The module of the model that a row, a layer or a call comes from; empty where that is not known."""
     return str(row.get("source", {}).get("module", ""))
 
 
 def of(
-    program: pte.Pte, profile: Record, compiled: Record, debug: Record, missing: Mapping[str, str]
+    program: ProgramFacts, profile: Record, compiled: Record, debug: Record, missing: Mapping[str, str]
 ) -> Facts:
-    """The facts of `program`. Records that are not there are empty, and `missing` says why."""
-    found, why = modes(program, profile)
+    """What the rules need. Records that are not there are empty, and `missing` says why."""
     known = {kind: missing[kind] for kind in (COMPILE, DEBUG) if missing.get(kind)}
-    return Facts(compiled, profile, debug, found, {**known, **({MODES: why} if why else {})})
+    known |= {MODES: program.modes_reason} if program.modes_reason else {}
+    return Facts(compiled, profile, debug, program.modes, program.channel_step, known)

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ethosu_sdk import records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.errors import BuildError, InputError, UsageError, VerdictError
+from ethosu_sdk.errors import InputError, UsageError, VerdictError
 from ethosu_sdk.readers.compare import compare_record, compare_tables, policy as compare_policy, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
+from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Subject
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations
-from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.results.run_facts import MadeProfile
 
 RECORD_NAME = "compare.json"
 _FOLDER = "compare"  # below the folder of all results
+_NONE: Mapping[str, str] = {}
+Profiles = Mapping[Path, MadeProfile]
 
 
-def make(paths: Sequence[Path], options: CompareOptions) -> Record:
-    """The record of a comparison; nothing is written. InputError for what cannot be read."""
-    if len(paths) < 2:
+def read_policy(options: CompareOptions) -> Policy:
+    """The policy that `options` name. InputError or UsageError for one that is none."""
+    return compare_policy.read(options.policy).allowing(options.allow)
+
+
+def make(
+    paths: Sequence[Path], profiles: Profiles, options: CompareOptions, failed: Mapping[str, str] = _NONE
+) -> Record:
+    """The record of a comparison; nothing is written. `profiles` are of the folders of runs that have none.
+
+    InputError for what cannot be read.
+    """
+    if len(paths) + len(failed) < 2:
         raise UsageError("one run cannot be compared", "give two or more: ethosu-sdk compare BEFORE AFTER")
-    policy = compare_policy.read(options.policy).allowing(options.allow)
-    found = [subjects.read(path, loose=options.loose) for path in paths]
+    policy = read_policy(options)
+    found = [subjects.read(path, profiles.get(path), loose=options.loose) for path in paths]
     for other in found[1:]:
         _check_kinds(found[0], other)
-    record = compare_record.make(found, policy)
+    record = compare_record.make(found, policy, failed)
     schema.check(record, "the comparison")
     return record
 
@@ -51,51 +64,19 @@ def _check_kinds(first: Subject, other: Subject) -> None:
 
 
 def compare(
-    paths: Sequence[Path], options: CompareOptions, out_dir: Path | None, reporter: Reporter
-) -> Record:
-    """Compare the runs at `paths` with the first and write the record.
-
-    Raises InputError, after it was written, when two cannot be compared, VerdictError when one is worse.
-    """
-    record = make(paths, options)
-    _finish(record, options, folder_of(out_dir), reporter)
-    return record
-
-
-def compare_versions(
-    models: Sequence[str],
-    wanted: str,
+    paths: Sequence[Path],
+    profiles: Profiles,
     options: CompareOptions,
-    compile_options: CompileOptions,
     out_dir: Path | None,
     reporter: Reporter,
+    failed: Mapping[str, str] = _NONE,
 ) -> Record:
-    """Compile the only one of `models` with each version of Vela in the list `wanted`, run what comes of it, and
-    compare with the first.
+    """Compare the runs at `paths` with the first and write the record. `failed` are those that could not be run.
 
-    Raises what :func:`compare` does, and VerdictError when a version's program could not be run.
+    Raises InputError, after it was written, when two cannot be compared, VerdictError when one is worse or failed.
     """
-    from ethosu_sdk.readers.compare import vela
-
-    if len(models) != 1:
-        raise UsageError(
-            f"--vela takes one model, not {len(models)}", "ethosu-sdk compare --vela 5.0.0,5.1.0 MODEL"
-        )
-    if options.loose:
-        raise UsageError("--loose is for records: --vela makes its own")
-    asked = vela.parse(wanted)
-    policy = compare_policy.read(options.policy).allowing((*vela.ALLOWED, *options.allow))
-    folder = folder_of(out_dir)
-    made = vela.make(models[0], asked, compile_options, folder, reporter)
-    if not made.folders:
-        reasons = "\n".join(f"  {name}: {reason}" for name, reason in made.failed.items())
-        raise BuildError(
-            f"no version of Vela made a program that runs:\n{reasons}", f"{folder} has their logs"
-        )
-    found = [subjects.read(path) for path in made.folders]
-    record = compare_record.make(found, policy, made.failed)
-    schema.check(record, "the comparison")
-    _finish(record, options, folder, reporter)
+    record = make(paths, profiles, options, failed)
+    _finish(record, options, folder_of(out_dir), reporter)
     return record
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import source_place
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 _SOURCES = ("measured", "modelled", "estimated")
 # Figure → unit and source of its rows; what is read and written by memory comes behind them.

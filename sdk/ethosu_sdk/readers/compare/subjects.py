@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ethosu_sdk import provenance
-from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import reading as results
 from ethosu_sdk.results.reading import Reading
-from ethosu_sdk.steps.profile import profile_command
+from ethosu_sdk.results.run_facts import MadeProfile
 
 # Kinds of records by their schema, in the order in which one says what a folder is about.
 KINDS = {
@@ -21,7 +21,7 @@ KINDS = {
     results.COMPILE: "compile",
 }
 _GIVE = "give the folder of a run, or a record of run, profile, build or compile"
-_PROFILE_TIMEOUT_S = 60.0
+_NO_PROFILE = MadeProfile(None, "there is no profile of the run")
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,13 @@ class Subject:
         ]
 
 
-def read(path: Path, *, loose: bool = False) -> Subject:
-    """What is at `path`. InputError when that is nothing to compare."""
+def read(path: Path, made: MadeProfile | None = None, *, loose: bool = False) -> Subject:
+    """What is at `path`; `made` is the profile of its run where the folder has none. InputError when that is nothing
+    to compare."""
     reading = Reading(loose)
     reading.check_folder(path)
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, made or _NO_PROFILE)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}", _GIVE)
     kind, record = _record(path, reading)
@@ -76,7 +77,7 @@ def _record(path: Path, reading: Reading | None = None) -> tuple[str | None, Rec
     return KINDS.get(record["schema"]), record
 
 
-def _folder(folder: Path) -> Subject:
+def _folder(folder: Path, made: MadeProfile) -> Subject:
     found: dict[str, tuple[Path, Record]] = {}
     for path in results.present(folder, KINDS):
         kind, record = _record(path)
@@ -89,10 +90,10 @@ def _folder(folder: Path) -> Subject:
     profile = found.get("profile")
     if "run" in found and (profile is None or not results.is_of_run(profile[1], found["run"][0])):
         found.pop("profile", None)
-        try:
-            found["profile"] = folder, profile_command.of_run(folder, timeout_s=_PROFILE_TIMEOUT_S)
-        except SdkError as error:
-            missing["profile"] = error.message
+        if made.record is not None:
+            found["profile"] = folder, made.record
+        else:
+            missing["profile"] = made.reason
     order = [kind for kind in KINDS.values() if kind in found]
     return Subject(
         folder,

@@ -12,7 +12,7 @@ from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte.scalar_types import RECORD_TYPES
 from ethosu_sdk.readers.convert import flatbuffer
-from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.results import bundle
 from ethosu_sdk.results.reading import COMPILE
 
@@ -29,19 +29,19 @@ _MOST_BYTES = 64 << 20  # of program and arrays: flatc reads them as text, of se
 _TYPES = {row.dtype: row.name for row in RECORD_TYPES}
 
 
-def convert(subject: Subject) -> bytes:
-    """The program of `subject` with its test cases. InputError when its files are gone, changed or too large."""
+def convert(compiled: Inputs) -> bytes:
+    """The program of `compiled` with its test cases. InputError when its files are gone, changed or too large."""
     from ethosu_sdk import npz
 
-    record, folder = subject.the(COMPILE), subject.files[COMPILE].parent
+    record, folder = compiled.the(COMPILE), compiled.files[COMPILE].parent
     files = record["files"]
     if "io" not in files:
-        raise InputError(f"{subject.path} names no example inputs and outputs", "compile the model again")
+        raise InputError(f"{compiled.path} names no example inputs and outputs", "compile the model again")
     path, arrays = folder / files["pte"], folder / files["io"]
     program = pte.read(path)
     if program.sha256 != record["model"]["sha256"]:
         raise InputError(
-            f"{path} is not the program of {subject.files[COMPILE].name}", "compile the model again"
+            f"{path} is not the program of {compiled.files[COMPILE].name}", "compile the model again"
         )
     plan = program.plan(record["model"]["entry"])
     tensors = plan.input_tensors(), plan.output_tensors()
@@ -54,8 +54,8 @@ def convert(subject: Subject) -> bytes:
     if len(inputs) != len(outputs):
         raise InputError(f"{arrays} has {len(inputs)} sets of inputs and {len(outputs)} of outputs")
     cases = [
-        {"inputs": _values(tensors[0], given), "expected_outputs": _values(tensors[1], expected)}
-        for given, expected in zip(inputs, outputs, strict=True)
+        {"inputs": _values(tensors[0], sample), "expected_outputs": _values(tensors[1], expected)}
+        for sample, expected in zip(inputs, outputs, strict=True)
     ]
     suite = {"method_name": plan.name, "test_cases": cases}
     value = {"version": _VERSION, "method_test_suites": [suite], "program": list(path.read_bytes())}

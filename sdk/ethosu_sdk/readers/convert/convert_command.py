@@ -11,7 +11,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.readers.convert import bundled_program, etdump, junit, model_explorer, perfetto, rows, sarif
-from ethosu_sdk.readers.convert.subject import Subject, read
+from ethosu_sdk.readers.convert.inputs import Inputs, read
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.results.reading import Reading
@@ -25,7 +25,7 @@ class Format:
     """A format: what it is made from, who makes it, and what of the records has no place in it."""
 
     kinds: tuple[str, ...]
-    convert: Callable[[Subject], bytes]
+    convert: Callable[[Inputs], bytes]
     left_out: tuple[str, ...]
 
 
@@ -50,27 +50,27 @@ def convert(path: Path, name: str, output: Path, reading: Reading, reporter: Rep
     if name not in FORMATS:
         raise UsageError(f"unknown format '{name}'", suggestion(name, FORMATS))
     chosen = FORMATS[name]
-    subject = read(path, chosen.kinds, reading)
-    if output.resolve() in (file.resolve() for file in subject.files.values()):
+    inputs = read(path, chosen.kinds, reading)
+    if output.resolve() in (file.resolve() for file in inputs.files.values()):
         raise UsageError(f"{output} is a record that the format is made from", "choose another file with -o")
     try:
-        content = chosen.convert(subject)
+        content = chosen.convert(inputs)
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError(f"a number in {path} is too large to be converted") from error
-    record = _record(subject, name, output, content, reading)
+    record = _record(inputs, name, output, content, reading)
     schema.check(record, "the record of the conversion")
     with bundle.listed(output, "convert"):
         records.write_bytes(output, content)
     reading.warn(reporter)
-    reporter.show(f"{escape(str(output))}: {name}, {len(content):,} bytes, from {', '.join(subject.records)}")
+    reporter.show(f"{escape(str(output))}: {name}, {len(content):,} bytes, from {', '.join(inputs.records)}")
     for text in chosen.left_out:
         reporter.note(f"left out: {text}")
     reporter.emit(record)
 
 
-def _record(subject: Subject, name: str, output: Path, content: bytes, reading: Reading) -> Record:
+def _record(converted: Inputs, name: str, output: Path, content: bytes, reading: Reading) -> Record:
     inputs = [
-        {**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in subject.files.items()
+        {**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in converted.files.items()
     ]
     return {
         **provenance.header(SCHEMA, "pass", inputs, []),

@@ -12,13 +12,13 @@ import struct
 from collections.abc import Iterator
 
 from ethosu_sdk import plain_text, pte
-from ethosu_sdk.aot.lowering import etrecords
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.pte import executorch_package
 from ethosu_sdk.readers.convert import flatbuffer
-from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import Record
 from ethosu_sdk.results.reading import PROFILE
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 KINDS = (PROFILE,)
 LEFT_OUT = (
@@ -30,15 +30,15 @@ _SCHEMA = "devtools/etdump/etdump_schema_flatcc.fbs"
 _LARGEST = (1 << 63) - 1
 
 
-def convert(subject: Subject) -> bytes:
-    """The NPU's events of the profile of `subject`. InputError when there are none."""
-    rows = [row for row in subject.the(PROFILE)["operations"] if row["runs_on"] == "NPU"]
+def convert(inputs: Inputs) -> bytes:
+    """The NPU's events of the profile of `inputs`. InputError when there are none."""
+    rows = [row for row in inputs.the(PROFILE)["operations"] if row["runs_on"] == "NPU"]
     if not rows:
-        raise InputError(f"{subject.path} has no operations of an NPU: no time is known of what it ran")
-    profile = subject.the(PROFILE)
+        raise InputError(f"{inputs.path} has no operations of an NPU: no time is known of what it ran")
+    profile = inputs.the(PROFILE)
     events = list(_events(profile))
     if max(event["end_time"] for event in events) > _LARGEST:
-        raise InputError(f"{subject.path} takes more cycles than 64 bits hold")
+        raise InputError(f"{inputs.path} takes more cycles than 64 bits hold")
     return _written(events)
 
 
@@ -64,7 +64,7 @@ def _identifier(row: Record) -> str:
     """What tells an operation from the others, by which the Inspector groups events; its TOSA operator is in it."""
     name = row.get("tosa", {}).get("operator") or row["name"]
     tensor = row.get("tosa", {}).get("tensor")
-    where = "" if tensor is None else f" {etrecords.place(tensor)}"
+    where = "" if tensor is None else f" {executorch_package.event_place(tensor)}"
     return plain_text.line(f"{row['index']} {name}{where}")
 
 

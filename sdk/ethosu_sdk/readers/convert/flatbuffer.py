@@ -9,7 +9,7 @@ from typing import Any
 
 from ethosu_sdk import proc, tools
 from ethosu_sdk.errors import ToolError
-from ethosu_sdk.simulators.host.build import executorch_root
+from ethosu_sdk.pte import executorch_package
 
 _TIMEOUT_S = 120.0
 
@@ -19,7 +19,7 @@ def write(schema: str, value: Any) -> bytes:
 
     ToolError when flatc or the package is missing, or does not take what is written.
     """
-    path = executorch_root() / schema
+    path = executorch_package.root() / schema
     if not path.is_file():
         raise ToolError(f"the installed executorch package has no {schema}", "install executorch 1.5.1")
     flatc = tools.require("flatc").path

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from ethosu_sdk import redaction
 from ethosu_sdk.readers.compare import operators as compare_operators
 from ethosu_sdk.readers.convert import numbers
-from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import Record
 from ethosu_sdk.results.reading import COMPARE, COMPILE, RUN, VERIFY
 
@@ -30,10 +30,10 @@ class _Case:
     skipped: bool = False
 
 
-def convert(subject: Subject) -> bytes:
-    """The verdicts of `subject` as a `testsuites` document."""
+def convert(inputs: Inputs) -> bytes:
+    """The verdicts of `inputs` as a `testsuites` document."""
     root = ElementTree.Element("testsuites")
-    for kind, record in subject.records.items():
+    for kind, record in inputs.records.items():
         cases = list(_CASES[kind](record))
         name = kind.partition("/")[0]
         suite = ElementTree.SubElement(root, "testsuite", _attributes(record, name, cases))

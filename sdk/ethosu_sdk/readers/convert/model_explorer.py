@@ -8,10 +8,10 @@ from collections import Counter
 
 from ethosu_sdk import redaction
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import Record
 from ethosu_sdk.results.reading import PROFILE
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 KINDS = (PROFILE,)
 LEFT_OUT = (
@@ -23,16 +23,16 @@ _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e4572e"
 _DATA = (("cycles, modelled", "modelled"), ("cycles, estimated by Vela", "estimated"), ("MACs", None))
 
 
-def convert(subject: Subject) -> bytes:
-    """The figures of `subject` for the graph of each delegate. InputError when no operation has a TOSA operator."""
+def convert(inputs: Inputs) -> bytes:
+    """The figures of `inputs` for the graph of each delegate. InputError when no operation has a TOSA operator."""
     rows = [
         row
-        for row in subject.the(PROFILE)["operations"]
+        for row in inputs.the(PROFILE)["operations"]
         if row["runs_on"] == "NPU" and "tensor" in row.get("tosa", {})
     ]
     if not rows:
         raise InputError(
-            f"{subject.path} knows no TOSA operators: there are no nodes to show figures at",
+            f"{inputs.path} knows no TOSA operators: there are no nodes to show figures at",
             "profile a program that has its NAME.compile.json beside it",
         )
     found = {}

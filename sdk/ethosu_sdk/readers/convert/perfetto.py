@@ -14,10 +14,10 @@ from typing import Any
 from ethosu_sdk import extras, plain_text
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.readers.convert import numbers
-from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import Record
 from ethosu_sdk.results.reading import PROFILE
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 KINDS = (PROFILE,)
 LEFT_OUT = (
@@ -59,20 +59,20 @@ class _Clock:
     busy: dict[str, int] = field(default_factory=dict)
 
 
-def convert(subject: Subject) -> bytes:
-    """The profile of `subject` as Perfetto's protobuf. InputError when its cycles have no clock."""
-    profile = subject.the(PROFILE)
+def convert(inputs: Inputs) -> bytes:
+    """The profile of `inputs` as Perfetto's protobuf. InputError when its cycles have no clock."""
+    profile = inputs.the(PROFILE)
     if "clock" not in profile:
         raise InputError(
-            f"{subject.path} has no clock of the NPU: its cycles are no time",
+            f"{inputs.path} has no clock of the NPU: its cycles are no time",
             "`ethosu-sdk profile RUN_DIR --clock-mhz MHZ` sets one",
         )
     slices = sorted(_slices(profile), key=lambda row: row.begin)
     if not slices:
-        raise InputError(f"{subject.path} has no operations: there is nothing to trace")
+        raise InputError(f"{inputs.path} has no operations: there is nothing to trace")
     nanoseconds = _NS_PER_S / Fraction(profile["clock"]["hz"])
     if max(row.end or row.begin for row in slices) * nanoseconds >= _FURTHEST_NS:
-        raise InputError(f"{subject.path} lasts longer than a trace can tell: more than 2^63 ns")
+        raise InputError(f"{inputs.path} lasts longer than a trace can tell: more than 2^63 ns")
     return _Writer(profile).write(slices, nanoseconds)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from ethosu_sdk import extras, plain_text
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import csv_text
-from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import Record
 from ethosu_sdk.results.reading import PROFILE
-from ethosu_sdk.steps.profile import csv_rows
+from ethosu_sdk.tables import profile_columns
 
 KINDS = (PROFILE,)
 LEFT_OUT = ("totals, delegates and provenance: a table has rows of operations alone",)
@@ -22,22 +22,24 @@ _NUMBERS = {"utilisation"}  # what is neither is a whole number
 _LARGEST = (1 << 63) - 1
 
 
-def to_csv(subject: Subject) -> bytes:
-    """The rows of the profile of `subject`, as `profile.csv` has them."""
-    return csv_text.table(csv_rows.COLUMNS, _rows(subject.the(PROFILE))).encode()
+def to_csv(inputs: Inputs) -> bytes:
+    """The rows of the profile of `inputs`, as `profile.csv` has them."""
+    return csv_text.table(profile_columns.COLUMNS, _rows(inputs.the(PROFILE))).encode()
 
 
-def to_parquet(subject: Subject) -> bytes:
+def to_parquet(inputs: Inputs) -> bytes:
     """The same rows with types. InputError for a number that no column holds."""
     arrow = extras.load("pyarrow", extras.FORMATS)
     parquet = extras.load("pyarrow.parquet", extras.FORMATS)
-    profile = subject.the(PROFILE)
+    profile = inputs.the(PROFILE)
     rows = _rows(profile)
     for row in rows:
         for name, value in row.items():
             if isinstance(value, int) and value > _LARGEST:
-                raise InputError(f"{subject.path}: {name} of an operation is more than 64 bits hold")
-    schema = arrow.schema([(name, _type(arrow, name)) for name in csv_rows.COLUMNS], _metadata(profile))
+                raise InputError(f"{inputs.path}: {name} of an operation is more than 64 bits hold")
+    schema = arrow.schema(
+        [(name, _type(arrow, name)) for name in profile_columns.COLUMNS], _metadata(profile)
+    )
     sink = arrow.BufferOutputStream()
     parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), sink)
     content: bytes = sink.getvalue().to_pybytes()
@@ -45,7 +47,7 @@ def to_parquet(subject: Subject) -> bytes:
 
 
 def _rows(profile: Record) -> list[dict[str, Any]]:
-    rows = (csv_rows.row(entry) for entry in profile["operations"])
+    rows = (profile_columns.row(entry) for entry in profile["operations"])
     return [{key: _value(key, value) for key, value in row.items()} for row in rows]
 
 

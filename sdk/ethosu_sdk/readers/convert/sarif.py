@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from ethosu_sdk import __version__, plain_text, redaction
 from ethosu_sdk.readers.convert import numbers
-from ethosu_sdk.readers.convert.subject import Subject
+from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import Record
 from ethosu_sdk.results.reading import BUILD, COMPILE, DEBUG, INSPECT, PROFILE, RUN
 
@@ -55,9 +55,9 @@ class _Finding:
     source: Record
 
 
-def convert(subject: Subject) -> bytes:
-    """The findings of `subject` as a log with one run."""
-    found = [row for kind, record in subject.records.items() for row in _READERS[kind](record, subject)]
+def convert(inputs: Inputs) -> bytes:
+    """The findings of `inputs` as a log with one run."""
+    found = [row for kind, record in inputs.records.items() for row in _READERS[kind](record, inputs)]
     run = {
         "tool": {
             "driver": {
@@ -76,7 +76,7 @@ def convert(subject: Subject) -> bytes:
         "columnKind": "unicodeCodePoints",
         "results": [_result(row) for row in found],
         "properties": {
-            "records": {kind: path.name for kind, path in subject.files.items()},
+            "records": {kind: path.name for kind, path in inputs.files.items()},
             "leftOut": list(LEFT_OUT),
         },
     }
@@ -108,7 +108,7 @@ def _location(source: Record) -> Record:
     return found
 
 
-def _compiled(record: Record, _: Subject) -> Iterator[_Finding]:
+def _compiled(record: Record, _: Inputs) -> Iterator[_Finding]:
     for row in record["cpu_operators"]:
         for site in row["sites"]:
             message = f"{row['name']} ({site['calls']} calls in an inference) is on the CPU: {site['reason']}"
@@ -117,9 +117,9 @@ def _compiled(record: Record, _: Subject) -> Iterator[_Finding]:
         yield _Finding(_FIRMWARE, text, {})
 
 
-def _profiled(record: Record, subject: Subject) -> Iterator[_Finding]:
+def _profiled(record: Record, inputs: Inputs) -> Iterator[_Finding]:
     """Operators on the CPU, unless the compilation's record is there, which knows more of them."""
-    if COMPILE in subject.records:
+    if COMPILE in inputs.records:
         return
     for row in record["operations"]:
         if row["runs_on"] == "CPU":
@@ -128,7 +128,7 @@ def _profiled(record: Record, subject: Subject) -> Iterator[_Finding]:
             yield _Finding(_OPERATOR, message, row.get("source", {}))
 
 
-def _ran(record: Record, _: Subject) -> Iterator[_Finding]:
+def _ran(record: Record, _: Inputs) -> Iterator[_Finding]:
     for row in record["verdict"]["checks"]:
         if row["status"] == "fail":
             yield _Finding(_VERDICT, f"{row['name']}: {row['detail']}", {})
@@ -136,12 +136,12 @@ def _ran(record: Record, _: Subject) -> Iterator[_Finding]:
         yield _Finding(_FIRMWARE, text, {})
 
 
-def _built(record: Record, _: Subject) -> Iterator[_Finding]:
+def _built(record: Record, _: Inputs) -> Iterator[_Finding]:
     for text in record["notes"]:
         yield _Finding(_BUILT, text, {})
 
 
-def _inspected(record: Record, _: Subject) -> Iterator[_Finding]:
+def _inspected(record: Record, _: Inputs) -> Iterator[_Finding]:
     """Hazards, each by itself, where `inspect --hazards` looked for them."""
     for method in record["methods"]:
         for delegate in method["delegates"]:
@@ -149,7 +149,7 @@ def _inspected(record: Record, _: Subject) -> Iterator[_Finding]:
                 yield _Finding(_HAZARD, f"delegate {delegate['index']} of {method['name']}: {text}", {})
 
 
-def _debugged(record: Record, _: Subject) -> Iterator[_Finding]:
+def _debugged(record: Record, _: Inputs) -> Iterator[_Finding]:
     layers = record["layers"]
     for part in record["comparisons"]:
         for name, rule in (("first_break", _BREAK), ("largest_drop", _DROP)):
@@ -171,7 +171,7 @@ def _sqnr(step: Record) -> str:
     return ", ".join(parts) or "nothing of the signal is left"
 
 
-_READERS: dict[str, Callable[[Record, Subject], Iterator[_Finding]]] = {
+_READERS: dict[str, Callable[[Record, Inputs], Iterator[_Finding]]] = {
     RUN: _ran,
     PROFILE: _profiled,
     BUILD: _built,

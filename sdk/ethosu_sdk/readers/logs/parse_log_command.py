@@ -12,14 +12,13 @@ from ethosu_sdk import error_catalogue, provenance, records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
-from ethosu_sdk.evidence import kit_log, own_log, uart, upstream_log
+from ethosu_sdk.evidence import fvp_output, kit_log, own_log, uart, upstream_log
+from ethosu_sdk.evidence.fvp_output import NOT_AN_FVP
 from ethosu_sdk.files import opening
 from ethosu_sdk.protocol import RECORD_PREFIX
 from ethosu_sdk.readers.logs import log_record
 from ethosu_sdk.readers.logs.log_record import LogFacts
 from ethosu_sdk.records import Record
-from ethosu_sdk.simulators.fvp import output
-from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP
 
 _SCHEMA = "log-result/1"
 _MAX_BYTES = 64 << 20
@@ -67,7 +66,7 @@ def _read(path: Path) -> bytes:
 
 def make(name: str, content: bytes) -> Record:
     """The record of the log `content`, which is called `name`. InputError when nothing in it is known."""
-    parted = output.part(content)
+    parted = fvp_output.part(content)
     own = own_log.summarise(uart.parse(parted.uart))
     lines = content.decode("utf-8", errors="replace").splitlines()
     kit = kit_log.parse(lines)
@@ -133,9 +132,9 @@ def _summary(record: Record) -> Table:
     for row in record["memory"]["sizes"]:
         table.add_row(escape(row["name"]), f"{row['bytes']:,} bytes")
     for row in record["outputs"]:
-        shown = row.get("sha256", "")[:16] or f"{row['elements']} elements"
+        content = row.get("sha256", "")[:16] or f"{row['elements']} elements"
         table.add_row(
-            f"output{row['index']}", escape(f"{row.get('dtype', '')}{row.get('shape', '')} {shown}")
+            f"output{row['index']}", escape(f"{row.get('dtype', '')}{row.get('shape', '')} {content}")
         )
     for row in record["failures"]:
         table.add_row("failure", escape(f"line {row['line']}: {row['text']}"))

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from ethosu_sdk.page import document
 from ethosu_sdk.readers.report import plots, views
-from ethosu_sdk.readers.report.subject import Subject
+from ethosu_sdk.readers.report.inputs import Inputs
 
 
-def render(subjects: Sequence[Subject]) -> str:
+def render(all_inputs: Sequence[Inputs]) -> str:
     """The page as HTML."""
     runs = [
-        {"id": f"run{number}", **views.of(subject), "plots": plots.of(subject, f"run{number}")}
-        for number, subject in enumerate(subjects, start=1)
+        {"id": f"run{number}", **views.of(inputs), "plots": plots.of(inputs, f"run{number}")}
+        for number, inputs in enumerate(all_inputs, start=1)
     ]
     specs = {plot.id: plot.spec for run in runs for plot in run["plots"].values() if plot.spec}
     return document.render(
         __package__,
-        " · ".join(subject.label for subject in subjects),
+        " · ".join(inputs.label for inputs in all_inputs),
         {"plots": specs},
-        side_by_side=views.side_by_side(subjects),
+        side_by_side=views.side_by_side(all_inputs),
         runs=runs,
     )

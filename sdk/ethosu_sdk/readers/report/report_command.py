@@ -10,31 +10,39 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.page import drawing
-from ethosu_sdk.readers.report import subject
+from ethosu_sdk.readers.report import inputs
 from ethosu_sdk.results import bundle, locations
+from ethosu_sdk.results.run_facts import RunFacts
 
 FILE_NAME = "report.html"
 _VALIDATE = "make the run again; `ethosu-sdk validate RUN_DIR` names records that were changed"
 _SUFFIXES = (".html", ".htm")
 
 
-def report(folders: Sequence[Path], output: Path | None, reporter: Reporter) -> Path:
-    """Write the report of the runs in `folders`; the file that was written."""
+def check(output: Path | None) -> None:
+    """UsageError for an `output` that is no HTML file, ToolError when nothing can be drawn here."""
     if output is not None and output.suffix.lower() not in _SUFFIXES:
         raise UsageError(f"-o {output}: the report is an HTML file", "give a name that ends in .html")
     drawing.require()
+
+
+def report(
+    folders: Sequence[Path], facts: Sequence[RunFacts], output: Path | None, reporter: Reporter
+) -> Path:
+    """Write the report of the runs in `folders` with the facts of each; the file that was written."""
+    check(output)
     from ethosu_sdk.readers.report import page
 
     with reporter.stage("reading the runs"):
-        subjects = subject.read(folders)
+        all_inputs = inputs.read(folders, facts)
     with reporter.stage("drawing"):
         try:
-            content = page.render(subjects).encode()
+            content = page.render(all_inputs).encode()
         except OverflowError as error:  # JSON has numbers without end, floats do not
             raise InputError("a number in a record of the run is too large to be drawn", _VALIDATE) from error
     path = output or _place(folders)
     _write(path, content)
-    reporter.show(f"report of {len(subjects)} run(s): {escape(path)} ({len(content):,} bytes)")
+    reporter.show(f"report of {len(all_inputs)} run(s): {escape(path)} ({len(content):,} bytes)")
     return path
 
 

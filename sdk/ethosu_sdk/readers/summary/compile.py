@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from ethosu_sdk.readers.summary.markdown import table, target_text, title
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.compile import compile_tables
-from ethosu_sdk.steps.evaluate import evaluate_tables
+from ethosu_sdk.tables import compile_rows, evaluate_tables
 
 # Of Vela's estimates, those that a reader of a change looks for.
 _ESTIMATES = ("total_cycles", "inference_time", "sram_used", "dram_used", "off_chip_flash_used", "macs")
@@ -20,15 +19,15 @@ def lines(record: Record) -> list[str]:
         ("source", record["source"]),
         ("target", target_text(record)),
         ("program", f"{model['file']}, {model['bytes']:,} bytes, SHA-256 {model['sha256'][:16]}…"),
-        ("quantised", compile_tables.quantised_words(record)),
+        ("quantised", compile_rows.quantised_words(record)),
         ("inputs and outputs", record["options"]["io"]),
         ("delegates", len(record["delegates"])),
-        ("on the CPU", compile_tables.cpu_words(record)),
+        ("on the CPU", compile_rows.cpu_words(record)),
     ]
     return [
         title(record, "compile", model["file"]),
         *table(("", ""), facts),
-        *table(("on the CPU", "calls", "reason", "where"), compile_tables.cpu_rows(record)),
+        *table(("on the CPU", "calls", "reason", "where"), compile_rows.cpu_rows(record)),
         *table(("NPU", "value", "unit", "source"), _estimates(record)),
         *table(evaluate_tables.HEADINGS, evaluate_tables.rows(record)),
         *table(("check", "", "detail"), _checks(record)),

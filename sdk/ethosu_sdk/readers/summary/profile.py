@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ethosu_sdk.readers.summary.markdown import table, target_text, title
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.profile import profile_tables
+from ethosu_sdk.tables import profile_tables
 
 _MOST_ROWS = 10
 _HEADINGS = (

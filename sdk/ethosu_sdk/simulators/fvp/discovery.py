@@ -11,11 +11,10 @@ from pathlib import Path
 
 from ethosu_sdk import proc
 from ethosu_sdk.errors import SdkError, ToolError
+from ethosu_sdk.evidence.fvp_output import NOT_AN_FVP
 from ethosu_sdk.simulators.fvp.models import FvpModel
 
 FVP_VARIABLE = "ETHOSU_FVP_DIR"
-# The SDK's own launchers say this in answer to --version: their counters must not pass for an FVP's.
-NOT_AN_FVP = "not Arm's FVP"
 
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 _VERSION_TIMEOUT_S = 30.0

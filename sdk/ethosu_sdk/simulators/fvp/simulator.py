@@ -12,14 +12,15 @@ from typing import IO
 from ethosu_sdk import error_catalogue
 from ethosu_sdk.error_catalogue import KnownError
 from ethosu_sdk.errors import InputError, SimulationError, ToolError
+from ethosu_sdk.evidence import fvp_output
+from ethosu_sdk.evidence.fvp_output import FvpOutput
 from ethosu_sdk.files import opening
 from ethosu_sdk.simulators.base import MEASURED, Figures, SimulationRequest, SimulationResult
-from ethosu_sdk.simulators.fvp import discovery, models, output, process
+from ethosu_sdk.simulators.fvp import discovery, models, process
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
 from ethosu_sdk.simulators.fvp.discovery import InstalledFvp
 from ethosu_sdk.simulators.fvp.elf import board_of
 from ethosu_sdk.simulators.fvp.models import FvpModel
-from ethosu_sdk.simulators.fvp.output import FvpOutput
 from ethosu_sdk.simulators.fvp.process import Finished, Watch
 
 _FIDELITY = (
@@ -94,7 +95,7 @@ class FvpSimulator:
                 watch=Watch(request.timeout_s, request.idle_timeout_s),
                 logs=[log, *([request.uart_tee] if request.uart_tee is not None else [])],
             )
-        parted = output.part(finished.output)
+        parted = fvp_output.part(finished.output)
         _refuse(finished, parted, request)
         return SimulationResult(
             uart=parted.uart,

@@ -9,31 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
 from pathlib import Path
 
 from ethosu_sdk import cache, proc, records
 from ethosu_sdk.errors import ToolError
+from ethosu_sdk.pte import executorch_package
 
 _SOURCE = Path(__file__).with_name("runner.cpp")
 _DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED", "-DET_USE_THREADPOOL")
 _KERNEL_LIBRARIES = ("executorch_threadpool", "executorch_kernels_optimized", "executorch_kernels_quantized")
 _TIMEOUT_S = 300.0
-_INSTALL = "pip install 'ethosu-sdk[compile]'"
 CACHE_PART = "host-runner"
-
-
-def executorch_root() -> Path:
-    """The folder of the installed executorch package, found without importing it. ToolError when it is absent
-    or lacks the C++ runtime."""
-    spec = importlib.util.find_spec("executorch")
-    locations = [] if spec is None else list(spec.submodule_search_locations or [])
-    if not locations:
-        raise ToolError("the Python package executorch is not installed", _INSTALL)
-    for root in map(Path, locations):
-        if (root / "lib" / "libexecutorch.so").is_file():
-            return root
-    raise ToolError("the installed executorch package has no C++ runtime", _INSTALL)
 
 
 def runner_argv(compiler: str, root: Path, output: Path) -> list[str]:
@@ -69,7 +55,7 @@ def build_runner(folder: Path) -> Path:
     """The runner program, built in `folder` (a few seconds) unless one from the same source, options and
     executorch is there already or came with the installation: that one needs no compiler. ToolError when the
     compiler or executorch is missing, or the build fails."""
-    root = executorch_root()
+    root = executorch_package.root()
     name = _program_name(root)
     shipped = cache.prebuilt(CACHE_PART)
     if shipped is not None and (shipped / name).is_file():
@@ -81,7 +67,7 @@ def build_runner(folder: Path) -> Path:
 def _make(program: Path, root: Path) -> None:
     compiler = proc.find_tool("g++", hint="apt-get install g++")
     if not (root / "include").is_dir():
-        raise ToolError("the installed executorch package has no C++ headers", _INSTALL)
+        raise ToolError("the installed executorch package has no C++ headers", executorch_package.INSTALL)
     records.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
     records.make_executable(program)
 

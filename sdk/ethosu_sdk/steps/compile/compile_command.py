@@ -17,6 +17,7 @@ from ethosu_sdk.steps.compile import chain_record, check, check_record, compile_
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.evaluate import evaluate_command, evaluate_record
 from ethosu_sdk.steps.shared import compilers
+from ethosu_sdk.tables import compile_rows
 from ethosu_sdk.targets import Target
 
 
@@ -50,7 +51,7 @@ def compile_model(
                 record = _compile(model, options, target, folder, key, reporter)
                 add(*_files(pte, record))
             if reuse:
-                for line in compile_tables.cpu_lines(record):
+                for line in compile_rows.cpu_lines(record):
                     reporter.note(escape(line))
                 reporter.note(f"check: {escape(check_record.line(record))}")
                 if "chain" in record:
@@ -80,7 +81,7 @@ def _check_delegation(record: Record, *, recorded: bool) -> None:
     hint = "compile.json tells where each comes from, under cpu_operators"
     if all(row["boundary"] for row in rows) and record["options"]["io"] == "float":
         hint = "only the conversions from and to float are left: --io int8 removes those of an int8 model"
-    lines = [f"  {line}" for line in compile_tables.cpu_lines(record)]
+    lines = [f"  {line}" for line in compile_rows.cpu_lines(record)]
     raise VerdictError(
         "not everything runs on the NPU, as --require-full-delegation demands:\n" + "\n".join(lines),
         hint,

@@ -10,9 +10,8 @@ from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records import Record
-from ethosu_sdk.results import source_place
 from ethosu_sdk.steps.compile import chain_record, check_record
-from ethosu_sdk.steps.evaluate import evaluate_tables
+from ethosu_sdk.tables import compile_rows, evaluate_tables
 
 _AREAS = (
     ("sram", "SRAM"),
@@ -32,61 +31,15 @@ def tables(record: Record, folder: Path) -> list[RenderableType]:
     return parts + evaluate_tables.tables(record)
 
 
-def cpu_lines(record: Record) -> list[str]:
-    """One line for each operator on the CPU and each reason, such as ``aten::avg_pool2d.out (1) on the CPU:
-    REASON, at net.py:12 (pool)``."""
-    return [
-        f"{row['name']} ({site['calls']}) on the CPU: {site['reason']}"
-        + (f", at {place}" if (place := _place(site)) else "")
-        for row in record["cpu_operators"]
-        for site in row["sites"]
-    ]
-
-
-def cpu_rows(record: Record) -> list[tuple[str, str, str, str]]:
-    """Operator, calls, reason and place of what stays on the CPU."""
-    return [
-        (row["name"], str(site["calls"]), site["reason"], _place(site))
-        for row in record["cpu_operators"]
-        for site in row["sites"]
-    ]
-
-
-def cpu_words(record: Record) -> str:
-    """How much stays on the CPU."""
-    calls = sum(row["calls"] for row in record["cpu_operators"])
-    return f"{calls} operator calls" if calls else "nothing"
-
-
-def quantised_words(record: Record) -> str:
-    """How the model was quantised, and with what."""
-    options, calibration = record["options"], record["calibration"]
-    words: str = "quantised before" if record["prequantized"] else options.get("quantize", "")
-    words += f" per {options['quantize_per']}" if "quantize_per" in options else ""
-    if "quantizer" in options:
-        words += f"{', ' if words else ''}quantizer: {options['quantizer']}"
-    samples = calibration["samples"]
-    return f"{words}, {samples} samples ({calibration['source']})" if samples else words
-
-
-def _place(part: Record) -> str:
-    """Where in the model, such as ``net.py:12 (block.conv)``; empty when that is not known."""
-    source = part.get("source", {})
-    words = source_place.line(part)
-    if source.get("module"):
-        words += f" ({source['module']})" if words else source["module"]
-    return words
-
-
 def _summary(record: Record, folder: Path) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     target = record["target"]
     for name, text in (
         ("program", f"{record['model']['file']}, {record['model']['bytes']:,} bytes"),
         ("target", f"{target['npu']}-{target['macs']}, {target['system_config']}, {target['memory_mode']}"),
-        ("quantised", quantised_words(record)),
+        ("quantised", compile_rows.quantised_words(record)),
         ("delegates", str(len(record["delegates"]))),
-        ("on the CPU", cpu_words(record)),
+        ("on the CPU", compile_rows.cpu_words(record)),
         ("compared", chain_record.of(record) or "nothing"),
         ("check", check_record.line(record)),
         ("files", str(folder)),
@@ -105,7 +58,7 @@ def _cpu_table(record: Record) -> Table:
     rows = record["cpu_operators"]
     for row in (row for row in rows if not row["boundary"]):
         for site in row["sites"]:
-            cells = (row["name"], str(site["calls"]), site["reason"], _place(site))
+            cells = (row["name"], str(site["calls"]), site["reason"], compile_rows.place(site))
             table.add_row(*(escape(cell) for cell in cells))
     for row in (row for row in rows if row["boundary"]):
         table.add_row(escape(row["name"]), str(row["calls"]), row["sites"][0]["reason"], "")

@@ -20,21 +20,21 @@ NOTHING_DELEGATED = "the program delegates nothing to an Ethos-U"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class InspectOptions:
     """What a description holds beside what every one does: the `commands` of the command streams, their `hazards`."""
 
     commands: bool = False
     hazards: bool = False
 
 
-NOTHING_MORE = Wanted()
+NOTHING_MORE = InspectOptions()
 
 
-def describe(program: pte.Pte, wanted: Wanted = NOTHING_MORE) -> Description:
+def describe(program: pte.Pte, options: InspectOptions = NOTHING_MORE) -> Description:
     """The content of `program`: target, methods, segments. Sizes and offsets are in bytes.
 
-    Values are referred to by their index in `methods[].values`. With `wanted.commands`, each Ethos-U delegate gets
-    its disassembled command stream, with `wanted.hazards` what that does too early. Raises InputError when the file
+    Values are referred to by their index in `methods[].values`. With `options.commands`, each Ethos-U delegate gets
+    its disassembled command stream, with `options.hazards` what that does too early. Raises InputError when the file
     contradicts itself about its target, or when a command does not exist.
     """
     target = program.target()
@@ -46,14 +46,14 @@ def describe(program: pte.Pte, wanted: Wanted = NOTHING_MORE) -> Description:
             "extended_header": program.header.extended,
         },
         **target_record.members(target),
-        "methods": [_method(plan, wanted) for plan in program.plans],
+        "methods": [_method(plan, options) for plan in program.plans],
         "segments": [asdict(segment) for segment in program.segments],
         "named_data": [{"key": key, "bytes": len(data)} for key, data in program.named_data.items()],
         "unavailable": [] if target is not None else [{"path": "/target", "reason": NOTHING_DELEGATED}],
     }
 
 
-def _method(plan: pte.ExecutionPlan, wanted: Wanted) -> Description:
+def _method(plan: pte.ExecutionPlan, options: InspectOptions) -> Description:
     instructions = [
         _instruction(index, row, plan)
         for chain in plan.chains
@@ -67,7 +67,7 @@ def _method(plan: pte.ExecutionPlan, wanted: Wanted) -> Description:
             {"name": name, "runs_on": "CPU", "calls": calls}
             for name, calls in plan.called_operators().items()
         ],
-        "delegates": _delegates(plan, wanted),
+        "delegates": _delegates(plan, options),
         "instructions": instructions,
         "memory_plan": _memory_plan(plan),
         "constant_bytes": _constant_bytes(plan),
@@ -92,14 +92,14 @@ def _instruction(index: int, row: pte.Instruction, plan: pte.ExecutionPlan) -> D
     return {**shared, "runs_on": "CPU", **asdict(row)}
 
 
-def _delegates(plan: pte.ExecutionPlan, wanted: Wanted) -> list[Description]:
+def _delegates(plan: pte.ExecutionPlan, options: InspectOptions) -> list[Description]:
     calls = Counter(row.delegate_index for row in plan.instructions if isinstance(row, pte.DelegateCall))
     pieces = {(row.payload_offset, len(row.payload)): row.payload for row in plan.delegates}  # may be shared
     hashes = {key: hashlib.sha256(payload).hexdigest() for key, payload in pieces.items()}
     return [
         {
             **_delegate(index, row, calls[index], hashes[row.payload_offset, len(row.payload)]),
-            **({"vela": _vela(row.vela, wanted)} if row.vela is not None else {}),
+            **({"vela": _vela(row.vela, options)} if row.vela is not None else {}),
         }
         for index, row in enumerate(plan.delegates)
     ]
@@ -125,7 +125,7 @@ def _text(value: bytes) -> str:
         return f"0x{value.hex()}"
 
 
-def _vela(vela: VelaBlocks, wanted: Wanted) -> Description:
+def _vela(vela: VelaBlocks, options: InspectOptions) -> Description:
     return {
         "accelerator": targets.accelerator(vela.config_word),
         "config_word": f"{vela.config_word:#010x}",
@@ -136,8 +136,8 @@ def _vela(vela: VelaBlocks, wanted: Wanted) -> Description:
         "inputs": [_slot(slot) for slot in vela.inputs],
         "outputs": [_slot(slot) for slot in vela.outputs],
         "blocks": [asdict(block) for block in vela.blocks],
-        **({"commands": _commands(vela)} if wanted.commands else {}),
-        **({"hazards": hazards.sentences(vela)} if wanted.hazards else {}),
+        **({"commands": _commands(vela)} if options.commands else {}),
+        **({"hazards": hazards.sentences(vela)} if options.hazards else {}),
     }
 
 

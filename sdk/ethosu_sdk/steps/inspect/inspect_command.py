@@ -10,36 +10,42 @@ from typing import TYPE_CHECKING, Any, Literal
 from ethosu_sdk import provenance, pte, records, schema
 from ethosu_sdk.console.terminal import escape, show
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.inspect.description import NOTHING_MORE, Description, Wanted, describe, npu_share
+from ethosu_sdk.steps.inspect.description import (
+    NOTHING_MORE,
+    Description,
+    InspectOptions,
+    describe,
+    npu_share,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Wanted", "describe", "inspect"]
+__all__ = ["InspectOptions", "describe", "inspect"]
 
 _SCHEMA = "inspect-result/1"
 _Row = Mapping[str, Any]
 _NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
-_LIST_ITEMS_SHOWN = 8
+_MOST_LIST_ITEMS = 8
 
 
-def inspect(path: Path, *, as_json: bool, wanted: Wanted, console: Console) -> None:
-    """Show the program at `path`, and what else is `wanted` of its NPU command streams.
+def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Console) -> None:
+    """Show the program at `path`, and what else `options` ask of its NPU command streams.
 
     With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
     """
-    record = make(path, wanted)
+    record = make(path, options)
     if as_json:
         sys.stdout.write(records.dumps(record))
         return
     _show(record, console)
 
 
-def make(path: Path, wanted: Wanted = NOTHING_MORE) -> Record:
-    """The record of the program at `path`, with what else is `wanted` of it. InputError if damaged."""
+def make(path: Path, options: InspectOptions = NOTHING_MORE) -> Record:
+    """The record of the program at `path`, with what else `options` ask of it. InputError if damaged."""
     program = pte.read(path)
-    description = describe(program, wanted)
+    description = describe(program, options)
     description["file"] = {"name": path.name, **description["file"]}
     made_from = provenance.file_entry("model", path, program.sha256)
     record = {**provenance.header(_SCHEMA, "pass", [made_from], []), **description}
@@ -155,13 +161,13 @@ def _argument(value: _Row, values: Sequence[_Row]) -> str:
         return f"%{value['index']}"
     if "items" not in value:
         return escape(value.get("value"))
-    items = value["items"][:_LIST_ITEMS_SHOWN]
+    items = value["items"][:_MOST_LIST_ITEMS]
     if value["kind"] in ("IntList", "TensorList", "OptionalTensorList"):
-        shown = ["None" if item < 0 else _argument(values[item], values) for item in items]
+        texts = ["None" if item < 0 else _argument(values[item], values) for item in items]
     else:
-        shown = [escape(item) for item in items]
+        texts = [escape(item) for item in items]
     more = ["…"] if len(value["items"]) > len(items) else []
-    return escape("[") + " ".join(shown + more) + "]"
+    return escape("[") + " ".join(texts + more) + "]"
 
 
 def _delegate_table(delegates: Sequence[_Row]) -> Table:

@@ -14,11 +14,12 @@ from ethosu_sdk.npu import deadline
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.profile import csv_rows, profile_record, profile_tables
+from ethosu_sdk.steps.profile import profile_record
 from ethosu_sdk.steps.profile.options import ProfileOptions
 from ethosu_sdk.steps.profile.profile_record import ProfileFacts
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.tables import profile_columns, profile_tables
 
 RECORD_NAME = "profile.json"
 CSV_NAME = "profile.csv"
@@ -68,7 +69,7 @@ def profile(
     schema.check(record, "the profile")
     folder = records.make_directory(out_dir) if out_dir is not None else done.folder
     with records.locked(folder), bundle.published(folder, "profile") as add:
-        table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, record["operations"]))
+        table = csv_text.table(profile_columns.COLUMNS, map(profile_columns.row, record["operations"]))
         records.write_bytes(folder / CSV_NAME, table.encode())
         records.write_json(folder / RECORD_NAME, record)
         add(RECORD_NAME, CSV_NAME)

@@ -11,8 +11,7 @@ from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.errors import BuildError, SdkError
 from ethosu_sdk.firmware_build import MemoryFitError
 from ethosu_sdk.records import Record
-from ethosu_sdk.results import locations, reading as results
-from ethosu_sdk.steps.shared import compile_again
+from ethosu_sdk.results import compile_again, locations, reading as results
 from ethosu_sdk.targets import families
 
 _SPILL = ("--allow-spill",)

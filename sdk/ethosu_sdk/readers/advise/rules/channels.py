@@ -6,23 +6,19 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.readers.advise.advice import CHANNELS, Advice, Change, Figure
 from ethosu_sdk.readers.advise.facts import WORTH_SHARE, Facts, modelled
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import source_place
 
-_FAMILIES = ("ethos-u55", "ethos-u65")  # Ethos-U85 chooses its step for each operation
 _HOW = "the MAC unit computes {step} channels at once, and the last of them are computed and thrown away now"
 
 
 def channel_steps(facts: Facts) -> list[Advice]:
     """Convolutions whose pace the MAC unit sets, with channels that are no multiple of what it computes at once."""
-    target = facts.profile.get("target", {})
-    if target.get("npu") not in _FAMILIES:
+    step = facts.channel_step
+    if step is None:
         return []
-    config = NpuConfig.for_target(target["npu"], target["macs"])
-    step = config.micro_block[2] * config.cores
     return [advice for rows in _convolutions(facts) for advice in _partial(facts, rows, step)]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ethosu_sdk.readers.advise.advice import NPU_CYCLES, SRAM, Advice, Change, Figure
-from ethosu_sdk.readers.advise.facts import WORTH_SHARE, Facts, Mode, modelled
+from ethosu_sdk.readers.advise.facts import WORTH_SHARE, Facts, modelled
+from ethosu_sdk.results.run_facts import Mode
 
 _HOW = "the same command stream, priced with the memories of {mode}"
 _SIZES = "the present sizes, placed as {mode} has them"

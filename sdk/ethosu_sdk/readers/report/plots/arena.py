@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair
 
-from ethosu_sdk import pte
-from ethosu_sdk.errors import SdkError
-from ethosu_sdk.npu import deadline
 from ethosu_sdk.page.plot import Plot, drawn, named, short
-from ethosu_sdk.readers.report import extents
-from ethosu_sdk.readers.report.extents import Extents, Tenant
-from ethosu_sdk.readers.report.subject import PROFILE, Subject
+from ethosu_sdk.readers.report.inputs import PROFILE, Inputs
 from ethosu_sdk.records import Record
+from ethosu_sdk.results.run_facts import Lifetime, Lifetimes
 from ethosu_sdk.vela_blocks import REGION_FAST_SCRATCH, REGION_SCRATCH
 
 _TITLE = "What lies where in the arena"
 _USE_TITLE = "Use of the arena"
 _REGIONS = {REGION_SCRATCH: "arena", REGION_FAST_SCRATCH: "fast scratch"}
 _HEIGHT = 320
-_LIMIT_S = 60.0
 _MOST = 2000  # tenants that are drawn, the largest ones
 _NOT_KNOWN = (
     "Rows of a feature map that lie apart are drawn as one extent. How long the delegate's inputs are kept before, "
@@ -30,65 +24,44 @@ _NOT_KNOWN = (
 )
 
 
-def of(subject: Subject, name: str) -> dict[str, Plot]:
+def of(inputs: Inputs, name: str) -> dict[str, Plot]:
     """Plots of the delegate with the largest arena."""
-    chosen = _largest(subject.program)
-    if chosen is None:
-        reason = subject.missing.get("program", "the program has no delegate of an Ethos-U")
+    found = inputs.facts.lifetimes
+    if inputs.program is None or found is None:
+        reason = inputs.missing.get("program", inputs.facts.lifetimes_reason)
         return {"arena": Plot(name, _TITLE, f"Not known: {reason}.")}
-    index, delegate = chosen
-    try:
-        with deadline.until(time.monotonic() + _LIMIT_S):
-            found = extents.read(delegate)
-    except SdkError as error:
-        return {"arena": Plot(name, _TITLE, f"Not known: {error.message}.")}
-    if found is None:
-        return {"arena": Plot(name, _TITLE, "Not known: which operations run depends on data.")}
     rows = {
         row["offset"]: row
-        for row in subject.record(PROFILE).get("operations", ())
-        if row.get("delegate") == index and "offset" in row
+        for row in inputs.record(PROFILE).get("operations", ())
+        if row.get("delegate") == found.delegate and "offset" in row
     }
-    which = _which(subject.program, index)
     return {
         **{
-            f"arena{region}": _lifetimes(found, region, rows, f"{name}{region}", which)
+            f"arena{region}": _extents(found, region, rows, f"{name}{region}")
             for region in _REGIONS
-            if any(row.region == region for row in found.tenants)
+            if any(row.region == region for row in found.rows)
         },
-        "arena-use": _use(found, list(rows.values()), _size(delegate), f"{name}-use", which),
+        "arena-use": _use(found, list(rows.values()), f"{name}-use"),
     }
 
 
-def _largest(program: pte.Pte | None) -> tuple[int, pte.Delegate] | None:
-    plan = None if program is None else program.plan()
-    known = (
-        []
-        if plan is None
-        else [(index, row) for index, row in enumerate(plan.delegates) if row.vela is not None]
-    )
-    return max(known, key=lambda row: _size(row[1]), default=None)
+def _which(found: Lifetimes) -> str:
+    if found.delegates <= 1:
+        return ""
+    return f"Delegate {found.delegate}, of {found.delegates:,} the one with the largest arena. "
 
 
-def _size(delegate: pte.Delegate) -> int:
-    return 0 if delegate.vela is None else delegate.vela.scratch_bytes
-
-
-def _which(program: pte.Pte | None, index: int) -> str:
-    count = 0 if program is None else len(program.plan().delegates)
-    return f"Delegate {index}, of {count:,} the one with the largest arena. " if count > 1 else ""
-
-
-def _lifetimes(found: Extents, region: int, rows: Mapping[int, Record], name: str, which: str) -> Plot:
-    own = [row for row in found.tenants if row.region == region]
+def _extents(found: Lifetimes, region: int, rows: Mapping[int, Record], name: str) -> Plot:
+    own = [row for row in found.rows if row.region == region]
     live = found.live_bytes(region)
     peak = max(live, default=0)
     at = live.index(peak) if live else 0
-    drawn_ = sorted(own, key=lambda row: row.span[0] - row.span[1])[:_MOST]
+    drawn_ = sorted(own, key=lambda row: row.start - row.end)[:_MOST]
     left_out = "" if len(drawn_) == len(own) else f" The {_MOST:,} largest of {len(own):,} extents are drawn."
     text = (
-        f"{which}Extents of the {_REGIONS[region]} that operations write, from the writer to the last reader, as the "
-        f"command stream has them. Most is needed at operation {at}: {peak:,} bytes.{left_out} {_NOT_KNOWN}"
+        f"{_which(found)}Extents of the {_REGIONS[region]} that operations write, from the writer to the last "
+        f"reader, as the command stream has them. Most is needed at operation {at}: {peak:,} bytes.{left_out} "
+        f"{_NOT_KNOWN}"
     )
     title = _TITLE if region == REGION_SCRATCH else f"{_TITLE}: {_REGIONS[region]}"
     return drawn(
@@ -101,20 +74,19 @@ def _lifetimes(found: Extents, region: int, rows: Mapping[int, Record], name: st
     )
 
 
-def _rectangle(tenant: Tenant, rows: Mapping[int, Record]) -> dict[str, Any]:
-    start, end = tenant.span
-    entry = rows.get(-1 if tenant.offset is None else tenant.offset, {})
+def _rectangle(row: Lifetime, rows: Mapping[int, Record]) -> dict[str, Any]:
+    entry = rows.get(-1 if row.offset is None else row.offset, {})
     tensor = entry.get("tosa", {}).get("tensor") or entry.get("name", "")
     return {
-        "from": max(tenant.first, 0),
-        "to": tenant.last + 1,
-        "start": start,
-        "end": end,
-        "bytes": end - start,
-        "role": tenant.role or ("never read" if tenant.last == tenant.first else "inner"),
-        "tensor": short(tensor) if tenant.offset is not None else "input of the delegate",
-        "writer": tenant.first,
-        "reader": tenant.last,
+        "from": max(row.first, 0),
+        "to": row.last + 1,
+        "start": row.start,
+        "end": row.end,
+        "bytes": row.end - row.start,
+        "role": row.role or ("never read" if row.last == row.first else "inner"),
+        "tensor": short(tensor) if row.offset is not None else "input of the delegate",
+        "writer": row.first,
+        "reader": row.last,
     }
 
 
@@ -143,10 +115,10 @@ def _rectangles(peak: int) -> Any:
     return (rectangles + mark).properties(width="container", height=_HEIGHT)
 
 
-def _use(found: Extents, rows: Sequence[Record], size: int, name: str, which: str) -> Plot:
+def _use(found: Lifetimes, rows: Sequence[Record], name: str) -> Plot:
     """What the stream needs, beside what Vela states."""
     live = found.live_bytes(REGION_SCRATCH)
-    by_offset = {row.offset: row.first for row in found.tenants if row.offset is not None}
+    by_offset = {row.offset: row.first for row in found.rows if row.offset is not None}
     points = [{"at": at, "bytes": value, "what": "needed, by the stream"} for at, value in enumerate(live)]
     stated = [
         {"at": by_offset[row["offset"]], "bytes": row["scratch_bytes"], "what": "in use, by Vela"}
@@ -154,15 +126,17 @@ def _use(found: Extents, rows: Sequence[Record], size: int, name: str, which: st
         if "scratch_bytes" in row and row["offset"] in by_offset
     ]
     text = (
-        f"{which}The arena has {size:,} bytes; at most {max(live, default=0):,} of them are needed at once by what "
-        "the command stream writes and reads. "
+        f"{_which(found)}The arena has {found.arena_bytes:,} bytes; at most {max(live, default=0):,} of them are "
+        "needed at once by what the command stream writes and reads. "
     )
     if stated:
         most = max(row["bytes"] for row in stated)
         text += f"Vela states up to {most:,} bytes in use, for the operations it scheduled."
     else:
         text += "What Vela states of each operation is in the compile record, which is not there."
-    return drawn(name, _USE_TITLE, text, _steps(), points=[*points, *stated], size=[{"bytes": size}])
+    return drawn(
+        name, _USE_TITLE, text, _steps(), points=[*points, *stated], size=[{"bytes": found.arena_bytes}]
+    )
 
 
 def _steps() -> Any:

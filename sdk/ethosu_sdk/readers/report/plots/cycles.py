@@ -11,7 +11,7 @@ import altair
 from ethosu_sdk.page.plot import Plot, drawn, named, short
 from ethosu_sdk.readers.report.views.operations import origin
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 _MOST = 40
 _TITLE = "Cycles per operation"
@@ -50,17 +50,19 @@ def of(profile: Record, name: str) -> Plot:
     if not known:
         return Plot(name, _TITLE, "There is no profile with operations of the NPU.")
     longest = sorted(known, key=lambda group: max(group.cycles().values(), default=0), reverse=True)[:_MOST]
-    shown = sorted(longest, key=lambda group: int(group.rows[0]["index"]))
-    rows = [part for group in shown for part in _bars(group)]
+    ordered = sorted(longest, key=lambda group: int(group.rows[0]["index"]))
+    rows = [part for group in ordered for part in _bars(group)]
     sources = [source for source in _SOURCES if any(row["source"] == source for row in rows)]
     which = (
-        f"the {len(shown)} longest of {len(known):,}" if len(shown) < len(known) else f"all {len(known):,}"
+        f"the {len(ordered)} longest of {len(known):,}"
+        if len(ordered) < len(known)
+        else f"all {len(known):,}"
     )
     text = (
         f"Operations as Vela scheduled them, {which}, in the order in which they run, with cycles {_and(sources)}. "
         "One may be several operations of the NPU, such as a DMA transfer of its weights: the table has each."
     )
-    return drawn(name, _TITLE, text, _chart(sources, len(shown)), rows=rows)
+    return drawn(name, _TITLE, text, _chart(sources, len(ordered)), rows=rows)
 
 
 def _and(words: Sequence[str]) -> str:

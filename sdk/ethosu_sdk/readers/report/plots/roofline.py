@@ -11,7 +11,7 @@ import altair
 from ethosu_sdk.page.plot import Plot, drawn, named, short
 from ethosu_sdk.readers.report.views.operations import origin
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 _TITLE = "Roofline"
 _HEIGHT = 380

@@ -12,7 +12,7 @@ from ethosu_sdk.page.plot import Plot, drawn, named, short
 from ethosu_sdk.readers.report.plots.roofline import bytes_per_cycle, moved
 from ethosu_sdk.readers.report.views.operations import origin
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 _TITLE = "Timeline of units and memories"
 _UNITS = {"mac": "MAC unit", "output": "output unit", "weight_decoder": "weight decoder"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ethosu_sdk.readers.report.subject import COMPILE, PROFILE, Subject
+from ethosu_sdk.readers.report.inputs import COMPILE, PROFILE, Inputs
 from ethosu_sdk.readers.report.views import (
     accuracy,
     advice,
@@ -18,37 +18,37 @@ from ethosu_sdk.readers.report.views import (
 )
 
 
-def of(subject: Subject) -> dict[str, Any]:
+def of(inputs: Inputs) -> dict[str, Any]:
     """All views of one run."""
-    profile = subject.record(PROFILE)
+    profile = inputs.record(PROFILE)
     return {
-        "label": subject.label,
-        "status": subject.run["verdict"]["status"],
-        "cards": summary.cards(subject),
-        "summary": summary.rows(subject),
-        "advice": advice.of(subject),
-        "checks": subject.run["verdict"]["checks"],
-        "memory": memory.of(subject.run),
+        "label": inputs.label,
+        "status": inputs.run["verdict"]["status"],
+        "cards": summary.cards(inputs),
+        "summary": summary.rows(inputs),
+        "advice": advice.of(inputs),
+        "checks": inputs.run["verdict"]["checks"],
+        "memory": memory.of(inputs.run),
         "traffic": memory.traffic(profile),
         "sources": sources.of(profile),
         "vela": sources.vela(profile),
         "operations": operations.of(profile),
-        "delegation": profile.get("delegation", subject.record(COMPILE).get("delegation", [])),
-        "not_delegated": operations.not_delegated(subject.record(COMPILE)),
-        "planned": arena.planned(subject.program),
-        "accuracy": accuracy.of(subject),
-        "origins": origins.of(subject),
-        "unavailable": origins.unavailable(subject),
-        "counters": subject.run.get("npu", {}).get("counters", []),
-        "missing": subject.missing,
+        "delegation": profile.get("delegation", inputs.record(COMPILE).get("delegation", [])),
+        "not_delegated": operations.not_delegated(inputs.record(COMPILE)),
+        "planned": arena.planned(inputs.program),
+        "accuracy": accuracy.of(inputs),
+        "origins": origins.of(inputs),
+        "unavailable": origins.unavailable(inputs),
+        "counters": inputs.run.get("npu", {}).get("counters", []),
+        "missing": inputs.missing,
     }
 
 
-def side_by_side(subjects: Sequence[Subject]) -> dict[str, Any]:
+def side_by_side(all_inputs: Sequence[Inputs]) -> dict[str, Any]:
     """The figures of several runs, a column each."""
-    columns = [dict(summary.rows(subject)) for subject in subjects]
+    columns = [dict(summary.rows(inputs)) for inputs in all_inputs]
     names = list(dict.fromkeys(name for column in columns for name in column))
     return {
-        "labels": [subject.label for subject in subjects],
+        "labels": [inputs.label for inputs in all_inputs],
         "rows": [{"name": name, "cells": [column.get(name, "") for column in columns]} for name in names],
     }

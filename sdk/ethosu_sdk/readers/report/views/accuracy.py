@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ethosu_sdk.readers.report.subject import DEBUG, Subject
+from ethosu_sdk.readers.report.inputs import DEBUG, Inputs
 from ethosu_sdk.readers.report.views.operations import origin
 from ethosu_sdk.records import Record
 
 _AGAINST = ("quantised", "float")
 
 
-def of(subject: Subject) -> dict[str, Any]:
+def of(inputs: Inputs) -> dict[str, Any]:
     """Rows of the outputs and of the layers, and what `debug` concludes; empty where no record has any."""
-    debug = subject.record(DEBUG)
+    debug = inputs.record(DEBUG)
     return {
-        "outputs": [_output(row) for row in subject.run.get("reference", {}).get("outputs", ())],
+        "outputs": [_output(row) for row in inputs.run.get("reference", {}).get("outputs", ())],
         "layers": [_layer(row) for row in debug.get("layers", ())],
         "findings": list(_findings(debug)),
     }

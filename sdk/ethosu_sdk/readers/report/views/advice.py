@@ -4,35 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.errors import SdkError
 from ethosu_sdk.readers.advise import advise_tables, facts
-from ethosu_sdk.readers.advise.judgement import judge
-from ethosu_sdk.readers.report.subject import COMPILE, DEBUG, PROFILE, Subject
+from ethosu_sdk.readers.advise.verdict import judge
+from ethosu_sdk.readers.report.inputs import COMPILE, DEBUG, PROFILE, Inputs
 
 _LINES = ("do", "write")  # what is typed, in a font of fixed width
 
 
-def of(subject: Subject) -> dict[str, Any]:
+def of(inputs: Inputs) -> dict[str, Any]:
     """Each advice as a title and rows, and the silent rules, why they are; `reason` says why there is nothing."""
-    profile = subject.record(PROFILE)
-    if subject.program is None or not profile:
-        reason = subject.missing.get("program") or subject.missing.get(PROFILE, "there is no profile")
-        return {"reason": reason, "given": [], "silent": []}
-    try:
-        found = facts.of(
-            subject.program, profile, subject.record(COMPILE), subject.record(DEBUG), subject.missing
-        )
-    except SdkError as error:
-        return {"reason": error.message, "given": [], "silent": []}
-    judgement = judge(found)
+    profile = inputs.record(PROFILE)
+    if inputs.program is None or not profile:
+        reason = inputs.missing.get("program") or inputs.missing.get(PROFILE, "there is no profile")
+        return {"reason": reason, "advice": [], "silent": []}
+    program = inputs.facts.program
+    if program is None:
+        return {"reason": inputs.facts.program_reason, "advice": [], "silent": []}
+    found = facts.of(program, profile, inputs.record(COMPILE), inputs.record(DEBUG), inputs.missing)
+    verdict = judge(found)
     return {
         "reason": "",
-        "given": [_given(rule.name, row.to_json()) for rule, row in judgement.advice],
-        "silent": [(row.rule.name, row.reason) for row in judgement.silent],
+        "advice": [_entry(rule.name, row.to_json()) for rule, row in verdict.advice],
+        "silent": [(row.rule.name, row.reason) for row in verdict.silent],
     }
 
 
-def _given(rule: str, row: dict[str, Any]) -> dict[str, Any]:
+def _entry(rule: str, row: dict[str, Any]) -> dict[str, Any]:
     """Lines of code that follow each other stand in one cell."""
     rows: list[dict[str, Any]] = []
     for name, text in advise_tables.pairs(row):

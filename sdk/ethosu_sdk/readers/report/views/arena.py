@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ethosu_sdk import pte
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 
 def planned(program: pte.Pte | None) -> list[dict[str, Any]]:

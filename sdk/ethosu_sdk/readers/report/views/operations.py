@@ -8,7 +8,7 @@ from typing import Any
 
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import source_place
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 
 @dataclass(frozen=True)

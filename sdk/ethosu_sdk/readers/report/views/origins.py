@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.readers.report.subject import Subject
+from ethosu_sdk.readers.report.inputs import Inputs
 from ethosu_sdk.records import Record
 
 
-def of(subject: Subject) -> dict[str, Any]:
+def of(inputs: Inputs) -> dict[str, Any]:
     """Records, files and tools, each once."""
     files: dict[tuple[str, str], Record] = {}
     tools: dict[tuple[str, str], Record] = {}
-    for record in subject.records.values():
+    for record in inputs.records.values():
         for row in record["provenance"]["inputs"]:
             files.setdefault((row["role"], row["sha256"]), row)
         for row in record["provenance"]["tools"]:
             tools.setdefault((row["name"], row["version"]), row)
-    manifest = subject.manifest or {}
+    manifest = inputs.manifest or {}
     return {
         "records": [
             {
@@ -26,7 +26,7 @@ def of(subject: Subject) -> dict[str, Any]:
                 "created": record["created"],
                 "tool": _tool(record["tool"]),
             }
-            for kind, record in subject.records.items()
+            for kind, record in inputs.records.items()
         ],
         "files": [{**row, "bytes": row.get("bytes")} for row in files.values()],
         "tools": list(tools.values()),
@@ -38,12 +38,12 @@ def _tool(row: Record) -> str:
     return f"{row['name']} {row['version']}" + (f" ({row['git']})" if "git" in row else "")
 
 
-def unavailable(subject: Subject) -> list[dict[str, str]]:
+def unavailable(inputs: Inputs) -> list[dict[str, str]]:
     """Figures that no record has, each with the reason."""
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for kind, record in subject.records.items():
+    for kind, record in inputs.records.items():
         for row in record.get("unavailable", ()):
             found.setdefault(
                 (row["path"], row["reason"]), {"what": f"{kind}: {row['path']}", "reason": row["reason"]}
             )
-    return [*({"what": what, "reason": reason} for what, reason in subject.missing.items()), *found.values()]
+    return [*({"what": what, "reason": reason} for what, reason in inputs.missing.items()), *found.values()]

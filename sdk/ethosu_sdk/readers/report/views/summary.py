@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ethosu_sdk.readers.report.subject import PROFILE, Subject
+from ethosu_sdk.readers.report.inputs import PROFILE, Inputs
 from ethosu_sdk.records import Record
 
 _MILLION = 1e6
 _BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
 
 
-def cards(subject: Subject) -> list[dict[str, str]]:
+def cards(inputs: Inputs) -> list[dict[str, str]]:
     """The few figures that are read first: name, text and a note each."""
-    run, profile = subject.run, subject.record(PROFILE)
+    run, profile = inputs.run, inputs.record(PROFILE)
     found = [{"name": "verdict", "text": run["verdict"]["status"], "note": _checks(run)}]
     cycles = run.get("npu", {}).get("cycles")
     if cycles is not None:
@@ -30,9 +30,9 @@ def cards(subject: Subject) -> list[dict[str, str]]:
     return found
 
 
-def rows(subject: Subject) -> list[tuple[str, str]]:
+def rows(inputs: Inputs) -> list[tuple[str, str]]:
     """All figures of the summary, by name."""
-    run, profile = subject.run, subject.record(PROFILE)
+    run, profile = inputs.run, inputs.record(PROFILE)
     return [*_what(run), *_speed(run, profile), *_work(profile), *_memory(run)]
 
 

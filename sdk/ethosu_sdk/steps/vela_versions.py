@@ -1,4 +1,4 @@
-"""`compare --vela`: one model by several versions of Vela. One lowering, the same TOSA graphs, a run of each."""
+"""One model by several versions of Vela, for `compare --vela`: one lowering, the same TOSA graphs, a run of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from ethosu_sdk.targets import Target
 
 # What versions of Vela make of one model is another program.
 ALLOWED = ("model", "versions")
-parse = versions.parse
 _REASON = "compiled from the same TOSA graphs by another version of Vela: compared by the outputs of the runs"
 
 
@@ -46,21 +45,33 @@ class Made:
 
 
 def make(
-    model: str, wanted: Sequence[str], options: CompileOptions, out_dir: Path, reporter: Reporter
+    models: Sequence[str], names: str, options: CompileOptions, out_dir: Path, reporter: Reporter
 ) -> Made:
-    """Compile `model` with each of the versions `wanted` and run what comes of it on the host simulator.
+    """Compile the only one of `models` with each version of Vela in the list `names`, and run what comes of it on the
+    host simulator.
 
-    Raises ToolError for a version that is not in the cache and cannot be installed, and what `compile` raises.
+    Raises ToolError for a version that is not in the cache and cannot be installed, BuildError when no version makes
+    a program that runs, and what `compile` raises.
     """
+    if len(models) != 1:
+        raise UsageError(
+            f"--vela takes one model, not {len(models)}", "ethosu-sdk compare --vela 5.0.0,5.1.0 MODEL"
+        )
+    wanted = versions.parse(names)
     for version in wanted:  # before a model is compiled for nothing
         if not versions.is_cached(version):
             with reporter.stage(f"installing Vela {version} from the package index (the first time only)"):
                 versions.python_path(version)
-    with _source(model, options, reporter) as source:
+    with _source(models[0], options, reporter) as source:
         folders = {version: records.make_directory(out_dir / f"vela-{version}") for version in wanted}
         found = _recompiled(source, folders, reporter)
     reasons = {row.version: row.reason or _run(source, row, folders[row.version], reporter) for row in found}
     failed = {folders[version].name: reason for version, reason in reasons.items() if reason}
+    if len(failed) == len(folders):
+        lines = "\n".join(f"  {name}: {reason}" for name, reason in failed.items())
+        raise BuildError(
+            f"no version of Vela made a program that runs:\n{lines}", f"{out_dir} has their logs"
+        )
     return Made([path for path in folders.values() if path.name not in failed], failed)
 
 

@@ -46,27 +46,27 @@ class Silence:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Verdict:
     """Advice with the rule that gives it, what saves most first, and the silent rules."""
 
     advice: tuple[tuple[Rule, Advice], ...]
     silent: tuple[Silence, ...]
 
 
-def judge(facts: Facts) -> Judgement:
+def judge(facts: Facts) -> Verdict:
     """What the rules say."""
-    given: list[tuple[Rule, Advice]] = []
+    advice: list[tuple[Rule, Advice]] = []
     silent: list[Silence] = []
     for rule in RULES:
         missing = next((facts.missing[kind] for kind in rule.needs if kind in facts.missing), "")
         found = [] if missing else rule.find(facts)
-        given += ((rule, row) for row in found)
+        advice += ((rule, row) for row in found)
         if missing:
             silent.append(Silence(rule, UNKNOWN, missing))
         elif not found:
             silent.append(Silence(rule, ABSENT, f"not seen: {rule.pattern}"))
-    given.sort(key=lambda row: _rank(row[1]))  # stable: the table's order where gains are alike
-    return Judgement(tuple(given), tuple(silent))
+    advice.sort(key=lambda row: _rank(row[1]))  # stable: the table's order where gains are alike
+    return Verdict(tuple(advice), tuple(silent))
 
 
 def _rank(advice: Advice) -> tuple[int, float]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import source_place
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 

@@ -7,7 +7,6 @@ from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.evaluate.thresholds import COSINE, LABELS, MAX_ERROR, SQNR
 
 HEADINGS = ("reference → candidate", "top-1", "SQNR", "cosine", "max error")
 _STEPS = ("0", "±1", "±2", "more")
@@ -38,14 +37,14 @@ def rows(record: Record) -> list[tuple[str, ...]]:
     reasons = {row["path"]: row["reason"] for row in record["unavailable"]}
     found: list[tuple[str, ...]] = []
     for number, row in enumerate(accuracy["pairs"]):
-        infinite = reasons.get(f"/accuracy/pairs/{number}/{SQNR}") and row["equal"] == row["elements"]
+        infinite = reasons.get(f"/accuracy/pairs/{number}/sqnr_db") and row["equal"] == row["elements"]
         found.append(
             (
                 _name(row, len(accuracy["outputs"])),
                 _share(row),
-                f"{row[SQNR]:.2f} dB" if SQNR in row else "equal" if infinite else "",
-                f"{row[COSINE]:.6f}" if COSINE in row else "",
-                f"{row[MAX_ERROR]:.4g}" if MAX_ERROR in row else "",
+                f"{row['sqnr_db']:.2f} dB" if "sqnr_db" in row else "equal" if infinite else "",
+                f"{row['cosine']:.6f}" if "cosine" in row else "",
+                f"{row['max_abs_error']:.4g}" if "max_abs_error" in row else "",
             )
         )
     return found
@@ -67,7 +66,7 @@ def _name(row: Record, outputs: int) -> str:
 def _share(row: Record) -> str:
     if "top1" not in row:
         return ""
-    what = "right" if row["reference"] == LABELS else "agree"
+    what = "right" if row["reference"] == "labels" else "agree"
     return f"{row['top1']['share']:.2%} {what}"
 
 

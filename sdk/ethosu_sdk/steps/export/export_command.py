@@ -11,10 +11,10 @@ from ethosu_sdk import provenance, pte, records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.readers.export import sizes, texts
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, host_facts, locations, reading as results, target_record
 from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.steps.export import sizes, texts
 from ethosu_sdk.steps.run.run_command import RECORD_NAME as RUN_RECORD
 
 SCHEMA = "export/1"

@@ -13,7 +13,7 @@ from ethosu_sdk.results.reading import PROFILE, Reading
 
 
 @dataclass(frozen=True)
-class Subject:
+class Inputs:
     """Records by their schemas, and the files that they were read from."""
 
     path: Path
@@ -30,7 +30,7 @@ class Subject:
         return self.records[kind]
 
 
-def read(path: Path, kinds: tuple[str, ...], reading: Reading) -> Subject:
+def read(path: Path, kinds: tuple[str, ...], reading: Reading) -> Inputs:
     """The records of `kinds` at `path`. InputError when there is none, or one is damaged or of another program."""
     reading.check_folder(path)
     if path.is_dir():
@@ -42,10 +42,10 @@ def read(path: Path, kinds: tuple[str, ...], reading: Reading) -> Subject:
         raise InputError(
             f"{path} is a {record['schema']}: this format has no use for it", f"it takes {', '.join(kinds)}"
         )
-    return Subject(path, {record["schema"]: record}, {record["schema"]: path})
+    return Inputs(path, {record["schema"]: record}, {record["schema"]: path})
 
 
-def _folder(folder: Path, kinds: tuple[str, ...]) -> Subject:
+def _folder(folder: Path, kinds: tuple[str, ...]) -> Inputs:
     found: dict[str, Record] = {}
     files: dict[str, Path] = {}
     for path in results.present(folder, kinds):
@@ -57,7 +57,7 @@ def _folder(folder: Path, kinds: tuple[str, ...]) -> Subject:
         raise InputError(
             f"{folder} holds no record that this format has a use for", f"it takes {', '.join(kinds)}"
         )
-    return Subject(folder, found, files)
+    return Inputs(folder, found, files)
 
 
 def _is_of(record: Record, found: Mapping[str, Record]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.profile import figures
+from ethosu_sdk.tables import figures
 
 _PLAIN = ("index", "instruction", "calls", "runs_on", "name", "kind", "delegate", "offset", "macs", "bytes")
 _SHAPES = ("ifm", "ofm", "kernel", "stride", "block")

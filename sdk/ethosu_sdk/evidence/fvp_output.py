@@ -11,6 +11,9 @@ from pathlib import Path
 from ethosu_sdk import error_catalogue
 from ethosu_sdk.error_catalogue import KnownError
 
+# The SDK's own launchers say this in answer to --version: their counters must not pass for an FVP's.
+NOT_AN_FVP = "not Arm's FVP"
+
 
 @dataclass(frozen=True)
 class FvpOutput:
@@ -34,7 +37,7 @@ class _Patterns:
 
 @functools.cache
 def _patterns() -> _Patterns:
-    table = tomllib.loads((Path(__file__).parent / "messages.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads((Path(__file__).parent / "fvp_messages.toml").read_text(encoding="utf-8"))
     return _Patterns(
         re.compile(table["payload"]), re.compile("|".join(table["noise"])), re.compile(table["statistics"])
     )

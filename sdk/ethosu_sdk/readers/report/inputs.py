@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ethosu_sdk import pte, records
-from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, reading as results
-from ethosu_sdk.steps.profile import profile_command
-from ethosu_sdk.steps.run import run_command
+from ethosu_sdk.results.run_facts import RunFacts
 
 RUN, PROFILE, BUILD, COMPILE, DEBUG = "run", "profile", "build", "compile", "debug"
 _KINDS = {
@@ -22,12 +21,12 @@ _KINDS = {
     results.DEBUG: DEBUG,
 }
 _GIVE = "give the folder of a run: ethosu-sdk run MODEL -o RUN_DIR makes one"
-_PROFILE_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
-class Subject:
+class Inputs:
     """A run with the records of its program by their kinds, and the program itself where it lies in the folder.
+    `facts` are what only a step can tell of it.
 
     `missing` says why something that a report shows is not there.
     """
@@ -37,6 +36,7 @@ class Subject:
     records: Mapping[str, Record]
     program: pte.Pte | None
     manifest: Record | None
+    facts: RunFacts
     missing: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -49,9 +49,10 @@ class Subject:
         return self.records.get(kind, {})
 
 
-def read(folders: Sequence[Path]) -> list[Subject]:
-    """The runs in `folders`, labelled apart. InputError when one is no folder of a run, or is damaged."""
-    return [_read(folder, label) for folder, label in zip(folders, _labels(folders), strict=True)]
+def read(folders: Sequence[Path], facts: Sequence[RunFacts]) -> list[Inputs]:
+    """The runs in `folders` with the facts of each, labelled apart. InputError when one is no folder of a run, or is
+    damaged."""
+    return [_read(*row) for row in zip(folders, _labels(folders), facts, strict=True)]
 
 
 def _labels(folders: Sequence[Path]) -> list[str]:
@@ -61,16 +62,17 @@ def _labels(folders: Sequence[Path]) -> list[str]:
     return [f"{number}: {name}" for number, name in enumerate(names, start=1)]
 
 
-def _read(folder: Path, label: str) -> Subject:
-    if not (folder / run_command.RECORD_NAME).is_file():
+def _read(folder: Path, label: str, facts: RunFacts) -> Inputs:
+    if not (folder / results.RUN_NAME).is_file():
         what = "it is not the folder of a run" if folder.is_dir() else "there is no such folder"
-        raise InputError(f"{folder} holds no {run_command.RECORD_NAME}: {what}", _GIVE)
+        raise InputError(f"{folder} holds no {results.RUN_NAME}: {what}", _GIVE)
     found: dict[str, Record] = {}
     missing: dict[str, str] = {}
     for path in results.present(folder, _KINDS):
         _add(path, found, missing)
-    _complete(folder, found, missing)
-    return Subject(label, folder, found, _program(folder, found[RUN], missing), bundle.read(folder), missing)
+    _complete(facts, found, missing)
+    program = _program(folder, found[RUN], missing)
+    return Inputs(label, folder, found, program, bundle.read(folder), facts, missing)
 
 
 def _add(path: Path, found: dict[str, Record], missing: dict[str, str]) -> None:
@@ -83,18 +85,18 @@ def _add(path: Path, found: dict[str, Record], missing: dict[str, str]) -> None:
     if found and record["model"]["sha256"] != found[RUN]["model"]["sha256"]:
         missing[kind] = f"{path.name} is about another program"
         return
-    if kind == PROFILE and not results.is_of_run(record, path.with_name(run_command.RECORD_NAME)):
+    if kind == PROFILE and not results.is_of_run(record, path.with_name(results.RUN_NAME)):
         return
     found[kind] = record
 
 
-def _complete(folder: Path, found: dict[str, Record], missing: dict[str, str]) -> None:
-    """Make the profile where there is none; say what other commands would add."""
-    if PROFILE not in found:
-        try:
-            found[PROFILE] = profile_command.of_run(folder, timeout_s=_PROFILE_TIMEOUT_S)
-        except SdkError as error:
-            missing[PROFILE] = error.message
+def _complete(facts: RunFacts, found: dict[str, Record], missing: dict[str, str]) -> None:
+    """Take the profile that was made where the folder has none; say what other commands would add."""
+    if PROFILE not in found and facts.profile is not None:
+        if facts.profile.record is not None:
+            found[PROFILE] = facts.profile.record
+        else:
+            missing[PROFILE] = facts.profile.reason
     if COMPILE not in found:
         missing.setdefault(COMPILE, "there is no record of `compile` in the folder")
     if DEBUG not in found:

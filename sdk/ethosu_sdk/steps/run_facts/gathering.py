@@ -1,0 +1,42 @@
+"""All facts of a run's folder: of an unfinished or damaged one only those that are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ethosu_sdk import pte, records
+from ethosu_sdk.errors import SdkError
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import reading as results
+from ethosu_sdk.results.run_facts import RunFacts
+from ethosu_sdk.steps.run_facts import lifetimes, profiles, programs
+
+
+def of(folder: Path) -> RunFacts:
+    """The facts of the run in `folder`. Whoever reads its records refuses a folder that holds no run."""
+    if not (folder / results.RUN_NAME).is_file():
+        return RunFacts()
+    made = profiles.missing([folder]).get(folder)
+    try:
+        program = _program(folder)
+        if program is None:
+            return RunFacts(made)
+        found, reason = lifetimes.of(program)
+    except SdkError as error:
+        return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
+    facts, why = None, made.reason if made is not None else ""
+    try:
+        profile: Record | None = results.read(folder / results.PROFILE_NAME) if made is None else made.record
+        facts = None if profile is None else programs.of(program, profile)
+    except SdkError as error:
+        why = error.message
+    return RunFacts(made, facts, why, found, reason)
+
+
+def _program(folder: Path) -> pte.Pte | None:
+    """The program of the run; None where it is not in the folder."""
+    model = results.read(folder / results.RUN_NAME)["model"]
+    path = folder / Path(model["file"]).name
+    if not path.is_file() or records.sha256_file(path) != model["sha256"]:
+        return None
+    return pte.read(path)

@@ -1,0 +1,1 @@
+"""What records show: rows, words and tables that steps print and readers write in other places too."""
