@@ -42,7 +42,7 @@ def build(
         wishes = BuildOptions(board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill)
         with (
             bundle.published(folder, "build") as add,
-            memory_advice.given(path, compiled_here=False),
+            memory_advice.added(path, compiled_here=False),
         ):
             built = build_in(path, program, folder, wishes, reporter, choice.reason)
             add(*files(built.record))

@@ -19,7 +19,7 @@ _SPILL = ("--allow-spill",)
 
 
 @contextlib.contextmanager
-def given(path: Path, *, compiled_here: bool) -> Iterator[None]:
+def added(path: Path, *, compiled_here: bool) -> Iterator[None]:
     """Add commands to the hint of a MemoryFitError from the block, which is about the program at `path`.
 
     With `compiled_here` the command at hand compiles the program itself, and takes the options of `compile`.
