@@ -71,10 +71,10 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     """Build the firmware for `job` and run all of its inferences in one boot; results go to the job's folder."""
     if job.options.split and job.samples.count > 1:
         raise UsageError("--split runs one set of inputs", "give one set of inputs")
-    wanted = SimulatorOptions(
+    simulator_options = SimulatorOptions(
         fast=job.options.fast, simulated_limit_s=job.options.simulated_limit_s, memories=job.memories
     )
-    simulator = simulators.create(job.choice.simulator, job.npu, wanted, job.choice.board)
+    simulator = simulators.create(job.choice.simulator, job.npu, simulator_options, job.choice.board)
     version = simulator.version()  # a missing simulator is reported before anything is built
     cut = pieces.cut(job.plan) if job.options.split else Cut()
     groups = simulators.event_groups(job.npu, job.events)

@@ -31,7 +31,7 @@ class Cut:
     delegates: dict[int, int] = field(default_factory=dict)
 
     def for_image(self) -> list[StreamPiece]:
-        """As the firmware is given them."""
+        """As the firmware takes them."""
         return [StreamPiece(index, piece.stream) for index, row in self.pieces.items() for piece in row]
 
     @property
