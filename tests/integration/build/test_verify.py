@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from ethosu_sdk import records, schema, tools
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.simulators.qemu import loaded, machine
-from ethosu_sdk.simulators.qemu.command_line import Wanted
+from ethosu_sdk.simulators.qemu.command_line import MachineOptions
 from tests.integration.cli import sdk
 from tests.integration.terminal.test_cli import assert_clear
 from tests.places import GOLDEN_PTE, ROOT
@@ -81,7 +81,7 @@ def test_another_elf_than_the_guest_holds_is_refused(made: Path, tmp_path: Path)
     program = str(tools.require("qemu-system-arm").path)
     with (
         (tmp_path / "uart.log").open("wb") as uart,
-        machine.start(program, elf, (uart,), Wanted()) as started,
+        machine.start(program, elf, (uart,), MachineOptions()) as started,
     ):
         started.gdb.handshake()
         assert loaded.compare(elf, started).sha256 == records.sha256_file(elf)

@@ -19,7 +19,7 @@ from ethosu_sdk.errors import InputError, SimulationError
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import BusError
 from ethosu_sdk.simulators.qemu import failure
-from ethosu_sdk.simulators.qemu.command_line import Channels, Semihosting, Wanted, qemu_argv
+from ethosu_sdk.simulators.qemu.command_line import Channels, MachineOptions, Semihosting, qemu_argv
 from ethosu_sdk.simulators.qemu.console import Console
 from ethosu_sdk.simulators.qemu.firmware_image import Range, Symbols, check_images, read_symbols
 from ethosu_sdk.simulators.qemu.memory import Bytes, NpuMemory, changed_ranges
@@ -41,7 +41,7 @@ SHARED = Channels(gdb=11, npu=12, memories={"BRAM": 13, "SRAM": 14, "QSPI": 15, 
 
 
 def test_the_command_line_names_every_channel_and_the_firmware() -> None:
-    argv = qemu_argv("/usr/bin/qemu-system-arm", Path("/a b/fw,1.elf"), STOCK, Wanted())
+    argv = qemu_argv("/usr/bin/qemu-system-arm", Path("/a b/fw,1.elf"), STOCK, MachineOptions())
     assert argv[0] == "/usr/bin/qemu-system-arm"
     assert argv[argv.index("-kernel") + 1] == "/a b/fw,1.elf"
     assert "-S" in argv
@@ -55,7 +55,9 @@ def test_the_command_line_names_every_channel_and_the_firmware() -> None:
 
 
 def test_a_board_of_our_own_gets_all_memories_and_the_npus_connection() -> None:
-    text = " ".join(qemu_argv("qemu", Path("fw.elf"), SHARED, Wanted(CORSTONE_320, npu_window_bytes=0x2000)))
+    text = " ".join(
+        qemu_argv("qemu", Path("fw.elf"), SHARED, MachineOptions(CORSTONE_320, npu_window_bytes=0x2000))
+    )
     assert "-M corstone-320,code-sram=bram,internal-sram=sram,qspi=qspi,memory-backend=ddr " in text
     assert f"id=sram,size={4 << 20},share=on,mem-path=/proc/self/fd/14" in text
     assert "-chardev socket,id=npu,fd=12 -global ethos-u.chardev=npu -global ethos-u.size=8192" in text
@@ -64,7 +66,7 @@ def test_a_board_of_our_own_gets_all_memories_and_the_npus_connection() -> None:
 
 
 def semihosting_of(semihosting: Semihosting) -> str:
-    argv = qemu_argv("qemu", Path("fw.elf"), STOCK, Wanted(semihosting=semihosting))
+    argv = qemu_argv("qemu", Path("fw.elf"), STOCK, MachineOptions(semihosting=semihosting))
     return argv[argv.index("-semihosting-config") + 1]
 
 

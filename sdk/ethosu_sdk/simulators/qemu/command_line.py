@@ -50,8 +50,8 @@ NO_SEMIHOSTING_FILES = Semihosting()
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a run needs of QEMU.
+class MachineOptions:
+    """How QEMU is started for a run.
 
     With `count_instructions` every instruction takes 32 ns of the guest's time and a wait none of ours: its clock
     then counts instructions. `npu_window_bytes` is 0 without an NPU.
@@ -63,7 +63,7 @@ class Wanted:
     npu_window_bytes: int = 0
 
 
-def qemu_argv(program: str, elf: Path, channels: Channels, wanted: Wanted) -> tuple[str, ...]:
+def qemu_argv(program: str, elf: Path, channels: Channels, options: MachineOptions) -> tuple[str, ...]:
     """The command line. QEMU starts stopped and waits for gdb; the UART is its standard output.
 
     A guest that resets or powers off is paused (`-action`), not ended, so that an exit packet means that the firmware
@@ -71,14 +71,14 @@ def qemu_argv(program: str, elf: Path, channels: Channels, wanted: Wanted) -> tu
     """
     return (
         program,
-        *_memory_options(channels, wanted.board),
+        *_memory_options(channels, options.board),
         *("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"),
         *("-action", "reboot=shutdown,shutdown=pause"),
         *("-chardev", "stdio,id=uart0,signal=off", "-serial", "chardev:uart0"),
-        *("-semihosting-config", wanted.semihosting.option()),
-        *(("-icount", "shift=5,sleep=off") if wanted.count_instructions else ()),
+        *("-semihosting-config", options.semihosting.option()),
+        *(("-icount", "shift=5,sleep=off") if options.count_instructions else ()),
         *("-S", "-chardev", f"socket,id=gdb,fd={channels.gdb}", "-gdb", "chardev:gdb"),
-        *_npu_options(channels, wanted),
+        *_npu_options(channels, options),
         *("-kernel", str(elf)),
     )
 
@@ -92,12 +92,12 @@ def _memory_options(channels: Channels, board: BoardMap) -> Iterator[str]:
         yield from ("-object", f"memory-backend-file,{name},size={bank.size_bytes},share=on,{file}")
 
 
-def _npu_options(channels: Channels, wanted: Wanted) -> Iterator[str]:
-    if not wanted.board.own_build:
+def _npu_options(channels: Channels, options: MachineOptions) -> Iterator[str]:
+    if not options.board.own_build:
         # With no peer for its network chip the machine prints a warning.
         yield from ("-nic", "user,restrict=on")
         yield from ("-chardev", f"socket,id=qtest,fd={channels.irq}")
         yield from ("-object", "qtest,id=qtest0,chardev=qtest,log=/dev/null")
     elif channels.npu is not None:
         yield from ("-chardev", f"socket,id=npu,fd={channels.npu}")
-        yield from ("-global", "ethos-u.chardev=npu", "-global", f"ethos-u.size={wanted.npu_window_bytes}")
+        yield from ("-global", "ethos-u.chardev=npu", "-global", f"ethos-u.size={options.npu_window_bytes}")

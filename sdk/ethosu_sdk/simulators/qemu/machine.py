@@ -18,7 +18,7 @@ import numpy as np
 
 from ethosu_sdk import proc
 from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.simulators.qemu.command_line import Channels, Wanted, qemu_argv
+from ethosu_sdk.simulators.qemu.command_line import Channels, MachineOptions, qemu_argv
 from ethosu_sdk.simulators.qemu.console import Console
 from ethosu_sdk.simulators.qemu.gdbremote import GdbRemote
 from ethosu_sdk.simulators.qemu.memory import Bytes
@@ -55,13 +55,13 @@ class Machine:
 
 
 @contextlib.contextmanager
-def start(program: str, elf: Path, uart: Sequence[IO[bytes]], wanted: Wanted) -> Iterator[Machine]:
+def start(program: str, elf: Path, uart: Sequence[IO[bytes]], options: MachineOptions) -> Iterator[Machine]:
     """QEMU with the firmware `elf`, stopped before the first instruction; it is gone when the block ends.
 
     What it prints goes to each stream of `uart`. Raises SimulationError when the host refuses the memory, ToolError
     when the program cannot be started.
     """
-    board = wanted.board
+    board = options.board
     with contextlib.ExitStack() as ours:
         with contextlib.ExitStack() as theirs:  # closed here as soon as the child has them
             files = {bank.name: theirs.enter_context(_memory_file(bank)) for bank in board.shared}
@@ -69,7 +69,7 @@ def start(program: str, elf: Path, uart: Sequence[IO[bytes]], wanted: Wanted) ->
             gdb_end = _socket_pair(ours, theirs)
             npu_end = _socket_pair(ours, theirs)  # or its interrupt line's, where QEMU has no device for it
             theirs_npu = npu_end[1].fileno()
-            with_device = board.own_build and wanted.npu_window_bytes > 0
+            with_device = board.own_build and options.npu_window_bytes > 0
             channels = Channels(
                 gdb_end[1].fileno(),
                 files,
@@ -78,8 +78,8 @@ def start(program: str, elf: Path, uart: Sequence[IO[bytes]], wanted: Wanted) ->
             )
             process = ours.enter_context(
                 proc.spawn(
-                    qemu_argv(program, elf, channels, wanted),
-                    cwd=wanted.semihosting.folder,
+                    qemu_argv(program, elf, channels, options),
+                    cwd=options.semihosting.folder,
                     pass_fds=channels.all(),
                     blocked_signals=_TIDY_ENDS,
                     stdout=subprocess.PIPE,

@@ -26,7 +26,7 @@ from ethosu_sdk.simulators.base import (
 )
 from ethosu_sdk.simulators.qemu import firmware_image, loaded, read_back
 from ethosu_sdk.simulators.qemu.bank_access import open_bank_access
-from ethosu_sdk.simulators.qemu.command_line import Semihosting, Wanted
+from ethosu_sdk.simulators.qemu.command_line import MachineOptions, Semihosting
 from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
 from ethosu_sdk.simulators.qemu.machine import Machine, start
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
@@ -102,7 +102,7 @@ class QemuSimulator:
         program = self._program or self._installed().path
         taken = firmware_image.read_loaded(request.elf, self._board)
         firmware_image.check_images(request.images, taken, self._board)
-        wanted = Wanted(
+        options = MachineOptions(
             self._board,
             Semihosting(request.semihosting_cwd, request.semihosting_arguments),
             count_instructions=request.count_instructions,
@@ -110,7 +110,7 @@ class QemuSimulator:
         )
         with (
             _open_log(request.uart_log) as log,
-            start(str(program), request.elf.absolute(), _uart(log, request), wanted) as machine,
+            start(str(program), request.elf.absolute(), _uart(log, request), options) as machine,
             open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):
             memory = NpuMemory(machine.memories, banks, self._board)

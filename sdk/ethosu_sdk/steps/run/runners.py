@@ -15,6 +15,7 @@ from ethosu_sdk.steps.shared.board import AUTO, Choice
 from ethosu_sdk.targets import suggestion
 
 _DEFAULTS = RunOptions()
+_QEMU = "qemu"
 _OUT = "leave it out"
 
 
@@ -84,10 +85,10 @@ _ON_PREBUILT = (
 
 # The table. Where several rows fit the options, the simulator that `choose` names decides.
 RUNNERS = (
-    Runner((OWN,), (AUTO, "qemu"), firmware.choose, firmware.execute, _ON_QEMU),
+    Runner((OWN,), (AUTO, _QEMU), firmware.choose, firmware.execute, _ON_QEMU),
     Runner((OWN,), (AUTO, FVP), firmware.choose, firmware.execute, _ON_FVP),
-    Runner((EXECUTORCH,), (AUTO, "qemu", FVP), prebuilt.choose, prebuilt.execute, _ON_PREBUILT),
-    Runner((BOTH,), (AUTO, "qemu", FVP), second_opinion.choose, second_opinion.execute, _ON_PREBUILT),
+    Runner((EXECUTORCH,), (AUTO, _QEMU, FVP), prebuilt.choose, prebuilt.execute, _ON_PREBUILT),
+    Runner((BOTH,), (AUTO, _QEMU, FVP), second_opinion.choose, second_opinion.execute, _ON_PREBUILT),
     Runner(RUNTIMES, (HOST,), host.choose, host.execute, _ON_HOST),
 )
 
