@@ -22,7 +22,7 @@ from ethosu_sdk.results import target_record
 from ethosu_sdk.simulators import COUNTED, MODELLED, Figures, SimulationRequest, Simulator, SimulatorOptions
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.build_command import Built
-from ethosu_sdk.steps.run import inputs as run_inputs, pieces, repeats as run_repeats, resident
+from ethosu_sdk.steps.run import inputs, pieces, repeats, resident
 from ethosu_sdk.steps.run.execution import (
     Execution,
     NpuFacts,
@@ -117,14 +117,12 @@ def _expected(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> eviden
         model_bytes=job.program.size,
         board=job.choice.board,
         sets=tuple(
-            tuple(
-                run_inputs.physical_bytes(array, tensor) for array, tensor in zip(row, tensors, strict=True)
-            )
+            tuple(inputs.physical_bytes(array, tensor) for array, tensor in zip(row, tensors, strict=True))
             for row in job.samples.inferences
         ),
         outputs=len(job.plan.outputs),
         repeats=whole + 1 if cut.pieces else whole,
-        state=run_repeats.state(job, whole),
+        state=repeats.state(job, whole),
         event_groups=max(1, len(groups)),
         counts_cycles=job.options.count_instructions and figures.instructions_per_cycle > 0,
         pieces=cut.counts,
@@ -141,7 +139,7 @@ def _request(boot: _Boot) -> SimulationRequest:
         expected.repeats,
         expected.nonce,
         counts_cycles=expected.counts_cycles,
-        resets_state=expected.state == run_repeats.RESET,
+        resets_state=expected.state == repeats.RESET,
         pieces=parts,
     )
     symbol = image.firmware.symbols[INPUT_IMAGE_SYMBOL]
@@ -209,10 +207,10 @@ def _with_pieces(execution: Execution, boot: _Boot, reported: Evidence) -> Execu
 def _logical_outputs(job: RunJob, reported: Evidence) -> list[npt.NDArray[Any]]:
     tensors = job.plan.output_tensors()
     arrays = tuple(
-        tuple(run_inputs.logical(array, tensor) for array, tensor in zip(row, tensors, strict=True))
+        tuple(inputs.logical(array, tensor) for array, tensor in zip(row, tensors, strict=True))
         for row in reported.outputs
     )
-    return run_inputs.stack(arrays, job.samples.stacked)
+    return inputs.stack(arrays, job.samples.stacked)
 
 
 def _operators(reported: Evidence, figures: Figures) -> list[Record]:
@@ -251,7 +249,7 @@ def _npu(boot: _Boot, reported: Evidence) -> tuple[Record | None, list[Record]]:
         totals=_totals([row for rows in by_group for row in rows]),
     )
     part, unavailable = npu_part(facts, [event for events in groups for event in events], boot.figures)
-    return run_repeats.grouped(part, groups, cycles), unavailable
+    return repeats.grouped(part, groups, cycles), unavailable
 
 
 def _totals(samples: Sequence[PmuSample]) -> dict[int, tuple[int, bool]]:

@@ -16,7 +16,7 @@ from ethosu_sdk.evidence.repeats import Plan, changes
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
-from ethosu_sdk.steps.run import inputs as run_inputs, repeats as run_repeats
+from ethosu_sdk.steps.run import inputs, repeats
 from ethosu_sdk.steps.run.execution import Execution, NpuFacts, instructions, npu_part
 from ethosu_sdk.steps.run.inputs import Samples
 from ethosu_sdk.steps.run.job import RunJob
@@ -49,7 +49,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
     model = NpuModel(job.memories or _system(job.target))
-    plan = Plan(job.samples.count, options.repeat, state=run_repeats.state(job, options.repeat))
+    plan = Plan(job.samples.count, options.repeat, state=repeats.state(job, options.repeat))
     with (
         reporter.stage(f"running {plan.inferences} inference(s) on the host"),
         deadline.until(time.monotonic() + options.timeout_s),
@@ -65,7 +65,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     npu, unavailable = _npu(job, model, results.calls[0])
     version = provenance.package_version(_PACKAGE) or "unknown"
     return Execution(
-        outputs=run_inputs.stack(tuple(results.outputs), job.samples.stacked),
+        outputs=inputs.stack(tuple(results.outputs), job.samples.stacked),
         done=Check("every inference ended", True, f"{plan.inferences} inference(s) ended without an error"),
         runtime={"name": EXECUTORCH, "version": version},
         simulator={
@@ -96,7 +96,7 @@ def _run_all(start: Callable[[], Any], model: Any, samples: Samples, plan: Plan)
     """`start` loads the program anew, with the state that it brings."""
     results, runtime = _Results([], [], []), start()
     for inference in range(plan.inferences):
-        if inference and plan.state == run_repeats.RESET:
+        if inference and plan.state == repeats.RESET:
             runtime = start()
         outputs = tuple(runtime.run(samples.inferences[inference // plan.repeats]))
         if plan.first(inference) == inference:

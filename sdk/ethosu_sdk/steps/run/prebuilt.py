@@ -22,7 +22,7 @@ from ethosu_sdk.results import locations, target_record
 from ethosu_sdk.runtimes import Placed, PrebuiltRunner
 from ethosu_sdk.simulators import SimulationRequest, Simulator
 from ethosu_sdk.steps import build_command
-from ethosu_sdk.steps.run import inputs as run_inputs
+from ethosu_sdk.steps.run import inputs
 from ethosu_sdk.steps.run.execution import (
     Execution,
     NpuFacts,
@@ -96,11 +96,11 @@ def prepare(job: RunJob) -> Request:
             f"Arm's runner makes one inference in a boot, {inferences} were asked for",
             "give one set of inputs, and no --repeat",
         )
-    inputs = [
-        run_inputs.physical_bytes(array, tensor)
+    raw_inputs = [
+        inputs.physical_bytes(array, tensor)
         for array, tensor in zip(job.samples.inferences[0], plan.input_tensors(), strict=True)
     ]
-    placed = runtimes.place(runner, plan, locations.content(job.path, job.program), inputs)
+    placed = runtimes.place(runner, plan, locations.content(job.path, job.program), raw_inputs)
     elf = runtimes.executable(runner)
     target = job.target or Target(runner.npus[0], runner.default_macs, system_config="", memory_mode="")
     expected = KitExpected(
@@ -108,9 +108,9 @@ def prepare(job: RunJob) -> Request:
         program_address=runner.program.address,
         method=pte.ENTRY,
         macs=target.macs,
-        inputs=tuple(map(len, inputs)),
+        inputs=tuple(map(len, raw_inputs)),
         outputs=tuple(row.nbytes for row in plan.output_tensors()),
-        read=Moved(len(inputs), sum(map(len, inputs)), runner.inputs.address),
+        read=Moved(len(raw_inputs), sum(map(len, raw_inputs)), runner.inputs.address),
         copied=Moved(len(plan.outputs), placed.outputs_bytes, runner.outputs.address),
         operators=tuple(row.full_name for row in plan.operators),
         delegates={
@@ -154,7 +154,7 @@ def _execution(request: Request, evidence: KitEvidence, loaded: Record) -> Execu
     npu, unavailable = _npu(request, evidence)
     package = runtimes.package_name()
     return Execution(
-        outputs=run_inputs.stack((_outputs(job.plan, evidence),), job.samples.stacked),
+        outputs=inputs.stack((_outputs(job.plan, evidence),), job.samples.stacked),
         done=Check("the evidence of Arm's runner is complete", True, _DONE),
         runtime={
             "name": EXECUTORCH,
@@ -188,7 +188,7 @@ def _execution(request: Request, evidence: KitEvidence, loaded: Record) -> Execu
 
 def _outputs(plan: pte.ExecutionPlan, evidence: KitEvidence) -> tuple[npt.NDArray[Any], ...]:
     return tuple(
-        run_inputs.logical(np.frombuffer(content, tensor.dtype), tensor)
+        inputs.logical(np.frombuffer(content, tensor.dtype), tensor)
         for content, tensor in zip(evidence.outputs, plan.output_tensors(), strict=True)
     )
 

@@ -18,18 +18,17 @@ from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile import compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import (
-    inputs as run_inputs,
-    job as run_job,
-    memory as run_memory,
+    inputs,
+    memory,
     memory_timing,
-    reference as run_reference,
-    repeats as run_repeats,
+    reference,
+    repeats,
     run_record,
     runners,
     second_opinion,
 )
 from ethosu_sdk.steps.run.execution import Execution
-from ethosu_sdk.steps.run.job import RunJob
+from ethosu_sdk.steps.run.job import UART_NAME, RunJob
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
@@ -38,7 +37,7 @@ from ethosu_sdk.steps.shared import hazards, memory_advice
 RECORD_NAME = "run.json"
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
-    *(RECORD_NAME, OUTPUTS_NAME, run_job.UART_NAME),
+    *(RECORD_NAME, OUTPUTS_NAME, UART_NAME),
     *(second_opinion.OUTPUTS_NAME, second_opinion.UART_NAME),
 )
 
@@ -90,16 +89,16 @@ def _resolve(
 ) -> tuple[Runner, RunJob]:
     """The job, and what runs it. Raises before anything is built for what cannot be run."""
     plan, npu = program.plan(), program.npu()
-    run_memory.check_program(plan)
+    memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
     runner, choice = runners.choose(options, npu)
     memories = memory_timing.choose(program.target(), options.memory_timing)
     events = choose_events(npu, options.events)
-    samples = run_inputs.load(options.inputs, path, plan)
-    run_memory.check_outputs(plan, samples)
+    samples = inputs.load(options.inputs, path, plan)
+    memory.check_outputs(plan, samples)
     if samples.source.startswith("random"):
         reporter.warn(f"no inputs were given: {escape(samples.source)} are used")
-    expected = None if options.expect is None else run_inputs.load_expected(options.expect, plan, samples)
+    expected = None if options.expect is None else inputs.load_expected(options.expect, plan, samples)
     return runner, RunJob(
         path=path,
         program=program,
@@ -115,17 +114,17 @@ def _resolve(
 
 def _judge(job: RunJob, execution: Execution) -> Verdict:
     """Everything that is checked of an execution, in the order of the record."""
-    reference = run_reference.Reference()
+    distance = reference.Reference()
     if job.expected is None:
-        reference = run_reference.compare(job.path, job.program, job.samples, execution.outputs)
-    checks = [execution.done, *run_repeats.checks(execution.repeated), *execution.checks]
+        distance = reference.compare(job.path, job.program, job.samples, execution.outputs)
+    checks = [execution.done, *repeats.checks(execution.repeated), *execution.checks]
     if job.expected is not None:
         tolerance = verdict.Tolerance(job.options.atol, job.options.rtol)
         checks += verdict.compare_outputs(execution.outputs, job.expected, tolerance)
-    checks += reference.checks
+    checks += distance.checks
     if execution.second_opinion is not None:
         checks += execution.second_opinion.checks
-    return Verdict(checks, reference, tuple(hazards.warnings(job.plan)))
+    return Verdict(checks, distance, tuple(hazards.warnings(job.plan)))
 
 
 def _write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:

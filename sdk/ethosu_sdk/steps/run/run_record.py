@@ -17,7 +17,7 @@ from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps import build_command
-from ethosu_sdk.steps.run import memory_timing, reference as run_reference, repeats as run_repeats
+from ethosu_sdk.steps.run import memory_timing, reference, repeats
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.inputs import stack
 from ethosu_sdk.steps.run.job import RunJob
@@ -56,7 +56,7 @@ def make(
         "runtime": execution.runtime,
         "simulator": execution.simulator,
         "inferences": job.samples.count,
-        **run_repeats.part(execution.repeated),
+        **repeats.part(execution.repeated),
         "inputs": [
             {**_tensor(index, array), "source": job.samples.source}
             for index, array in enumerate(stack(job.samples.inferences, job.samples.stacked))
@@ -110,7 +110,7 @@ def summary(record: Record, folder: Path) -> Group:
     head.add_row("inferences", str(record["inferences"]))
     for row in record["outputs"]:
         head.add_row(row["name"], f"{row['dtype']}{row['shape']}, sha256 {row['sha256'][:16]}…")
-    for name, words in run_reference.lines(record):
+    for name, words in reference.lines(record):
         head.add_row("", escape(f"{name} {words}"))
     if "second_opinion" in record:
         other = record["second_opinion"]["runtime"]
