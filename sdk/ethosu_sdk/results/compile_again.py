@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ethosu_sdk.records import Record
 
-# The options of files that were given, by the role that the record has them in.
+# The options that name files, by the role of the file in the record.
 _FILES = {
     "calibration": "--calibration",
     "example inputs": "--inputs",
@@ -22,7 +22,7 @@ def command(record: Record, *more: str, **changed: str) -> str:
 
 
 def arguments(record: Record, **changed: str) -> Iterator[str]:
-    """The same, word by word, without the command's name. Of files that were given a record knows the names alone."""
+    """The same, word by word, without the command's name. A record has only the names of files, not their folders."""
     target, options = record["target"], record["options"]
     yield changed["source"] if "source" in changed else str(record["source"])
     yield from ("--target", changed.get("target", f"{target['npu']}-{target['macs']}"))

@@ -1,11 +1,19 @@
 """Runtimes that others built: programs run on them as they are, as a second opinion beside the SDK's own firmware."""
 
 from ethosu_sdk.runtimes.image import Placed, place
-from ethosu_sdk.runtimes.runners import Runner, Window, executable, licence, package_name, runner_for, runners
+from ethosu_sdk.runtimes.runners import (
+    PrebuiltRunner,
+    Window,
+    executable,
+    licence,
+    package_name,
+    runner_for,
+    runners,
+)
 
 __all__ = [
     "Placed",
-    "Runner",
+    "PrebuiltRunner",
     "Window",
     "executable",
     "licence",

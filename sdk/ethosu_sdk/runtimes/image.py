@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.runtimes.runners import Runner
+from ethosu_sdk.runtimes.runners import PrebuiltRunner
 
 _GUARD_BYTES = 64
 _LEAVE = "leave --runtime out: the SDK's own firmware is built for the program"
@@ -27,7 +27,7 @@ class Placed:
     outputs_bytes: int
 
 
-def place(runner: Runner, plan: pte.ExecutionPlan, program: bytes, inputs: Sequence[bytes]) -> Placed:
+def place(runner: PrebuiltRunner, plan: pte.ExecutionPlan, program: bytes, inputs: Sequence[bytes]) -> Placed:
     """Lay out one inference. BuildError, which names the limit, for what the runner has no room for."""
     tensors = plan.output_tensors()
     if len(tensors) != len(plan.outputs) or len(plan.input_tensors()) != len(plan.inputs):
@@ -40,10 +40,10 @@ def place(runner: Runner, plan: pte.ExecutionPlan, program: bytes, inputs: Seque
             _LEAVE,
         )
     outputs_bytes = sum(row.nbytes for row in tensors)
-    given = b"".join(inputs)
+    content = b"".join(inputs)
     for what, need, room in (
         ("the program", len(program), runner.program.size_bytes),
-        ("its inputs", len(given), runner.inputs.size_bytes),
+        ("its inputs", len(content), runner.inputs.size_bytes),
         ("its outputs", outputs_bytes, runner.outputs.size_bytes - _GUARD_BYTES),
         ("its planned memory", sum(plan.non_const_buffer_sizes), runner.method_pool_bytes),
         ("a delegate's scratch memory", _scratch_bytes(plan), runner.temporary_pool_bytes),
@@ -54,8 +54,8 @@ def place(runner: Runner, plan: pte.ExecutionPlan, program: bytes, inputs: Seque
             )
     blank = secrets.token_bytes(outputs_bytes + _GUARD_BYTES)
     images = [(runner.program.address, program), (runner.outputs.address, blank)]
-    if given:
-        images.append((runner.inputs.address, given))
+    if content:
+        images.append((runner.inputs.address, content))
     return Placed(
         images=tuple(images),
         read_back=((runner.program.address, len(program)), (runner.outputs.address, len(blank))),

@@ -22,7 +22,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Runner:
+class PrebuiltRunner:
     """One runner: the board and NPUs it is for, the simulators that have this board, and its memory."""
 
     board: str
@@ -44,15 +44,15 @@ def _table() -> dict[str, Any]:
 
 
 @functools.cache
-def runners() -> tuple[Runner, ...]:
+def runners() -> tuple[PrebuiltRunner, ...]:
     """All runners, that for programs without an NPU first."""
     return tuple(map(_runner, _table()["runners"]))
 
 
-def _runner(row: dict[str, Any]) -> Runner:
+def _runner(row: dict[str, Any]) -> PrebuiltRunner:
     lists: dict[str, Any] = {name: tuple(row[name]) for name in ("npus", "simulators")}
     windows = {name: Window(**row[name]) for name in ("program", "inputs", "outputs")}
-    return Runner(**{**row, **lists, **windows})
+    return PrebuiltRunner(**{**row, **lists, **windows})
 
 
 def package_name() -> str:
@@ -65,7 +65,7 @@ def licence() -> str:
     return str(_table()["package"]["licence"])
 
 
-def runner_for(npu: str | None) -> Runner:
+def runner_for(npu: str | None) -> PrebuiltRunner:
     """The runner for programs that use `npu`, or none. UsageError when Arm built none."""
     for row in runners():
         if npu is None or npu in row.npus:
@@ -77,7 +77,7 @@ def runner_for(npu: str | None) -> Runner:
     )
 
 
-def executable(runner: Runner) -> Path:
+def executable(runner: PrebuiltRunner) -> Path:
     """The installed ELF of `runner`. ToolError, with the fix, when the package lacks or holds another file."""
     package: dict[str, str] = _table()["package"]
     found = tools.require(package["name"])

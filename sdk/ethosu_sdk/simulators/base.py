@@ -56,7 +56,7 @@ class SimulationRequest:
     `uart_log` is written while the firmware runs, and `uart_tee` gets the same bytes as they come.
 
     The firmware may read and write files of the host only if `semihosting_cwd` is given: Arm semihosting then finds
-    relative names in that folder. It is no prison: the firmware's absolute names are the host's.
+    relative names in that folder. This is not a sandbox: the firmware's absolute names are the host's.
     `semihosting_arguments` is its command line, the program's own name first. `fast` asks a simulator that can for
     speed at the cost of its counters, `count_instructions` for the same time for every instruction of the processor.
 

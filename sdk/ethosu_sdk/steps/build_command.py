@@ -39,12 +39,14 @@ def build(
     folder = locations.for_pte(path, program.target(), out_dir)
     with records.locked(folder):
         choice = run_board.for_build(program.npu(), board)
-        wishes = BuildOptions(board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill)
+        options = BuildOptions(
+            board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill
+        )
         with (
             bundle.published(folder, "build") as add,
-            memory_advice.given(path, compiled_here=False),
+            memory_advice.added(path, compiled_here=False),
         ):
-            built = build_in(path, program, folder, wishes, reporter, choice.reason)
+            built = build_in(path, program, folder, options, reporter, choice.reason)
             add(*files(built.record))
     reporter.show(summary(built, folder))
     reporter.emit(built.record)

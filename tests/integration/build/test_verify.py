@@ -138,3 +138,12 @@ def test_records_that_cannot_be_verified_are_bad_input(made: Path, tmp_path: Pat
         ("run", "--model"),
     ):
         assert_clear(sdk("verify", f"{name}.json", cwd=tmp_path), 3, words)
+
+
+def test_a_run_that_kept_its_state_is_reproduced_with_it(tmp_path: Path) -> None:
+    program = GOLDEN_PTE / "counter.pte"
+    words = ("run", program, "-o", "out", "-q", "--resident", "--repeat", "3", "--keep-state")
+    assert sdk(*words, cwd=tmp_path).code == 0
+    outcome = sdk("verify", tmp_path / "out" / "run.json", "--model", program, "--json", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert checks(json.loads(outcome.out))["figures"] == "agrees"

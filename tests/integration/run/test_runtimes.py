@@ -127,7 +127,7 @@ def test_a_wrong_constant_of_our_kernels_is_seen(tmp_path: Path) -> None:
         (SOFTMAX, ("--repeat", "2"), 2, "one inference in a boot, 2 were asked for"),
         (SOFTMAX, ("--resident",), 2, "leave --resident out"),
         (SOFTMAX, ("--board", "corstone-320"), 2, "built for corstone-300, not corstone-320"),
-        (SOFTMAX, ("--simulator", "fvp"), 2, "qemu can give it"),
+        (SOFTMAX, ("--simulator", "fvp"), 2, "runs on qemu, not on fvp"),
         (SOFTMAX, ("--simulator", "host"), 2, "chooses what runs on a board"),
     ],
 )

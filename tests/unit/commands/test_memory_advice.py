@@ -29,7 +29,7 @@ def _hint(folder: Path, change: Callable[[Record], object]) -> str:
     record["model"]["sha256"] = records.sha256_file(program)
     change(record)
     (folder / "add.compile.json").write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(BuildError) as caught, memory_advice.given(program, compiled_here=False):
+    with pytest.raises(BuildError) as caught, memory_advice.added(program, compiled_here=False):
         raise MemoryFitError("too large", "", mode=MODE)
     return caught.value.hint
 

@@ -25,7 +25,7 @@ from ethosu_sdk.installation.sbom.installed_packages import (
     normalised,
 )
 from ethosu_sdk.records import Record
-from ethosu_sdk.runtimes import Runner
+from ethosu_sdk.runtimes import PrebuiltRunner
 
 _SDK = "ethosu-sdk"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "ethosu-sdk")
@@ -160,7 +160,7 @@ def _python_component(row: PythonDistribution) -> Record:
     return component | _licences(row.licences, "its metadata names none")
 
 
-def _runner_component(runner: Runner) -> Record:
+def _runner_component(runner: PrebuiltRunner) -> Record:
     """A prebuilt firmware that a package carries, with the licence of what is linked into it."""
     return {
         "type": "firmware",

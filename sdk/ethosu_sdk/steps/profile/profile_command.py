@@ -19,20 +19,12 @@ from ethosu_sdk.steps.profile.options import ProfileOptions
 from ethosu_sdk.steps.profile.profile_record import ProfileFacts
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.steps.run.run_command import RunResult
 from ethosu_sdk.tables import profile_columns, profile_tables
 
 RECORD_NAME = "profile.json"
 CSV_NAME = "profile.csv"
 _MAKE_A_RUN = "give the program itself: ethosu-sdk profile MODEL.pte makes a run"
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A finished run: its folder, record and program."""
-
-    folder: Path
-    record: Record
-    pte: Path
 
 
 @dataclass(frozen=True)
@@ -63,8 +55,7 @@ def profile(
         done = _finished(Path(subject))
     else:
         run_options = replace(run_options, count_instructions=True, split=options.split)
-        finished = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
-        done = _Run(finished.folder, finished.record, finished.pte)
+        done = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
     record = _record(done, options.clock_mhz, run_options.timeout_s)
     schema.check(record, "the profile")
     folder = records.make_directory(out_dir) if out_dir is not None else done.folder
@@ -83,7 +74,7 @@ def of_run(folder: Path, *, timeout_s: float) -> Record:
     return _record(_finished(folder), None, timeout_s)
 
 
-def _record(done: _Run, clock_mhz: float | None, timeout_s: float) -> Record:
+def _record(done: RunResult, clock_mhz: float | None, timeout_s: float) -> Record:
     facts = ProfileFacts(
         path=done.pte,
         program=pte.read(done.pte),
@@ -97,7 +88,7 @@ def _record(done: _Run, clock_mhz: float | None, timeout_s: float) -> Record:
         return profile_record.make(facts)
 
 
-def _finished(folder: Path) -> _Run:
+def _finished(folder: Path) -> RunResult:
     """The run in `folder`. InputError when there is none, or not its program."""
     path = folder / run_command.RECORD_NAME
     if not path.is_file():
@@ -111,10 +102,10 @@ def _finished(folder: Path) -> _Run:
     program = folder / Path(model["file"]).name
     if not program.is_file() or records.sha256_file(program) != model["sha256"]:
         raise InputError(f"the program of the run is not in {folder}: {model['file']}", _MAKE_A_RUN)
-    return _Run(folder, record, program)
+    return RunResult(folder, record, program)
 
 
-def _compile_record(done: _Run) -> Record | None:
+def _compile_record(done: RunResult) -> Record | None:
     """What `compile` wrote of the program; None when there is nothing, or when it is about another."""
     path = locations.compile_record(done.pte)
     if not path.is_file():

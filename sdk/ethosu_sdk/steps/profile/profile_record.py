@@ -14,7 +14,7 @@ from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps.profile import cpu_rows, npu_rows, totals
 from ethosu_sdk.steps.profile.npu_rows import DelegateProfile
-from ethosu_sdk.steps.shared import memory_timing
+from ethosu_sdk.steps.run import memory_timing
 from ethosu_sdk.targets import Target
 
 SCHEMA = "profile/1"

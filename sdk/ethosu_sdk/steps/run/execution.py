@@ -9,13 +9,22 @@ from typing import Any
 import numpy.typing as npt
 
 from ethosu_sdk import pte, simulators
+from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.protocol import INSTRUCTION_KINDS
 from ethosu_sdk.records import Record
-from ethosu_sdk.simulators import MODEL_FIGURES, MODELLED, Figures
+from ethosu_sdk.simulators import MODEL_FIGURES, MODELLED, Figures, LoadedElf
 from ethosu_sdk.steps.run.repeats import Repeated
 
 _KINDS = {call: kind for kind, call in INSTRUCTION_KINDS.items()}
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """The record's `second_opinion`, and the checks of the verdict that come of it."""
+
+    part: Record
+    checks: tuple[Check, ...]
 
 
 @dataclass(frozen=True)
@@ -27,8 +36,6 @@ class Execution:
 
     outputs: Sequence[npt.NDArray[Any]]
     done: Check
-    board: str
-    board_reason: str
     runtime: Record
     simulator: Record
     provenance_inputs: Sequence[Record]
@@ -41,6 +48,7 @@ class Execution:
     checks: Sequence[Check] = ()  # beside those of the repeats
     pieces: Sequence[Record] = ()  # counters of each piece of the command streams, where they were cut
     notes: Sequence[str] = ()  # where the firmware does not do what the memory mode says, and the like
+    second_opinion: SecondOpinion | None = None
 
 
 @dataclass(frozen=True)
@@ -113,3 +121,28 @@ def instructions(program: pte.Pte, npu: Record | None) -> list[Record]:
     if npu is not None and len(delegates) == 1:
         delegates[0]["npu_cycles"] = metric(npu["cycles"]["value"], "cycles")
     return rows
+
+
+def loaded_part(sha256: str, loaded: LoadedElf | None) -> Record:
+    """The members of `runtime` for the ELF that was built with the digest `sha256`, and what was read back of it.
+
+    SimulationError when another one was loaded.
+    """
+    if loaded is None:
+        return {"elf_sha256": sha256}
+    if loaded.sha256 != sha256:
+        raise SimulationError(
+            f"the ELF file changed between its build and its run: its SHA-256 is {loaded.sha256}, not {sha256}",
+            "run it again; does another command write to the same folder?",
+        )
+    rows = [
+        {"address": row.address, "bytes": row.size_bytes, "sha256": row.sha256} for row in loaded.segments
+    ]
+    return {"elf_sha256": sha256, "loaded": {"status": "compared", "segments": rows}}
+
+
+def loaded_unavailable(runtime: Record) -> list[Record]:
+    """Why nothing of the ELF was read back, where nothing was."""
+    if "loaded" in runtime:
+        return []
+    return [{"path": "/runtime/loaded", "reason": "the simulator does not show its memory before the run"}]

@@ -5,242 +5,219 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import __version__, provenance, pte, simulators
+from ethosu_sdk import __version__, provenance, simulators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.evidence import evidence, input_image, uart, witness
 from ethosu_sdk.evidence.evidence import Evidence, PmuSample
-from ethosu_sdk.evidence.input_image import StreamPiece
-from ethosu_sdk.evidence.repeats import Plan
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.firmware_build import BuildOptions
-from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
 from ethosu_sdk.simulators import COUNTED, MODELLED, Figures, SimulationRequest, Simulator, SimulatorOptions
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.build_command import Built
-from ethosu_sdk.steps.run import (
-    inputs as run_inputs,
-    loaded as run_loaded,
-    pieces as run_pieces,
-    repeats as run_repeats,
-    resident as run_resident,
-    state as run_state,
+from ethosu_sdk.steps.run import inputs, pieces, repeats, resident
+from ethosu_sdk.steps.run.execution import (
+    Execution,
+    NpuFacts,
+    loaded_part,
+    loaded_unavailable,
+    metric,
+    npu_part,
 )
-from ethosu_sdk.steps.run.execution import Execution, NpuFacts, metric, npu_part
-from ethosu_sdk.steps.run.inputs import Samples
+from ethosu_sdk.steps.run.job import UART_NAME, RunJob
 from ethosu_sdk.steps.run.options import OWN, RunOptions
+from ethosu_sdk.steps.run.pieces import Cut
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.run.resident import Loaded
 from ethosu_sdk.steps.shared import board
+from ethosu_sdk.steps.shared.board import Choice
 
-UART_NAME = "uart.log"
-RawInputs = tuple[tuple[bytes, ...], ...]  # of each set, as the program keeps them in memory
-Ready = Built | Loaded
+_DONE = "{} inference(s) reported done, every record complete, CRCs, seal, model SHA-256 match"
+Image = Built | Loaded
 Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
 
 
 @dataclass(frozen=True)
-class _Ran:
-    """What ran the firmware, and what its figures are worth."""
+class _Boot:
+    """One boot of the firmware for a job: what runs, and what it must report."""
 
+    job: RunJob
     simulator: Simulator
     version: str
-    figures: Figures
-    plan: Plan
-    board_reason: str
-    runtime: Record
+    image: Image
+    groups: Groups
+    cut: Cut
+    expected: evidence.Expected
+
+    @property
+    def figures(self) -> Figures:
+        """What the counters of the simulator are worth."""
+        return self.simulator.figures
 
 
-def execute(
-    path: Path,
-    program: pte.Pte,
-    samples: Samples,
-    options: RunOptions,
-    folder: Path,
-    reporter: Reporter,
-    memories: SystemConfig | None,
-) -> Execution:
-    """Run `samples` in one boot of the firmware for the `.pte` at `path`; results go to `folder`.
+def choose(npu: str | None, options: RunOptions) -> Choice:
+    """The board and simulator for a program that uses `npu` (None: no NPU). Raises as :func:`board.for_run` does."""
+    return board.for_run(npu, options.board, options.simulator)
 
-    `memories` are those that modelled cycles are for, by default the target's.
-    """
-    npu = program.npu()
-    events = simulators.choose_events(npu, options.events)
-    choice = board.for_run(npu, options.board, options.simulator)
-    wanted = SimulatorOptions(
-        fast=options.fast, simulated_limit_s=options.simulated_limit_s, memories=memories
+
+def execute(job: RunJob, reporter: Reporter) -> Execution:
+    """Build the firmware for `job` and run all of its inferences in one boot; results go to the job's folder."""
+    if job.options.split and job.samples.count > 1:
+        raise UsageError("--split runs one set of inputs", "give one set of inputs")
+    simulator_options = SimulatorOptions(
+        fast=job.options.fast, simulated_limit_s=job.options.simulated_limit_s, memories=job.memories
     )
-    simulator = simulators.create(choice.simulator, npu, wanted, choice.board)
-    version = simulator.version()  # a simulator that lacks is named before anything is built
-    cut_up = run_pieces.cut(program.plan()) if options.split else None
-    parts = [] if cut_up is None else cut_up.for_image()
-    built: Ready
-    if options.resident:
-        built = run_resident.load(path, program, choice.board, reporter, allow_spill=options.allow_spill)
-    else:
-        wishes = BuildOptions(
-            board=choice.board,
-            simulator=simulator.name,
-            inferences=samples.count,
-            extra_image_bytes=input_image.bytes_of_pieces(parts),
-            allow_spill=options.allow_spill,
-        )
-        built = build_command.build_in(path, program, folder, wishes, reporter, choice.reason)
-    groups = simulators.event_groups(npu, events)
-    expected = _expected(built, samples, options, groups, simulator.figures)
-    if cut_up is not None:
-        expected = replace(expected, repeats=expected.repeats + 1, pieces=cut_up.counts)
+    simulator = simulators.create(job.choice.simulator, job.npu, simulator_options, job.choice.board)
+    version = simulator.version()  # a missing simulator is reported before anything is built
+    cut = pieces.cut(job.plan) if job.options.split else Cut()
+    groups = simulators.event_groups(job.npu, job.events)
+    expected = _expected(job, groups, cut, simulator.figures)
+    image = _image(job, cut, reporter)
+    boot = _Boot(job, simulator, version, image, groups, cut, expected)
     with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
-        result = simulator.run(_request(built, expected, options, groups, folder, parts))
-    found = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
+        result = simulator.run(_request(boot))
+    reported = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
     if result.npu_jobs is not None:
-        witness.check_jobs(found, [job.cycles for job in result.npu_jobs])
-    runtime = {
-        "name": OWN,
-        "version": __version__,
-        **run_loaded.part(built.firmware.elf_sha256, result.loaded),
-    }
-    ran = _Ran(simulator, version, simulator.figures, expected.plan, choice.reason, runtime)
-    execution = _execution(built, samples, found, ran, groups, options)
-    return execution if cut_up is None else _with_pieces(execution, cut_up, found, ran, npu)
+        witness.check_jobs(reported, [job.cycles for job in result.npu_jobs])
+    execution = _execution(boot, reported, loaded_part(image.firmware.elf_sha256, result.loaded))
+    return _with_pieces(execution, boot, reported) if job.options.split else execution
 
 
-def _with_pieces(
-    execution: Execution, cut_up: run_pieces.Cut, found: Evidence, ran: _Ran, npu: str | None
-) -> Execution:
-    rows = run_pieces.record_part(cut_up, found.pieces, npu or "", ran.figures)
-    return replace(
-        execution,
-        pieces=rows,
-        checks=[run_pieces.check(ran.plan, found.changed_outputs, len(found.pieces))],
-        unavailable=[*execution.unavailable, *run_pieces.unavailable(cut_up, ran.figures)],
+def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
+    """The firmware that is built for the program, or the one with every kernel that the program is loaded into."""
+    options = job.options
+    if options.resident:
+        return resident.load(
+            job.path, job.program, job.choice.board, reporter, allow_spill=options.allow_spill
+        )
+    build_options = BuildOptions(
+        board=job.choice.board,
+        simulator=job.choice.simulator,
+        inferences=job.samples.count,
+        extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()),
+        allow_spill=options.allow_spill,
+    )
+    return build_command.build_in(
+        job.path, job.program, job.folder, build_options, reporter, job.choice.reason
     )
 
 
-def _request(
-    built: Ready,
-    expected: evidence.Expected,
-    options: RunOptions,
-    groups: Groups,
-    folder: Path,
-    pieces: Sequence[StreamPiece],
-) -> SimulationRequest:
-    image = input_image.encode(
+def _expected(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> evidence.Expected:
+    tensors = job.plan.input_tensors()
+    whole = max(job.options.repeat, len(groups))  # every group of events needs an inference
+    return evidence.Expected(
+        model_sha256=job.program.sha256,
+        model_bytes=job.program.size,
+        board=job.choice.board,
+        sets=tuple(
+            tuple(inputs.physical_bytes(array, tensor) for array, tensor in zip(row, tensors, strict=True))
+            for row in job.samples.inferences
+        ),
+        outputs=len(job.plan.outputs),
+        repeats=whole + 1 if cut.pieces else whole,
+        state=repeats.state(job, whole),
+        event_groups=max(1, len(groups)),
+        counts_cycles=job.options.count_instructions and figures.instructions_per_cycle > 0,
+        pieces=cut.counts,
+        nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
+    )
+
+
+def _request(boot: _Boot) -> SimulationRequest:
+    options, expected, image = boot.job.options, boot.expected, boot.image
+    parts = boot.cut.for_image()
+    content = input_image.encode(
         expected.sets,
-        groups,
+        boot.groups,
         expected.repeats,
         expected.nonce,
         counts_cycles=expected.counts_cycles,
-        resets_state=expected.state == run_state.RESET,
-        pieces=pieces,
+        resets_state=expected.state == repeats.RESET,
+        pieces=parts,
     )
-    symbol = built.firmware.symbols[INPUT_IMAGE_SYMBOL]
-    if len(image) > symbol.bytes:
+    symbol = image.firmware.symbols[INPUT_IMAGE_SYMBOL]
+    if len(content) > symbol.bytes:
         raise UsageError(
-            f"{len(expected.sets)} sets of inputs and {len(pieces)} pieces of command streams need "
-            f"{len(image):,} bytes, there are {symbol.bytes:,}",
+            f"{len(expected.sets)} sets of inputs and {len(parts)} pieces of command streams need "
+            f"{len(content):,} bytes, there are {symbol.bytes:,}",
             "leave --resident out" if options.resident else "run them in several parts",
         )
     return SimulationRequest(
-        elf=built.firmware.elf,
-        images=((symbol.address, image), *(built.images if isinstance(built, Loaded) else ())),
-        target=built.program.target(),
+        elf=image.firmware.elf,
+        images=((symbol.address, content), *(image.images if isinstance(image, Loaded) else ())),
+        target=boot.job.target,
         timeout_s=options.timeout_s,
         idle_timeout_s=options.idle_timeout_s,
-        uart_log=folder / UART_NAME,
+        uart_log=boot.job.folder / UART_NAME,
         count_instructions=expected.counts_cycles,
         compare_loaded=True,
     )
 
 
-def _raw_inputs(built: Ready, samples: Samples) -> RawInputs:
-    tensors = built.program.plan().input_tensors()
-    return tuple(
-        tuple(run_inputs.physical_bytes(array, tensor) for array, tensor in zip(row, tensors, strict=True))
-        for row in samples.inferences
-    )
-
-
-def _expected(
-    built: Ready, samples: Samples, options: RunOptions, groups: Groups, figures: Figures
-) -> evidence.Expected:
-    repeats = max(options.repeat, len(groups))  # every group of events needs an inference
-    return evidence.Expected(
-        model_sha256=built.program.sha256,
-        model_bytes=built.program.size,
-        board=built.firmware.board,
-        sets=_raw_inputs(built, samples),
-        outputs=len(built.program.plan().outputs),
-        repeats=repeats,
-        state=run_state.of_repeats(built.program.plan(), samples, repeats, options.keep_state),
-        event_groups=max(1, len(groups)),
-        counts_cycles=options.count_instructions and figures.instructions_per_cycle > 0,
-        nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
-    )
-
-
-def _execution(
-    built: Ready, samples: Samples, found: Evidence, ran: _Ran, groups: Groups, options: RunOptions
-) -> Execution:
-    firmware, simulator = built.firmware, ran.simulator
-    npu, unavailable = _npu(built, found, groups, ran.figures)
-    done = f"{ran.plan.inferences} inference(s) reported done, every record complete, CRCs, seal, model SHA-256 match"
-    modelled = ran.figures.source == MODELLED
-    repeated = Repeated(ran.plan, found.changed_outputs, found.changed_counters, counters_must_agree=modelled)
+def _execution(boot: _Boot, reported: Evidence, loaded: Record) -> Execution:
+    job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, boot.expected.plan
+    npu, unavailable = _npu(boot, reported)
+    modelled = boot.figures.source == MODELLED
     return Execution(
-        outputs=_logical_outputs(built, found, samples),
-        done=Check("the firmware's evidence is complete", True, done),
-        board=firmware.board,
-        board_reason=ran.board_reason,
-        runtime=ran.runtime,
-        simulator={
-            "name": simulator.name,
-            "version": ran.version,
-            "fidelity": simulator.fidelity(built.program.npu()),
-        },
+        outputs=_logical_outputs(job, reported),
+        done=Check("the firmware's evidence is complete", True, _DONE.format(plan.inferences)),
+        runtime={"name": OWN, "version": __version__, **loaded},
+        simulator={"name": simulator.name, "version": boot.version, "fidelity": simulator.fidelity(job.npu)},
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
-        tools=[*build_command.tool_rows(), provenance.tool_entry(simulator.name, ran.version)],
+        tools=[*build_command.tool_rows(), provenance.tool_entry(simulator.name, boot.version)],
         npu=npu,
         memory={
-            "regions": built.record["memory"]["regions"],
+            "regions": boot.image.record["memory"]["regions"],
             "pools": [
-                build_command.use(row["name"], row["used_bytes"], row["size_bytes"]) for row in found.memory
+                build_command.use(row["name"], row["used_bytes"], row["size_bytes"])
+                for row in reported.memory
             ],
         },
-        operators=_operators(found, ran.figures),
+        operators=_operators(reported, boot.figures),
         unavailable=[
-            {"path": "/cpu/cycles", "reason": ran.figures.no_cpu_cycles},
-            *_not_counted(options, ran.figures),
-            *run_loaded.unavailable(ran.runtime),
+            {"path": "/cpu/cycles", "reason": boot.figures.no_cpu_cycles},
+            *_not_counted(boot),
+            *loaded_unavailable(loaded),
             *unavailable,
         ],
-        repeated=repeated,
-        notes=built.record.get("notes", ()),
+        repeated=Repeated(
+            plan, reported.changed_outputs, reported.changed_counters, counters_must_agree=modelled
+        ),
+        notes=boot.image.record.get("notes", ()),
     )
 
 
-def _logical_outputs(built: Ready, found: Evidence, samples: Samples) -> list[npt.NDArray[Any]]:
-    tensors = built.program.plan().output_tensors()
+def _with_pieces(execution: Execution, boot: _Boot, reported: Evidence) -> Execution:
+    rows = pieces.record_part(boot.cut, reported.pieces, boot.job.npu or "", boot.figures)
+    return replace(
+        execution,
+        pieces=rows,
+        checks=[pieces.check(boot.expected.plan, reported.changed_outputs, len(reported.pieces))],
+        unavailable=[*execution.unavailable, *pieces.unavailable(boot.cut, boot.figures)],
+    )
+
+
+def _logical_outputs(job: RunJob, reported: Evidence) -> list[npt.NDArray[Any]]:
+    tensors = job.plan.output_tensors()
     arrays = tuple(
-        tuple(run_inputs.logical(array, tensor) for array, tensor in zip(row, tensors, strict=True))
-        for row in found.outputs
+        tuple(inputs.logical(array, tensor) for array, tensor in zip(row, tensors, strict=True))
+        for row in reported.outputs
     )
-    return run_inputs.stack(arrays, samples.stacked)
+    return inputs.stack(arrays, job.samples.stacked)
 
 
-def _operators(found: Evidence, figures: Figures) -> list[Record]:
-    first = () if figures.absent else found.pmu
+def _operators(reported: Evidence, figures: Figures) -> list[Record]:
+    first = () if figures.absent else reported.pmu
     cycles = {row.instruction: row.cycles for row in first if row.inference == 0}
     rows: list[Record] = []
-    for row in found.operators:
+    for row in reported.operators:
         entry: Record = {"instruction": row.instruction, "kind": row.kind, "name": row.name}
         if row.cpu_cycles is not None and row.kind == "kernel":
             count = round(row.cpu_cycles * figures.instructions_per_cycle)
@@ -251,37 +228,35 @@ def _operators(found: Evidence, figures: Figures) -> list[Record]:
     return rows
 
 
-def _not_counted(options: RunOptions, figures: Figures) -> list[Record]:
-    if not options.count_instructions or figures.instructions_per_cycle:
+def _not_counted(boot: _Boot) -> list[Record]:
+    if not boot.job.options.count_instructions or boot.figures.instructions_per_cycle:
         return []
     return [{"path": "/cpu/instructions", "reason": "the simulator does not count instructions"}]
 
 
-def _npu(
-    built: Ready, found: Evidence, groups: Groups, figures: Figures
-) -> tuple[Record | None, list[Record]]:
+def _npu(boot: _Boot, reported: Evidence) -> tuple[Record | None, list[Record]]:
     """The record's `npu` object from the inferences of the first set that counted one group each."""
-    target = built.program.target()
-    if found.npu is None or target is None:
+    groups, npu = boot.groups, boot.job.npu
+    if reported.npu is None or npu is None:
         return None, [target_record.without_npu("/npu")]
-    by_group = [[row for row in found.pmu if row.inference == number] for number in range(len(groups))]
+    by_group = [[row for row in reported.pmu if row.inference == number] for number in range(len(groups))]
     cycles = [sum(row.cycles for row in rows) if rows else None for rows in by_group]
     facts = NpuFacts(
-        npu=target.npu,
-        identity={name: found.npu[name] for name in ("id", "config")},
-        delegate_calls=found.delegate_calls,
+        npu=npu,
+        identity={name: reported.npu[name] for name in ("id", "config")},
+        delegate_calls=reported.delegate_calls,
         cycles=cycles[0],
         totals=_totals([row for rows in by_group for row in rows]),
     )
-    npu, unavailable = npu_part(facts, [event for events in groups for event in events], figures)
-    return run_repeats.grouped(npu, groups, cycles), unavailable
+    part, unavailable = npu_part(facts, [event for events in groups for event in events], boot.figures)
+    return repeats.grouped(part, groups, cycles), unavailable
 
 
 def _totals(samples: Sequence[PmuSample]) -> dict[int, tuple[int, bool]]:
     """Event number → (sum over the delegate calls of one inference, whether any counter overflowed)."""
-    found: dict[int, tuple[int, bool]] = {}
+    totals: dict[int, tuple[int, bool]] = {}
     for sample in samples:
         for index, (event, value) in enumerate(sample.counters):
-            total, overflowed = found.get(event, (0, False))
-            found[event] = (total + value, overflowed or bool(sample.overflow >> index & 1))
-    return found
+            total, overflowed = totals.get(event, (0, False))
+            totals[event] = (total + value, overflowed or bool(sample.overflow >> index & 1))
+    return totals

@@ -1,5 +1,5 @@
 """Values of inputs that a program cannot take: NaN and infinity where it quantises, whole numbers beyond 32 bits
-where it casts int64 to int32. A kernel would make something of them, and nothing would tell that it means nothing."""
+where it casts int64 to int32. A kernel would compute something from them without a sign that it is meaningless."""
 
 from __future__ import annotations
 

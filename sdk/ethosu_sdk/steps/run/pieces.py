@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import SdkError, UsageError
@@ -21,17 +21,17 @@ from ethosu_sdk.steps.run.execution import NpuFacts, npu_part
 
 @dataclass(frozen=True)
 class Cut:
-    """The pieces of each delegate of a program, by its number, and why some are not cut.
+    """The pieces of each delegate of a program, by its number, and why some are not cut. Empty without --split.
 
     `delegates` is the number of the delegate that each delegate call, by the number of its instruction, calls.
     """
 
-    pieces: dict[int, tuple[Piece, ...]]
-    uncut: dict[int, str]
-    delegates: dict[int, int]
+    pieces: dict[int, tuple[Piece, ...]] = field(default_factory=dict)
+    uncut: dict[int, str] = field(default_factory=dict)
+    delegates: dict[int, int] = field(default_factory=dict)
 
     def for_image(self) -> list[StreamPiece]:
-        """As the firmware is given them."""
+        """As the firmware takes them."""
         return [StreamPiece(index, piece.stream) for index, row in self.pieces.items() for piece in row]
 
     @property
@@ -42,30 +42,30 @@ class Cut:
 
 def cut(plan: pte.ExecutionPlan) -> Cut:
     """The delegates of `plan` in pieces; one that cannot be cut stays whole. UsageError when it has none."""
-    found: dict[int, tuple[Piece, ...]] = {}
+    cut_delegates: dict[int, tuple[Piece, ...]] = {}
     uncut: dict[int, str] = {}
     for index, delegate in enumerate(plan.delegates):
         if delegate.vela is None:
             continue
         stream = bytes(delegate.vela.command_stream)
         try:
-            found[index] = pieces.cut(stream, NpuConfig.from_word(delegate.vela.config_word))
+            cut_delegates[index] = pieces.cut(stream, NpuConfig.from_word(delegate.vela.config_word))
         except SdkError as error:
-            found[index] = (Piece((), stream),)
+            cut_delegates[index] = (Piece((), stream),)
             uncut[index] = f"its command stream is not cut: {error}"
-    if not found:
+    if not cut_delegates:
         raise UsageError(
             "the program has no delegate whose command stream could be split", "leave --split out"
         )
     calls = {
         number: row.delegate_index
         for number, row in enumerate(plan.instructions)
-        if isinstance(row, pte.DelegateCall) and row.delegate_index in found
+        if isinstance(row, pte.DelegateCall) and row.delegate_index in cut_delegates
     }
-    return Cut(found, uncut, calls)
+    return Cut(cut_delegates, uncut, calls)
 
 
-def record_part(cut_up: Cut, samples: Sequence[PmuSample], npu: str, figures: Figures) -> list[Record]:
+def record_part(cut_streams: Cut, samples: Sequence[PmuSample], npu: str, figures: Figures) -> list[Record]:
     """The record's `pieces`: every job of the first set's inference in pieces, in the order in which they ran."""
     if figures.absent:
         return []
@@ -74,8 +74,8 @@ def record_part(cut_up: Cut, samples: Sequence[PmuSample], npu: str, figures: Fi
     for sample in samples:
         number = done.get(sample.instruction, 0)
         done[sample.instruction] = number + 1
-        delegate = cut_up.delegates[sample.instruction]
-        own = cut_up.pieces[delegate]
+        delegate = cut_streams.delegates[sample.instruction]
+        own = cut_streams.pieces[delegate]
         rows.append(
             {
                 "instruction": sample.instruction,
@@ -98,11 +98,11 @@ def _figures(sample: PmuSample, npu: str, figures: Figures) -> Record:
     return {"cycles": part["cycles"], "counters": part["counters"]}
 
 
-def unavailable(cut_up: Cut, figures: Figures) -> Iterator[Record]:
+def unavailable(cut_streams: Cut, figures: Figures) -> Iterator[Record]:
     """What the record cannot say of pieces, and why."""
     if figures.absent:
         yield {"path": "/pieces", "reason": figures.absent}
-    for index, reason in cut_up.uncut.items():
+    for index, reason in cut_streams.uncut.items():
         yield {"path": f"/delegates/{index}/pieces", "reason": reason}
 
 

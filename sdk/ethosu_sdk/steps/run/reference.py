@@ -1,5 +1,8 @@
-"""A run of the example inputs against what `compile` left beside the program: the model's own outputs in PyTorch, to
-which the distance is told, and the digests of what its check executed, which must be the same."""
+"""Compare a run of the example inputs with what `compile` left beside the program.
+
+That is the model's own outputs in PyTorch, of which the distance is recorded, and the digests of the outputs that the
+check of `compile` got, which must be the same.
+"""
 
 from __future__ import annotations
 
@@ -100,11 +103,11 @@ def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) ->
 
     InputError for a record that is not the one which the manifest beside it lists.
     """
-    told = locations.compile_record(path)
-    if told.is_file():
-        bundle.confirm(told)
+    compiled = locations.compile_record(path)
+    if compiled.is_file():
+        bundle.confirm(compiled)
     try:
-        record = results.read(told)
+        record = results.read(compiled)
     except SdkError:
         return ()
     rows = record["check"].get("outputs", [])

@@ -1,15 +1,17 @@
-"""Repeats of a run and groups of PMU events, as run.json tells of them."""
+"""Repeats of a run, the state that they begin with, and groups of PMU events: what run.json says of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ethosu_sdk.errors import UsageError
 from ethosu_sdk.evidence.repeats import Changed, Plan
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.run.state import KEPT
+from ethosu_sdk.steps.run.job import RunJob
 
+RESET, KEPT = "reset", "kept"
 _LISTED = 20  # changes in the record; their number is always there
 
 
@@ -21,6 +23,26 @@ class Repeated:
     changed_outputs: tuple[Changed, ...] = ()
     changed_counters: tuple[Changed, ...] = ()
     counters_must_agree: bool = field(default=True, kw_only=True)
+
+
+def state(job: RunJob, repeats: int) -> str:
+    """What each of `repeats` inferences begins with in a program that keeps a state from inference to inference.
+
+    ``reset`` is the state that the program brings, ``kept`` the one that the inference before left. Empty for one
+    inference of each set, or a program without a state. UsageError where a reset would break a sequence.
+    """
+    if repeats == 1 or not job.plan.is_stateful:
+        return ""
+    if job.options.keep_state:
+        return KEPT
+    if job.samples.count > 1:
+        raise UsageError(
+            f"this program keeps a state, and {job.samples.count} sets of inputs are a sequence: repeating each of "
+            f"them {repeats} times would break it",
+            "give one set of inputs, or --keep-state to let every inference go on from the one before; more PMU "
+            "events than the NPU has counters need repeats, too",
+        )
+    return RESET
 
 
 def part(repeated: Repeated) -> Record:

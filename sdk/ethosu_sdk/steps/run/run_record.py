@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,81 +11,77 @@ import numpy.typing as npt
 from rich.console import Group
 from rich.table import Table
 
-from ethosu_sdk import provenance, pte, records
+from ethosu_sdk import provenance, records
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps import build_command
-from ethosu_sdk.steps.run import reference as run_reference, repeats as run_repeats
+from ethosu_sdk.steps.run import memory_timing, reference, repeats
 from ethosu_sdk.steps.run.execution import Execution
-from ethosu_sdk.steps.run.inputs import Samples, stack
+from ethosu_sdk.steps.run.inputs import stack
+from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.reference import Reference
 
 _SCHEMA = "run-result/1"
 
 
 @dataclass(frozen=True)
-class RunFacts:
-    """Everything that goes into run.json."""
+class Verdict:
+    """What was checked of an execution; `hazards` says where hardware may compute something else than the model."""
 
-    path: Path
-    program: pte.Pte
-    samples: Samples
-    outputs_file: str
     checks: Sequence[Check]
-    execution: Execution
     reference: Reference
-    wall_time_s: float
-    second_opinion: Record = field(default_factory=dict)
+    hazards: tuple[str, ...]
 
 
-def make(facts: RunFacts) -> Record:
+def make(
+    job: RunJob, execution: Execution, verdict: Verdict, outputs_file: str, wall_time_s: float
+) -> Record:
     """The record of a run."""
-    status = "pass" if all(check.passed for check in facts.checks) else "fail"
-    execution, target = facts.execution, facts.program.target()
-    unavailable = [*execution.unavailable, *facts.reference.unavailable]
-    if target is None:
+    status = "pass" if all(check.passed for check in verdict.checks) else "fail"
+    unavailable = [*execution.unavailable, *verdict.reference.unavailable]
+    if job.target is None:
         unavailable.append(target_record.without_npu("/target"))
-    inputs = [
-        provenance.file_entry("model", facts.path, facts.program.sha256),
-        *execution.provenance_inputs,
-    ]
+    inputs = [provenance.file_entry("model", job.path, job.program.sha256), *execution.provenance_inputs]
+    npu, notes, opinion = execution.npu, [*execution.notes, *verdict.hazards], execution.second_opinion
+    if npu is not None:
+        npu = {**npu, **memory_timing.part(job.memories, job.options.memory_timing)}
     return {
         **provenance.header(_SCHEMA, status, inputs, execution.tools),
-        "model": build_command.model_part(facts.path, facts.program),
-        **target_record.members(target),
-        "board": execution.board,
-        "board_reason": execution.board_reason,
+        "model": build_command.model_part(job.path, job.program),
+        **target_record.members(job.target),
+        "board": job.choice.board,
+        "board_reason": job.choice.reason,
         "runtime": execution.runtime,
         "simulator": execution.simulator,
-        "inferences": facts.samples.count,
-        **run_repeats.part(execution.repeated),
+        "inferences": job.samples.count,
+        **repeats.part(execution.repeated),
         "inputs": [
-            {**_tensor(index, array), "source": facts.samples.source}
-            for index, array in enumerate(stack(facts.samples.inferences, facts.samples.stacked))
+            {**_tensor(index, array), "source": job.samples.source}
+            for index, array in enumerate(stack(job.samples.inferences, job.samples.stacked))
         ],
         "outputs": [
-            {**_tensor(index, array), "name": f"output{index}", "file": facts.outputs_file}
+            {**_tensor(index, array), "name": f"output{index}", "file": outputs_file}
             for index, array in enumerate(execution.outputs)
         ],
         "verdict": {
             "status": status,
             "checks": [
                 {"name": check.name, "status": "pass" if check.passed else "fail", "detail": check.detail}
-                for check in facts.checks
+                for check in verdict.checks
             ],
         },
-        **({"reference": facts.reference.part} if facts.reference.part else {}),
-        **({"second_opinion": facts.second_opinion} if facts.second_opinion else {}),
-        **({"npu": execution.npu} if execution.npu is not None else {}),
+        **({"reference": verdict.reference.part} if verdict.reference.part else {}),
+        **({"second_opinion": opinion.part} if opinion is not None else {}),
+        **({"npu": npu} if npu is not None else {}),
         "cpu": {},
         "memory": execution.memory,
         "operators": list(execution.operators),
         **({"pieces": list(execution.pieces)} if execution.pieces else {}),
-        **({"notes": list(execution.notes)} if execution.notes else {}),
+        **({"notes": notes} if notes else {}),
         "unavailable": unavailable,
-        "wall_time_s": round(facts.wall_time_s, 3),
+        "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),
     }
 
@@ -114,7 +110,7 @@ def summary(record: Record, folder: Path) -> Group:
     head.add_row("inferences", str(record["inferences"]))
     for row in record["outputs"]:
         head.add_row(row["name"], f"{row['dtype']}{row['shape']}, sha256 {row['sha256'][:16]}…")
-    for name, words in run_reference.lines(record):
+    for name, words in reference.lines(record):
         head.add_row("", escape(f"{name} {words}"))
     if "second_opinion" in record:
         other = record["second_opinion"]["runtime"]

@@ -1,19 +1,23 @@
-"""`run --runtime both`: the program on two runtimes, and what one makes of it against the other."""
+"""`run --runtime both`: the program on two runtimes, and the results of the one against those of the other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import npz, pte, records
+from ethosu_sdk import npz, records
+from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.evidence.verdict import Check, Tolerance, compare, different_bits
 from ethosu_sdk.records import Record
-from ethosu_sdk.steps.run.execution import Execution
+from ethosu_sdk.steps.run import firmware, prebuilt
+from ethosu_sdk.steps.run.execution import Execution, SecondOpinion
+from ethosu_sdk.steps.run.job import RunJob
+from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.run.reference import exact
+from ethosu_sdk.steps.shared.board import Choice
 
 Array = npt.NDArray[Any]
 
@@ -25,22 +29,33 @@ _BOUND = Tolerance(atol=4e-6, rtol=4e-6)
 _EXACT = Tolerance()
 
 
-@dataclass(frozen=True)
-class SecondOpinion:
-    """The record's `second_opinion`, and the checks of the verdict that come of it."""
-
-    part: Record
-    checks: tuple[Check, ...]
+def choose(npu: str | None, options: RunOptions) -> Choice:
+    """The board and simulator of the SDK's firmware. UsageError where Arm's runner has neither."""
+    prebuilt.choose(npu, options)
+    return firmware.choose(npu, options)
 
 
-def compared(program: pte.Pte, own: Execution, other: Execution, folder: Path) -> SecondOpinion:
-    """`other` against the SDK's `own` execution; its outputs are written to `folder`."""
+def execute(job: RunJob, reporter: Reporter) -> Execution:
+    """Run `job` on the SDK's firmware and on Arm's runner; the latter's outputs go to the job's folder."""
+    other_choice = prebuilt.choose(job.npu, job.options)
+    request = prebuilt.prepare(replace(job, choice=other_choice))  # which refuses before anything is built
+    own = firmware.execute(job, reporter)
+    other = prebuilt.run(request, job.folder / UART_NAME, reporter)
     npz.write_npz(
-        folder / OUTPUTS_NAME, {f"output{index}": array for index, array in enumerate(other.outputs)}
+        job.folder / OUTPUTS_NAME, {f"output{index}": array for index, array in enumerate(other.outputs)}
     )
-    within = not exact(program)
+    return replace(
+        own,
+        provenance_inputs=[*own.provenance_inputs, *other.provenance_inputs],
+        tools=[*own.tools, *(row for row in other.tools if row not in own.tools)],
+        second_opinion=_compare(own, other, may_round=not exact(job.program)),
+    )
+
+
+def _compare(own: Execution, other: Execution, *, may_round: bool) -> SecondOpinion:
+    """`other` against the SDK's `own` execution. Floating-point outputs may differ a little where kernels round."""
     pairs = list(zip(own.outputs, other.outputs, strict=True))
-    bounds = [_BOUND if within and left.dtype.kind == "f" else _EXACT for left, _ in pairs]
+    bounds = [_BOUND if may_round and left.dtype.kind == "f" else _EXACT for left, _ in pairs]
     checks = [
         compare(f"output{index} is the same on both runtimes", left, right, bound)
         for index, ((left, right), bound) in enumerate(zip(pairs, bounds, strict=True))

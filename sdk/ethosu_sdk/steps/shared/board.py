@@ -1,7 +1,7 @@
 """The board of a program and what runs it there: one rule for `build` and `run`, so that the two agree.
 
-What is asked for counts. Otherwise the simulator is the first that is installed here and has the program's NPU, and
-the board is the one that the NPU has in it.
+A requested board or simulator is taken. Otherwise the simulator is the first installed one that has the program's
+NPU, and the board is the one that the NPU has in it.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ class Choice:
     reason: str
 
 
-def for_build(npu: str | None, wish: str | None) -> Choice:
-    """The board to build for a program that uses `npu` (None: no NPU): `wish`, or the one that `run` takes.
+def for_build(npu: str | None, requested: str | None) -> Choice:
+    """The board to build for a program that uses `npu` (None: no NPU): `requested`, or the one that `run` takes.
 
-    Raises UsageError for a `wish` that is no board or has no such NPU.
+    Raises UsageError when `requested` is no board or has no such NPU.
     """
-    if wish is not None:  # whatever can run it here: firmware is built for other machines too
-        chosen = choose_board(npu, wish)
+    if requested is not None:  # whatever can run it here: firmware is built for other machines too
+        chosen = choose_board(npu, requested)
         return Choice(chosen.board, "", chosen.reason)
     simulator, why = _installed(npu, None)
     chosen = choose_board(npu, None, simulator or None)
     return Choice(chosen.board, simulator, f"{chosen.reason} ({why})")
 
 
-def for_run(npu: str | None, wish: str | None, simulator: str) -> Choice:
+def for_run(npu: str | None, requested: str | None, simulator: str) -> Choice:
     """The board to run a program on that uses `npu` (None: no NPU), and the simulator that does it.
 
-    Raises UsageError for a `wish` that is no board, has no such NPU or is not in the simulator that was asked for.
+    Raises UsageError when `requested` is no board, has no such NPU or is not in the simulator that was asked for.
     """
     why = f"{simulator} was asked for"
     if simulator == AUTO:
-        installed, why = _installed(npu, wish)
+        installed, why = _installed(npu, requested)
         simulator = installed or simulators.FIRMWARE_SIMULATORS[0]  # which says how to install it
-    chosen = choose_board(npu, wish, simulator)
+    chosen = choose_board(npu, requested, simulator)
     return Choice(chosen.board, simulator, f"{chosen.reason} ({why})")
 
 
-def _installed(npu: str | None, wish: str | None) -> tuple[str, str]:
-    """The first installed simulator that has `npu`, on the board `wish` if given; empty without one. And why."""
+def _installed(npu: str | None, requested: str | None) -> tuple[str, str]:
+    """The first installed simulator that has `npu`, on the board `requested` if given; empty without one. And why."""
     missing: list[str] = []
     for name in simulators.FIRMWARE_SIMULATORS:
-        if wish is not None and not boards.board(wish).is_in(name, npu):
+        if requested is not None and not boards.board(requested).is_in(name, npu):
             continue
-        if simulators.is_installed(name, npu, wish):
+        if simulators.is_installed(name, npu, requested):
             without = f", {' and '.join(missing)} is not" if missing else ""
             return name, f"{name} is installed here{without}"
         missing.append(name)

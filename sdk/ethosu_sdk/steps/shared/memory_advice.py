@@ -18,7 +18,7 @@ _SPILL = ("--allow-spill",)
 
 
 @contextlib.contextmanager
-def given(path: Path, *, compiled_here: bool) -> Iterator[None]:
+def added(path: Path, *, compiled_here: bool) -> Iterator[None]:
     """Add commands to the hint of a MemoryFitError from the block, which is about the program at `path`.
 
     With `compiled_here` the command at hand compiles the program itself, and takes the options of `compile`.
@@ -38,7 +38,7 @@ def given(path: Path, *, compiled_here: bool) -> Iterator[None]:
 def _compile_command(path: Path, mode: str) -> str:
     """How the program at `path` is compiled for another memory mode, by the record that `compile` left beside it.
 
-    Empty where the record does not tell all that is needed, or there is none.
+    Empty where there is no record, or it lacks what is needed.
     """
     try:
         record = results.read(locations.compile_record(path))
@@ -52,7 +52,7 @@ def _compile_command(path: Path, mode: str) -> str:
 
 
 def _is_complete(record: Record) -> bool:
-    """Whether the record names everything: of files that were given it knows the names, not the places."""
+    """Whether the record has everything that the command needs: it has the names of files, not their folders."""
     spec = parse_model_spec(record["source"])
     target = record["target"]
     return (

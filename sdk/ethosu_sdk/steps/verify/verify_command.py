@@ -15,8 +15,8 @@ from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts, locations, reading as results
 from ethosu_sdk.results.reading import Reading
-from ethosu_sdk.steps.verify import again, figures
-from ethosu_sdk.steps.verify.again import Again
+from ethosu_sdk.steps.verify import figures, rebuilding
+from ethosu_sdk.steps.verify.rebuilding import Rebuilt
 
 _SCHEMA = "verify-result/1"
 # Names of `provenance.tools` that are not those of tools.toml.
@@ -43,13 +43,13 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
         with reporter.stage(
             "building it again, from nothing" + (", and running it" if _is_run(record) else "")
         ):
-            made = (
-                again.run_again(record, pte_path, inputs)
+            rebuilt = (
+                rebuilding.run(record, pte_path, inputs)
                 if _is_run(record)
-                else again.build_again(record, pte_path)
+                else rebuilding.build(record, pte_path)
             )
-        checks += [*_digests(record, made), *_figures(record, made)]
-        causes = list(_causes(record, made, checks))
+        checks += [*_digests(record, rebuilt), *_figures(record, rebuilt)]
+        causes = list(_causes(record, rebuilt, checks))
     else:
         causes = ["the model is not the one that the record is about: nothing was built"]
     result: Record = {
@@ -94,12 +94,12 @@ def _read(path: Path, reading: Reading) -> Record:
         row["role"] == "runner" for row in record["provenance"]["inputs"]
     ):
         raise InputError(
-            f"{path} tells of a run on Arm's prebuilt runner",
-            "nothing was built for it that could be built again",
+            f"{path} describes a run on Arm's prebuilt runner",
+            "its firmware is Arm's: there is nothing to build again",
         )
-    if record["schema"] == results.RUN and again.firmware(record) is None:
+    if record["schema"] == results.RUN and rebuilding.firmware(record) is None:
         raise InputError(
-            f"{path} tells of a run without a firmware, on the simulator '{record['simulator']['name']}'",
+            f"{path} describes a run without a firmware, on the simulator '{record['simulator']['name']}'",
             "there is nothing to build; run it again and compare the outputs' digests",
         )
     return record
@@ -109,21 +109,21 @@ def _model(path: Path, record: Record, model: Path | None) -> Path:
     beside = path.parent / record["model"]["file"]
     if model is None and not beside.is_file():
         raise InputError(
-            f"the record's model, {beside.name}, does not lie beside it", "give it with --model FILE.pte"
+            f"the record's model, {beside.name}, is not beside it", "name it with --model FILE.pte"
         )
     return locations.require_pte(model or beside)
 
 
-def _digests(record: Record, made: Again) -> list[Record]:
-    firmware = again.firmware(record)
+def _digests(record: Record, rebuilt: Rebuilt) -> list[Record]:
+    firmware = rebuilding.firmware(record)
     checks = []
     if record["schema"] == results.BUILD:
         checks += [
-            _check("elf", record["elf"]["sha256"], made.elf),
-            _check("map", record["map"]["sha256"], made.map),
+            _check("elf", record["elf"]["sha256"], rebuilt.elf),
+            _check("map", record["map"]["sha256"], rebuilt.map),
         ]
     elif firmware is not None:
-        checks.append(_check("elf", firmware["sha256"], made.elf))
+        checks.append(_check("elf", firmware["sha256"], rebuilt.elf))
     for row in record["provenance"]["tools"]:
         known = tools.table().get(_PROGRAMS.get(row["name"], row["name"]))
         found = tools.probe(known.name).version if known is not None else ""
@@ -131,14 +131,14 @@ def _digests(record: Record, made: Again) -> list[Record]:
     return checks
 
 
-def _figures(record: Record, made: Again) -> list[Record]:
+def _figures(record: Record, rebuilt: Rebuilt) -> list[Record]:
     """One check over all figures, and one for each that differs."""
     recorded = figures.of_run(record) if _is_run(record) else figures.of_build(record)
-    if made.figures is None:
+    if rebuilt.figures is None:
         return [_check("figures", figures.digest(recorded), "")]
-    rows = list(figures.differences(recorded, made.figures))[:_MOST_FIGURES]
+    rows = list(figures.differences(recorded, rebuilt.figures))[:_MOST_FIGURES]
     return [
-        _check("figures", figures.digest(recorded), figures.digest(made.figures)),
+        _check("figures", figures.digest(recorded), figures.digest(rebuilt.figures)),
         *(_check(name, before, found) for name, before, found in rows),
     ]
 
@@ -162,10 +162,10 @@ def _same(checks: list[Record]) -> bool:
     return not _differing(checks)
 
 
-def _causes(record: Record, made: Again, checks: list[Record]) -> Iterator[str]:
+def _causes(record: Record, rebuilt: Rebuilt, checks: list[Record]) -> Iterator[str]:
     """Why something differs or is not known, as far as that can be told."""
-    if made.no_figures:
-        yield f"outputs and figures were not compared: {made.no_figures}"
+    if rebuilt.no_figures:
+        yield f"outputs and figures were not compared: {rebuilt.no_figures}"
     for row in checks:
         if row["name"].startswith("version of") and row["status"] == "differs":
             yield f"{row['name']} is {row['found']} here, {row['recorded']} in the record"
@@ -177,7 +177,7 @@ def _causes(record: Record, made: Again, checks: list[Record]) -> Iterator[str]:
     if here != there:
         words = [" ".join(filter(None, (row["version"], row.get("git", "")))) for row in (here, there)]
         yield f"ethosu-sdk is {words[0]} here, {words[1]} in the record"
-    if record.get("build_key") == made.build_key:
+    if record.get("build_key") == rebuilt.build_key:
         yield "sources, settings and tools are the same: the build is not reproducible, or the record is wrong"
     elif "build_key" in record:
         yield "the firmware's sources, its settings or the tools are not those of the record (build_key)"

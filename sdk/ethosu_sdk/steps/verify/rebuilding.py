@@ -1,4 +1,4 @@
-"""A build or a run done again from its record, from nothing."""
+"""Build or run again what a record describes, from nothing."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import EXECUTORCH, VELA_TIMING, RunOptions
+from ethosu_sdk.steps.run.repeats import KEPT
 from ethosu_sdk.steps.verify import figures
 
 _RESIDENT_ELF = f"{resident.EXECUTABLE}.elf"
@@ -26,8 +27,8 @@ _COUNTERS = "/npu/counters/"
 
 
 @dataclass(frozen=True)
-class Again:
-    """What came of it: digests, and the figures or why there are none. `map` and `build_key` are a build's."""
+class Rebuilt:
+    """The digests, and the figures or why there are none. `map` and `build_key` are those of a build."""
 
     elf: str
     map: str = ""
@@ -41,22 +42,22 @@ def firmware(record: Record) -> Record | None:
     return next((row for row in record["provenance"]["inputs"] if row["role"] == "firmware"), None)
 
 
-def build_again(record: Record, path: Path) -> Again:
-    """Build the firmware of the build's `record` for the program at `path`."""
+def build(record: Record, path: Path) -> Rebuilt:
+    """Build the firmware that the `record` of a build describes, for the program at `path`."""
     options = record["options"]
-    wishes = BuildOptions(
+    build_options = BuildOptions(
         board=record["board"],
         simulator=options.get("simulator"),
         inferences=options["inferences"],
         allow_spill=options["allow_spill"],
     )
     with _from_nothing() as folder:
-        made = build_command.build_in(path, pte.read(path), folder, wishes, Reporter(quiet=True))
+        made = build_command.build_in(path, pte.read(path), folder, build_options, Reporter(quiet=True))
         return _built(made.firmware, figures.of_build(made.record))
 
 
-def run_again(record: Record, path: Path, inputs: Path | None) -> Again:
-    """Build and run the program at `path` as the run's `record` tells. Without the simulator, build it."""
+def run(record: Record, path: Path, inputs: Path | None) -> Rebuilt:
+    """Build and run the program at `path` as the `record` of a run describes. Without the simulator, build it."""
     unknown = _unknown_timing(record)
     if unknown:
         return _built_for_run(record, path, unknown)
@@ -73,13 +74,13 @@ def run_again(record: Record, path: Path, inputs: Path | None) -> Again:
     if [row["sha256"] for row in made["inputs"]] != [row["sha256"] for row in record["inputs"]]:
         source = record["inputs"][0]["source"] if record["inputs"] else "none"
         why = f"the inputs of the run are not here ({source}): --inputs FILE.npz gives them"
-        return Again(made["runtime"]["elf_sha256"], no_figures=why)
-    return Again(made["runtime"]["elf_sha256"], figures=figures.of_run(made))
+        return Rebuilt(made["runtime"]["elf_sha256"], no_figures=why)
+    return Rebuilt(made["runtime"]["elf_sha256"], figures=figures.of_run(made))
 
 
 @contextmanager
 def _from_nothing() -> Iterator[Path]:
-    """A new folder, and a cache in which nothing is."""
+    """A new folder, and an empty cache."""
     with (
         records.temporary_directory("ethosu-sdk-verify-", Path(tempfile.gettempdir())) as temporary,
         cache.elsewhere(temporary / "cache"),
@@ -87,7 +88,7 @@ def _from_nothing() -> Iterator[Path]:
         yield records.make_directory(temporary / "out")
 
 
-def _built_for_run(record: Record, path: Path, why: str) -> Again:
+def _built_for_run(record: Record, path: Path, why: str) -> Rebuilt:
     options = BuildOptions(
         board=record["board"],
         simulator=record["simulator"]["name"],
@@ -101,11 +102,11 @@ def _built_for_run(record: Record, path: Path, why: str) -> Again:
             made = build_command.build_in(
                 path, pte.read(path), folder, options, Reporter(quiet=True)
             ).firmware
-        return Again(made.elf_sha256, no_figures=why)
+        return Rebuilt(made.elf_sha256, no_figures=why)
 
 
-def _built(made: Executable, part: Record) -> Again:
-    return Again(made.elf_sha256, records.sha256_file(made.map), made.build_key, part)
+def _built(made: Executable, part: Record) -> Rebuilt:
+    return Rebuilt(made.elf_sha256, records.sha256_file(made.map), made.build_key, part)
 
 
 def _is_resident(record: Record) -> bool:
@@ -123,20 +124,22 @@ def _unknown_timing(record: Record) -> str:
 
 
 def _run_options(record: Record, inputs: Path | None) -> RunOptions:
-    """As the record was made. With the leave to spill, which changes nothing for what fits."""
+    """The options that the record was made with. Spilling is allowed: it changes nothing for a program that fits."""
     names = [row["event"] for row in record.get("npu", {}).get("counters", ())]
     names += [
         row["path"].removeprefix(_COUNTERS)
         for row in record["unavailable"]
         if row["path"].startswith(_COUNTERS)
     ]
+    repeats = record.get("repeats", {})
     return RunOptions(
         inputs=inputs,
         simulator=record["simulator"]["name"],
         events=",".join(names) or None,
         board=record["board"],
         resident=_is_resident(record),
-        repeat=record.get("repeats", {}).get("count", 1),
+        repeat=repeats.get("count", 1),
+        keep_state=repeats.get("state") == KEPT,
         allow_spill=True,
         count_instructions=any("instructions" in row for row in record["operators"]),
         split="pieces" in record,

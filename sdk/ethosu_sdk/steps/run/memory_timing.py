@@ -16,7 +16,7 @@ from ethosu_sdk.targets import Target, suggestion
 _LARGEST_BYTES = 1 << 16
 
 
-def chosen(target: Target | None, choice: str) -> SystemConfig | None:
+def choose(target: Target | None, choice: str) -> SystemConfig | None:
     """The memories of `target` behind the timing adapters that `choice` names; None for those of vela.ini.
 
     UsageError for a choice that does not exist, or has no values for the target; InputError for a damaged file.

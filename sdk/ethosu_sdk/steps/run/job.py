@@ -1,0 +1,54 @@
+"""One run, resolved: what runs, where, with which inputs, and what must come out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from ethosu_sdk import pte
+from ethosu_sdk.npu.timing.system_config import SystemConfig
+from ethosu_sdk.steps.run.inputs import Samples
+from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.steps.shared.board import Choice
+from ethosu_sdk.targets import Target
+
+UART_NAME = "uart.log"
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """A run of the `program` in the `.pte` at `path`; results go to `folder`.
+
+    `choice` names the board and the simulator. `events` are the numbers of the PMU events to count. `memories` are
+    those that modelled cycles are for (None: the target's). `expected` holds the outputs that must come out
+    (None: any).
+    """
+
+    path: Path
+    program: pte.Pte
+    folder: Path
+    options: RunOptions
+    choice: Choice
+    samples: Samples
+    expected: Sequence[npt.NDArray[Any]] | None
+    events: tuple[int, ...]
+    memories: SystemConfig | None
+
+    @property
+    def plan(self) -> pte.ExecutionPlan:
+        """The method that runs."""
+        return self.program.plan()
+
+    @property
+    def target(self) -> Target | None:
+        """What the program is compiled for; None without an NPU."""
+        return self.program.target()
+
+    @property
+    def npu(self) -> str | None:
+        """The NPU that the program uses, such as ``ethos-u55``; None without one."""
+        return self.program.npu()

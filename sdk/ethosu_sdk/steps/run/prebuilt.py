@@ -1,0 +1,212 @@
+"""`run --runtime executorch`: the program on Arm's prebuilt runner, with ExecuTorch's own runtime and kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ethosu_sdk import provenance, pte, runtimes, simulators
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.evidence import kit_evidence, kit_log
+from ethosu_sdk.evidence.kit_evidence import KitEvidence, KitExpected
+from ethosu_sdk.evidence.kit_log import Moved
+from ethosu_sdk.evidence.repeats import Plan
+from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.records import Record
+from ethosu_sdk.results import locations, target_record
+from ethosu_sdk.runtimes import Placed, PrebuiltRunner
+from ethosu_sdk.simulators import SimulationRequest, Simulator
+from ethosu_sdk.steps import build_command
+from ethosu_sdk.steps.run import inputs
+from ethosu_sdk.steps.run.execution import (
+    Execution,
+    NpuFacts,
+    instructions,
+    loaded_part,
+    loaded_unavailable,
+    npu_part,
+)
+from ethosu_sdk.steps.run.job import UART_NAME, RunJob
+from ethosu_sdk.steps.run.options import EXECUTORCH, RunOptions
+from ethosu_sdk.steps.run.repeats import Repeated
+from ethosu_sdk.steps.shared.board import AUTO, Choice
+from ethosu_sdk.targets import Target
+
+_ROLE = "runner"
+_END = b"\x04"  # the runner's last character; it goes on in a loop
+_DONE = "1 inference completed without an error, metrics complete, program and outputs read back from memory"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job as Arm's runner takes it, and what the runner must report."""
+
+    job: RunJob
+    runner: PrebuiltRunner
+    elf: Path
+    simulator: Simulator
+    version: str
+    placed: Placed
+    expected: KitExpected
+    target: Target
+
+
+def choose(npu: str | None, options: RunOptions) -> Choice:
+    """The board of Arm's runner for programs that use `npu` (None: no NPU), and the simulator that has it.
+
+    UsageError when there is no such runner, or `options` ask for another board or simulator.
+    """
+    runner = runtimes.runner_for(npu)
+    programs = npu or "programs without an NPU"
+    if options.board not in (None, runner.board):
+        raise UsageError(
+            f"Arm's runner for {programs} is built for {runner.board}, not {options.board}",
+            "leave --board out",
+        )
+    if options.simulator not in (AUTO, *runner.simulators):
+        raise UsageError(
+            f"Arm's runner for {programs} runs on {' or '.join(runner.simulators)}, not on {options.simulator}",
+            "leave --runtime out: the SDK's own firmware runs the program",
+        )
+    simulator = runner.simulators[0] if options.simulator == AUTO else options.simulator
+    return Choice(runner.board, simulator, "the board that Arm's runner is built for")
+
+
+def execute(job: RunJob, reporter: Reporter) -> Execution:
+    """Run `job`, which has one set of inputs, on Arm's runner. Raises as the two steps do."""
+    return run(prepare(job), job.folder / UART_NAME, reporter)
+
+
+def prepare(job: RunJob) -> Request:
+    """Everything for a run of `job`.
+
+    UsageError and BuildError for what the runner cannot do; ToolError without its package or its simulator.
+    """
+    plan, inferences = job.plan, job.samples.count * job.options.repeat
+    runner = runtimes.runner_for(job.npu)
+    simulator = simulators.create(job.choice.simulator, job.npu, board=job.choice.board)
+    version = simulator.version()  # a missing simulator is reported before anything is built
+    if inferences > 1:
+        raise UsageError(
+            f"Arm's runner makes one inference in a boot, {inferences} were asked for",
+            "give one set of inputs, and no --repeat",
+        )
+    raw_inputs = [
+        inputs.physical_bytes(array, tensor)
+        for array, tensor in zip(job.samples.inferences[0], plan.input_tensors(), strict=True)
+    ]
+    placed = runtimes.place(runner, plan, locations.content(job.path, job.program), raw_inputs)
+    elf = runtimes.executable(runner)
+    target = job.target or Target(runner.npus[0], runner.default_macs, system_config="", memory_mode="")
+    expected = KitExpected(
+        sha256=job.program.sha256,
+        program_address=runner.program.address,
+        method=pte.ENTRY,
+        macs=target.macs,
+        inputs=tuple(map(len, raw_inputs)),
+        outputs=tuple(row.nbytes for row in plan.output_tensors()),
+        read=Moved(len(raw_inputs), sum(map(len, raw_inputs)), runner.inputs.address),
+        copied=Moved(len(plan.outputs), placed.outputs_bytes, runner.outputs.address),
+        operators=tuple(row.full_name for row in plan.operators),
+        delegates={
+            number: plan.delegates[row.delegate_index].id
+            for number, row in enumerate(plan.instructions)
+            if isinstance(row, pte.DelegateCall)
+        },
+        blank=placed.blank,
+    )
+    return Request(job, runner, elf, simulator, version, placed, expected, target)
+
+
+def run(request: Request, uart_log: Path, reporter: Reporter) -> Execution:
+    """Run what `request` has; what the runner prints goes to `uart_log`.
+
+    SimulationError, with the last lines, for a run without complete evidence.
+    """
+    simulator, options = request.simulator, request.job.options
+    simulation = SimulationRequest(
+        elf=request.elf,
+        images=request.placed.images,
+        target=request.target,
+        timeout_s=options.timeout_s,
+        idle_timeout_s=options.idle_timeout_s,
+        uart_log=uart_log,
+        end_marks=(_END,),
+        read_back=request.placed.read_back,
+        compare_loaded=True,
+    )
+    with reporter.stage(f"running 1 inference on Arm's runner on {simulator.name}"):
+        result = simulator.run(simulation)
+    in_memory, written = result.memory
+    evidence = kit_evidence.gather(result.uart, in_memory, written, request.expected)
+    if result.npu_jobs is not None:
+        kit_evidence.check_jobs(evidence, [job.cycles for job in result.npu_jobs])
+    return _execution(request, evidence, loaded_part(request.runner.sha256, result.loaded))
+
+
+def _execution(request: Request, evidence: KitEvidence, loaded: Record) -> Execution:
+    job, simulator, log = request.job, request.simulator, evidence.log
+    npu, unavailable = _npu(request, evidence)
+    package = runtimes.package_name()
+    return Execution(
+        outputs=inputs.stack((_outputs(job.plan, evidence),), job.samples.stacked),
+        done=Check("the evidence of Arm's runner is complete", True, _DONE),
+        runtime={
+            "name": EXECUTORCH,
+            "version": f"evaluation kit {log.facts.get('kit_version', 'unknown')}",
+            **loaded,
+        },
+        simulator={
+            "name": simulator.name,
+            "version": request.version,
+            "fidelity": simulator.fidelity(job.npu),
+        },
+        provenance_inputs=[provenance.file_entry(_ROLE, request.elf, request.runner.sha256)],
+        tools=[
+            provenance.tool_entry(package, provenance.package_version(package) or "unknown"),
+            provenance.tool_entry(simulator.name, request.version),
+        ],
+        npu=npu,
+        memory={
+            "regions": [],
+            "pools": [build_command.use(name, used, size) for name, (used, size) in log.pools.items()],
+        },
+        operators=instructions(job.program, npu),
+        unavailable=[
+            {"path": "/cpu/cycles", "reason": simulator.figures.no_cpu_cycles},
+            *loaded_unavailable(loaded),
+            *unavailable,
+        ],
+        repeated=Repeated(Plan(1, 1)),
+    )
+
+
+def _outputs(plan: pte.ExecutionPlan, evidence: KitEvidence) -> tuple[npt.NDArray[Any], ...]:
+    return tuple(
+        inputs.logical(np.frombuffer(content, tensor.dtype), tensor)
+        for content, tensor in zip(evidence.outputs, plan.output_tensors(), strict=True)
+    )
+
+
+def _npu(request: Request, evidence: KitEvidence) -> tuple[Record | None, list[Record]]:
+    from ethosu_sdk.npu import NpuConfig
+
+    target, events = request.job.target, request.job.events
+    if target is None:
+        return None, [target_record.without_npu("/npu")]
+    counted = kit_log.events(evidence.counters)
+    table = simulators.events(target.npu)
+    config = NpuConfig.for_target(target.npu, target.macs)
+    facts = NpuFacts(
+        npu=target.npu,
+        identity={"id": config.id_word, "config": config.config_word},
+        delegate_calls=len(evidence.log.delegates),
+        cycles=kit_log.cycles(evidence.counters),
+        totals={row: (counted[table[row].name], False) for row in events if table[row].name in counted},
+    )
+    return npu_part(facts, events, request.simulator.figures)
