@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.aot.lowering import steps as lowering
+from ethosu_sdk.aot.lowering import acceleration, steps as lowering
 from ethosu_sdk.aot.vela.capture import spaceless_directory
 from tests import torch_operators
 from tests.conformance.models import GROUPS
@@ -108,10 +108,10 @@ def tosa_graphs(case: Case, target: str) -> list[bytes]:
     torch.manual_seed(7)
     example = inputs(case, 0)
     spec = lowering.compile_spec(executorch_target(target))
-    program = lowering.export(case.make(torch).eval(), example)
-    if case.quantize != "none":
-        program = lowering.export(quantized(program, case, spec), example)
-    with captured_graphs() as graphs:
+    with acceleration.accelerated(), captured_graphs() as graphs:
+        program = lowering.export(case.make(torch).eval(), example)
+        if case.quantize != "none":
+            program = lowering.export(quantized(program, case, spec), example)
         lowering.lower(program, spec)
     return graphs
 
@@ -148,6 +148,7 @@ def lower(place: Path, group: str) -> None:
             write(place / name, profile, tosa_graphs(case, PROFILES[profile]))
 
 
+@acceleration.rare_collections()
 def main() -> None:
     """Lower those groups of the command line that nobody has lowered and nobody is lowering."""
     import torch
