@@ -23,7 +23,6 @@ from typing import Any
 from ethosu_sdk import records
 from ethosu_sdk.aot.lowering import acceleration, steps as lowering
 from ethosu_sdk.aot.vela.capture import spaceless_directory
-from tests import torch_operators
 from tests.conformance.models import GROUPS
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
 from tests.conformance.selection import FULL, PROFILES, Pair, cases, profile_of
@@ -153,7 +152,6 @@ def main() -> None:
     """Lower those groups of the command line that nobody has lowered and nobody is lowering."""
     import torch
 
-    torch_operators.look_up_once()
     torch.set_num_threads(1)  # the models are small: more threads only wait for each other
     for group in sys.argv[2:]:
         place = Path(sys.argv[1], group)
