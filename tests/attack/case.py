@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tests.attack.process import Ended, Limits
 
-GIVEN = "given"  # the names of files that a case brings begin with it
-
 
 def nothing(ended: Ended, folder: Path) -> list[str]:
     """No further rule."""

@@ -16,8 +16,7 @@ from ethosu_sdk import npz, pte, records
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended, Limits
-from tests.pte_files import changed, golden
-from tests.unit.test_pte_damage import check
+from tests.pte_files import changed, check, golden
 
 _READ = ("add_u55", "add_u85_segment", "choice", "conv_u65_int8", "counter", "lists", "softmax")
 _RUN = ("add_u55", "conv_u65_int8", "choice", "softmax")  # whose inputs may be any numbers

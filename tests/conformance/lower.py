@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import records
-from ethosu_sdk.aot.lowering import exporting, quantizing, to_pte
+from ethosu_sdk.aot.lowering import acceleration, exporting, quantizing, to_pte
 from ethosu_sdk.aot.vela.capture import spaceless_directory
-from tests import torch_operators
 from tests.conformance.models import GROUPS
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
 from tests.conformance.selection import FULL, PROFILES, Pair, cases, profile_of
@@ -108,10 +107,10 @@ def tosa_graphs(case: Case, target: str) -> list[bytes]:
     torch.manual_seed(7)
     example = inputs(case, 0)
     spec = to_pte.compile_spec(executorch_target(target))
-    program = exporting.export(case.make(torch).eval(), example)
-    if case.quantize != "none":
-        program = exporting.export(quantized(program, case, spec), example)
-    with captured_graphs() as graphs:
+    with acceleration.accelerated(), captured_graphs() as graphs:
+        program = exporting.export(case.make(torch).eval(), example)
+        if case.quantize != "none":
+            program = exporting.export(quantized(program, case, spec), example)
         to_pte.lower(program, spec)
     return graphs
 
@@ -148,11 +147,11 @@ def lower(place: Path, group: str) -> None:
             write(place / name, profile, tosa_graphs(case, PROFILES[profile]))
 
 
+@acceleration.rare_collections()
 def main() -> None:
     """Lower those groups of the command line that nobody has lowered and nobody is lowering."""
     import torch
 
-    torch_operators.look_up_once()
     torch.set_num_threads(1)  # the models are small: more threads only wait for each other
     for group in sys.argv[2:]:
         place = Path(sys.argv[1], group)

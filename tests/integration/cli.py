@@ -58,3 +58,12 @@ def sdk(
         check=False,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def assert_clear(outcome: Outcome, code: int, *words: str) -> None:
+    """The exit code, one message that says the words, and no traceback."""
+    assert outcome.code == code, outcome.err
+    assert "Traceback" not in outcome.err
+    assert "internal error" not in outcome.err
+    for word in words:
+        assert word in outcome.err

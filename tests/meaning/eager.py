@@ -19,8 +19,6 @@ from torch.utils import _pytree
 from ethosu_sdk.proc import forks
 from tests.meaning.arrays import Array
 
-_FORGETFUL = "forgetful"
-
 
 def load(path: Path) -> Any:
     """The Python module that the file `path` is, executed anew."""

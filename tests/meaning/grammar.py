@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import random
 import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
+from tests.meaning import idiom
 from tests.meaning.idiom import FORGOTTEN, Idiom, filled
 
 FAMILIES = (
@@ -80,8 +81,8 @@ class Model:
 @cache
 def idioms() -> tuple[Idiom, ...]:
     """All rows of all tables."""
-    modules = (importlib.import_module(f"tests.meaning.idioms.{family}") for family in FAMILIES)
-    rows = tuple(row for module in modules for row in module.IDIOMS)
+    folder = Path(__file__).with_name("idioms")
+    rows = tuple(row for family in FAMILIES for row in idiom.read(folder / f"{family}.toml"))
     assert len({file_name(row) for row in rows}) == len(rows)
     return rows
 

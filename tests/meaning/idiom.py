@@ -1,16 +1,18 @@
-"""A row of the tables in `idioms/`: a way to write a model, with slots that are filled in turn."""
+"""A row of the tables in `idioms/*.toml`: a way to write a model, with slots that are filled in turn."""
 
 from __future__ import annotations
 
 import itertools
+import re
 import string
+import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
 # A mix as users have it. Each word is the value of `--quantize`.
 USUAL = ("int8", "int8", "int8", "int16", "none")
-QUANTISED = ("int8", "int8", "int8", "int16")
-WHOLE = ("none", "int8")  # models of whole numbers: there is nothing to quantise
 
 FORGOTTEN = "forgotten"  # as `lost`: the model as it is, made anew for each sample
 
@@ -56,17 +58,37 @@ def filled(text: str, slots: Mapping[str, str]) -> str:
     return text
 
 
-def uniform(*shape: int) -> str:
-    """The expression for values between -1 and 1: calibration sees their whole range."""
-    return f"torch.rand{tuple(shape)} * 2 - 1" if shape else "torch.rand(()) * 2 - 1"
+def read(file: Path) -> list[Idiom]:
+    """The rows of a table, a family's; `<name>` in a text of a kind stands for that member of the row."""
+    table = tomllib.loads(file.read_text(encoding="utf-8"))
+    return [_idiom(file.stem, row, table.get("kinds", {})) for row in table["idiom"]]
 
 
-def whole(*shape: int, low: int = 0, high: int = 8, dtype: str = "int64") -> str:
-    """The expression for whole numbers."""
-    kind = "" if dtype == "int64" else f", dtype=torch.{dtype}"
-    return f"torch.randint({low}, {high}, {tuple(shape)}{kind})"
+def _idiom(family: str, row: dict[str, Any], kinds: dict[str, dict[str, Any]]) -> Idiom:
+    members = _with_kind({"kind": "plain", **row}, kinds)
+    inputs, slots = members.pop("inputs", []), members.pop("slots", {})
+    if inputs:
+        members["inputs"] = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+    known = {field.name for field in fields(Idiom)}
+    words = {name: members.pop(name) for name in members.keys() - known}
+    for name, text in members.items():
+        if isinstance(text, str):
+            members[name] = re.sub("<([a-z]+)>", lambda match: words.get(match[1], match[0]), text).strip(
+                "\n"
+            )
+    if "quantize" in members:
+        members["quantize"] = tuple(members["quantize"])
+    return Idiom(
+        family=family, slots={name: tuple(map(_value, row)) for name, row in slots.items()}, **members
+    )
 
 
-def truth(*shape: int) -> str:
-    """The expression for truth values."""
-    return f"torch.rand{tuple(shape)} > 0.5"
+def _with_kind(row: dict[str, Any], kinds: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """`row`, and what it leaves to its kind."""
+    base = _with_kind(kinds[row["kind"]], kinds) if row.get("kind") in kinds else {}
+    slots = {**base.get("slots", {}), **row.get("slots", {})}
+    return {**base, **{name: value for name, value in row.items() if name != "kind"}, "slots": slots}
+
+
+def _value(text: str | list[str]) -> str | tuple[str, ...]:
+    return text if isinstance(text, str) else tuple(text)

@@ -6,7 +6,6 @@ Several may share a folder: each cell goes to the first that locks it, and cells
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import importlib
 import json
@@ -20,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch._export import utils as export_utils
 
 from ethosu_sdk import npz, provenance, records
 from ethosu_sdk.aot.pipeline import stages
@@ -107,8 +105,6 @@ def warm(folder: Path) -> None:
     """Import what a compilation and a run import, so that forks find it. A fork finds out what that is."""
     stages.import_tools()
     torch.set_num_threads(1)
-    # A table of torch's that it makes anew 200 times in a compilation; it depends on the operators alone.
-    export_utils._materialize_cpp_cia_ops = functools.cache(export_utils._materialize_cpp_cia_ops)
     with records.temporary_directory(".warm-", folder) as place:
         names = place / "modules.json"
 

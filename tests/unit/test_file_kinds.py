@@ -98,7 +98,7 @@ def test_a_kind_is_recognised(name: str, content: bytes, kind: str, tmp_path: Pa
     assert found.id == kind
     assert found.what
     assert found.way
-    assert "NAME" not in found.way
+    assert "{file}" not in found.way
 
 
 @pytest.mark.parametrize(

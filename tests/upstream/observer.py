@@ -6,6 +6,7 @@ UPSTREAM_RESULTS names the file, of which each line is the JSON of a :class:`tes
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests import torch_operators
+from ethosu_sdk.aot.lowering import operator_lookup
 
 FVP_PREFIX = "FVP_Corstone"
 _MISSING = "Did not find Corstone"  # upstream's marks, when it finds no FVP or no executor_runner
@@ -35,7 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # with pytest-xdist, the process that hands out the tests writes
         config.pluginmanager.register(_Writer())
     sys.addaudithook(_on_audit)
-    torch_operators.look_up_once()
+    session = contextlib.ExitStack()
+    session.enter_context(operator_lookup.looked_up_once())
+    config.add_cleanup(session.close)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import functools
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeGuard
 
 from ethosu_sdk import records
-from ethosu_sdk.evidence.lines import feed
+from ethosu_sdk.evidence.lines import facts, feed, understood
 
 GRAMMAR = "evaluation-kit"
 _PREFIX = re.compile(r"^(?P<level>INFO|WARN|ERROR) - (?P<message>.*)$")
@@ -101,15 +98,6 @@ def events(counters: Mapping[str, int]) -> dict[str, int]:
     return {name: value for name, value in counters.items() if name != _TOTAL}
 
 
-@functools.cache
-def _patterns() -> dict[str, tuple[re.Pattern[str], ...]]:
-    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return {
-        name: tuple(re.compile(text, re.ASCII) for text in ([row] if isinstance(row, str) else row))
-        for name, row in table.items()
-    }
-
-
 def _match(line: str) -> re.Match[str] | None:
     return _PREFIX.match(line) or _RUNTIME.match(line) or _DRIVER.match(line)
 
@@ -156,21 +144,10 @@ class _Reader:
             self.log.failures.append((number, line))
             return
         if level == "INFO":
-            self._take(found["message"])
-
-    def _take(self, message: str) -> None:
-        for name, taker in self._takers.items():
-            for pattern in _patterns()[name]:
-                if match := pattern.match(message):
-                    if name != "metrics":
-                        _check_numbers(match)
-                    taker(match)
-                    return
+            understood(__file__, self._takers, found["message"])
 
     def _fact(self, match: re.Match[str]) -> None:
-        self.log.facts.update(
-            (name, int(text) if text.isdigit() else text) for name, text in match.groupdict().items()
-        )
+        self.log.facts.update(facts(match))
 
     def _rows(self) -> list[KitTensor]:
         return self.log.outputs if self._side == "output" else self.log.inputs
@@ -234,12 +211,6 @@ def _append(rows: list[Any], row: Any) -> None:
     if len(rows) >= _MOST_ROWS:
         raise ValueError(f"more than {_MOST_ROWS:,} tensors or operators")
     rows.append(row)
-
-
-def _check_numbers(match: re.Match[str]) -> None:
-    for text in match.groups():
-        if text and text.isdigit() and len(text) > _MAX_DIGITS:
-            raise ValueError(f"a number of {len(text):,} digits, which no firmware counts to")
 
 
 def _groups(text: str) -> Iterator[MetricGroup]:

@@ -6,23 +6,18 @@ Prefixes of a line: ``I [executorch:FILE:LINE FUNCTION()] …`` (2025 and later)
 
 from __future__ import annotations
 
-import functools
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ethosu_sdk import error_catalogue
-from ethosu_sdk.evidence.lines import feed
+from ethosu_sdk.evidence.lines import facts, feed, understood
 
 _PREFIX = re.compile(
     r"^(?P<level>[DIEF]) (?:[\d:.]+ )?(?P<open>\[?)executorch:[^:\]]+:\d+(?P<function> \w+\(\))?\] ?(?P<message>.*)$"
 )
 _EVENT_PREFIX = "ETHOSU_PMU_"
 _BOOLEANS = {"true": 1, "false": 0}
-_MAX_DIGITS = 20
-_SHOWN = 40
 _MAX_ELEMENTS = 1 << 24
 
 
@@ -98,34 +93,6 @@ class UpstreamLog:
     recognised: int
 
 
-@dataclass(frozen=True)
-class _Patterns:
-    facts: tuple[re.Pattern[str], ...]
-    cpu_cycles: tuple[re.Pattern[str], ...]
-    single: dict[str, re.Pattern[str]]
-
-
-@functools.cache
-def _patterns() -> _Patterns:
-    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return _Patterns(
-        facts=tuple(re.compile(row, re.ASCII) for row in table["facts"]),
-        cpu_cycles=tuple(re.compile(row, re.ASCII) for row in table["cpu_cycles"]),
-        single={name: re.compile(row, re.ASCII) for name, row in table.items() if isinstance(row, str)},
-    )
-
-
-def _match(pattern: re.Pattern[str], message: str) -> re.Match[str] | None:
-    """`message` matched. ValueError when it holds a whole number of more digits than 64 bits have."""
-    match = pattern.match(message)
-    for text in match.groups() if match else ():
-        if text and text.isdigit() and len(text) > _MAX_DIGITS:
-            raise ValueError(
-                f"a number of {len(text):,} digits, which no firmware counts to: {message[:_SHOWN]!r}…"
-            )
-    return match
-
-
 class _Reader:
     """Collects what the lines of one log say."""
 
@@ -156,6 +123,8 @@ class _Reader:
             "size": self._size,
             "output_is_no_tensor": self._no_tensor,
             "finished": self._finished,
+            "facts": self._fact,
+            "cpu_cycles": self._cpu_cycles,
         }
 
     def take(self, number: int, line: str) -> None:
@@ -166,7 +135,7 @@ class _Reader:
             self.grammars["2025" if prefix["function"] else "2024" if prefix["open"] else "2023"] = None
         if prefix and prefix["level"] in "EF":
             self.failures.append(Failure(number, line))
-        elif not self._understood(message):
+        elif not understood(__file__, self._takers, message):
             known = [error for error in error_catalogue.in_line(line) if not error.harmless]
             if not known and not error_catalogue.has_failure_form(line):
                 return
@@ -174,26 +143,16 @@ class _Reader:
                 self.failures.append(Failure(number, line))
         self.recognised += 1
 
-    def _understood(self, message: str) -> bool:
-        for name, taker in self._takers.items():
-            if match := _match(_patterns().single[name], message):
-                taker(match)
-                return True
-        for pattern in _patterns().facts:
-            if match := _match(pattern, message):
-                self.facts.update(
-                    (name, int(text) if text.isdigit() else text)
-                    for name, text in match.groupdict().items()
-                    if text
-                )
-                return True
-        for pattern in _patterns().cpu_cycles:
-            if match := _match(pattern, message):
-                self.cpu_cycles.update((name, int(text)) for name, text in match.groupdict().items())
-                return True
-        return False
+    def _fact(self, match: re.Match[str]) -> None:
+        self.facts.update(facts(match))
+
+    def _cpu_cycles(self, match: re.Match[str]) -> None:
+        self.cpu_cycles.update((name, int(text)) for name, text in match.groupdict().items())
 
     def _report_begins(self, _match: re.Match[str]) -> None:
+        self._begin_report()
+
+    def _begin_report(self) -> None:
         self.cycles.append(None)
         self.counters.append({})
         self.events.append(())
@@ -201,9 +160,7 @@ class _Reader:
     def _report(self) -> None:
         """Counters without a heading begin a report of their own."""
         if not self.counters:
-            self.cycles.append(None)
-            self.counters.append({})
-            self.events.append(())
+            self._begin_report()
 
     def _npu_cycles(self, match: re.Match[str]) -> None:
         self._report()

@@ -1,14 +1,17 @@
 """What a file is, by its content: magic bytes, members of a zip, fields of a protobuf, the opcodes of a pickle.
 
 Nothing is loaded, unpickled or executed, and neither torch nor any other slow package is imported: this is for the
-file that somebody gives in place of a model, and for the sentence that leads from there to here.
+file that somebody gives in place of a model, and for the sentence that leads from there to here. Libraries that know
+magic bytes (libmagic, puremagic) call most of these files "zip" or "data".
 """
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import struct
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -30,181 +33,24 @@ class Kind:
     id: str
     what: str
     way: str
+    suffixes: tuple[str, ...] = ()
+    magics: tuple[tuple[int, bytes], ...] = ()
 
 
-_REBUILD = "compile a FILE.py:model with `def model(): net = Net(); net.load_state_dict({}); return net`"
-_LOAD = "torch.load('NAME', weights_only=True)"
-_TENSORFLOW = (
-    "there is no way from TensorFlow to here but through PyTorch: build the network there and load the weights "
-    "(tf2onnx and onnx2torch may do it), then compile the FILE.py"
-)
-_FLATBUFFER_WAY = "give the model that it was made from: FILE.py[:NAME] or FILE.pt2"
-
-KINDS = {
-    kind.id: kind
-    for kind in (
-        Kind(
-            "pte",
-            "a compiled ExecuTorch program (.pte)",
-            "run it: `ethosu-sdk run NAME`; it is compiled already",
-        ),
-        Kind(
-            "pt2",
-            "a program saved by torch.export.save (.pt2)",
-            "`ethosu-sdk compile NAME`; its name must end in .pt2",
-        ),
-        Kind(
-            "aoti",
-            "a library compiled by AOTInductor for this computer's processor",
-            "save the exported program itself: torch.export.save(torch.export.export(model, inputs), 'model.pt2')",
-        ),
-        Kind("python", "a Python file", "`ethosu-sdk compile NAME`; its name must end in .py"),
-        Kind(
-            "torchscript",
-            "a TorchScript module (torch.jit.save)",
-            "TorchScript cannot be exported: take the nn.Module that it was scripted or traced from, in a FILE.py, "
-            "or torch.export.save of it; its weights load with torch.jit.load('NAME').state_dict()",
-        ),
-        Kind(
-            "state_dict",
-            "a state dict or other tensors saved by torch.save, without the network",
-            _REBUILD.format(_LOAD),
-        ),
-        Kind(
-            "checkpoint",
-            "a training checkpoint saved by torch.save, without the network",
-            _REBUILD.format(_LOAD + "['state_dict']"),
-        ),
-        Kind(
-            "pickled_module",
-            "a module pickled by torch.save",
-            "loading it runs code of its own and needs its classes; write a FILE.py that imports them: "
-            "`def model(): return torch.load('NAME', weights_only=False)`, or torch.export.save the module to a .pt2",
-        ),
-        Kind(
-            "torch_save",
-            "a file of torch.save",
-            _REBUILD.format(_LOAD),
-        ),
-        Kind("pickle", "a Python pickle", "it is no model by itself; write a FILE.py that builds the module"),
-        Kind(
-            "safetensors",
-            "weights in safetensors format, without the network",
-            _REBUILD.format("safetensors.torch.load_file('NAME')"),
-        ),
-        Kind(
-            "tflite",
-            "a TensorFlow Lite model",
-            "Vela compiles it by itself (`vela NAME`), for TensorFlow Lite Micro; here, compile the PyTorch model "
-            "that it stands for",
-        ),
-        Kind(
-            "onnx",
-            "an ONNX model",
-            "take the PyTorch model that it was exported from, or convert it: FILE.py with "
-            "`def model(): return onnx2torch.convert('NAME')`, and compile FILE.py:model",
-        ),
-        Kind("saved_model", "a TensorFlow SavedModel", _TENSORFLOW),
-        Kind("graph_def", "a TensorFlow graph (frozen .pb)", _TENSORFLOW),
-        Kind("keras", "a Keras model", _TENSORFLOW),
-        Kind("hdf5", "an HDF5 file, such as Keras writes", _TENSORFLOW),
-        Kind(
-            "ptd",
-            "tensor data of an ExecuTorch program (.ptd), without the program",
-            "give the .pte that it belongs to, exported with its data inside",
-        ),
-        Kind(
-            "bpte",
-            "a bundled ExecuTorch program (.bpte): a program with test inputs around it",
-            "give the .pte that was bundled; the inputs go into an .npz, for --inputs",
-        ),
-        Kind("tosa", "a TOSA graph", _FLATBUFFER_WAY),
-        Kind("etdump", "a profile of an ExecuTorch run (ETDump)", _FLATBUFFER_WAY),
-        Kind(
-            "gguf",
-            "a GGUF language model",
-            "it holds weights for llama.cpp; compile the PyTorch model that it was made from",
-        ),
-        Kind(
-            "coreml",
-            "a Core ML package",
-            "compile the PyTorch model that it was converted from",
-        ),
-        Kind(
-            "transformers",
-            "a folder of a Hugging Face model",
-            "write a FILE.py with `def model(): return AutoModel.from_pretrained('NAME')` and example_inputs, and "
-            "compile FILE.py:model",
-        ),
-        Kind(
-            "npz",
-            "NumPy arrays",
-            "arrays go with --inputs or --calibration; the model is FILE.py[:NAME] or FILE.pt2",
-        ),
-        Kind(
-            "notebook",
-            "a Jupyter notebook",
-            "save the cells that build the model as a FILE.py (`jupyter nbconvert --to script NAME`)",
-        ),
-        Kind("elf", "a program or library for a processor (ELF)", _FLATBUFFER_WAY),
-        Kind("gzip", "a gzip archive", "unpack it first"),
-        Kind("tar", "a tar archive", "unpack it first"),
-        Kind("zip", "a zip archive of another kind", "unpack it first, if the model is inside"),
-        Kind("cut_zip", "a zip archive that is damaged or cut off", "fetch or write the file again"),
-        Kind("html", "a web page", "the download went wrong: fetch the file itself"),
-        Kind(
-            "lfs",
-            "a Git LFS pointer, not the file itself",
-            "fetch the content: `git lfs pull`",
-        ),
-        Kind("json", "a JSON file", _FLATBUFFER_WAY),
-        Kind("empty", "an empty file", "fetch or write the file again"),
-        Kind("folder", "a folder", "give one file: FILE.py[:NAME], FILE.pt2 or FILE.pte"),
-    )
-}
-
-# (offset, bytes, kind): what begins so is that.
-_MAGICS = (
-    (4, b"TFL3", "tflite"),
-    (4, b"ET12", "pte"),
-    (4, b"FT01", "ptd"),
-    (8, b"FH01", "ptd"),
-    (4, b"BP08", "bpte"),
-    (4, b"TOSA", "tosa"),
-    (4, b"ED00", "etdump"),
-    (0, b"\x89HDF\r\n\x1a\n", "hdf5"),
-    (0, b"GGUF", "gguf"),
-    (0, b"\x93NUMPY", "npz"),
-    (0, b"\x7fELF", "elf"),
-    (0, b"\x1f\x8b", "gzip"),
-    (257, b"ustar", "tar"),
-    (0, b"version https://git-lfs", "lfs"),
-)
-# What a file's name says, when its content says nothing: the content may be damaged.
-NAMES = {
-    ".tflite": "tflite",
-    ".lite": "tflite",
-    ".onnx": "onnx",
-    ".pb": "graph_def",
-    ".h5": "keras",
-    ".hdf5": "keras",
-    ".keras": "keras",
-    ".safetensors": "safetensors",
-    ".pt": "torch_save",
-    ".pth": "torch_save",
-    ".bin": "torch_save",
-    ".ckpt": "checkpoint",
-    ".pkl": "pickle",
-    ".pte": "pte",
-    ".ptd": "ptd",
-    ".bpte": "bpte",
-    ".pt2": "pt2",
-    ".tosa": "tosa",
-    ".gguf": "gguf",
-    ".mlpackage": "coreml",
-    ".ipynb": "notebook",
-    ".npz": "npz",
-}
+@functools.cache
+def _kinds() -> dict[str, Kind]:
+    """The table of `file_kinds.toml`."""
+    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return {
+        name: Kind(
+            name,
+            row["what"],
+            row.get("way") or table[row["way_of"]]["way"],
+            tuple(row.get("suffixes", ())),
+            tuple((magic["offset"], magic["bytes"].encode("latin-1")) for magic in row.get("magics", ())),
+        )
+        for name, row in table.items()
+    }
 
 
 def recognise(path: Path) -> Kind | None:
@@ -220,13 +66,14 @@ def recognise(path: Path) -> Kind | None:
                 found = _content(stream)
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}") from error
-    return None if found is None else _for_file(KINDS[found], path)
+    return None if found is None else _for_file(_kinds()[found], path)
 
 
 def by_name(path: Path) -> Kind | None:
     """What the name of `path` says that it is; None when it says nothing."""
-    named = NAMES.get(path.suffix.lower())
-    return None if named is None else _for_file(KINDS[named], path)
+    suffix = path.suffix.lower()
+    named = next((kind for kind in _kinds().values() if suffix in kind.suffixes), None)
+    return None if named is None else _for_file(named, path)
 
 
 def not_a(path: Path, wanted: str, fallback: str) -> InputError:
@@ -247,7 +94,7 @@ def not_a(path: Path, wanted: str, fallback: str) -> InputError:
 
 
 def _for_file(kind: Kind, path: Path) -> Kind:
-    return replace(kind, way=kind.way.replace("NAME", path.name))
+    return replace(kind, way=kind.way.replace("{file}", path.name))
 
 
 def _folder(path: Path) -> str:
@@ -268,9 +115,9 @@ def _content(stream: BinaryIO) -> str | None:
     size = stream.seek(0, io.SEEK_END)
     if not head:
         return "empty"
-    for offset, magic, kind in _MAGICS:
-        if head[offset : offset + len(magic)] == magic:
-            return kind
+    for kind in _kinds().values():
+        if any(head.startswith(magic, offset) for offset, magic in kind.magics):
+            return kind.id
     if head.startswith(b"PK\x03\x04"):
         return _zip(stream)
     if _is_safetensors(head, size):
@@ -345,10 +192,8 @@ def _zip_by_members(names: set[str], inner: set[str]) -> str | None:
 
 def _protobuf(stream: BinaryIO, size: int) -> str | None:
     """The kind of a protobuf message, by the numbers and types of its outermost fields, up to the file's end."""
-    fields = set()
     try:
-        for row in _fields(stream, size):
-            fields.add(row)
+        fields = set(_fields(stream, size))
     except ValueError:
         return None
     # ONNX's ModelProto: ir_version 1, graph 7, opset_import 8.

@@ -2,7 +2,8 @@
 task does, imports or breaks reaches the next one.
 
 The server has one thread and serves one task at a time, over a socket, in JSON lines. It ends a task's processes,
-all of them, when the task is over, takes too long or too much memory.
+all of them, when the task is over, takes too long or too much memory. The forkserver of the multiprocessing module
+limits neither, and leaves what a task started.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ home, no sockets of services, no other processes. What it leaves running ends wi
 and cannot gain one.
 
 It needs user namespaces (user_namespaces(7)), which containers and some systems forbid, and mount_setattr(2) of
-Linux 5.12. No tool is needed: the calls are those of glibc.
+Linux 5.12. No tool is needed: the calls are those of glibc. bubblewrap does the same, but is in no Python package.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from ethosu_sdk import records, schema, tools
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.simulators.qemu import loaded, machine
 from ethosu_sdk.simulators.qemu.command_line import MachineOptions
-from tests.integration.cli import sdk
-from tests.integration.terminal.test_cli import assert_clear
+from tests.integration.cli import assert_clear, sdk
 from tests.places import GOLDEN_PTE, ROOT
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]

@@ -6,64 +6,16 @@ planted change for others.
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import cache, provenance, records
 from tests.integration.cli import sdk
+from tests.integration.compare.conftest import BROKEN, OWN, SLOWER, WRONG
 from tests.integration.compare.runs import MODEL, compare, read
 
-OWN = provenance.package_version("ethos-u-vela") or ""
-SLOWER, WRONG, BROKEN = "9.9.1", "9.9.2", "9.9.3"
-# What is added to the end of ethosu/vela/vela.py.
-CHANGES = {
-    SLOWER: """
-_main = main
-def main(args=None):
-    return _main([*args, "--max-block-dependency=0", "--optimise=Size", "--disable-buffering"])
-""",
-    # The shift of every channel of the first layer: its sums are four times as large.
-    WRONG: """
-_main = main
-def main(args=None):
-    import numpy, pathlib
-    done = _main(args)
-    for path in pathlib.Path(".").glob("output/*_vela.npz"):
-        with numpy.load(path) as found:
-            arrays = {name: found[name] for name in found.files if "quantization" not in name}
-        weights = bytearray(arrays["weight_data"].tobytes())
-        for channel in range(16):
-            weights[10 * channel + 9] -= 2
-        arrays["weight_data"] = numpy.frombuffer(weights, numpy.uint8)
-        numpy.savez(path, **arrays)
-    return done
-""",
-    BROKEN: """
-def main(args=None):
-    raise SystemExit("Error: this network is too good for me")
-""",
-}
-
 pytestmark = [pytest.mark.torch]
-
-
-@pytest.fixture(scope="module")
-def versions(shared_folder: Path) -> Path:
-    """The cache, with the changed copies in it."""
-    spec = importlib.util.find_spec("ethosu")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    place = cache.directory("vela")
-    with records.locked(place):
-        for version, change in CHANGES.items():
-            if not (place / version).is_dir():
-                shutil.copytree(next(iter(spec.submodule_search_locations)), place / version / "ethosu")
-                with (place / version / "ethosu" / "vela" / "vela.py").open("a", encoding="utf-8") as file:
-                    file.write(change)
-    return place
 
 
 def test_versions_are_compared_and_what_is_worse_is_found(made: Path, versions: Path, tmp_path: Path) -> None:

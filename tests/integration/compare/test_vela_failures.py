@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import provenance
 from tests.integration.cli import sdk
+from tests.integration.compare.conftest import BROKEN, OWN, SLOWER
 from tests.integration.compare.runs import compare
-from tests.integration.compare.test_vela import BROKEN, SLOWER, versions
-
-__all__ = ["versions"]
-
-OWN = provenance.package_version("ethos-u-vela") or ""
 
 pytestmark = [pytest.mark.torch]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot.lowering import acceleration, lazy_code, range_search, replay
+from ethosu_sdk.aot.lowering import acceleration, lazy_code, operator_lookup, range_search, replay
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # what executorch warns of
 
@@ -78,14 +78,35 @@ def test_the_table_of_operators_is_the_same_from_either_reader() -> None:
 
 
 def test_the_environment_switches_all_of_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._export import utils as export_utils
     from torch.fx import GraphModule
 
-    recompile = GraphModule.recompile
+    recompile, look_up = GraphModule.recompile, export_utils._materialize_cpp_cia_ops
     with acceleration.accelerated():
         assert GraphModule.recompile is not recompile
+        assert export_utils._materialize_cpp_cia_ops is not look_up
     monkeypatch.setenv(acceleration.SWITCH, "0")
     with acceleration.accelerated():
         assert GraphModule.recompile is recompile
+        assert export_utils._materialize_cpp_cia_ops is look_up
+
+
+def test_operators_are_looked_up_when_their_list_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+    from torch._export import utils as export_utils
+
+    calls: list[None] = []
+    monkeypatch.setattr(export_utils, "_materialize_cpp_cia_ops", lambda: calls.append(None))
+    library = torch.library.Library("sdk_looked_up", "DEF")
+    with operator_lookup.looked_up_once():
+        export_utils._materialize_cpp_cia_ops()
+        export_utils._materialize_cpp_cia_ops()
+        assert len(calls) == 1
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x + x, "CompositeImplicitAutograd")
+        export_utils._materialize_cpp_cia_ops()
+        assert len(calls) == 2
+    library._destroy()
 
 
 def _lowered(first: int, second: int) -> list[tuple[str, tuple[Any, ...], tuple[int, ...]]]:

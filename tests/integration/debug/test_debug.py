@@ -13,7 +13,7 @@ import pytest
 
 from ethosu_sdk import schema
 from tests.integration.cli import sdk
-from tests.integration.compile.test_check import MODEL as CONVOLUTIONS, WRONG_SCALE, WRONG_WEIGHTS
+from tests.integration.compile.wrong_programs import MODEL as CONVOLUTIONS, WRONG_SCALE, WRONG_WEIGHTS
 from tests.integration.debug.networks import Seen, debug
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain]

@@ -5,6 +5,7 @@ The double is a script that demands the arguments of Arm's and makes programs of
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import platform
@@ -83,3 +84,17 @@ def command(path: Path, *words: str) -> list[str]:
     """
     row = vars(options(path, None).archives[0])
     return [sys.executable, "-c", _COMMAND.format(row=row), "--archive", path.name, "--prefix", "fvp", *words]
+
+
+def everything(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def running(words: str) -> bool:
+    """Whether a process of that command line lives: the installer's environment has no mark to find it by."""
+    wanted = words.replace(" ", "\0").encode() + b"\0"
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes() == wanted:
+                return True
+    return False

@@ -6,7 +6,6 @@ arguments of Arm's and makes programs of the FVPs' names, which are doubles, too
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import json
@@ -26,7 +25,7 @@ from ethosu_sdk.errors import InputError, ToolError, UsageError
 from ethosu_sdk.installation.fvp import archive as fvp_install_archive, install as fvp_install
 from ethosu_sdk.simulators.fvp import discovery, models
 from ethosu_sdk.toolchain_lock import FvpArchive
-from tests.integration.cli import sdk
+from tests.integration.cli import assert_clear, sdk
 from tests.integration.fvp.archives import (
     BOARD,
     INSTALLER,
@@ -34,19 +33,16 @@ from tests.integration.fvp.archives import (
     Member,
     archive,
     command,
+    everything,
     good,
     member,
     options,
+    running,
 )
-from tests.integration.terminal.test_cli import assert_clear
 
 
 def install(path: Path, prefix: Path, **changes: object) -> None:
     fvp_install.install(options(path, prefix, **changes), Reporter(quiet=True))
-
-
-def everything(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
 def test_an_installation_is_found_and_its_record_says_who_accepted_what(
@@ -246,16 +242,6 @@ def test_another_digest_or_machine_is_refused(tmp_path: Path) -> None:
     install(path, tmp_path / "fvp", archives=[FvpArchive(**{**vars(row), "md5": "", "sha256": known})])
     record = json.loads((tmp_path / "fvp" / BOARD / VERSION / "install.json").read_text())
     assert record["archive"]["sha256_locked"] is True
-
-
-def running(words: str) -> bool:
-    """Whether a process of that command line lives: the installer's environment has no mark to find it by."""
-    wanted = words.replace(" ", "\0").encode() + b"\0"
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit() and (entry / "cmdline").read_bytes() == wanted:
-                return True
-    return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -22,10 +22,8 @@ import pytest
 
 from ethosu_sdk import redaction
 from ethosu_sdk.proc import sandbox
-from tests.integration.cli import Outcome, sdk
-from tests.integration.fvp.archives import BOARD, INSTALLER, VERSION, command, good
-from tests.integration.fvp.test_fvp_install import everything, running
-from tests.integration.terminal.test_cli import assert_clear
+from tests.integration.cli import Outcome, assert_clear, sdk
+from tests.integration.fvp.archives import BOARD, INSTALLER, VERSION, command, everything, good, running
 
 SECRET = "hunter2-hunter2"
 

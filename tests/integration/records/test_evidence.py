@@ -15,8 +15,7 @@ from ethosu_sdk.results.reading import Reading
 from tests.attack import edited
 from tests.attack.campaign import KINDS, Campaign, Tally
 from tests.attack.case import Context
-from tests.integration.cli import sdk
-from tests.integration.terminal.test_cli import assert_clear
+from tests.integration.cli import assert_clear, sdk
 
 EDITS = 24  # scripts/attack --only bundles makes thousands
 

@@ -17,8 +17,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from ethosu_sdk.installation.sbom import installed_packages, sbom_command
 from ethosu_sdk.installation.sbom.installed_packages import DebianPackage, PythonDistribution
 from ethosu_sdk.readers.summary import summary_command
-from tests.integration.cli import sdk
-from tests.integration.terminal.test_cli import assert_clear
+from tests.integration.cli import assert_clear, sdk
 from tests.own_qemu import VARIABLE
 from tests.places import ROOT
 

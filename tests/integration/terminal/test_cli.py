@@ -6,19 +6,10 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk import schema
-from tests.integration.cli import Outcome, sdk
+from tests.integration.cli import assert_clear, sdk
 from tests.places import GOLDEN_PTE
 
 COMMANDS = ("compile", "build", "run", "inspect", "doctor", "validate", "verify", "summary", "sbom")
-
-
-def assert_clear(outcome: Outcome, code: int, *words: str) -> None:
-    """The exit code, one message that says the words, and no traceback."""
-    assert outcome.code == code, outcome.err
-    assert "Traceback" not in outcome.err
-    assert "internal error" not in outcome.err
-    for word in words:
-        assert word in outcome.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -13,8 +13,7 @@ from ethosu_sdk import cache, records
 from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.firmware_build import build_tree, cmake
 from ethosu_sdk.firmware_build.cache import work_directory
-from tests.integration.cli import COMMAND, sdk
-from tests.integration.terminal.test_cli import assert_clear
+from tests.integration.cli import COMMAND, assert_clear, sdk
 from tests.places import GOLDEN_PTE
 
 PTE = GOLDEN_PTE / "add_u55.pte"

@@ -16,6 +16,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from ethosu_sdk.aot.lowering import acceleration
+
 Array = NDArray[Any]
 
 
@@ -67,13 +69,14 @@ def stored_inputs(method: Method) -> list[Array]:
 
 @contextmanager
 def lowering() -> Iterator[None]:
-    """Registers ExecuTorch's operators, and silences PyTorch's own deprecations."""
+    """Registers ExecuTorch's operators, silences PyTorch's own deprecations, and takes the SDK's short cuts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import executorch.kernels.quantized  # noqa: F401 - out variants and kernels
         import torch.ao.quantization.fx._decomposed  # noqa: F401 - quantized_decomposed
 
-        yield
+        with acceleration.accelerated():
+            yield
 
 
 def edge_program(

@@ -11,7 +11,7 @@ from ethosu_sdk.aot.vela import delegate_outputs
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import InputError
 from tests.conformance.tosa_graph import Graph
-from tests.unit.test_vela_blocks import Payload, slots
+from tests.unit.vela_payloads import Payload, slots
 
 ROOT = Path("/models")
 BIG, SMALL = (1, 1, 1, 2, 2, 3, 1, 0, 1), (1, 1, 1, 1, 2, 3, 1, 64, 1)

@@ -10,7 +10,7 @@ from ethosu_sdk.aot.facts.compilation import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.aot.vela import delegate_weights
 from ethosu_sdk.errors import InputError
-from tests.unit.aot.test_debug_database import layer
+from tests.unit.aot.debug_tables import layer
 
 PLACE = SourceLine("net.py", 7, "features.0", "Conv2d")
 LAYER = OperationFacts("Conv2D", "out", (64, 96), 300, 400, 640, 7, "CONV2D", "t", PLACE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from ethosu import mlw_codec
@@ -22,61 +20,37 @@ from tests.unit.npu.streams import (
     feature_map,
     ofm,
     one,
-    operands,
     stream,
 )
-
-ID, STATUS, CMD, RESET, QBASE, QBASE_HI, QREAD, QCONFIG, QSIZE, PROT, CONFIG = range(0x00, 0x2C, 4)
-REGIONCFG, BASEP = 0x3C, 0x80
-RUN, CLEAR_IRQ, Q_ENABLES = 1, 2, 0xC
-STATE, IRQ_RAISED, BUS_STATUS, RESET_STATUS, PARSE_ERROR, END_REACHED, PMU_IRQ, WD_FAULT = (
-    1 << bit for bit in range(8)
+from tests.unit.npu.window import (
+    ADDITION,
+    ARENA,
+    BASEP,
+    BUS_STATUS,
+    CLEAR_IRQ,
+    CMD,
+    CONFIG,
+    END_REACHED,
+    ID,
+    IDENTITY,
+    IRQ_RAISED,
+    OUT,
+    PARSE_ERROR,
+    PROT,
+    Q_ENABLES,
+    QBASE,
+    QREAD,
+    QSIZE,
+    RAM_BASE,
+    REGIONCFG,
+    RESET,
+    RUN,
+    STATUS,
+    WD_FAULT,
+    A,
+    Bench,
+    add,
 )
-RAM_BASE, QUEUE, ARENA = 0x6000_0000, 0x6000_0000, 0x6000_4000
-A, B, OUT = 0x100, 0x200, 0x300
-SHAPE = (1, 1, 16)
-
-
-def add(changes: dict[str, Setting] | None = None) -> dict[str, Setting]:
-    """An int32 addition of 16 elements in region 1."""
-    return {
-        **operands((A, B, OUT), SHAPE, 32),
-        "ACTIVATION": 0,
-        **(changes or {}),
-    }
-
-
-ADDITION = stream((add(), ELEMENTWISE, 1))
-
-
-@dataclass
-class Bench:
-    """A device on a bank of memory, with a job ready to be started."""
-
-    device: Device
-    ram: Ram
-
-    def prepare(self, data: bytes, base: int = QUEUE) -> None:
-        """Lay a command stream into memory and point the NPU at it and at region 1."""
-        if base == QUEUE:
-            self.ram.put(base, data)
-        self.device.write32(QBASE, base)
-        self.device.write32(QSIZE, len(data))
-        self.device.write32(BASEP + 8, ARENA)
-
-    def run(self, data: bytes = ADDITION) -> int:
-        """STATUS after a job."""
-        self.prepare(data)
-        self.device.write32(CMD, RUN | Q_ENABLES)
-        return self.device.read32(STATUS)
-
-
-@pytest.fixture
-def bench() -> Bench:
-    ram = Ram()
-    ram.put(ARENA + A, np.arange(16, dtype="<i4").tobytes())
-    ram.put(ARENA + B, np.full(16, 1000, "<i4").tobytes())
-    return Bench(Device(NpuConfig.for_target("ethos-u55", 128), ram), ram)
 
 
 @pytest.mark.parametrize(("macs", "config"), [(32, 0x1005), (64, 0x1006), (128, 0x1807), (256, 0x3008)])
@@ -86,7 +60,7 @@ def test_identification(macs: int, config: int) -> None:
     # arch 1.0.6, product_major 4: Ethos-U55
     assert (identity >> 28, identity >> 20 & 0xFF, identity >> 16 & 0xF, identity >> 12 & 0xF) == (1, 0, 6, 4)
     assert device.read32(CONFIG) == config
-    found = [device.read32(offset) for offset in (0xFE0, 0xFE4, 0xFE8, 0xFD0, 0xFF0, 0xFF4, 0xFF8, 0xFFC)]
+    found = [device.read32(offset) for offset in IDENTITY]
     assert found == [0x81, 0xB5, 0x0B, 0x04, 0x0D, 0xF0, 0x05, 0xB1]
 
 

@@ -1,41 +1,49 @@
-"""The register windows of Ethos-U65 and Ethos-U85, and where they differ from Ethos-U55's (test_device.py).
-
-Offsets and bits are literals, from the register headers of ethos-u-vela 5.1.0.
-"""
+"""The register windows of Ethos-U65 and Ethos-U85, and where they differ from Ethos-U55's (test_device.py)."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from ethosu import mlw_codec
 
 from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.npu.errors import WeightStreamError
-from tests.unit.npu.streams import (
-    CONV,
-    DMA_START,
-    STOP,
-    Ram,
-    Setting,
-    branch,
-    feature_map,
-    ofm,
-    one,
-    stream,
-    transfer,
+from tests.unit.npu.streams import CONV, STOP, Setting, branch, feature_map, ofm, one, stream
+from tests.unit.npu.window import (
+    ARENA,
+    AXI_EXT,
+    AXI_SRAM,
+    BASEP,
+    BRANCH_FAULT,
+    BUS_STATUS,
+    CLEAR_IRQ,
+    CMD,
+    COND_STATUS,
+    CONFIG,
+    END_REACHED,
+    ID,
+    IDENTITY,
+    IRQ_RAISED,
+    LENGTH,
+    MEM_ATTR,
+    PARSE_ERROR,
+    POWER_CTRL,
+    QBASE,
+    QBASE_HI,
+    QCONFIG,
+    QREAD,
+    QUEUE,
+    REGIONCFG,
+    RESET,
+    RUN,
+    STATUS,
+    STOP_REQUEST,
+    WD_FAULT,
+    Bench,
+    copy,
+    copying,
 )
 
-ID, STATUS, CMD, RESET, QBASE, QBASE_HI, QREAD, QCONFIG, QSIZE, PROT, CONFIG = range(0x00, 0x2C, 4)
-COND_STATUS, POWER_CTRL, REGIONCFG, MEM_ATTR, AXI_SRAM, AXI_EXT, BASEP = (
-    0x30, 0x38, 0x3C, 0x40, 0x50, 0x54, 0x80,
-)  # fmt: skip
-RUN, CLEAR_IRQ, STOP_REQUEST = 1, 2, 16
-IRQ_RAISED, BUS_STATUS, PARSE_ERROR, END_REACHED, WD_FAULT, BRANCH_FAULT = 2, 4, 16, 32, 128, 512
-QUEUE, ARENA, FAST = 0x6000_0000, 0x6000_4000, 0x6000_8000
-SOURCE, TARGET, LENGTH = 0x100, 0x200, 64
 ALL = [
     ("ethos-u55", 32),
     ("ethos-u65", 256),
@@ -48,52 +56,9 @@ ALL = [
 ]
 
 
-@dataclass
-class Bench:
-    """A device on a bank of memory, with a copy of 64 bytes from region 1 to region 2 to carry out."""
-
-    device: Device
-    ram: Ram
-
-    def prepare(self, data: bytes) -> None:
-        """Lay a command stream into memory and point the NPU at it and at its regions."""
-        self.ram.put(QUEUE, data)
-        for offset, value in ((QBASE, QUEUE), (QSIZE, len(data)), (BASEP + 8, ARENA), (BASEP + 16, FAST)):
-            self.device.write32(offset, value)
-            if offset != QSIZE:
-                self.device.write32(offset + 4, 0)
-
-    def run(self, data: bytes) -> int:
-        """STATUS after a job."""
-        self.prepare(data)
-        self.device.write32(CMD, RUN)
-        return self.device.read32(STATUS)
-
-    def copied(self) -> bytes:
-        """What lies where the copy goes."""
-        start = FAST - self.ram.base + TARGET
-        return self.ram.data[start : start + LENGTH].tobytes()
-
-
-def make(npu: str, macs: int) -> Bench:
-    ram = Ram()
-    ram.put(ARENA + SOURCE, bytes(range(1, LENGTH + 1)))
-    return Bench(Device(NpuConfig.for_target(npu, macs), ram), ram)
-
-
-@pytest.fixture
-def u85() -> Bench:
-    return make("ethos-u85", 256)
-
-
-def copy(changes: dict[str, Setting] | None = None) -> bytes:
-    registers = {**transfer((1, SOURCE), (2, TARGET), LENGTH), **(changes or {})}
-    return stream((registers, DMA_START, 0))
-
-
 @pytest.mark.parametrize(("npu", "macs"), ALL)
 def test_a_job(npu: str, macs: int) -> None:
-    bench = make(npu, macs)
+    bench = copying(npu, macs)
     assert not bench.device.irq
     assert bench.run(copy()) == IRQ_RAISED | END_REACHED | 0xFFFF << 16
     assert bench.device.irq
@@ -116,10 +81,10 @@ def test_a_job(npu: str, macs: int) -> None:
     ],
 )
 def test_identification(npu: str, macs: int, config: int, identity: int) -> None:
-    device = make(npu, macs).device
+    device = copying(npu, macs).device
     assert (device.read32(CONFIG), device.read32(ID)) == (config, identity)
     part = 0x82 if npu == "ethos-u85" else 0x81
-    found = [device.read32(offset) for offset in (0xFE0, 0xFE4, 0xFE8, 0xFD0, 0xFF0, 0xFF4, 0xFF8, 0xFFC)]
+    found = [device.read32(offset) for offset in IDENTITY]
     assert found == [part, 0xB5, 0x0B, 0x04, 0x0D, 0xF0, 0x05, 0xB1]
 
 
@@ -151,7 +116,7 @@ def test_the_window_is_8_kib_on_ethos_u85_and_4_on_the_others(u85: Bench) -> Non
     with pytest.raises(SimulationError, match="0x2000"):
         u85.device.read32(0x2000)
     with pytest.raises(SimulationError, match="0x1000"):
-        make("ethos-u65", 256).device.read32(0x1000)
+        copying("ethos-u65", 256).device.read32(0x1000)
 
 
 @pytest.mark.parametrize("offset", [0x144, 0x27C, 0x400, 0x800, 0xFBC, 0x1100, 0x1114])
@@ -179,7 +144,7 @@ _DATA = LENGTH // 16
 
 @pytest.mark.parametrize("macs", [256, 512])
 def test_ethos_u65_routes_by_the_upper_bit_of_a_setting(macs: int) -> None:
-    bench = make("ethos-u65", macs)
+    bench = copying("ethos-u65", macs)
     assert beats(bench) == [_COMMANDS + _DATA, _DATA, 0, 0]
     bench.device.write32(REGIONCFG, 0b01_10_00)  # region 1 on port 1, region 2 on port 0
     bench.device.write32(QCONFIG, 3)
@@ -212,7 +177,7 @@ def test_a_bus_error_names_the_port_of_its_region(u85: Bench) -> None:
 @pytest.mark.parametrize(("npu", "macs"), [("ethos-u65", 256), ("ethos-u85", 256)])
 def test_addresses_have_40_bits(npu: str, macs: int) -> None:
     """The upper word counts: what lies 4 GiB higher is not the same memory."""
-    bench = make(npu, macs)
+    bench = copying(npu, macs)
     bench.prepare(copy())
     bench.device.write32(QBASE_HI, 0x1_01)
     assert bench.device.read32(QBASE_HI) == 1
@@ -267,7 +232,7 @@ def test_an_unknown_condition_is_refused(u85: Bench) -> None:
 
 
 def test_a_branch_is_no_command_of_ethos_u65() -> None:
-    bench = make("ethos-u65", 256)
+    bench = copying("ethos-u65", 256)
     assert bench.run(copy()[: -len(STOP)] + branch(0) + STOP) & PARSE_ERROR
 
 
@@ -300,7 +265,7 @@ def _broken_weights() -> bytes:
 
 
 def test_weights_that_cannot_be_decoded_are_a_decoder_fault_on_ethos_u65() -> None:
-    bench = make("ethos-u65", 256)
+    bench = copying("ethos-u65", 256)
     bench.ram.put(ARENA + 0x1000, _broken_weights())
     assert bench.run(_convolution(_broken_weights())) & 0xFF == IRQ_RAISED | WD_FAULT
 

@@ -31,7 +31,7 @@ from tests.unit.npu.streams import (
     stream,
     transfer,
 )
-from tests.unit.npu.test_device import ARENA, BASEP, CMD, PROT, QBASE, QSIZE, QUEUE, RESET, STATUS
+from tests.unit.npu.window import ARENA, BASEP, CMD, PROT, QBASE, QSIZE, QUEUE, RESET, STATUS
 
 DEADLINE_MS = 5000
 TARGETS = [("ethos-u55", 128), ("ethos-u65", 512), ("ethos-u85", 256)]

@@ -25,7 +25,7 @@ from tests.unit.npu.streams import (
     stream,
     transfer,
 )
-from tests.unit.test_vela_blocks import Payload, actions, slots
+from tests.unit.vela_payloads import Payload, actions, slots
 
 SHAPE = (1, 4, 64)
 IFM_BASE, OFM_BASE, TABLE = 0x1000, 0x3000, 0x4000

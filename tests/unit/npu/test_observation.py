@@ -9,7 +9,7 @@ import pytest
 
 from ethosu_sdk import npu
 from ethosu_sdk.steps.debug.gathering import Recorder
-from tests.unit.npu.test_api import OFM, SHAPE, U55, U85, VALUES, copy, payload
+from tests.unit.npu.payloads import OFM, SHAPE, U55, U85, VALUES, copy, payload
 
 
 @pytest.mark.parametrize("target", [U55, U85], ids=str)

@@ -8,10 +8,7 @@ from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.npu.machine import Counters
 from ethosu_sdk.npu.pmu import pmu_of
 from ethosu_sdk.targets import families
-from tests.unit.npu.test_device import ADDITION, CMD, REGIONCFG, RESET, Bench, bench
-from tests.unit.npu.test_device_families import copy, make
-
-__all__ = ["bench"]
+from tests.unit.npu.window import ADDITION, CMD, REGIONCFG, RESET, Bench, copy, copying
 
 PMCR, CNTENSET, CNTENCLR, OVSSET, OVSCLR, INTSET, INTCLR = range(0x180, 0x19C, 4)
 CCNTR, CCNTR_HI, CCNTR_CFG = 0x1A0, 0x1A4, 0x1A8
@@ -247,7 +244,7 @@ def test_a_beat_is_as_wide_as_the_port(npu: str, width: int) -> None:
 
 
 def test_ethos_u85_has_eight_event_counters_at_0x1300() -> None:
-    bench = make("ethos-u85", 256)
+    bench = copying("ethos-u85", 256)
     assert bench.device.read32(0x1180) == 8 << 11
     for index in range(8):
         bench.device.write32(0x1380 + 4 * index, 0xFFFF_FF00 | index)
@@ -262,7 +259,7 @@ def test_ethos_u85_has_eight_event_counters_at_0x1300() -> None:
 
 
 def test_all_counters_of_ethos_u85_count_and_overflow() -> None:
-    bench = make("ethos-u85", 256)
+    bench = copying("ethos-u85", 256)
     bench.device.write32(0x1180, ENABLE)
     bench.device.write32(0x11A8, NPU_IDLE << 16 | NPU_ACTIVE)
     bench.device.write32(0x1184, CYCLE_BIT | 0xFF)
@@ -281,7 +278,7 @@ def test_all_counters_of_ethos_u85_count_and_overflow() -> None:
 
 
 def test_a_selection_of_parts_of_ethos_u85_is_refused() -> None:
-    bench = make("ethos-u85", 256)
+    bench = copying("ethos-u85", 256)
     bench.device.write32(0x1180, ENABLE)
     bench.device.write32(0x1184, 1)
     bench.device.write32(0x1380, 1 << 12 | MAC_ACTIVE)

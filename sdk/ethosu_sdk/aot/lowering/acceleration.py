@@ -8,7 +8,7 @@ import importlib
 import os
 from collections.abc import Iterator
 
-from ethosu_sdk.aot.lowering import lazy_code, range_search, replay
+from ethosu_sdk.aot.lowering import lazy_code, operator_lookup, range_search, replay
 
 SWITCH = "ETHOSU_SDK_ACCELERATE"  # "0" leaves all of it out: for the test that compares, and to find faults
 _COLLECT_AFTER = 100_000  # objects; Python's own 700 spend a tenth of the time in walks over torch's graphs
@@ -45,6 +45,7 @@ def accelerated() -> Iterator[None]:
         stack.enter_context(replay.short_cuts())
         stack.enter_context(replay.remembered())
         stack.enter_context(range_search.by_bisection())
+        stack.enter_context(operator_lookup.looked_up_once())
         yield
 
 

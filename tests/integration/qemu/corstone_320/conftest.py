@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+
 import pytest
 
 from tests.integration.qemu.conftest import Board, board_called
@@ -12,3 +14,10 @@ BOARD = "corstone-320"
 @pytest.fixture(scope="session")
 def board(request: pytest.FixtureRequest) -> Board:
     return board_called(BOARD, request)
+
+
+def needs_arms_runner() -> None:
+    try:
+        importlib.metadata.distribution("mlia-ethos-u")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("mlia-ethos-u is not installed: scripts/setup does that")

@@ -12,7 +12,7 @@ import pytest
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.installation.fvp import launchers as fvp_launchers
 from ethosu_sdk.runtimes import executable, runner_for
-from tests.integration.qemu.corstone_320.test_run import needs_arms_runner
+from tests.integration.qemu.corstone_320.conftest import needs_arms_runner
 from tests.integration.qemu.firmware.build import Scenario, parameters
 from tests.own_qemu import VARIABLE
 from tests.places import GOLDEN_PTE

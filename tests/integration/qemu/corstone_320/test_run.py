@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from ethosu_sdk import npz, schema, tools
 from tests.conftest import ZooPte
 from tests.integration.cli import Outcome, sdk
-from tests.integration.qemu.corstone_320.conftest import BOARD
+from tests.integration.qemu.corstone_320.conftest import BOARD, needs_arms_runner
 from tests.own_qemu import VARIABLE
 from tests.places import GOLDEN_PTE
 
@@ -90,10 +89,3 @@ def test_arms_runner_agrees_with_our_firmware(
     opinion = record["second_opinion"]
     assert [row["differing"] for row in opinion["outputs"]] == [0] * len(record["outputs"])
     assert "Inference completed." in (tmp_path / "out" / "uart-executorch.log").read_text(encoding="utf-8")
-
-
-def needs_arms_runner() -> None:
-    try:
-        importlib.metadata.distribution("mlia-ethos-u")
-    except importlib.metadata.PackageNotFoundError:
-        pytest.skip("mlia-ethos-u is not installed: scripts/setup does that")

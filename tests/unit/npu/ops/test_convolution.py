@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.ops.convolution import exact_float
 from tests.unit.npu.machine import place, run, taken
-from tests.unit.npu.ops.test_rounding import apply_scale_32
 from tests.unit.npu.streams import CONV, DEPTHWISE, NATURAL, Setting, feature_map, ofm, scale_entry, stream
+from tests.unit.npu.tosa import apply_scale_32
 
 IFM_BASE, OFM_BASE = 0x1000, 0x8000
 Array = NDArray[np.int64]

@@ -9,7 +9,7 @@ import pytest
 
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from tests.unit.npu.machine import U85_256, place, run, taken
-from tests.unit.npu.ops.test_elementwise import (
+from tests.unit.npu.ops.elementwise import (
     A_BASE,
     ADD,
     B_BASE,
@@ -25,7 +25,6 @@ from tests.unit.npu.ops.test_elementwise import (
     registers,
     result,
 )
-from tests.unit.npu.ops.test_rounding import apply_scale_32
 from tests.unit.npu.streams import (
     DOWN_85,
     ELEMENTWISE,
@@ -39,6 +38,7 @@ from tests.unit.npu.streams import (
     precision,
     stream,
 )
+from tests.unit.npu.tosa import apply_scale_32
 
 LSR, DIV, EQ, NE, GE, GT, AND, OR, XOR, NOT, AND_NOT = 10, 11, 16, 17, 18, 19, 33, 34, 35, 36, 42
 

@@ -13,7 +13,6 @@ from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import Kernel, Padding
 from ethosu_sdk.npu.ops.pooling import argmax
 from tests.unit.npu.machine import U55_128, U85_256, place, run, taken
-from tests.unit.npu.ops.test_rounding import apply_scale_32, reciprocal_average
 from tests.unit.npu.streams import (
     DOWN_85,
     GLOBAL_SCALE,
@@ -25,6 +24,7 @@ from tests.unit.npu.streams import (
     ofm,
     stream,
 )
+from tests.unit.npu.tosa import apply_scale_32, reciprocal_average
 
 MAX, AVERAGE, REDUCE_SUM, SUM, NONE, MIN, ARGMAX_X, ARGMAX_Y = range(8)
 IFM_BASE, OFM_BASE = 0x1000, 0x3000

@@ -12,16 +12,9 @@ from hypothesis import given, strategies as st
 from ethosu_sdk.npu.operation import Kernel, Padding, Rounding
 from ethosu_sdk.npu.ops.pooling import average_of_valid
 from ethosu_sdk.npu.output import rescale, shift_round
+from tests.unit.npu.tosa import apply_scale_32, reciprocal_average
 
 NATURAL, DOUBLE = Rounding.NATURAL, Rounding.DOUBLE
-
-
-def apply_scale_32(value: int, multiplier: int, shift: int, double_round: bool) -> int:
-    """TOSA 1.0, apply_scale_32."""
-    add = (1 << shift) >> 1
-    if double_round and shift > 31:
-        add += (1 << 30) if value >= 0 else -(1 << 30)
-    return (value * multiplier + add) >> shift
 
 
 def rescaled(value: int, scale: int, shift: int, rounding: Rounding) -> int:
@@ -136,13 +129,6 @@ def test_each_channel_has_its_own_scale_and_shift() -> None:
     values = np.array([[[5, -5, 20]]], np.int64)
     scale, shift = np.array([1, 1 << 30, 1 << 30]), np.array([1, 31, 33])
     assert rescale(values, scale, shift, NATURAL).tolist() == [[[3, -2, 3]]]
-
-
-def reciprocal_average(total: int, count: int) -> int:
-    """TOSA 1.0: reciprocal_scale and apply_scale_32 of AVG_POOL2D."""
-    bits = (count - 1).bit_length()
-    multiplier = (((1 << 30) + 1) << bits) // count
-    return (total * multiplier + (1 << (29 + bits))) >> (30 + bits)
 
 
 def average(values: list[list[int]], size: tuple[int, int], padding: Padding) -> list[list[int]]:
