@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import proc, pte, records, resources
+from ethosu_sdk import proc, pte, resources
+from ethosu_sdk.files import writing
 from ethosu_sdk.pte import fbs, schema
 from ethosu_sdk.pte.scalar_types import NUMPY_TYPES, RECORD_TYPES, SCALAR_TYPES
 from tests.places import GOLDEN_PTE, ROOT
@@ -85,7 +86,7 @@ def test_identifier_and_root() -> None:
 
 def generated(folder: Path, schema_file: Path, *options: str) -> list[str]:
     """What flatc makes of a schema: the lines of the header in the order of their text."""
-    records.make_directory(folder)
+    writing.make_directory(folder)
     flatc = proc.find_tool("flatc", hint="apt-get install flatbuffers-compiler")
     argv = [flatc, "--cpp", "--gen-all", "--scoped-enums", *options, "-o", str(folder), str(schema_file)]
     proc.run(argv, timeout_s=60)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import cache, provenance, records
+from ethosu_sdk import cache, provenance
+from ethosu_sdk.files import locks, writing
 from tests.integration.cli import sdk
 from tests.integration.compare.runs import MODEL, run_on_host
 
@@ -17,8 +18,8 @@ from tests.integration.compare.runs import MODEL, run_on_host
 @pytest.fixture(scope="session")
 def made(shared_folder: Path) -> Path:
     """``shared`` and ``sram``: folders of runs without a profile."""
-    folder = records.make_directory(shared_folder / "compare")
-    with records.locked(folder):
+    folder = writing.make_directory(shared_folder / "compare")
+    with locks.locked(folder):
         for name, mode in (("shared", "Shared_Sram"), ("sram", "Sram_Only")):
             if not (folder / name / "run.json").is_file():
                 words = ("--memory-mode", mode, "--no-check", "-q", "-o", folder / name)
@@ -67,7 +68,7 @@ def versions(shared_folder: Path) -> Path:
     assert spec is not None
     assert spec.submodule_search_locations
     place = cache.directory("vela")
-    with records.locked(place):
+    with locks.locked(place):
         for version, change in CHANGES.items():
             if not (place / version).is_dir():
                 shutil.copytree(next(iter(spec.submodule_search_locations)), place / version / "ethosu")

@@ -10,7 +10,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from ethosu_sdk import proc, pte, records
+from ethosu_sdk import proc, pte
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.firmware_build import cmake, generate
 from tests.places import ROOT
 
@@ -41,7 +42,7 @@ def configure_and_build(folder: Path, targets: Sequence[str], *options: str) -> 
 
 def build_runner(folder: Path) -> Path:
     """The runner with address and undefined-behaviour sanitizers, built once in `folder`; beside it the C++ tests."""
-    with records.locked(records.make_directory(folder)):
+    with locks.locked(writing.make_directory(folder)):
         options = ("-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
         configure_and_build(folder, (*RUNNERS, *CPP_TESTS), *options)
     return folder / "tests" / "runtime" / "pte_host_runner"

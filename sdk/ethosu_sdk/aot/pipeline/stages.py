@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ethosu_sdk import cache, records
+from ethosu_sdk import cache
 from ethosu_sdk.aot.comparison.chain.links import Chain
 from ethosu_sdk.aot.comparison.check import fault, rounding
 from ethosu_sdk.aot.comparison.evaluation import eager_outputs
@@ -31,6 +31,7 @@ from ethosu_sdk.aot.vela import artefacts, vela_config
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.delegate_compiler import VELA, DelegateCompiler
 from ethosu_sdk.aot.vela.vela_config import VelaConfig
+from ethosu_sdk.files import hashing, writing
 
 Tensors = tuple[Any, ...]
 
@@ -81,7 +82,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     return CompileOutput(
         name=spec.name,
         pte=request.out_dir / f"{spec.name}.pte",
-        pte_sha256=records.sha256_bytes(data),
+        pte_sha256=hashing.sha256_bytes(data),
         pte_bytes=len(data),
         io=request.out_dir / f"{spec.name}.io.npz",
         log=request.out_dir / artefacts.LOG_NAME,
@@ -125,7 +126,7 @@ def _written(
         if request.options.etrecord:
             etrecords.write(folder / etrecord, lowered.manager, captures)
         artefacts.write_io(folder / f"{spec.name}.io.npz", lowered.inputs, lowered.outputs)
-        records.write_bytes(folder / f"{spec.name}.pte", data)
+        writing.write_bytes(folder / f"{spec.name}.pte", data)
     return delegates, data
 
 
@@ -251,10 +252,10 @@ def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
 
 def _source_digest(spec: ModelSpec) -> str:
     if spec.path is not None:
-        return records.sha256_file(spec.path)
+        return hashing.sha256_file(spec.path)
     from ethosu_sdk.aot import zoo
 
-    return records.sha256_file(zoo.source(str(spec.entry)))
+    return hashing.sha256_file(zoo.source(str(spec.entry)))
 
 
 def _warnings(request: CompileRequest, plan: Plan, delegates: int, first: Sequence[str | None]) -> list[str]:

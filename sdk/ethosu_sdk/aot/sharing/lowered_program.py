@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.aot.facts.compilation import CompileOutput
 from ethosu_sdk.aot.facts.source_line import SourceLine
+from ethosu_sdk.files import writing
 
 FACTS_NAME = "lowering.json"
 CHECK_FOLDER, EVALUATION_FOLDER = "check", "evaluation"  # what is compared with
@@ -44,7 +44,7 @@ class Lowered:
 def write_facts(folder: Path, output: CompileOutput, reads: dict[str, str]) -> None:
     """Write down what a lowering gave, and the files that it read."""
     facts = {"output": output.to_json(), "reads": reads}
-    records.write_bytes(folder / FACTS_NAME, json.dumps(facts).encode())
+    writing.write_bytes(folder / FACTS_NAME, json.dumps(facts).encode())
 
 
 def read(folder: Path) -> Lowered:

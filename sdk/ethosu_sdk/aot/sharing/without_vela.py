@@ -12,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
 from ethosu_sdk.aot.facts.compilation import DelegateFacts
 from ethosu_sdk.aot.graph import lowering_trace, program_facts
 from ethosu_sdk.aot.graph.patching import patched
@@ -22,6 +21,7 @@ from ethosu_sdk.aot.vela import capture
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.delegate_compiler import DelegateCompiler
 from ethosu_sdk.aot.vela.vela_config import VelaConfig
+from ethosu_sdk.files import hashing, writing
 
 
 @contextlib.contextmanager
@@ -35,8 +35,8 @@ def _captured(_config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
 
         def keep(tosa_flatbuffer: bytes, *_: Any, **__: Any) -> Any:
             tosa = bytes(tosa_flatbuffer)
-            payload = f"TOSA {records.sha256_bytes(tosa)}".encode()
-            digest = records.sha256_bytes(payload)
+            payload = f"TOSA {hashing.sha256_bytes(tosa)}".encode()
+            digest = hashing.sha256_bytes(payload)
             captures.append(VelaCapture(digest, len(payload), tosa, b"", b"", b"", 0, 0, trace.take()))
             return VelaCompileResult(payload)
 
@@ -55,9 +55,9 @@ def _write(
         found = {name: finder.find(meta) for name, meta in made.nodes.items()}
         sources = {name: asdict(line) for name, line in found.items() if line is not None}
         row = {"turn": turn, "arguments": arguments.get(index), "sources": sources}
-        records.write_bytes(folder / graph_file(index), made.tosa)
-        records.write_bytes(folder / origins_file(index), json.dumps(row).encode())
-        digest = records.sha256_bytes(made.tosa)
+        writing.write_bytes(folder / graph_file(index), made.tosa)
+        writing.write_bytes(folder / origins_file(index), json.dumps(row).encode())
+        digest = hashing.sha256_bytes(made.tosa)
         facts.append(
             DelegateFacts(index, made.payload_sha256, 0, graph_file(index), digest, "", "", "", 0, 0, {})
         )

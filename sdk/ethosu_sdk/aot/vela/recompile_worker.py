@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import plain_text, pte, records
+from ethosu_sdk import plain_text, pte
 from ethosu_sdk.aot.facts.compilation import DelegateFacts
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.vela import another, artefacts, delegate_tables
 from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.files import json_text, writing
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def main() -> None:
             traceback.print_exc()
             reason = f"Vela's results cannot be read: {plain_text.error(error)}"
             found[row["version"]] = {"delegates": [], "reason": reason}
-    records.write_json(Path(request["result"]), found)
+    json_text.write_json(Path(request["result"]), found)
 
 
 def _bytes(file: Any) -> bytes:
@@ -78,7 +79,7 @@ def _recompiled(program: _Program, path: str, folder: Path) -> list[DelegateFact
         file.program.backend_delegate_data[delegate.processed.index].data = payload
         facts.append(artefacts.write_one(folder, index, reports, SourceFinder(None)))
         delegate_tables.check(facts[-1], payload)
-    records.write_bytes(folder / program.name, _bytes(file))
+    writing.write_bytes(folder / program.name, _bytes(file))
     return facts
 
 

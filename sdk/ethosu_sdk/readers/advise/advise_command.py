@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.readers.advise import advice_record, advise_tables, facts
 from ethosu_sdk.readers.advise.verdict import judge
 from ethosu_sdk.records import Record
@@ -38,8 +39,8 @@ def advise(inputs: Inputs, reporter: Reporter) -> Record:
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError("a number in a record of the run is too large to be judged", _VALIDATE) from error
     schema.check(record, "the advice")
-    with records.locked(inputs.folder), bundle.published(inputs.folder, "advise") as add:
-        records.write_json(inputs.folder / advice_record.RECORD_NAME, record)
+    with locks.locked(inputs.folder), bundle.published(inputs.folder, "advise") as add:
+        json_text.write_json(inputs.folder / advice_record.RECORD_NAME, record)
         add(advice_record.RECORD_NAME)
     reporter.show(*advise_tables.tables(record, inputs.folder))
     reporter.emit(record)

@@ -11,8 +11,9 @@ import hashlib
 import importlib.metadata
 from pathlib import Path
 
-from ethosu_sdk import cache, proc, records
+from ethosu_sdk import cache, proc
 from ethosu_sdk.errors import ToolError
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.pte import executorch_package
 
 _SOURCE = Path(__file__).with_name("runner.cpp")
@@ -60,7 +61,7 @@ def build_runner(folder: Path) -> Path:
     shipped = cache.prebuilt(CACHE_PART)
     if shipped is not None and (shipped / name).is_file():
         return shipped / name
-    with records.locked(folder):
+    with locks.locked(folder):
         return cache.kept(folder / name, lambda program: _make(program, root))
 
 
@@ -68,8 +69,8 @@ def _make(program: Path, root: Path) -> None:
     compiler = proc.find_tool("g++", hint="apt-get install g++")
     if not (root / "include").is_dir():
         raise ToolError("the installed executorch package has no C++ headers", executorch_package.INSTALL)
-    records.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
-    records.make_executable(program)
+    writing.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
+    writing.make_executable(program)
 
 
 def _program_name(root: Path) -> str:

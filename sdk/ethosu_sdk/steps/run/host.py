@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import cache, provenance, pte, records, simulators
+from ethosu_sdk import cache, provenance, pte, simulators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.evidence.repeats import Plan, changes
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
 from ethosu_sdk.steps.run import inputs, repeats
@@ -102,7 +103,7 @@ def _run_all(start: Callable[[], Any], model: Any, samples: Samples, plan: Plan)
         if plan.first(inference) == inference:
             results.outputs.append(outputs)
         results.digests.append(
-            {i: (a.shape, records.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)}
+            {i: (a.shape, hashing.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)}
         )
         results.calls.append(len(model.calls))
     return results

@@ -6,11 +6,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import npz, pte, records, schema
+from ethosu_sdk import npz, pte, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.evidence import verdict
+from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.simulators import choose_events
@@ -62,7 +63,7 @@ def run(
     path = _program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
     folder = locations.for_pte(path, program.target(), out_dir)
-    with records.locked(folder), bundle.published(folder, "run") as add:
+    with locks.locked(folder), bundle.published(folder, "run") as add:
         # A result of an earlier run must not be taken for this one's, should this one fail.
         for name in _RESULTS:
             (folder / name).unlink(missing_ok=True)
@@ -135,7 +136,7 @@ def _write(job: RunJob, execution: Execution, judged: Verdict, start: float, rep
     npz.write_npz(job.folder / OUTPUTS_NAME, arrays)
     record = run_record.make(job, execution, judged, OUTPUTS_NAME, time.monotonic() - start)
     schema.check(record, "the run result")
-    records.write_json(job.folder / RECORD_NAME, record)
+    json_text.write_json(job.folder / RECORD_NAME, record)
     return record
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import npz
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.evidence.verdict import Check, Tolerance, compare, different_bits
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.run import firmware, prebuilt
 from ethosu_sdk.steps.run.execution import Execution, SecondOpinion
@@ -73,7 +74,7 @@ def _compare(own: Execution, other: Execution, *, may_round: bool) -> SecondOpin
 def _row(index: int, own: Array, other: Array, bound: Tolerance) -> Record:
     return {
         "index": index,
-        "sha256": records.sha256_bytes(other.tobytes()),
+        "sha256": hashing.sha256_bytes(other.tobytes()),
         "file": OUTPUTS_NAME,
         "differing": int(different_bits(own, other).sum()),
         "atol": bound.atol,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import pte, records
+from ethosu_sdk import pte
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import reading as results
 from ethosu_sdk.results.run_facts import RunFacts
@@ -37,6 +38,6 @@ def _program(folder: Path) -> pte.Pte | None:
     """The program of the run; None where it is not in the folder."""
     model = results.read(folder / results.RUN_NAME)["model"]
     path = folder / Path(model["file"]).name
-    if not path.is_file() or records.sha256_file(path) != model["sha256"]:
+    if not path.is_file() or hashing.sha256_file(path) != model["sha256"]:
         return None
     return pte.read(path)
