@@ -15,10 +15,11 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from ethosu_sdk import interrupts, npz, records
+from ethosu_sdk import interrupts, npz
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.files import writing
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
@@ -46,7 +47,7 @@ def main() -> int:
 def _demonstrate(count: int, folder: Path) -> None:
     images, labels = zoo.digits.held_back()
     images, labels = images[:count], labels[:count]
-    records.make_directory(folder)
+    writing.make_directory(folder)
     inputs = folder / "held_back.npz"
     npz.write_npz(inputs, {"input0": images[:, None]})  # one more axis: that many inferences
     options = run_command.RunOptions(inputs=inputs)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import records
 from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model
+from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from ethosu_sdk.targets import parse_target
@@ -34,7 +34,7 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
     base = tmp_path_factory.getbasetemp()
     if hasattr(request.config, "workerinput"):
         base = base.parent
-    return records.make_directory(base / "shared")
+    return writing.make_directory(base / "shared")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -55,14 +55,14 @@ def zoo_pte(shared_folder: Path) -> ZooPte:
     """``zoo_pte(name, target="ethos-u55-128", io="float")``: the compiled zoo model, once per session."""
 
     def compiled(name: str, target: str = DEFAULT_TARGET, io: str = "float") -> CompileOutput:
-        folder = records.make_directory(shared_folder / "zoo" / f"{name}-{target}-{io}")
+        folder = writing.make_directory(shared_folder / "zoo" / f"{name}-{target}-{io}")
         facts = folder / "facts.json"
-        with records.locked(folder):
+        with locks.locked(folder):
             if not facts.is_file():
                 request = CompileRequest(
                     f"zoo:{name}", parse_target(target), folder, options=ProgramOptions(io=io)
                 )
-                records.write_json(facts, compile_model(request).to_json())
+                json_text.write_json(facts, compile_model(request).to_json())
         return CompileOutput.from_json(json.loads(facts.read_text(encoding="utf-8")))
 
     return compiled

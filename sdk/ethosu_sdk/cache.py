@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import BuildError
+from ethosu_sdk.files import hashing, locks, writing
 
 CACHE_VARIABLE = "ETHOSU_SDK_CACHE"
 PREBUILT_VARIABLE = "ETHOSU_SDK_PREBUILT"
@@ -43,13 +43,13 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
     digest = path.with_name(f"{path.name}.sha256")
     if path.is_file():
         stored = _read_text(digest)
-        if stored == records.sha256_file(path):
+        if stored == hashing.sha256_file(path):
             return path
         if stored is not None:  # else an earlier version left it, or was interrupted
             note(f"{path} is not as it was stored: it is made anew")
         path.unlink()
     make(path)
-    records.write_bytes(digest, records.sha256_file(path).encode())
+    writing.write_bytes(digest, hashing.sha256_file(path).encode())
     return path
 
 
@@ -80,7 +80,7 @@ def directory(part: str) -> Path:
         _make_root(folder.parent)
         if source is not None and not folder.exists():
             _copy(source, folder)
-        records.make_directory(folder)
+        writing.make_directory(folder)
     except BuildError as error:
         raise BuildError(error.message, hint) from error
     if not os.access(folder, os.W_OK):
@@ -90,7 +90,7 @@ def directory(part: str) -> Path:
 
 def _make_root(root: Path) -> None:
     """Make the cache, for this user alone. One that is there has the mode that somebody gave it."""
-    records.make_directory(root.parent)
+    writing.make_directory(root.parent)
     with contextlib.suppress(OSError):  # what is wrong with it is told when a part of it is made
         root.mkdir(mode=0o700)
 
@@ -101,13 +101,13 @@ def directory_or_own(part: str) -> Path:
         return directory(part)
     except BuildError as error:
         note(f"{error.message}: what is made is not kept")
-        return records.make_directory(_own_folder() / part)
+        return writing.make_directory(_own_folder() / part)
 
 
 @functools.cache
 def _own_folder() -> Path:
     stack = contextlib.ExitStack()
-    folder = records.temporary_directory("ethosu-sdk-cache-", Path(tempfile.gettempdir()))
+    folder = locks.temporary_directory("ethosu-sdk-cache-", Path(tempfile.gettempdir()))
     atexit.register(_leave, stack, os.getpid())
     return stack.enter_context(folder)
 
@@ -144,8 +144,8 @@ def _folder(part: str) -> Path:
 
 def _copy(source: Path, folder: Path) -> None:
     """Copy `source` so that `folder` appears at once: another process may do the same."""
-    records.make_directory(folder.parent)
-    with records.locked(folder.parent):
+    writing.make_directory(folder.parent)
+    with locks.locked(folder.parent):
         if folder.exists():
             return
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}")

@@ -23,9 +23,8 @@ from typing import IO, Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import opening, writing
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
@@ -168,7 +167,7 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
             raise InputError(f"array '{name}' of type {array.dtype} cannot be stored: it holds no numbers")
-    records.write_atomic(path, lambda temporary: _write_archive(temporary, arrays))
+    writing.write_atomic(path, lambda temporary: _write_archive(temporary, arrays))
 
 
 def _write_archive(path: Path, arrays: Mapping[str, Array]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ethosu_sdk import __version__, proc, records, resources
 from ethosu_sdk.errors import SdkError, ToolError
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 
 _GIT_TIMEOUT_S = 10.0
@@ -56,7 +57,7 @@ def file_entry(role: str, path: Path, sha256: str | None = None) -> Record:
         "role": role,
         "file": path.name,
         "bytes": path.stat().st_size,
-        "sha256": sha256 or records.sha256_file(path),
+        "sha256": sha256 or hashing.sha256_file(path),
     }
 
 
@@ -65,7 +66,7 @@ def tool_entry(name: str, version: str, program: Path | None = None) -> Record:
     return {
         "name": name,
         "version": version,
-        **({"sha256": records.sha256_file(program)} if program is not None else {}),
+        **({"sha256": hashing.sha256_file(program)} if program is not None else {}),
     }
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.files import writing
 from tests.attack import (
     archives,
     arrays,
@@ -151,7 +151,7 @@ class Campaign:
     ) -> None:
         """Keep what reproduces a finding, and tell."""
         self.tallies[kind].findings += 1
-        folder = records.make_directory(self.findings / f"{kind}-{name}")
+        folder = writing.make_directory(self.findings / f"{kind}-{name}")
         _write(folder, files)
         again = f"scripts/attack --seed {self.seed} --only {kind}  # {name}"
         (folder / "finding.txt").write_text(

@@ -9,7 +9,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import schema
+from ethosu_sdk.files import json_text, writing
 from ethosu_sdk.readers.compare import compare_command, compare_tables
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import DEFAULT
@@ -115,7 +116,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
     def call(folder: Path) -> None:
         options = CompareOptions(policy=folder / "given.policy" if policy else None, allow=allowed)
         record = compare_command.make([folder / "given.before", folder / "given.after"], options)
-        assert not schema.problems(json.loads(records.dumps(record))), schema.problems(record)
+        assert not schema.problems(json.loads(json_text.dumps(record))), schema.problems(record)
         assert compare_tables.tables(record, None)
         assert markdown(record)
 
@@ -123,7 +124,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
 
 
 def _validate(folder: Path) -> None:
-    place = records.make_directory(folder / "given")
+    place = writing.make_directory(folder / "given")
     (place / bundle.MANIFEST_NAME).write_bytes((folder / "given.manifest").read_bytes())
     manifest = bundle.read(place)
     # Nothing of what it lists is there.

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
 from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.readers.advise import advise_command
 from ethosu_sdk.readers.compare import subjects
 from ethosu_sdk.readers.convert import subject as convert
@@ -76,9 +76,9 @@ def _kinds() -> list[str]:
 
 def lay(folder: Path) -> None:
     """A folder of results with records of every kind."""
-    with records.locked(records.make_directory(folder)), bundle.published(folder, "run") as add:
+    with locks.locked(writing.make_directory(folder)), bundle.published(folder, "run") as add:
         for name, example in RECORDS.items():
-            records.write_bytes(folder / name, (_EXAMPLES / f"{example}.json").read_bytes())
+            writing.write_bytes(folder / name, (_EXAMPLES / f"{example}.json").read_bytes())
             add(name)
 
 

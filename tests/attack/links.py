@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import npz
 from ethosu_sdk.errors import SdkError
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import json_text, locks, opening, writing
 from ethosu_sdk.results import bundle
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.oracle import PLANTED
@@ -76,8 +76,8 @@ def _judge(ended: Ended, folder: Path) -> list[str]:
 
 
 def _published(folder: Path, name: str) -> None:
-    with records.locked(folder), bundle.published(folder, "run") as add:
-        records.write_json(folder / name, {"x": 1})
+    with locks.locked(folder), bundle.published(folder, "run") as add:
+        json_text.write_json(folder / name, {"x": 1})
         add(name)
 
 
@@ -98,11 +98,11 @@ def _replaced(folder: Path, name: str) -> None:
 
 
 def _read(folder: Path, name: str) -> None:
-    records.read_json(folder / name)
+    json_text.read_json(folder / name)
 
 
 def _copied(folder: Path, name: str) -> None:
-    records.copy_file(folder.parent / "outside", folder / name)
+    writing.copy_file(folder.parent / "outside", folder / name)
 
 
 def _arrays(folder: Path, name: str) -> None:
@@ -116,7 +116,7 @@ def _probe(context: Context, choice: random.Random) -> Probe:
     way, kind, name = choice.choice(_WAYS), choice.choice(sorted(_PLANTS)), choice.choice(_NAMES[:7])
 
     def call(folder: Path) -> None:
-        place, outside = records.make_directory(folder / "out"), folder / "outside"
+        place, outside = writing.make_directory(folder / "out"), folder / "outside"
         outside.write_text(PLANTED)
         _plant(place / name, outside, kind)
         try:

@@ -10,7 +10,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import schema
+from ethosu_sdk.files import hashing, writing
 from ethosu_sdk.steps.profile import profile_command
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Limits
@@ -37,7 +38,7 @@ def _example(name: str) -> Record:
 def _of(record: Record, program: bytes) -> Record:
     """`record`, said to be of `program`."""
     changed = copy.deepcopy(record)
-    digest = records.sha256_bytes(program)
+    digest = hashing.sha256_bytes(program)
     changed["model"] |= {"file": "given.pte", "sha256": digest, "bytes": len(program)}
     for row in changed["provenance"]["inputs"]:
         if row["role"] == "model":
@@ -82,7 +83,7 @@ def _files(choice: random.Random) -> dict[str, bytes]:
 
 def _lay(folder: Path, files: dict[str, bytes]) -> Path:
     """The folder of the run."""
-    run = records.make_directory(folder / "given")
+    run = writing.make_directory(folder / "given")
     for name, given in (
         ("given.pte", "given.pte"),
         ("run.json", "given.run"),

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ethosu_sdk import npz, pte, records
+from ethosu_sdk import npz, pte
+from ethosu_sdk.files import writing
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
 from tests.attack.process import Ended, Limits
@@ -106,7 +107,7 @@ def reference(context: Context, name: str) -> Path:
     """The outputs of the intact program `name` on ExecuTorch's own runtime, made once."""
     folder = context.shared / f"{name}-reference"
     if not (folder / "outputs.npz").is_file():
-        program = records.make_directory(folder) / "intact.pte"
+        program = writing.make_directory(folder) / "intact.pte"
         program.write_bytes(golden(name))
         words = ["run", program, "--simulator", "host", "--inputs", _inputs(context, name), "-o", folder]
         subprocess.run(

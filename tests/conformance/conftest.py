@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import proc, records
+from ethosu_sdk import proc
+from ethosu_sdk.files import writing
 from tests.conformance.lower import compile_missing
 from tests.conformance.selection import ALL_GROUPS, FULL, Pair, profile_of
 from tests.places import ROOT
@@ -77,7 +78,7 @@ def corpus(shared_folder: Path, request: pytest.FixtureRequest) -> Corpus:
     that keeps what is lowered for later sessions.
     """
     kept = os.environ.get("ETHOSU_SDK_CORPUS")
-    folder = records.make_directory(
+    folder = writing.make_directory(
         (Path(kept) if kept else shared_folder / "conformance") / ("full" if FULL else "quick")
     )
     needed = groups_of(request.session.items)

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
 from ethosu_sdk.aot.lowering import steps as lowering
 from ethosu_sdk.aot.vela.capture import spaceless_directory
+from ethosu_sdk.files import writing
 from tests import torch_operators
 from tests.conformance.models import GROUPS
 from tests.conformance.models.case import BRANCHES, Case, Integers, Shape
@@ -132,8 +132,8 @@ def compile_missing(place: Path, pair: Pair) -> None:
             continue
         payload, table = compile_for(pair.target, graph.read_bytes(), flags)
         # The payload last: where it is, the table is too.
-        records.write_bytes(graph.with_suffix(f".{pair.target}.csv"), table)
-        records.write_bytes(made, payload)
+        writing.write_bytes(graph.with_suffix(f".{pair.target}.csv"), table)
+        writing.write_bytes(made, payload)
 
 
 def lower(place: Path, group: str) -> None:

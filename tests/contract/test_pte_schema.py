@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import proc, pte, records
+from ethosu_sdk import proc, pte
+from ethosu_sdk.files import writing
 from ethosu_sdk.pte import fbs, schema
 from tests.places import GOLDEN_PTE
 from tests.pte_files import NAMES, golden
@@ -82,7 +83,7 @@ def test_identifier_and_root() -> None:
 
 def generated(folder: Path, schema_file: Path, *options: str) -> list[str]:
     """What flatc makes of a schema: the lines of the header in the order of their text."""
-    records.make_directory(folder)
+    writing.make_directory(folder)
     flatc = proc.find_tool("flatc", hint="apt-get install flatbuffers-compiler")
     argv = [flatc, "--cpp", "--gen-all", "--scoped-enums", *options, "-o", str(folder), str(schema_file)]
     proc.run(argv, timeout_s=60)

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ethosu_sdk import proc, records
+from ethosu_sdk import proc
+from ethosu_sdk.files import json_text, writing
 from tests.corpus import catalogue, dry, page, reviews
 from tests.corpus.cells import CAUGHT, RAN, REFUSED, TARGETS, Cell, Outcome, outcome_file
 from tests.corpus.packages import FOLDER, ROOT
@@ -65,14 +66,14 @@ def all_cells() -> list[Cell]:
 
 def kept() -> dict[Cell, Outcome]:
     """The outcomes that belong to the repository."""
-    rows = records.read_json(_KEPT)
+    rows = json_text.read_json(_KEPT)
     return {cell: Outcome.from_json(rows[str(cell)]) for cell in all_cells() if str(cell) in rows}
 
 
 def stored(folder: Path) -> dict[Cell, Outcome]:
     """The outcomes in `folder`."""
     return {
-        cell: Outcome.from_json(records.read_json(outcome_file(folder, cell)))
+        cell: Outcome.from_json(json_text.read_json(outcome_file(folder, cell)))
         for cell in all_cells()
         if outcome_file(folder, cell).is_file()
     }
@@ -92,8 +93,8 @@ def bring(folder: Path, wanted: Iterable[Cell], *, retry: bool) -> None:
     for cell in wanted:
         path = outcome_file(folder, cell)
         if cell in rows and not path.is_file() and not (retry and rows[cell].verdict != RAN):
-            records.make_directory(path.parent)
-            records.write_json(path, rows[cell].to_json())
+            writing.make_directory(path.parent)
+            json_text.write_json(path, rows[cell].to_json())
 
 
 def run_workers(folder: Path, wanted: Sequence[Cell], options: argparse.Namespace) -> None:
@@ -137,12 +138,12 @@ def main() -> int:
     if not options.fresh:
         bring(folder, wanted, retry=options.retry)
     if missing := [cell for cell in wanted if not outcome_file(folder, cell).is_file()]:
-        run_workers(records.make_directory(folder), missing, options)
+        run_workers(writing.make_directory(folder), missing, options)
     outcomes = {**kept(), **stored(folder)}
-    records.write_json(
+    json_text.write_json(
         _KEPT, {str(cell): outcomes[cell].to_json() for cell in all_cells() if cell in outcomes}
     )
-    records.write_bytes(_PAGE, page.page(outcomes, reviews.table()).encode())
+    writing.write_bytes(_PAGE, page.page(outcomes, reviews.table()).encode())
     problems = [str(cell) for cell in all_cells() if not sound(cell, outcomes.get(cell))]
     print(f"{_PAGE}: {page.tally(outcomes.values())}; {len(problems)} cells are wrong, empty or not reviewed")
     return bool(problems)

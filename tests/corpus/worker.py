@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ethosu_sdk import npz, provenance, records
+from ethosu_sdk import npz, provenance
 from ethosu_sdk.aot import pipeline
+from ethosu_sdk.files import json_text, writing
 from tests.claims import claimed
 from tests.corpus import catalogue, packages, recipe
 from tests.corpus.cells import FAILED, SIMULATORS, Cell, Outcome, outcome_file
@@ -31,7 +32,7 @@ def fill(cell: Cell, folder: Path, limit_s: float) -> Outcome:
     start = time.monotonic()
     place = folder / "programs" / str(cell)
     shutil.rmtree(place, ignore_errors=True)
-    records.make_directory(place)
+    writing.make_directory(place)
     found = _filled(cell, folder, place, limit_s)
     seconds = round(time.monotonic() - start, 1)
     return replace(found, seconds=seconds, commit=provenance.git_revision() or "")
@@ -40,7 +41,7 @@ def fill(cell: Cell, folder: Path, limit_s: float) -> Outcome:
 def _filled(cell: Cell, folder: Path, place: Path, limit_s: float) -> Outcome:
     samples = folder / "inputs" / f"{cell.name}.npz"
     if not samples.is_file():
-        records.make_directory(samples.parent)
+        writing.make_directory(samples.parent)
         made = forked(lambda: write_samples(cell.name, samples), place, limit_s)
         if made.code != 0:
             return Outcome(FAILED, "model", message=last_line(made.err))
@@ -84,7 +85,7 @@ def work(folder: Path, limit_s: float, wanted: Sequence[Cell]) -> None:
             if not ours:
                 continue
             found = fill(cell, folder, limit_s)
-            records.write_json(outcome_file(folder, cell), found.to_json())
+            json_text.write_json(outcome_file(folder, cell), found.to_json())
             end = [str(cell), found.verdict, found.step, found.exit_code, found.message.split("\n")[0]]
             figures = [found.seconds, found.quantisation_db, found.execution_db, found.distance]
             print(json.dumps([*end, *figures]), flush=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy
 from numpy.typing import NDArray
 
-from ethosu_sdk import records
+from ethosu_sdk.files import writing
 from tests.integration.cli import COMMAND
 from tests.kernels import second_opinion_zoo
 from tests.kernels.cases.programs import Group, earlier_groups, groups
@@ -307,16 +307,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-second-opinion-") as folder:
         models = _run_models(list(filter(None, chosen.models.split(","))), Path(folder))
         results = {
-            name: run_group(every[name], records.make_directory(Path(folder) / name))
+            name: run_group(every[name], writing.make_directory(Path(folder) / name))
             for name in filter(None, chosen.groups.split(","))
         }
     unexplained = [row for result in results.values() for row in result.compared if row.unexplained]
     for row in unexplained:
         print(f"{row.name}: {row.differing} of {row.elements} differ, by {row.largest:g}", file=sys.stderr)
     if results.keys() == every.keys():
-        records.write_bytes(PAGE, page(results).encode())
+        writing.write_bytes(PAGE, page(results).encode())
     if {name for name, _ in models} == set(second_opinion_zoo.MODELS):
-        records.write_bytes(second_opinion_zoo.PAGE, second_opinion_zoo.page(models).encode())
+        writing.write_bytes(second_opinion_zoo.PAGE, second_opinion_zoo.page(models).encode())
     return 7 if unexplained or any(map(second_opinion_zoo.differs, models.values())) else 0
 
 
@@ -327,7 +327,7 @@ def _run_models(
     for name in names:
         for target in second_opinion_zoo.TARGETS:
             outcome = second_opinion_zoo.run(
-                name, target, records.make_directory(folder / f"{name}-{target}")
+                name, target, writing.make_directory(folder / f"{name}-{target}")
             )
             found[name, target] = outcome
             status = outcome.refusal if outcome.record is None else outcome.record["status"]

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ethosu_sdk import proc, records
+from ethosu_sdk import proc
+from ethosu_sdk.files import json_text, writing
 from tests.meaning import grammar, page
 from tests.meaning.cells import FINDINGS, RIGHT, TARGETS, Outcome, Task, finding_folder, outcome_file
 from tests.meaning.grammar import Model
@@ -72,7 +73,7 @@ def kept() -> Outcomes:
     """The outcomes that belong to the repository."""
     if not KEPT.is_file():
         return {}
-    return {cell: Outcome.from_json(row) for cell, row in records.read_json(KEPT).items()}
+    return {cell: Outcome.from_json(row) for cell, row in json_text.read_json(KEPT).items()}
 
 
 def current(outcomes: Outcomes, models: Iterable[Model], targets: Iterable[str]) -> Outcomes:
@@ -89,7 +90,7 @@ def tasks_of(models: Sequence[Model], targets: Sequence[str], folder: Path) -> l
     """A cell for each model and target. Each model comes on one target before any comes on the next."""
     for model in models:
         path = file_of(model, folder)
-        records.make_directory(path.parent)
+        writing.make_directory(path.parent)
         path.write_text(model.text, encoding="utf-8")
     return [
         task_of(model, targets[(index + turn) % len(targets)], folder)
@@ -126,16 +127,16 @@ def prepare(folder: Path, tasks: Sequence[Task], *, fresh: bool, retry: bool) ->
             path.unlink(missing_ok=True)
             shutil.rmtree(finding_folder(folder, task.cell), ignore_errors=True)
         elif row is not None and not path.is_file():
-            records.make_directory(path.parent)
-            records.write_json(path, row.to_json())
+            writing.make_directory(path.parent)
+            json_text.write_json(path, row.to_json())
 
 
 def run_workers(folder: Path, tasks: Sequence[Task], limit_s: float, jobs: int = 1) -> None:
     """Have processes do the tasks; what they print goes through."""
     path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), str(ROOT))))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
-    listed = records.make_directory(folder) / "tasks.json"
-    records.write_json(listed, {"tasks": [task.to_json() for task in tasks]})
+    listed = writing.make_directory(folder) / "tasks.json"
+    json_text.write_json(listed, {"tasks": [task.to_json() for task in tasks]})
     argv = [
         sys.executable,
         "-W",
@@ -159,7 +160,8 @@ def run_workers(folder: Path, tasks: Sequence[Task], limit_s: float, jobs: int =
 def outcomes_in(folder: Path) -> Outcomes:
     """The outcomes in `folder`."""
     return {
-        path.stem: Outcome.from_json(records.read_json(path)) for path in (folder / "outcomes").glob("*.json")
+        path.stem: Outcome.from_json(json_text.read_json(path))
+        for path in (folder / "outcomes").glob("*.json")
     }
 
 
@@ -179,8 +181,8 @@ def main() -> int:
         run_workers(folder, missing, options.limit, options.jobs)
     found = outcomes_in(folder)
     outcomes = current({**kept(), **found}, grammar.models(COUNT, SEED), TARGETS)
-    records.write_json(KEPT, {cell: row.to_json() for cell, row in outcomes.items()})
-    records.write_bytes(PAGE, page.page(outcomes, COUNT, SEED).encode())
+    json_text.write_json(KEPT, {cell: row.to_json() for cell, row in outcomes.items()})
+    writing.write_bytes(PAGE, page.page(outcomes, COUNT, SEED).encode())
     judged = {task.cell: found[task.cell] for task in tasks if task.cell in found}
     findings = [cell for cell, row in judged.items() if row.verdict in FINDINGS]
     empty = len(tasks) - len(judged)

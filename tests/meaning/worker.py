@@ -22,8 +22,9 @@ import numpy as np
 import torch
 from torch._export import utils as export_utils
 
-from ethosu_sdk import npz, provenance, records
+from ethosu_sdk import npz, provenance
 from ethosu_sdk.aot import pipeline
+from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.steps.run.options import RunOptions
 from tests.claims import claimed
 from tests.corpus import command
@@ -46,7 +47,7 @@ class Bench:
 
     def judged(self, task: Task) -> Outcome:
         """Compile and run a model's file, and compare with PyTorch."""
-        place = records.make_directory(self.folder / "programs" / task.cell)
+        place = writing.make_directory(self.folder / "programs" / task.cell)
         inputs, wanted = self._wanted(task, place)
         text = task.file.read_text(encoding="utf-8")
         options = ("--target", task.target, "--quantize", task.quantize, "-o", place, "--json", "-q")
@@ -87,7 +88,7 @@ def fill(bench: Bench, task: Task) -> Outcome:
     found = bench.judged(task)
     shutil.rmtree(bench.folder / "programs" / task.cell)
     if found.verdict in FINDINGS:
-        kept = records.make_directory(finding_folder(bench.folder, task.cell))
+        kept = writing.make_directory(finding_folder(bench.folder, task.cell))
         shutil.copy(task.file, kept)
         line = ("ethosu-sdk", "compile", task.file.name, "--target", task.target, "--quantize", task.quantize)
         text = f"{shlex.join(line)}\n{found.verdict}: {found.problem} {found.message}\n"
@@ -109,7 +110,7 @@ def warm(folder: Path) -> None:
     torch.set_num_threads(1)
     # A table of torch's that it makes anew 200 times in a compilation; it depends on the operators alone.
     export_utils._materialize_cpp_cia_ops = functools.cache(export_utils._materialize_cpp_cia_ops)
-    with records.temporary_directory(".warm-", folder) as place:
+    with locks.temporary_directory(".warm-", folder) as place:
         names = place / "modules.json"
 
         def imported() -> None:
@@ -138,11 +139,11 @@ def work(folder: Path, limit_s: float, tasks: Sequence[Task]) -> None:
                 if not ours:
                     continue
                 found = fill(bench, task)
-                records.write_json(outcome, found.to_json())
+                json_text.write_json(outcome, found.to_json())
                 end = [found.verdict, found.problem, found.message[:160], found.decibels, found.seconds]
                 print(json.dumps([task.cell, *end]), flush=True)
 
 
 if __name__ == "__main__":
-    rows = records.read_json(Path(sys.argv[3]))["tasks"]
+    rows = json_text.read_json(Path(sys.argv[3]))["tasks"]
     work(Path(sys.argv[1]).resolve(), float(sys.argv[2]), [Task.from_json(row) for row in rows])

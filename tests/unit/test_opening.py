@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import npz, pte, records
+from ethosu_sdk import npz, pte
 from ethosu_sdk.aot.model import python_source
 from ethosu_sdk.aot.vela import config as vela_config
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.files import file_kinds, opening, toml_source
+from ethosu_sdk.files import file_kinds, hashing, json_text, locks, opening, toml_source
 from ethosu_sdk.readers.logs import parse_log_command
 from ethosu_sdk.results import bundle, reading as results
 
 MINE = b"the user's own"
 READERS = {
-    "records.read_json": records.read_json,
-    "records.sha256_file": records.sha256_file,
+    "json_text.read_json": json_text.read_json,
+    "hashing.sha256_file": hashing.sha256_file,
     "results.read": results.read,
     "npz": npz.read_npz,
     "pte": pte.read,
@@ -52,7 +52,7 @@ def test_a_device_or_pipe_is_never_replaced(tmp_path: Path) -> None:
         assert path.is_fifo()
         assert reader.read() == MINE
     with pytest.raises(BuildError, match="a device or a pipe"):
-        records.write_json(path, {})
+        json_text.write_json(path, {})
     assert path.is_fifo()
     with opening.replacing(Path(os.devnull)) as stream:
         stream.write(MINE)
@@ -95,18 +95,18 @@ def outside(tmp_path: Path) -> Path:
 def test_a_lock_that_is_a_link_truncates_nothing(outside: Path) -> None:
     lock = outside.parent / "out" / ".lock"
     lock.symlink_to(outside)
-    with pytest.raises(BuildError, match="symbolic link"), records.locked(lock.parent):
+    with pytest.raises(BuildError, match="symbolic link"), locks.locked(lock.parent):
         pytest.fail("the block must not run")
     assert outside.read_bytes() == MINE
     lock.unlink()
     lock.hardlink_to(outside)
-    with records.locked(lock.parent):
+    with locks.locked(lock.parent):
         assert outside.read_bytes() == MINE
 
 
 def test_a_lock_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".lock")
-    with pytest.raises(BuildError, match="no regular file"), records.locked(tmp_path):
+    with pytest.raises(BuildError, match="no regular file"), locks.locked(tmp_path):
         pytest.fail("the block must not run")
 
 

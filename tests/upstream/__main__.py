@@ -9,8 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ethosu_sdk import proc, records
+from ethosu_sdk import proc
 from ethosu_sdk.errors import SdkError, UsageError
+from ethosu_sdk.files import writing
 from ethosu_sdk.targets import suggestion
 from tests.places import ROOT
 from tests.upstream import environment, report
@@ -116,7 +117,7 @@ def main() -> int:
     """Run what the command line asks for; the exit code."""
     options = arguments()
     options.folder = options.folder.absolute()
-    records.make_directory(options.folder)
+    writing.make_directory(options.folder)
     files = files_of(options.files)
     found = environment.make(options.folder)
     if options.sample:

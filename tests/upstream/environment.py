@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.aot.vela.capture import spaceless_directory
 from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.files import writing
 from ethosu_sdk.firmware_build import resident
 from ethosu_sdk.installation.fvp import launchers as fvp_launchers
 from tests.places import ROOT
@@ -29,11 +29,11 @@ def make(folder: Path) -> Mapping[str, str]:
     for board in _BOARDS:
         for kind in _KINDS:
             place = folder / "arm_test" / f"arm_semihosting_executor_runner_{kind}{board}"
-            records.make_directory(place)
+            writing.make_directory(place)
             link = place / "arm_executor_runner"
             link.unlink(missing_ok=True)
             link.symlink_to(os.path.relpath(elf, place))
-    records.make_directory(folder / "examples" / "arm")  # by it the tests know the folder
+    writing.make_directory(folder / "examples" / "arm")  # by it the tests know the folder
     return {
         "PATH": f"{launchers}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "EXECUTORCH_ROOT": str(folder),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import npz
 from ethosu_sdk.aot import arrays, program_facts, tensors
 from ethosu_sdk.aot.api import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.check import tosa_operators
@@ -17,6 +17,7 @@ from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.vela import capture, debug_database, delegate_outputs, delegate_tables, delegate_weights
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import BuildError
+from ethosu_sdk.files import hashing, locks, writing
 
 LOG_NAME = "compile.log"
 
@@ -37,7 +38,7 @@ def published(folder: Path, *optional: str) -> Iterator[Path]:
     not written this time. BuildError when the disk refuses.
     """
     try:
-        with records.temporary_directory(".compile-", folder) as temporary:
+        with locks.temporary_directory(".compile-", folder) as temporary:
             yield temporary
             written = {path.name: path for path in temporary.iterdir()}
             for old in folder.iterdir():
@@ -90,13 +91,13 @@ def _file_names(index: int) -> dict[str, str]:
 def write_one(folder: Path, index: int, made: VelaCapture, finder: SourceFinder) -> DelegateFacts:
     names = _file_names(index)
     for part, name in names.items():
-        records.write_bytes(folder / name, getattr(made, part))
+        writing.write_bytes(folder / name, getattr(made, part))
     return DelegateFacts(
         index=index,
         payload_sha256=made.payload_sha256,
         payload_bytes=made.payload_bytes,
         tosa_file=names["tosa"],
-        tosa_sha256=records.sha256_bytes(made.tosa),
+        tosa_sha256=hashing.sha256_bytes(made.tosa),
         summary_file=names["summary_csv"],
         per_layer_file=names["per_layer_csv"],
         debug_file=names["debug_xml"],

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import proc, records
+from ethosu_sdk import proc
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.aot.vela import flags as vela_flags
 from ethosu_sdk.aot.vela.config import resolve_target
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError, VerdictError
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import opening, writing
 from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
 from ethosu_sdk.targets import suggestion
 
@@ -46,7 +46,7 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
     # After the check, and not above: the modules of the NPU model come with it, and a refusal need not wait for them.
     from ethosu_sdk.aot.artefacts import LOG_NAME
 
-    request = replace(request, out_dir=records.make_directory(request.out_dir).resolve())
+    request = replace(request, out_dir=writing.make_directory(request.out_dir).resolve())
     log = request.out_dir / LOG_NAME
     messages = _Messages(progress or (lambda stage: None))
     reader, writer = os.pipe()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import cache, records
+from ethosu_sdk import cache
 from ethosu_sdk.aot import arrays, artefacts, float_program, program_facts, quantising, tensors
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegationCount
 from ethosu_sdk.aot.chain.facts import ChainFacts
@@ -39,6 +39,7 @@ from ethosu_sdk.aot.vela import config as vela_config
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.config import VelaConfig
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import hashing, writing
 from ethosu_sdk.program_options import ProgramOptions
 
 Tensors = tuple[Any, ...]
@@ -91,11 +92,11 @@ def run(request: CompileRequest, progress: Progress, compiler: DelegateCompiler 
             artefacts.write_etrecord(folder / etrecord, lowered.manager, captures)
         artefacts.write_io(folder / f"{spec.name}.io.npz", lowered.inputs, lowered.outputs)
         data = bytes(lowered.manager.buffer)
-        records.write_bytes(folder / f"{spec.name}.pte", data)
+        writing.write_bytes(folder / f"{spec.name}.pte", data)
     return CompileOutput(
         name=spec.name,
         pte=request.out_dir / f"{spec.name}.pte",
-        pte_sha256=records.sha256_bytes(data),
+        pte_sha256=hashing.sha256_bytes(data),
         pte_bytes=len(data),
         io=request.out_dir / f"{spec.name}.io.npz",
         log=request.out_dir / artefacts.LOG_NAME,
@@ -345,10 +346,10 @@ def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
 
 def _source_digest(spec: ModelSpec) -> str:
     if spec.path is not None:
-        return records.sha256_file(spec.path)
+        return hashing.sha256_file(spec.path)
     from ethosu_sdk.aot import zoo
 
-    return records.sha256_file(zoo.source(str(spec.entry)))
+    return hashing.sha256_file(zoo.source(str(spec.entry)))
 
 
 def _warnings(request: CompileRequest, plan: Plan, delegates: int, first: Sequence[str | None]) -> list[str]:

@@ -15,6 +15,7 @@ from ethosu_sdk import errors, interrupts, plain_text, records, streams
 from ethosu_sdk.cli import completion
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError, UsageError
+from ethosu_sdk.files import json_text, writing
 
 _DISK = (*errors.DISK_FULL, errno.EROFS, errno.EIO)
 _NEXT_HINT = "\nhint: "
@@ -58,7 +59,7 @@ def _report(error: SdkError) -> int:
         from ethosu_sdk import provenance
 
         sys.stdout.write(
-            records.dumps(
+            json_text.dumps(
                 {
                     "schema": "error/1",
                     "status": "error",
@@ -118,7 +119,7 @@ def _known(error: Exception) -> SdkError | None:
 
 
 def _refused(error: OSError) -> SdkError | None:
-    if isinstance(error, FileNotFoundError) and records.working_folder_is_gone():
+    if isinstance(error, FileNotFoundError) and writing.working_folder_is_gone():
         return InputError("the working folder no longer exists", "change to one that does: cd FOLDER")
     if error.filename is None and error.errno not in _DISK:
         return None

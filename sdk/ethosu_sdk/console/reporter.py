@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 
 from rich.console import RenderableType
 
-from ethosu_sdk import cache, errors, records
+from ethosu_sdk import cache, errors
 from ethosu_sdk.console import terminal
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.files import json_text
 from ethosu_sdk.records import Record
 
 NOTED_FROM_S = 3.0  # a step that took longer gets a line of its own
@@ -119,5 +120,5 @@ class Reporter:
     def emit(self, record: Record) -> None:
         """The record itself, on stdout, with --json only."""
         if self.as_json:
-            sys.stdout.write(records.dumps(record))
+            sys.stdout.write(json_text.dumps(record))
             sys.stdout.flush()

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from ethosu_sdk import records
 from ethosu_sdk.evidence.lines import feed
+from ethosu_sdk.files import json_text
 
 GRAMMAR = "evaluation-kit"
 _PREFIX = re.compile(r"^(?P<level>INFO|WARN|ERROR) - (?P<message>.*)$")
@@ -247,7 +247,7 @@ def _groups(text: str) -> Iterator[MetricGroup]:
     if len(text) > _MOST_METRICS_BYTES:
         raise ValueError(f"metrics of {len(text):,} characters, at most {_MOST_METRICS_BYTES:,} are read")
     try:
-        value = records.parse_json(base64.b64decode(text, validate=True).decode("utf-8"))
+        value = json_text.parse_json(base64.b64decode(text, validate=True).decode("utf-8"))
     except (binascii.Error, UnicodeDecodeError) as error:
         raise ValueError(f"metrics that are not base64 of JSON: {error}") from error
     if not isinstance(value, list) or len(value) > _MOST_GROUPS:

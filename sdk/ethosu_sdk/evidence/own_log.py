@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ethosu_sdk import records
 from ethosu_sdk.evidence.uart import UartLog
+from ethosu_sdk.files import hashing
 
 Payload = dict[str, Any]
 
@@ -114,7 +114,7 @@ def _output(row: Payload, chunks: Sequence[Payload]) -> OwnOutput:
         problem = (
             f"{where} did not arrive as announced: {len(content)} of {row['bytes']} bytes, or a wrong CRC"
         )
-    return _described(row, "" if problem else records.sha256_bytes(content), problem)
+    return _described(row, "" if problem else hashing.sha256_bytes(content), problem)
 
 
 def _described(row: Payload, sha256: str, problem: str) -> OwnOutput:

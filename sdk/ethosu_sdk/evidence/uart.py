@@ -9,7 +9,7 @@ from typing import Any
 
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.evidence.protocol import RECORD_PREFIX, RECORD_TYPES
-from ethosu_sdk.records import parse_json
+from ethosu_sdk.files.json_text import parse_json
 
 _SHOWN = 160
 

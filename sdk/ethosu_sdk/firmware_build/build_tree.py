@@ -9,8 +9,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ethosu_sdk import cache, records
+from ethosu_sdk import cache
 from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.files import hashing, json_text
 
 _NOTE = "objects.json"
 _OBJECTS = "objects"  # below the tree; sources are compared with their contents each time
@@ -47,7 +48,7 @@ def open_tree(tree: Path) -> None:
 
 def close_tree(tree: Path) -> None:
     """Note the digests of everything in `tree`."""
-    records.write_json(tree / _NOTE, _digests(tree))
+    json_text.write_json(tree / _NOTE, _digests(tree))
 
 
 def discard(tree: Path) -> None:
@@ -61,7 +62,7 @@ def discard(tree: Path) -> None:
 
 def _noted(tree: Path) -> dict[str, str] | None:
     try:
-        return dict(records.read_json(tree / _NOTE))
+        return dict(json_text.read_json(tree / _NOTE))
     except InputError:  # no note, or a damaged one
         return None
 
@@ -78,6 +79,6 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _digest(path: Path) -> str:
     try:
-        return f"link to {path.readlink()}" if path.is_symlink() else records.sha256_file(path)
+        return f"link to {path.readlink()}" if path.is_symlink() else hashing.sha256_file(path)
     except (OSError, InputError):
         return "cannot be read"

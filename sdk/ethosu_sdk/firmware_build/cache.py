@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ethosu_sdk import cache, records
 from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.firmware_build import build_tree
 from ethosu_sdk.pte import fbs
 
@@ -49,18 +50,18 @@ def sources(root: Path) -> dict[str, bytes]:
 
 def hashes(files: Mapping[str, bytes]) -> dict[str, str]:
     """SHA-256 of each file by its name."""
-    return {name: records.sha256_bytes(content) for name, content in files.items()}
+    return {name: hashing.sha256_bytes(content) for name, content in files.items()}
 
 
 def build_key(parts: Mapping[str, object]) -> str:
     """SHA-256 over everything that shapes a firmware: content hashes, generated texts, versions."""
-    return records.sha256_bytes(json.dumps(parts, sort_keys=True).encode())
+    return hashing.sha256_bytes(json.dumps(parts, sort_keys=True).encode())
 
 
 def is_current(stamp: Path, key: str, products: Mapping[str, Path]) -> bool:
     """Whether `products` are those that `remember` noted in `stamp` under the same `key`."""
     try:
-        noted = records.read_json(stamp)
+        noted = json_text.read_json(stamp)
         return noted == _note(key, products)
     except InputError:  # no stamp, a damaged one, or a product that is gone
         return False
@@ -68,8 +69,8 @@ def is_current(stamp: Path, key: str, products: Mapping[str, Path]) -> bool:
 
 def remember(stamp: Path, key: str, products: Mapping[str, Path]) -> None:
     """Note that `products` are what `key` gives."""
-    records.write_json(stamp, _note(key, products))
+    json_text.write_json(stamp, _note(key, products))
 
 
 def _note(key: str, products: Mapping[str, Path]) -> records.Record:
-    return {"key": key, "sha256": {name: records.sha256_file(path) for name, path in products.items()}}
+    return {"key": key, "sha256": {name: hashing.sha256_file(path) for name, path in products.items()}}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ethosu_sdk import proc, records, tools
 from ethosu_sdk.errors import BuildError, InputError, ToolError
+from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.firmware_build import build_tree
 
 _CONFIGURE_TIMEOUT_S = 120.0
@@ -76,7 +77,7 @@ def publish(
     """
     log = folder / LOG_NAME
     log.unlink(missing_ok=True)
-    with records.locked(shared) if shared else contextlib.nullcontext():
+    with locks.locked(shared) if shared else contextlib.nullcontext():
         # Hidden where it lies among results: no command lists what is in it.
         tree = shared / "build" if shared else folder / ".build"
         _discard_foreign(tree, configuration)
@@ -89,7 +90,7 @@ def publish(
             raise
         build_tree.close_tree(tree)
         for made, final in zip(fresh, products, strict=True):
-            records.write_bytes(final, made.read_bytes())
+            writing.write_bytes(final, made.read_bytes())
 
 
 def build(
@@ -125,7 +126,7 @@ def build(
             *(f"-D{name}={value}" for name, value in variables.items()),
         ]
         proc.run(argv, timeout_s=_CONFIGURE_TIMEOUT_S, log=log)
-        records.write_json(work / _CONFIGURED_FOR, _identity(work, configuration))
+        json_text.write_json(work / _CONFIGURED_FOR, _identity(work, configuration))
     jobs = str(len(os.sched_getaffinity(0)))
     proc.run(
         [
@@ -160,8 +161,8 @@ def mirror(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:
-            records.make_directory(path.parent)
-            records.write_bytes(path, content)
+            writing.make_directory(path.parent)
+            writing.write_bytes(path, content)
 
 
 def _identity(work: Path, configuration: Configuration) -> records.Record:
@@ -176,6 +177,6 @@ def _discard_foreign(work: Path, configuration: Configuration) -> None:
 
 def _configured_for(work: Path) -> records.Record | None:
     try:
-        return records.read_json(work / _CONFIGURED_FOR)
+        return json_text.read_json(work / _CONFIGURED_FOR)
     except InputError:  # no note, or a damaged one
         return None

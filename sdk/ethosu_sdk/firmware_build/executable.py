@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import records, resources
+from ethosu_sdk import resources
+from ethosu_sdk.files import hashing, locks
 from ethosu_sdk.firmware_build import cache, cmake, generate
 from ethosu_sdk.firmware_build.boards import Board
 from ethosu_sdk.firmware_build.elf import RegionUse, Section, Symbol, read_elf, region_use
@@ -61,7 +62,7 @@ def make(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
     )
     elf, linker_map = out_dir / f"{recipe.name}.elf", out_dir / f"{recipe.name}.map"
     products = {path.name: path for path in (elf, linker_map)}
-    with records.locked(work):
+    with locks.locked(work):
         stamp = work / STAMP_NAME
         cached = cache.is_current(stamp, key, products)
         if not cached:
@@ -74,7 +75,7 @@ def make(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
     return Executable(
         elf=elf,
         map=linker_map,
-        elf_sha256=records.sha256_file(elf),
+        elf_sha256=hashing.sha256_file(elf),
         build_key=key,
         cached=cached,
         board=recipe.board.name,

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ethosu_sdk import plain_text, records
+from ethosu_sdk import plain_text
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import opening, writing
 from ethosu_sdk.fvp_launcher.command_line import HELP, Options, parse
 from ethosu_sdk.fvp_launcher.parameters import known_parameters
 from ethosu_sdk.simulators.fvp.discovery import NOT_AN_FVP
@@ -157,7 +157,7 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
             sys.stdout.write(_TIME_OVER)
             return _TIME_LIMIT_EXIT_CODE
     for row, content in zip(options.dumps, result.memory, strict=True):
-        records.write_bytes(row.file, content)
+        writing.write_bytes(row.file, content)
     if result.exit_code:
         sys.stderr.write(f"{model.program}: the firmware ended with exit code {result.exit_code}\n")
     return result.exit_code

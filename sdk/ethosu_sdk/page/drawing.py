@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from ethosu_sdk import cache, provenance, records
+from ethosu_sdk import cache, provenance
 from ethosu_sdk.errors import SdkError, ToolError
+from ethosu_sdk.files import locks, writing
 
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"  # what the bundle is asked to make known
 _INSTALL = "install them with the SDK: pip install 'ethosu-sdk[report]'"
@@ -42,7 +43,7 @@ def javascript() -> str:
     bundler = provenance.package_version("vl-convert-python")
     try:
         folder = cache.directory("pages")
-        with records.locked(folder):
+        with locks.locked(folder):
             path = cache.kept(folder / f"vega-{version}-{bundler}.js", lambda path: _write(path, version))
             return path.read_text(encoding="utf-8")
     except (SdkError, OSError):
@@ -50,7 +51,7 @@ def javascript() -> str:
 
 
 def _write(path: Path, version: str) -> None:
-    records.write_bytes(path, _bundle(version).encode())
+    writing.write_bytes(path, _bundle(version).encode())
 
 
 def _bundle(version: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.errors import InputError, SdkError, UsageError
+from ethosu_sdk.files import hashing, json_text, locks
 from ethosu_sdk.records import Record
 
 MANIFEST_NAME = "manifest.json"
@@ -127,7 +128,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 def _is_foreign(path: Path) -> bool:
     """Whether `path` is JSON of another program. InputError when it is no JSON."""
-    return not str(records.read_json(path).get("schema")).startswith("bundle/")
+    return not str(json_text.read_json(path).get("schema")).startswith("bundle/")
 
 
 @contextlib.contextmanager
@@ -140,7 +141,7 @@ def listed(path: Path, writer: str) -> Iterator[None]:
         yield
         return
     folder, name = place
-    with records.locked(folder):
+    with locks.locked(folder):
         manifest = read(folder)
         rows = {row["path"]: row for row in manifest["files"]} if manifest is not None else {}
         owner = rows[name]["writer"] if name in rows else writer
@@ -194,7 +195,7 @@ def read(folder: Path) -> Record | None:
     path = folder / MANIFEST_NAME
     if not os.path.lexists(path):
         return None
-    record = records.read_json(path)
+    record = json_text.read_json(path)
     schema.check(record, str(path))
     if record["schema"] != SCHEMA:
         raise InputError(f"{path} is a {record['schema']}, not the manifest of a folder")
@@ -211,7 +212,7 @@ def _write(folder: Path, writer: str, status: str, files: dict[str, Record]) -> 
         "files": [files[name] for name in sorted(files)],
     }
     schema.check(record, "the manifest")
-    records.write_json(folder / MANIFEST_NAME, record)
+    json_text.write_json(folder / MANIFEST_NAME, record)
 
 
 def _entry(folder: Path, name: str, writer: str) -> Record:
@@ -222,7 +223,7 @@ def _entry(folder: Path, name: str, writer: str) -> Record:
         "role": role,
         "media_type": media_type,
         "bytes": path.stat().st_size,
-        "sha256": records.sha256_file(path),
+        "sha256": hashing.sha256_file(path),
         **({"schema": kind} if kind else {}),
         "writer": writer,
     }
@@ -270,7 +271,7 @@ def _wrong(folder: Path, row: Record) -> str:
     if status.st_size != row["bytes"]:
         return f"has changed: {status.st_size:,} bytes instead of {row['bytes']:,}"
     try:
-        same = records.sha256_file(path) == row["sha256"]
+        same = hashing.sha256_file(path) == row["sha256"]
         reason = _wrong_record(path, row["schema"]) if same and "schema" in row else ""
     except InputError as error:
         return f"cannot be read: {error.message}"
@@ -278,7 +279,7 @@ def _wrong(folder: Path, row: Record) -> str:
 
 
 def _wrong_record(path: Path, name: str) -> str:
-    record = records.read_json(path)
+    record = json_text.read_json(path)
     if record.get("schema") != name:
         return f"is a {record.get('schema')}, listed as {name}"
     found = schema.problems(record)
@@ -343,7 +344,7 @@ def _tells_nothing(folder: Path) -> bool:
 
 def confirm(path: Path) -> None:
     """InputError when a manifest lists the file at `path` otherwise than it is."""
-    if reason := difference(path, records.sha256_file(path)):
+    if reason := difference(path, hashing.sha256_file(path)):
         raise InputError(f"{path} {reason}", "run the command again that wrote it")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import pte, records, schema
+from ethosu_sdk import pte, schema
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import file_kinds, opening
+from ethosu_sdk.files import file_kinds, hashing, opening, writing
 from ethosu_sdk.targets import Target
 
 BUILD_FOLDER = "build"
@@ -17,7 +17,7 @@ NO_NPU = "cpu"  # the folder's suffix for a program that delegates nothing
 def for_model(name: str, target: Target | None, chosen: Path | None) -> Path:
     """The output folder for the model `name`, created."""
     suffix = target.name if target is not None else NO_NPU
-    return records.make_directory(chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}")
+    return writing.make_directory(chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}")
 
 
 def for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path:
@@ -57,6 +57,6 @@ def require_pte(path: Path) -> Path:
 def content(path: Path, program: pte.Pte) -> bytes:
     """The bytes of `program`, read again from `path`. InputError when they are another's."""
     data = opening.content(path, program.size)
-    if records.sha256_bytes(data) != program.sha256:
+    if hashing.sha256_bytes(data) != program.sha256:
         raise InputError(f"{path} has changed while it was read")
     return data

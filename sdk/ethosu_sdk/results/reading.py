@@ -6,10 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle
 
@@ -57,13 +58,13 @@ class Reading:
 def read(path: Path, reading: Reading | None = None) -> Record:
     """The record at `path`. InputError when it is not valid, or not as a manifest lists it: somebody may have changed
     it by hand. `reading` is for a file that the user named."""
-    content = records.read_content(path)
-    if reason := bundle.difference(path, records.sha256_bytes(content)):
+    content = json_text.read_content(path)
+    if reason := bundle.difference(path, hashing.sha256_bytes(content)):
         if reading is None or not reading.loose:
             way = "" if reading is None else "; --loose reads it as it is, and says so"
             raise InputError(f"{path} {reason}", f"run the command again that wrote it{way}")
         reading.differences[path] = reason
-    record = records.parse_record(content, path)
+    record = json_text.parse_record(content, path)
     schema.check(record, str(path))
     return record
 
@@ -78,5 +79,5 @@ def present(folder: Path, kinds: Collection[str]) -> list[Path]:
 
 def is_of_run(profile: Record, run: Path) -> bool:
     """Whether `profile` was made from the record of a run at `run`."""
-    digest = records.sha256_file(run)
+    digest = hashing.sha256_file(run)
     return any(row["role"] == "run" and row["sha256"] == digest for row in profile["provenance"]["inputs"])

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records, tools
+from ethosu_sdk import tools
 from ethosu_sdk.errors import ToolError, UsageError
+from ethosu_sdk.files import hashing
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def executable(runner: Runner) -> Path:
     path = Path(str(distribution.locate_file(package["folder"]))) / runner.folder / package["executable"]
     if not path.is_file():
         raise ToolError(f"the installed {package['name']} has no runner for {runner.board}", found.tool.fix)
-    digest = records.sha256_file(path)
+    digest = hashing.sha256_file(path)
     if digest != runner.sha256:
         raise ToolError(
             f"{path} is not the runner that {package['name']} {found.version} was published with: its SHA-256 is "

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ethosu_sdk import firmware_build, provenance, pte, records, schema, tools
+from ethosu_sdk import firmware_build, provenance, pte, schema, tools
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.files import hashing, json_text, locks
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, host_facts, locations, target_record
@@ -37,7 +38,7 @@ def build(
     program = pte.read(locations.require_pte(path))
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
-    with records.locked(folder):
+    with locks.locked(folder):
         choice = run_board.for_build(program.npu(), board)
         wishes = BuildOptions(board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill)
         with (
@@ -79,7 +80,7 @@ def build_in(
     for note in firmware.spilled:
         reporter.warn(escape(note))
     schema.check(record, "the build result")
-    records.write_json(folder / RECORD_NAME, record)
+    json_text.write_json(folder / RECORD_NAME, record)
     return Built(program, firmware, record)
 
 
@@ -117,7 +118,7 @@ def _record(
             "sha256": firmware.elf_sha256,
             "bytes": firmware.elf.stat().st_size,
         },
-        "map": {"file": firmware.map.name, "sha256": records.sha256_file(firmware.map)},
+        "map": {"file": firmware.map.name, "sha256": hashing.sha256_file(firmware.map)},
         "kernels": [
             {"operator": row.operator, "function": row.function, "source": row.source}
             for row in firmware.kernels

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ethosu_sdk import provenance, records, schema
+from ethosu_sdk import provenance, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
+from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.readers.compare import compare_command, compare_record, policy as compare_policy, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import Policy
@@ -53,9 +54,9 @@ def compare(
     policy = compare_policy.read(options.policy).allowing(options.allow)
     record = make(before, after, policy)
     folder = compare_command.folder_of(out_dir)
-    records.make_directory(folder)
-    with records.locked(folder), bundle.published(folder, "sweep") as add:
-        records.write_json(folder / RECORD_NAME, record)
+    writing.make_directory(folder)
+    with locks.locked(folder), bundle.published(folder, "sweep") as add:
+        json_text.write_json(folder / RECORD_NAME, record)
         add(RECORD_NAME)
     reporter.show(*tables(record))
     reporter.emit(record)

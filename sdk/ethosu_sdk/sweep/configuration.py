@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.evaluation import data as evaluation_data
 from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.aot.vela import versions
 from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.files import hashing
 from ethosu_sdk.files.toml_source import short
 from ethosu_sdk.firmware_build.boards import BOARDS
 from ethosu_sdk.program_options import QUANTIZE_CHOICES
@@ -88,7 +88,7 @@ class Configuration:
     @property
     def sha256(self) -> str:
         """The digest of the file."""
-        return records.sha256_bytes(self.source.text.encode())
+        return hashing.sha256_bytes(self.source.text.encode())
 
 
 def read(path: Path) -> Configuration:

@@ -6,8 +6,8 @@ import fnmatch
 from collections.abc import Callable
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.results import bundle
 
 
@@ -28,7 +28,7 @@ def problem(folder: Path, needed: str, counts: Callable[[str], bool]) -> str:
     The manifest is not held against its schema: there is one for each of many thousand cells.
     """
     try:
-        manifest = records.read_json(folder / bundle.MANIFEST_NAME)
+        manifest = json_text.read_json(folder / bundle.MANIFEST_NAME)
         if manifest["status"] != bundle.COMPLETE:
             return f"{folder} is incomplete"
         listed = {row["path"]: row["sha256"] for row in manifest["files"] if counts(row["path"])}
@@ -43,4 +43,4 @@ def problem(folder: Path, needed: str, counts: Callable[[str], bool]) -> str:
 
 
 def _digest(path: Path) -> str:
-    return records.sha256_file(path) if path.is_file() else ""
+    return hashing.sha256_file(path) if path.is_file() else ""

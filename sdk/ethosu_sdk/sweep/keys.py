@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records, resources, tools
+from ethosu_sdk import resources, tools
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.sharing import tosa_variant
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.sweep.cells import Cell
@@ -19,7 +20,7 @@ from ethosu_sdk.sweep.configuration import DEFAULT, NONE, QEMU
 
 
 def _digest(basis: Mapping[str, Any]) -> str:
-    return records.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
+    return hashing.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
 
 
 @functools.cache
@@ -104,5 +105,5 @@ class Keys:
 
     def _file(self, path: Path) -> str:
         if path not in self._files:
-            self._files[path] = records.sha256_file(path)
+            self._files[path] = hashing.sha256_file(path)
         return self._files[path]

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import schema
 from ethosu_sdk.aot import sharing
 from ethosu_sdk.aot.sharing.lowered import FACTS_NAME
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.files import json_text
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations
@@ -164,7 +165,7 @@ def _cell(
     if not path.is_file():
         return None
     try:
-        record = records.read_json(path)
+        record = json_text.read_json(path)
         schema.check(record, str(path))
     except SdkError:
         return None  # it is made anew
@@ -194,7 +195,7 @@ def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -
 def _reads_of(store: Path, compilation: str) -> Record | None:
     """The files that a compilation rests on; None where there is no whole one."""
     try:
-        return records.read_json(places.compiled(store, compilation) / places.READS_NAME)
+        return json_text.read_json(places.compiled(store, compilation) / places.READS_NAME)
     except SdkError:
         return None
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records, resources
+from ethosu_sdk import resources
+from ethosu_sdk.files import hashing
 
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/include/", "/usr/lib/", "/usr/share/")
 _UNKNOWN = "0" * 64  # the digest of no file
@@ -59,7 +60,7 @@ class Reads:
             ):
                 continue
             changed = self._start <= path.stat().st_mtime <= now
-            found[os.path.relpath(path, folder)] = _UNKNOWN if changed else records.sha256_file(path)
+            found[os.path.relpath(path, folder)] = _UNKNOWN if changed else hashing.sha256_file(path)
         return dict(sorted(found.items()))
 
 

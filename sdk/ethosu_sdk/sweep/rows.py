@@ -9,6 +9,7 @@ from typing import Any
 
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.aot.evaluation.facts import FLOAT
+from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, host_facts
@@ -97,7 +98,7 @@ def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Rec
         "host": host_facts.host(),
     }
     schema.check(record, "the cell")
-    records.write_json(out / CELL_NAME, record)
+    json_text.write_json(out / CELL_NAME, record)
     list_files(out)
     return row(record)
 
@@ -118,7 +119,7 @@ def _counts(name: str) -> bool:
 
 def _record(out: Path, pattern: str) -> Record | None:
     paths = sorted(out.glob(pattern))
-    return records.read_json(paths[0]) if paths else None
+    return json_text.read_json(paths[0]) if paths else None
 
 
 def row(record: Record) -> Record:
@@ -205,7 +206,7 @@ def _worst_db(rows: Iterable[Record]) -> float | None:
 
 def _outputs(run: Record) -> str:
     """One digest of all outputs."""
-    return records.sha256_bytes(" ".join(part["sha256"] for part in run["outputs"]).encode())
+    return hashing.sha256_bytes(" ".join(part["sha256"] for part in run["outputs"]).encode())
 
 
 def _cycles(compiled: Record, run: Record | None) -> tuple[int | None, str | None]:

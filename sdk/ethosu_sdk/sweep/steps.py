@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, cache, errors, plain_text, records
+from ethosu_sdk import aot, cache, errors, plain_text
 from ethosu_sdk.aot.sharing import compiling, lowered as aot_lowered
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import BuildError, SdkError
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import opening, writing
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations
@@ -119,7 +119,7 @@ def _lower(task: Task) -> Outcome:
     out = Path(task["out"])
     request = _request(task, _options(task), out)
     for name in (aot_lowered.CHECK_FOLDER, aot_lowered.EVALUATION_FOLDER):
-        records.make_directory(out / name)
+        writing.make_directory(out / name)
     return {"output": aot_lowered.lower(request, print)}
 
 
@@ -181,7 +181,7 @@ def link_files(source: Path, folder: Path) -> None:
             try:
                 os.link(path, folder / path.name)
             except OSError:
-                records.copy_file(path, folder / path.name)
+                writing.copy_file(path, folder / path.name)
 
 
 _STEPS: dict[str, Callable[[Task], Outcome]] = {"lower": _lower, "compile": _compile, "run": _run}

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import extras, provenance, records, schema
+from ethosu_sdk import extras, provenance, schema
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import hashing, json_text, writing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.steps.shared import compilers
@@ -38,8 +39,8 @@ def claim(store: Path) -> None:
     is_ours = any((store / name).is_file() for name in (_MARKER, RECORD_NAME))
     if not is_ours and store.is_dir() and any(not path.name.startswith(".") for path in store.iterdir()):
         raise InputError(f"{store} holds something other than a sweep", "choose another folder with -o")
-    records.make_directory(store)
-    records.write_bytes(store / _MARKER, b"")
+    writing.make_directory(store)
+    writing.write_bytes(store / _MARKER, b"")
 
 
 def columns() -> Any:
@@ -59,7 +60,7 @@ def write_table(store: Path, found: Sequence[Record]) -> None:
     """Write the rows of all cells, as a whole."""
     extras.load("pyarrow", extras.SWEEP)
     parquet = extras.load("pyarrow.parquet", extras.SWEEP)
-    records.write_atomic(store / TABLE_NAME, lambda path: parquet.write_table(table(found), path))
+    writing.write_atomic(store / TABLE_NAME, lambda path: parquet.write_table(table(found), path))
 
 
 def write_meanwhile(store: Path, found: Sequence[Record]) -> None:
@@ -73,7 +74,7 @@ def write(plan: Plan, found: Sequence[Record], session: Session) -> Record:
     with bundle.published(plan.store, "sweep") as add:
         write_table(plan.store, found)
         record = make(plan, found, session)
-        records.write_json(plan.store / RECORD_NAME, record)
+        json_text.write_json(plan.store / RECORD_NAME, record)
         add(RECORD_NAME, TABLE_NAME)
         add(page.write(plan.store, record, found).name)
     with contextlib.suppress(OSError):
@@ -105,7 +106,7 @@ def make(plan: Plan, found: Sequence[Record], session: Session) -> Record:
         "table": {
             "path": TABLE_NAME,
             "rows": len(found),
-            "sha256": records.sha256_file(plan.store / TABLE_NAME),
+            "sha256": hashing.sha256_file(plan.store / TABLE_NAME),
         },
         "session": {
             "cells_before": len(plan.done),

@@ -12,6 +12,7 @@ from ethosu_sdk import extras, provenance, records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import ToolError, VerdictError
+from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.records import Record
 from ethosu_sdk.sweep import (
     configuration as sweep_configuration,
@@ -55,7 +56,7 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
     if importlib.util.find_spec("executorch") is None:
         raise ToolError("compiling needs ExecuTorch's package", "pip install 'ethosu-sdk[compile]'")
     store.claim(folder)
-    with records.locked(folder):
+    with locks.locked(folder):
         record, found = _run(configuration, folder, options, jobs, reporter)
     reporter.show(*shown.result_tables(record, found, folder))
     reporter.emit(record)
@@ -100,7 +101,7 @@ def _work(
 ) -> None:
     token = secrets.token_hex(16)
     saved = time.monotonic()
-    records.write_json(plan.store / _TOKEN_NAME, {"token": token})
+    json_text.write_json(plan.store / _TOKEN_NAME, {"token": token})
 
     def ended(planned: Planned, row: Record) -> None:
         nonlocal saved

@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, ToolError
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import json_text, locks, opening, writing
 from ethosu_sdk.proc import forks
 from ethosu_sdk.proc.forks import Answer, Server, Task
 from ethosu_sdk.steps.shared import compilers
@@ -75,7 +74,7 @@ def compile_lowered(task: Task, lowered: Outcome) -> Outcome:
     with _filled(folder) as out:
         outcome = _step(task, out)
         if any(out.glob("*.compile.json")) and not outcome.get("again"):
-            records.write_json(out / places.READS_NAME, lowered.get("reads", {}))
+            json_text.write_json(out / places.READS_NAME, lowered.get("reads", {}))
             _publish(out, folder)
     return {**outcome, "reads": lowered.get("reads", {})}
 
@@ -98,7 +97,7 @@ def finish(task: Task, compiled: Outcome) -> Outcome:
         if outcome.get("again"):
             return outcome  # it says nothing about the cell
         if "log" in outcome and not (out / _LOG_NAME).exists():
-            records.write_bytes(out / _LOG_NAME, outcome["log"].encode())
+            writing.write_bytes(out / _LOG_NAME, outcome["log"].encode())
         row = rows.write(out, task, outcome)
         _publish(out, folder)
     return row
@@ -129,7 +128,7 @@ def _begin(task: Task) -> Outcome | None:
         worker.log_event(TOPIC, {"step": task["step"], "key": task["key"]})
     token = _store(task) / ".token"
     try:
-        if records.read_json(token)["token"] != task["token"]:
+        if json_text.read_json(token)["token"] != task["token"]:
             raise InputError("it is another sweep's")
     except SdkError as error:
         message = f"this worker does not see the sweep's folder {_store(task)}: {error.message}"
@@ -145,8 +144,8 @@ def _begin(task: Task) -> Outcome | None:
 @contextlib.contextmanager
 def _filled(final: Path) -> Iterator[Path]:
     """An empty folder beside `final`."""
-    records.make_directory(final.parent)
-    with records.temporary_directory(f".{final.name}-", final.parent) as temporary:
+    writing.make_directory(final.parent)
+    with locks.temporary_directory(f".{final.name}-", final.parent) as temporary:
         out = temporary / _OUT
         out.mkdir()
         yield out
@@ -210,7 +209,7 @@ def _limit(task: Task, answer: Answer) -> dict[str, Any]:
 
 def scratch(store: Path) -> Path:
     """The folder of workers' logs and scratch space, for this user alone."""
-    folder = records.make_directory(store) / ".workers"
+    folder = writing.make_directory(store) / ".workers"
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     return folder
@@ -251,6 +250,6 @@ def remove_leftovers(store: Path) -> None:
     """Remove what workers that were killed left half-done."""
     for part in (places.LOWERED, places.COMPILED, places.CELLS):
         if (store / part).is_dir():
-            with records.temporary_directory(".", store / part):
+            with locks.temporary_directory(".", store / part):
                 pass  # which removes all that nobody holds
     shutil.rmtree(store / ".workers", ignore_errors=True)

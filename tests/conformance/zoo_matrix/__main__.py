@@ -10,7 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ethosu_sdk import proc, records
+from ethosu_sdk import proc
+from ethosu_sdk.files import json_text, writing
 from tests.conformance.zoo_matrix import page
 from tests.conformance.zoo_matrix.cells import DELEGATES, KINDS, MEMORY, Cell, cells
 from tests.conformance.zoo_matrix.checks import EXACT, REFUSED, Outcome
@@ -60,7 +61,7 @@ def wanted_cells(options: argparse.Namespace) -> list[Cell]:
 def stored(folder: Path) -> dict[Cell, Outcome]:
     """The outcomes in `folder`."""
     return {
-        cell: Outcome.from_json(records.read_json(outcome_file(folder, cell)))
+        cell: Outcome.from_json(json_text.read_json(outcome_file(folder, cell)))
         for kind in KINDS
         for cell in cells(kind)
         if outcome_file(folder, cell).is_file()
@@ -90,13 +91,13 @@ def main() -> int:
         if cell in wanted and not (options.resume and found.verdict in (EXACT, REFUSED)):
             outcome_file(folder, cell).unlink()
     if missing := [cell for cell in wanted if not outcome_file(folder, cell).is_file()]:
-        run_workers(records.make_directory(folder), missing, options.jobs)
+        run_workers(writing.make_directory(folder), missing, options.jobs)
     outcomes = stored(folder)
     empty = [str(cell) for kind in KINDS for cell in cells(kind) if cell not in outcomes]
     if empty:
         print(f"{len(empty)} cells have no outcome yet, the page is not written: {', '.join(empty[:5])} …")
         return 1
-    records.write_bytes(_PAGE, page.page(outcomes).encode())
+    writing.write_bytes(_PAGE, page.page(outcomes).encode())
     print(f"{_PAGE}: {page.tally(outcomes.values())}")
     return 0 if page.sound(outcomes) else 1
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import npu, npz, pte, records
+from ethosu_sdk import npu, npz, pte
 from ethosu_sdk.aot import CompileOutput
+from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.simulators import host
 from tests.conformance.comparison import SEEDS, random_inputs, says_something
 from tests.conformance.models.case import INT32_RANGE
@@ -106,7 +107,7 @@ def check_delegates(output: CompileOutput, oracles: Oracles, run: Run = npu.run)
     delegates = pte.read(output.pte).plan("forward").delegates
     for row, delegate in zip(output.delegates, delegates, strict=True):
         payload, graph = bytes(delegate.payload), graphs[row.payload_sha256]
-        assert records.sha256_bytes(payload) == row.payload_sha256
+        assert hashing.sha256_bytes(payload) == row.payload_sha256
         program, references = npu.load(payload), []
         own = handed[row.payload_sha256]
         random = [random_inputs(graph, program.blocks.inputs, seed, INT32_RANGE) for seed in SEEDS]
@@ -177,7 +178,7 @@ def check_firmware(output: CompileOutput, folder: Path, oracles: Oracles) -> Out
             return replace(facts, verdict=verdict, detail=f"{simulator}: {said(outcome.err)}")
         assert json.loads(outcome.out)["inferences"] == len(samples)
     elements = sum(array.size for row in expected for array in row)
-    notes = records.read_json(folder / "qemu" / "build.json")["notes"]
+    notes = json_text.read_json(folder / "qemu" / "build.json")["notes"]
     return replace(facts, elements=elements, notes=tuple(notes), refusal=refusal)
 
 

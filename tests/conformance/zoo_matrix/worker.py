@@ -15,9 +15,10 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ethosu_sdk import cache, records
+from ethosu_sdk import cache
 from ethosu_sdk.aot import CompileOutput, CompileRequest, pipeline
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from tests.claims import claimed
@@ -42,7 +43,7 @@ def program_folder(folder: Path, cell: Cell) -> Path:
 def compile_program(cell: Cell, folder: Path) -> CompileOutput:
     """The cell's program in `folder`, compiled in a fork unless it is there. Raises SdkError as `compile` does, and
     RuntimeError when the process dies."""
-    with records.locked(folder):
+    with locks.locked(folder):
         if not (folder / _FACTS).is_file() and not (folder / _REFUSAL).is_file():
             child = os.fork()
             if child == 0:
@@ -51,8 +52,8 @@ def compile_program(cell: Cell, folder: Path) -> CompileOutput:
             if status:
                 raise RuntimeError(f"the compiler ended with status {status}: see {folder / 'compile.log'}")
     if (folder / _REFUSAL).is_file():
-        raise SdkError(records.read_json(folder / _REFUSAL)["message"])
-    return CompileOutput.from_json(records.read_json(folder / _FACTS))
+        raise SdkError(json_text.read_json(folder / _REFUSAL)["message"])
+    return CompileOutput.from_json(json_text.read_json(folder / _FACTS))
 
 
 def _compile_and_exit(cell: Cell, folder: Path) -> None:
@@ -65,10 +66,10 @@ def _compile_and_exit(cell: Cell, folder: Path) -> None:
     request = CompileRequest(f"zoo:{cell.model}", cell.full_target, folder, options=options)
     try:
         output = pipeline.run(request, lambda stage: None)
-        records.write_json(folder / _FACTS, output.to_json())
+        json_text.write_json(folder / _FACTS, output.to_json())
         status = 0
     except SdkError as error:
-        records.write_json(folder / _REFUSAL, {"message": error.message})
+        json_text.write_json(folder / _REFUSAL, {"message": error.message})
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -80,14 +81,14 @@ def _compile_and_exit(cell: Cell, folder: Path) -> None:
 
 def outcome(cell: Cell, folder: Path, oracles: Oracles) -> Outcome:
     """Compile and check one cell. What goes wrong is an outcome too."""
-    place = records.make_directory(program_folder(folder, cell))
+    place = writing.make_directory(program_folder(folder, cell))
     try:
         output = compile_program(cell, place)
     except SdkError as error:
         return Outcome(checks.REFUSED, f"compile: {error.message}")
     if cell.kind == cells.DELEGATES:
         return checks.check_delegates(output, oracles)
-    return checks.check_firmware(output, records.make_directory(place / "run"), oracles)
+    return checks.check_firmware(output, writing.make_directory(place / "run"), oracles)
 
 
 @contextlib.contextmanager
@@ -110,7 +111,7 @@ def work(folder: Path, wanted: Sequence[Cell]) -> None:
                 except Exception as error:
                     traceback.print_exc()
                     found = Outcome(checks.FAILED, " ".join(f"{type(error).__name__}: {error}".split())[:400])
-                records.write_json(outcome_file(folder, cell), found.to_json())
+                json_text.write_json(outcome_file(folder, cell), found.to_json())
                 print(json.dumps([str(cell), found.verdict, found.detail]), flush=True)
 
 

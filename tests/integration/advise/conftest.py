@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import records
+from ethosu_sdk.files import locks, writing
 from tests.integration.advise.programs import Advised, advised, model
 
 
 @pytest.fixture(scope="session")
 def place(shared_folder: Path) -> Path:
     """Where the networks of these tests lie, and their runs."""
-    folder = records.make_directory(shared_folder / "advise")
-    with records.locked(folder):
+    folder = writing.make_directory(shared_folder / "advise")
+    with locks.locked(folder):
         if not (folder / "net.py").is_file():
             (folder / "net.py").write_text(model(), encoding="utf-8")
     return folder

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import schema
+from ethosu_sdk.files import locks
 from tests.integration.cli import sdk
 
 Record = dict[str, Any]
@@ -87,7 +88,7 @@ def compiled(folder: Path, command: str, out: str) -> Path:
 def advised(subject: str | Path, folder: Path, out: str, *options: str) -> Advised:
     """Compile and run `subject` on the host, and ask for advice; all of it lies in `folder`/`out`."""
     place = folder / out
-    with records.locked(folder):
+    with locks.locked(folder):
         if not (place / "advice.json").is_file():
             done = sdk("run", subject, "--simulator", "host", *options, "-o", out, "-q", cwd=folder)
             assert done.code == 0, done.err

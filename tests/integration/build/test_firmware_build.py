@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import firmware_build, proc, records, tools
+from ethosu_sdk import firmware_build, proc, tools
 from ethosu_sdk.errors import BuildError, InputError, ToolError
 from ethosu_sdk.evidence import evidence, input_image, uart
+from ethosu_sdk.files import hashing, locks, writing
 from ethosu_sdk.firmware_build import FirmwareBuild, cmake
 from tests.conftest import ZooPte
 from tests.kernels.interpreter.runner import FIRMWARE, SANITIZERS, configure_and_build
@@ -171,8 +172,8 @@ def test_driver_and_application_pass_their_own_tests_on_this_machine(shared_fold
         )
         programs += [f"{part}_{name}" for name in items.split()]
     assert len(programs) >= 6
-    tree = records.make_directory(shared_folder / "pte-host-runner")
-    with records.locked(tree):
+    tree = writing.make_directory(shared_folder / "pte-host-runner")
+    with locks.locked(tree):
         configure_and_build(tree, programs, "-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
     argv = ["ctest", "--test-dir", str(tree), "--output-on-failure", "-R", r"^(npu|app)\."]
     result = proc.run(argv, timeout_s=120)
@@ -191,7 +192,7 @@ def test_softmax_runs_on_the_plain_machine(softmax: FirmwareBuild, softmax_pte: 
     inferences = tuple((array.tobytes(),) for array in arrays)
     result = run_on_qemu(softmax, input_image.encode(inferences), tmp_path)
     expected = evidence.Expected(
-        model_sha256=records.sha256_file(softmax_pte),
+        model_sha256=hashing.sha256_file(softmax_pte),
         model_bytes=softmax_pte.stat().st_size,
         board="corstone-300",
         sets=inferences,

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import records, schema, tools
+from ethosu_sdk import schema, tools
 from ethosu_sdk.errors import SimulationError
+from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.simulators.qemu import loaded, machine
 from ethosu_sdk.simulators.qemu.command_line import Wanted
 from tests.integration.cli import sdk
@@ -49,9 +50,9 @@ def test_a_run_is_reproduced_in_another_folder(made: Path, tmp_path: Path) -> No
 
 
 def test_a_figure_that_was_changed_is_not_reproduced(made: Path, tmp_path: Path) -> None:
-    record = records.read_json(made / "run.json")
+    record = json_text.read_json(made / "run.json")
     record["npu"]["cycles"]["value"] += 1
-    records.write_json(tmp_path / "run.json", record)
+    json_text.write_json(tmp_path / "run.json", record)
     outcome = sdk("verify", "run.json", "--model", made / "add_u55.pte", "--json", cwd=tmp_path)
     assert_clear(outcome, 7, "/npu/cycles/value")
     found = json.loads(outcome.out)
@@ -62,12 +63,12 @@ def test_a_figure_that_was_changed_is_not_reproduced(made: Path, tmp_path: Path)
 
 
 def test_the_segments_that_the_guest_held_are_those_of_the_elf(made: Path) -> None:
-    runtime = records.read_json(made / "run.json")["runtime"]
+    runtime = json_text.read_json(made / "run.json")["runtime"]
     with (made / "executor_runner.elf").open("rb") as stream:
         segments = [row for row in ELFFile(stream).iter_segments("PT_LOAD") if row["p_filesz"]]
         wanted = [(row["p_paddr"], hashlib.sha256(row.data()).hexdigest()) for row in segments]
     assert [(row["address"], row["sha256"]) for row in runtime["loaded"]["segments"]] == wanted
-    assert runtime["elf_sha256"] == records.sha256_file(made / "executor_runner.elf")
+    assert runtime["elf_sha256"] == hashing.sha256_file(made / "executor_runner.elf")
 
 
 def test_another_elf_than_the_guest_holds_is_refused(made: Path, tmp_path: Path) -> None:
@@ -84,17 +85,17 @@ def test_another_elf_than_the_guest_holds_is_refused(made: Path, tmp_path: Path)
         machine.start(program, elf, (uart,), Wanted()) as started,
     ):
         started.gdb.handshake()
-        assert loaded.compare(elf, started).sha256 == records.sha256_file(elf)
+        assert loaded.compare(elf, started).sha256 == hashing.sha256_file(elf)
         with pytest.raises(SimulationError, match="did not load"):
             loaded.compare(tmp_path / "other.elf", started)
 
 
 def test_what_differs_is_named_with_the_cause(made: Path, tmp_path: Path) -> None:
     """A record that claims another firmware, by another compiler; all that is true of it still agrees."""
-    record = records.read_json(made / "build.json")
+    record = json_text.read_json(made / "build.json")
     record["elf"]["sha256"] = "0" * 64
     record["provenance"]["tools"][0]["version"] = "13.2.1"
-    records.write_json(tmp_path / "build.json", record)
+    json_text.write_json(tmp_path / "build.json", record)
     outcome = sdk("verify", "build.json", "--model", made / "add_u55.pte", "--json", cwd=tmp_path)
     assert_clear(outcome, 7, "elf", "version of arm-none-eabi-g++")
     found = json.loads(outcome.out)
@@ -119,7 +120,7 @@ def test_a_changed_model_is_a_mismatch(made: Path, tmp_path: Path) -> None:
 
 
 def test_records_that_cannot_be_verified_are_bad_input(made: Path, tmp_path: Path) -> None:
-    run = records.read_json(made / "run.json")
+    run = json_text.read_json(made / "run.json")
     on_host = {**run, "simulator": {**run["simulator"], "name": "host"}}
     on_host["runtime"] = {"name": "executorch", "version": "1.5.1"}
     on_host["provenance"] = {**run["provenance"], "inputs": [run["provenance"]["inputs"][0]]}
@@ -127,7 +128,7 @@ def test_records_that_cannot_be_verified_are_bad_input(made: Path, tmp_path: Pat
     examples = ROOT / "schemas" / "examples" / "valid"
     shutil.copyfile(examples / "error.json", tmp_path / "error.json")
     for name, record in (("run", run), ("host", on_host), ("damaged", damaged)):
-        records.write_json(tmp_path / f"{name}.json", record)
+        json_text.write_json(tmp_path / f"{name}.json", record)
     (tmp_path / "text.json").write_text("{")
     for name, words in (
         ("missing", "missing.json"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import records
+from ethosu_sdk.files import locks
 from tests.integration.children import kills
 from tests.integration.cli import COMMAND, sdk
 from tests.places import GOLDEN_PTE
@@ -53,13 +53,13 @@ def test_a_lock_outlives_the_sdk_as_long_as_a_compiler_does(tmp_path: Path) -> N
     """Who works in the folder next must not meet the last writes of a compiler that is being killed."""
     code = (
         "import os, signal, pathlib\nfrom ethosu_sdk import proc, records\n"
-        "with records.locked(pathlib.Path('out')), proc.spawn(['sleep', '60']) as child:\n"
+        "with locks.locked(pathlib.Path('out')), proc.spawn(['sleep', '60']) as child:\n"
         "    print(child.pid, flush=True)\n"
         "    os.kill(child.pid, signal.SIGSTOP)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
     supervisor = int(done.stdout)
-    waiting = "import pathlib\nfrom ethosu_sdk import records\nwith records.locked(pathlib.Path('out')): pass"
+    waiting = "import pathlib\nfrom ethosu_sdk import records\nwith locks.locked(pathlib.Path('out')): pass"
     with subprocess.Popen([sys.executable, "-c", waiting], cwd=tmp_path) as other:
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(1.5)
@@ -113,8 +113,8 @@ def test_what_nohup_ignores_stays_ignored(tmp_path: Path) -> None:
 def test_folders_that_a_killed_command_left_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".work-dead").mkdir()
     (tmp_path / ".work-dead" / "file").write_text("x")
-    with records.temporary_directory(".work-", tmp_path) as first:
-        with records.temporary_directory(".work-", tmp_path) as second:
+    with locks.temporary_directory(".work-", tmp_path) as first:
+        with locks.temporary_directory(".work-", tmp_path) as second:
             assert {first, second} == set(tmp_path.iterdir())  # one in use is not taken for abandoned
         assert [first] == list(tmp_path.iterdir())
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import records
+from ethosu_sdk.files import locks, writing
 from tests.integration.cli import sdk
 from tests.integration.compare.runs import MODEL, run_on_host
 
@@ -14,8 +14,8 @@ from tests.integration.compare.runs import MODEL, run_on_host
 @pytest.fixture(scope="session")
 def made(shared_folder: Path) -> Path:
     """``shared`` and ``sram``: folders of runs without a profile."""
-    folder = records.make_directory(shared_folder / "compare")
-    with records.locked(folder):
+    folder = writing.make_directory(shared_folder / "compare")
+    with locks.locked(folder):
         for name, mode in (("shared", "Shared_Sram"), ("sram", "Sram_Only")):
             if not (folder / name / "run.json").is_file():
                 words = ("--memory-mode", mode, "--no-check", "-q", "-o", folder / name)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import pte, records
+from ethosu_sdk import pte
+from ethosu_sdk.files import hashing
 from ethosu_sdk.npu import program
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp
@@ -71,7 +72,7 @@ def with_another_scale(source: Path, folder: Path, layer: int) -> Path:
     for name in (f"{MODEL}.pte", f"{MODEL}.io.npz", f"{MODEL}.compile.json"):
         shutil.copy(source / name, folder / name)
     path = folder / f"{MODEL}.pte"
-    digest = records.sha256_file(path)
+    digest = hashing.sha256_file(path)
     data = bytearray(path.read_bytes())
     (delegate,) = pte.parse(bytes(data)).delegates
     vela = delegate.vela
@@ -88,6 +89,6 @@ def with_another_scale(source: Path, folder: Path, layer: int) -> Path:
     path.write_bytes(data)
     text = (folder / f"{MODEL}.compile.json").read_text(encoding="utf-8")
     (folder / f"{MODEL}.compile.json").write_text(
-        text.replace(digest, records.sha256_file(path)), encoding="utf-8"
+        text.replace(digest, hashing.sha256_file(path)), encoding="utf-8"
     )
     return folder

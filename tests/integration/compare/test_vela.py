@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import cache, provenance, records
+from ethosu_sdk import cache, provenance
+from ethosu_sdk.files import locks
 from tests.integration.cli import sdk
 from tests.integration.compare.runs import MODEL, compare, read
 
@@ -57,7 +58,7 @@ def versions(shared_folder: Path) -> Path:
     assert spec is not None
     assert spec.submodule_search_locations
     place = cache.directory("vela")
-    with records.locked(place):
+    with locks.locked(place):
         for version, change in CHANGES.items():
             if not (place / version).is_dir():
                 shutil.copytree(next(iter(spec.submodule_search_locations)), place / version / "ethosu")

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ethosu_sdk import records
 from ethosu_sdk.aot import CompileRequest, pipeline
 from ethosu_sdk.aot.lowering import steps as lowering
 from ethosu_sdk.aot.repairs import kept_tables
 from ethosu_sdk.aot.vela import delegate_tables
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.files import json_text, writing
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
 
@@ -91,7 +91,7 @@ def main() -> None:
     repaired = lowering.repaired
     tables = (*TABLES, TABLES_INT16, *LOST, HALVED, UNSEEN, *LARGER)
     for case in (*REPAIRED, *INT16, *tables, CRASHING, *UNTOUCHED):
-        folder = records.make_directory(Path(sys.argv[1]) / case.name)
+        folder = writing.make_directory(Path(sys.argv[1]) / case.name)
         lowering.repaired = contextlib.nullcontext if case.untouched else repaired
         request = CompileRequest(
             f"{MODELS}:{case.model}",
@@ -105,7 +105,7 @@ def main() -> None:
                 facts = pipeline.run(request, lambda stage: None).to_json()
         except SdkError as error:
             facts = error.to_json()
-        records.write_json(folder / "facts.json", facts)
+        json_text.write_json(folder / "facts.json", facts)
 
 
 if __name__ == "__main__":

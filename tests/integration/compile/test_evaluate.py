@@ -16,9 +16,10 @@ import pytest
 from scipy.spatial import distance
 from sklearn import metrics
 
-from ethosu_sdk import npz, pte, records, schema, vela_blocks
+from ethosu_sdk import npz, pte, schema, vela_blocks
 from ethosu_sdk.aot import CompileRequest, EvaluatedOutput, EvaluationFacts, EvaluationRequest, zoo
 from ethosu_sdk.aot.evaluation.facts import Quantisation
+from ethosu_sdk.files import json_text, writing
 from ethosu_sdk.steps.evaluate import evaluate_command
 from ethosu_sdk.steps.evaluate.thresholds import PairResult
 from ethosu_sdk.targets import parse_target
@@ -85,7 +86,7 @@ def test_figures_are_those_of_independent_computations(tmp_path: Path) -> None:
         tmp_path / "out", "zoo:digits_cnn", "--evaluate", tmp_path / "digits.npz", *limits, "--max-error", "5"
     )
     assert outcome.code == 0, outcome.err
-    assert records.read_json(tmp_path / "out" / "digits_cnn.compile.json") == record
+    assert json_text.read_json(tmp_path / "out" / "digits_cnn.compile.json") == record
     accuracy = record["accuracy"]
     assert accuracy["data"]["samples"] == SAMPLES
     assert [row["status"] for row in accuracy["verdict"]["checks"]] == ["pass"] * 5
@@ -127,7 +128,7 @@ def test_wrong_calibration_misses_thresholds_and_is_told_from_rounding(tmp_path:
     )
     assert outcome.code == 7
     assert record["status"] == "fail"
-    assert records.read_json(tmp_path / "out" / "digits_cnn.compile.json") == record
+    assert json_text.read_json(tmp_path / "out" / "digits_cnn.compile.json") == record
     program = tmp_path / "out" / "digits_cnn.pte"
     assert record["model"]["sha256"] == hashlib.sha256(program.read_bytes()).hexdigest()
     for words in (
@@ -174,7 +175,7 @@ def test_a_damaged_program_shows_between_quantised_and_executed(
     quantised module's."""
     images, labels = (array[:60] for array in digits())
     program = zoo_pte("digits_cnn").pte
-    spool = records.make_directory(tmp_path / "spool")
+    spool = writing.make_directory(tmp_path / "spool")
     for name, array in (
         ("input0", images[:, None]),
         ("float0", float_outputs("digits_cnn", images[:, None], tmp_path)[0]),
@@ -237,7 +238,7 @@ def test_a_program_that_came_quantised_has_no_float_model(host_runner: Path, tmp
     prepared(*inputs)
     torch.export.save(torch.export.export(lowering.convert(prepared), inputs), tmp_path / "quantised.pt2")
     np.savez(tmp_path / "data.npz", input0=np.linspace(-1, 1, 60, dtype=np.float32).reshape(5, 3, 2, 2))
-    folders = [records.make_directory(tmp_path / name) for name in ("out", "spool")]
+    folders = [writing.make_directory(tmp_path / name) for name in ("out", "spool")]
     evaluation = EvaluationRequest(tmp_path / "data.npz", folders[1])
     request = CompileRequest(str(tmp_path / "quantised.pt2"), target, folders[0], evaluation=evaluation)
     output = pipeline.run(request, lambda stage: None)

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import cache, npu, npz, pte, records
+from ethosu_sdk import cache, npu, npz, pte
 from ethosu_sdk.aot import CompileOutput
 from ethosu_sdk.aot.check import tosa_operators
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.hazards.checker import HazardKind, check
 from ethosu_sdk.simulators import host
@@ -50,8 +51,8 @@ NEAR_DB, FAR_DB = 40.0, 15.0
 @pytest.fixture(scope="module")
 def folder(shared_folder: Path) -> Path:
     """Everything of repairs_child.py, compiled once per session."""
-    place = records.make_directory(shared_folder / "repairs")
-    with records.locked(place):
+    place = writing.make_directory(shared_folder / "repairs")
+    with locks.locked(place):
         if not (place / "done").is_file():
             argv = [sys.executable, "-m", repairs_child.__name__, str(place)]
             done = subprocess.run(argv, capture_output=True, text=True, timeout=3000, check=False)

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import schema
+from ethosu_sdk.files import hashing
 from tests.integration.cli import sdk
 from tests.places import ROOT
 
@@ -32,7 +33,7 @@ def convert(source: Path | Record, to: str, folder: Path) -> bytes:
     told = json.loads(done.out)
     assert schema.problems(told) == []
     content = (folder / "converted").read_bytes()
-    assert told["file"]["sha256"] == records.sha256_bytes(content)
+    assert told["file"]["sha256"] == hashing.sha256_bytes(content)
     assert told["format"] == to
     return content
 

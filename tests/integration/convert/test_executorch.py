@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk import npz, records
+from ethosu_sdk import npz
+from ethosu_sdk.files import hashing
 from tests.integration.convert.reading import convert, example, refused
 from tests.places import GOLDEN_PTE, ROOT
 
@@ -23,7 +24,7 @@ Record = dict[str, Any]
 def _compiled(folder: Path) -> Path:
     """A folder as `compile` leaves one of the softmax program, with outputs that NumPy computed."""
     record = example("compile-digits_cnn-evaluated")
-    digest = records.sha256_file(SOFTMAX)
+    digest = hashing.sha256_file(SOFTMAX)
     record["model"] |= {"file": "softmax.pte", "sha256": digest, "bytes": SOFTMAX.stat().st_size}
     record["files"] |= {"pte": "softmax.pte", "io": "softmax.io.npz"}
     folder.mkdir()

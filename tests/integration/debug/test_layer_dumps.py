@@ -15,9 +15,10 @@ import pytest
 from numpy.typing import NDArray
 from tosa.TosaGraph import TosaGraph
 
-from ethosu_sdk import npz, pte, records
+from ethosu_sdk import npz, pte
 from ethosu_sdk.aot import CompileRequest
 from ethosu_sdk.aot.check import tosa_values
+from ethosu_sdk.files import json_text
 from ethosu_sdk.simulators import host
 from ethosu_sdk.steps.compile import check_record, compile_record
 from tests.conftest import ZooPte
@@ -91,7 +92,7 @@ def test_networks_of_the_zoo(
     compiled = zoo_pte(name, target)
     asked = CompileRequest(f"zoo:{name}", compiled.target, compiled.pte.parent)
     record = check_record.left_out(compile_record.make(asked, compiled, "0" * 64, 0.0))
-    records.write_json(compiled.pte.with_name(f"{name}.compile.json"), record)
+    json_text.write_json(compiled.pte.with_name(f"{name}.compile.json"), record)
     seen = debug(compiled.pte, tmp_path)
     equal, count = compare(seen, compiled.pte, host_runner, tosa)
     assert equal >= least

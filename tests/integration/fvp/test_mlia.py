@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from ethosu_sdk import records
+from ethosu_sdk.files import locks
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk
 from tests.own_qemu import VARIABLE
@@ -69,7 +69,7 @@ BACKENDS = (
 def installed() -> Path:
     """An environment of its own with MLIA, made once for a checkout: its requirements exclude the SDK's."""
     folder = CACHE / "-".join(REQUIREMENTS)
-    with records.locked(CACHE):
+    with locks.locked(CACHE):
         if not (folder / ".complete").is_file():
             venv.create(folder, clear=True, with_pip=True)
             argv = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", *REQUIREMENTS]

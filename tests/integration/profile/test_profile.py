@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import records
 from ethosu_sdk.aot import CompileRequest
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import VerdictError
+from ethosu_sdk.files import json_text
 from ethosu_sdk.npu.stream.pieces import cut
 from ethosu_sdk.steps.compile import check_record, compile_record
 from ethosu_sdk.steps.compile.options import CompileOptions
@@ -47,7 +47,7 @@ def program(request: pytest.FixtureRequest, zoo_pte: ZooPte, tmp_path: Path) -> 
     compiled = zoo_pte(name, target)
     asked = CompileRequest(f"zoo:{name}", parse_target(target), compiled.pte.parent)
     record = check_record.left_out(compile_record.make(asked, compiled, "0" * 64, 0.0))
-    records.write_json(compiled.pte.with_name(f"{name}.compile.json"), record)
+    json_text.write_json(compiled.pte.with_name(f"{name}.compile.json"), record)
     return compiled.pte
 
 

@@ -20,8 +20,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import firmware_build, npu, proc, pte, records, schema, simulators, vela_blocks
+from ethosu_sdk import firmware_build, npu, proc, pte, schema, simulators, vela_blocks
 from ethosu_sdk.evidence import evidence, input_image, uart
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.npu.extent import written_bytes
 from ethosu_sdk.npu.machine import Counters, Machine, Ports
 from ethosu_sdk.npu.memory import FixedRegions
@@ -66,7 +67,7 @@ class Lowered:
 def lower(folder: Path, profile: str) -> None:
     """Compile all pairs of a profile into `folder`, unless that is done."""
     done = folder / f"{profile}.done"
-    with records.locked(records.make_directory(folder / profile)):
+    with locks.locked(writing.make_directory(folder / profile)):
         if not done.is_file():
             argv = [sys.executable, "-m", "tests.integration.qemu.models.lower", str(folder), profile]
             proc.run(argv, cwd=ROOT, timeout_s=LOWERING_LIMIT_S, log=folder / f"{profile}.log")
@@ -76,7 +77,7 @@ def lower(folder: Path, profile: str) -> None:
 @pytest.fixture(scope="session")
 def lowered(shared_folder: Path) -> Iterator[Callable[[Pair], Lowered]]:
     """``lowered(pair)``: the compiled pair. Both profiles are compiled at once, in processes of their own."""
-    folder = records.make_directory(shared_folder / "qemu models")
+    folder = writing.make_directory(shared_folder / "qemu models")
     with ThreadPoolExecutor(2) as pool:
         jobs: dict[str, Future[None]] = {name: pool.submit(lower, folder, name) for name in ("u55", "u85")}
 
@@ -174,7 +175,7 @@ def simulate(
     program = pte.read(compiled.pte)
     built = firmware_build.build(
         compiled.pte,
-        records.make_directory(folder / "build"),
+        writing.make_directory(folder / "build"),
         firmware_build.BuildOptions(
             simulator="qemu", inferences=len(inferences), fast_scratch_bytes=compiled.fast_scratch_bytes
         ),

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import schema
+from ethosu_sdk.files import hashing
 from ethosu_sdk.results import bundle
 from tests.integration.cli import COMMAND, sdk
 from tests.places import GOLDEN_PTE
@@ -38,7 +39,7 @@ def test_a_finished_folder_is_complete(folder: Path) -> None:
     assert {name for name in there if not Path(name).name.startswith(".")} == {*listed, bundle.MANIFEST_NAME}
     for name, row in listed.items():
         content = (folder / name).read_bytes()
-        assert (row["bytes"], row["sha256"]) == (len(content), records.sha256_bytes(content))
+        assert (row["bytes"], row["sha256"]) == (len(content), hashing.sha256_bytes(content))
     assert {name: row["schema"] for name, row in listed.items() if "schema" in row} == {
         "build.json": "build-result/1",
         "run.json": "run-result/1",
@@ -62,7 +63,7 @@ def _relisted(folder: Path, name: str, **members: str) -> None:
     manifest, path = _manifest(folder), folder / name
     for row in manifest["files"]:
         if row["path"] == name:
-            row |= {"bytes": path.stat().st_size, "sha256": records.sha256_file(path), **members}
+            row |= {"bytes": path.stat().st_size, "sha256": hashing.sha256_file(path), **members}
     (folder / bundle.MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import locks
 from ethosu_sdk.results import bundle, reading as results
 from ethosu_sdk.results.reading import Reading
 from tests.attack import edited
@@ -102,7 +102,7 @@ def test_a_manifest_that_is_damaged_tells_nothing_away(content: str, refused: bo
 
 def test_an_edited_record_does_not_become_evidence(folder: Path) -> None:
     """A command that writes again, and leaves what it wrote before as it is, lists only what is as it was."""
-    with records.locked(folder), bundle.published(folder, "run") as add:
+    with locks.locked(folder), bundle.published(folder, "run") as add:
         add("run.json", "build.json")
     manifest = bundle.read(folder)
     assert manifest is not None

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
 from ethosu_sdk.aot import CompileRequest
+from ethosu_sdk.files import json_text
 from ethosu_sdk.steps.compile import check_record, compile_record
 from ethosu_sdk.targets import parse_target
 from tests.conftest import DEFAULT_TARGET, ZooPte
@@ -23,7 +23,7 @@ def beside_its_record(name: str, zoo_pte: ZooPte, folder: Path) -> Path:
     record = check_record.left_out(compile_record.make(asked, compiled, "0" * 64, 0.0))
     program = folder / f"{name}.pte"
     shutil.copy(compiled.pte, program)
-    records.write_json(folder / f"{name}.compile.json", record)
+    json_text.write_json(folder / f"{name}.compile.json", record)
     return program
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from ethosu_sdk import records
+from ethosu_sdk.files import hashing, json_text
 from tests.integration.browsing import BREAKING, HOSTILE, Scheme, opened
 from tests.integration.cli import sdk
 from tests.integration.report.pages import read
@@ -116,7 +116,7 @@ def _hostile(source: Path, folder: Path) -> Path:
     run["verdict"]["checks"][0]["detail"] = "".join(HOSTILE)
     run["board_reason"] = HOSTILE[0]
     run["memory"]["pools"][0]["name"] = HOSTILE[1]
-    records.write_json(folder / "run.json", run)
+    json_text.write_json(folder / "run.json", run)
     for row, name in zip(profile["operations"], HOSTILE * len(profile["operations"]), strict=False):
         row["name"] = name
         if "tosa" in row:
@@ -127,8 +127,8 @@ def _hostile(source: Path, folder: Path) -> Path:
         for part in row.get("traffic", ()):
             part["memory"] = HOSTILE[0]
     entry = next(row for row in profile["provenance"]["inputs"] if row["role"] == "run")
-    entry["sha256"] = records.sha256_file(folder / "run.json")
-    records.write_json(folder / "profile.json", profile)
+    entry["sha256"] = hashing.sha256_file(folder / "run.json")
+    json_text.write_json(folder / "profile.json", profile)
     return folder
 
 

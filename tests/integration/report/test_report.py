@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import records
+from ethosu_sdk.files import hashing, json_text, writing
 from tests.conftest import ZooPte
 from tests.integration.cli import sdk
 from tests.integration.report.pages import Record, beside_its_record, read
@@ -29,7 +29,7 @@ def test_beside_the_records_it_is_one_of_the_folders_files(run_folder: Path, tmp
     done = sdk("report", folder, cwd=tmp_path)
     assert done.code == 0, done.err
     rows = {row["path"]: row for row in read(folder / "manifest.json")["files"]}
-    assert rows["report.html"]["sha256"] == records.sha256_file(folder / "report.html")
+    assert rows["report.html"]["sha256"] == hashing.sha256_file(folder / "report.html")
     assert "report.html" not in sdk("validate", folder, cwd=tmp_path).err
     (folder / "report.html").write_text("changed", encoding="utf-8")
     assert "report.html has changed" in sdk("validate", folder, cwd=tmp_path).err
@@ -72,7 +72,7 @@ def test_what_is_missing_is_named(run_folder: Path, tmp_path: Path) -> None:
     ],
 )
 def test_no_run(content: str | None, words: str, tmp_path: Path) -> None:
-    folder = records.make_directory(tmp_path / "run")
+    folder = writing.make_directory(tmp_path / "run")
     if content is not None:
         (folder / "run.json").write_text(content, encoding="utf-8")
     done = sdk("report", folder, "-o", "page.html", cwd=tmp_path)
@@ -97,7 +97,7 @@ def _with_operations(source: Path, folder: Path, change: Callable[[Record], None
     for row in profile["operations"]:
         if row["runs_on"] == "NPU":
             change(row)
-    records.write_json(folder / "profile.json", profile)
+    json_text.write_json(folder / "profile.json", profile)
     return folder
 
 

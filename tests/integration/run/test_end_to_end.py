@@ -17,6 +17,7 @@ import pytest
 
 from ethosu_sdk import npu, npz, pte, records, schema
 from ethosu_sdk.aot import zoo
+from ethosu_sdk.files import writing
 from tests import own_qemu
 from tests.conftest import DEFAULT_TARGET, ExpectedOutputs, ZooPte
 from tests.integration.cli import Outcome, sdk
@@ -143,7 +144,7 @@ def test_digits_predictions_equal_the_tosa_models(
 def test_two_runs_differ_in_time_and_host_only(board: Board, zoo_pte: ZooPte, tmp_path: Path) -> None:
     pair = []
     for name in ("a", "b"):
-        folder = records.make_directory(tmp_path / name)
+        folder = writing.make_directory(tmp_path / name)
         outcome, record = board.run(zoo_pte("digits_cnn", board.target).pte, folder)
         assert outcome.code == 0, outcome.err
         assert record["board"] == board.name

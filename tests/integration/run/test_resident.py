@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ethosu_sdk import npz, pte, records, schema
+from ethosu_sdk import npz, pte, schema
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.evidence import input_image, uart
+from ethosu_sdk.files import writing
 from ethosu_sdk.firmware_build import resident
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.simulators import SimulationRequest, SimulationResult
@@ -37,7 +38,7 @@ Array = NDArray[Any]
 
 @pytest.fixture(scope="module")
 def firmware(shared_folder: Path) -> Executable:
-    return resident.build(records.make_directory(shared_folder / "resident"))
+    return resident.build(writing.make_directory(shared_folder / "resident"))
 
 
 def physical(array: Array, tensor: pte.Tensor) -> bytes:
@@ -97,7 +98,7 @@ class Bench:
 
 @pytest.fixture
 def bench(firmware: Executable, tmp_path: Path) -> Bench:
-    return Bench(firmware, records.make_directory(tmp_path / "files of the host"))
+    return Bench(firmware, writing.make_directory(tmp_path / "files of the host"))
 
 
 def error_of(result: SimulationResult) -> dict[str, Any]:

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from ethosu_sdk import npz, records, runtimes, schema
+from ethosu_sdk import npz, runtimes, schema
+from ethosu_sdk.files import hashing, writing
 from tests.conftest import ZooPte
 from tests.integration.cli import Outcome, sdk
 from tests.integration.hostile import added, delegating
@@ -81,7 +82,7 @@ def test_the_record_says_what_ran_the_program(zoo_pte: ZooPte, tmp_path: Path) -
     }
     with runtimes.executable(runner).open("rb") as stream:
         parts = [row.data() for row in ELFFile(stream).iter_segments("PT_LOAD") if row["p_filesz"]]
-    assert [row["sha256"] for row in loaded["segments"]] == [records.sha256_bytes(part) for part in parts]
+    assert [row["sha256"] for row in loaded["segments"]] == [hashing.sha256_bytes(part) for part in parts]
     roles = {row["role"]: row["sha256"] for row in record["provenance"]["inputs"]}
     assert roles == {"model": record["model"]["sha256"], "runner": runner.sha256}
     assert {row["name"] for row in record["provenance"]["tools"]} == {PACKAGE, "qemu"}
@@ -185,12 +186,12 @@ def test_memory_that_the_runner_lacks_is_named(size_bytes: int, code: int, said:
 
 def elsewhere(folder: Path, version: str, *, content: bytes | None) -> Path:
     """A package of the runner's name: its metadata, and a runner with `content` if that is given."""
-    metadata = records.make_directory(folder / f"mlia_ethos_u-{version}.dist-info")
+    metadata = writing.make_directory(folder / f"mlia_ethos_u-{version}.dist-info")
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: {version}\n")
     if content is not None:
         runner = runtimes.runner_for(None)
         place = folder / "mlia" / "resources" / "backends" / "applications" / runner.folder
-        records.write_bytes(records.make_directory(place) / "mlek_inference_runner.axf", content)
+        writing.write_bytes(writing.make_directory(place) / "mlek_inference_runner.axf", content)
     return folder
 
 
@@ -213,7 +214,7 @@ def test_another_runner_than_arms_is_not_run(
 
 def test_without_the_package_the_fix_is_named(tmp_path: Path) -> None:
     """An interpreter that sees what this one sees, but for the package."""
-    folder = records.make_directory(tmp_path / "packages")
+    folder = writing.make_directory(tmp_path / "packages")
     others = []
     for place in map(Path, sys.path):
         if place.name != "site-packages":

@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import records, schema, tools
+from ethosu_sdk import schema, tools
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.files import writing
 from ethosu_sdk.installation.doctor import bundle as doctor_bundle, exercises, rows as doctor_rows
 from ethosu_sdk.installation.doctor.anonymising import Redactor
 from tests.integration.cli import Outcome, sdk
@@ -83,7 +84,7 @@ def test_every_tool_is_made_to_work(tmp_path: Path) -> None:
 def broken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
     """One run among broken tools and planted secrets, with a support archive."""
     folder = tmp_path_factory.mktemp("broken")
-    programs = records.make_directory(folder / f"home-{PERSON}" / TOKEN)
+    programs = writing.make_directory(folder / f"home-{PERSON}" / TOKEN)
     version = 'case "$*" in -dumpfullversion|--version) echo 12.2.1; exit;; esac'
     stand_in(
         programs,
@@ -172,12 +173,12 @@ def test_a_tool_that_only_pretends_is_broken(
 ) -> None:
     """It answers --version as the real one does, ends well, and has done nothing."""
     version = tools.probe(name).version
-    folder = records.make_directory(tmp_path / "work")
+    folder = writing.make_directory(tmp_path / "work")
     (folder / "probe.elf").write_bytes(b"\x7fELF")
-    (records.make_directory(folder / "made") / "build.ninja").write_text("")
+    (writing.make_directory(folder / "made") / "build.ninja").write_text("")
     if name == "arm-none-eabi-g++":
         (folder / "probe.elf").unlink()
-    programs = records.make_directory(tmp_path / "bin")
+    programs = writing.make_directory(tmp_path / "bin")
     stand_in(
         programs, name, f'case "$*" in -dumpfullversion|--version) echo {version}; exit;; esac\n{script}'
     )
@@ -193,7 +194,7 @@ def test_a_tool_that_only_pretends_is_broken(
 
 def test_the_environments_flatc_is_not_the_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ExecuTorch's wheel puts one beside Python, of another version than the system's headers."""
-    programs = records.make_directory(tmp_path / "bin")
+    programs = writing.make_directory(tmp_path / "bin")
     real = tools.probe("flatc").version
     stand_in(programs, "flatc", "echo flatc version 24.3.25")
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
@@ -207,7 +208,7 @@ def test_the_environments_flatc_is_not_the_builds(tmp_path: Path, monkeypatch: p
 
 def test_a_wrong_npu_model_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One bit of the expected output changed: the comparison really compares."""
-    data = records.make_directory(tmp_path / "data")
+    data = writing.make_directory(tmp_path / "data")
     text = (exercises.DATA / "sample.toml").read_text()
     key, value = text.rsplit('output = "', 1)
     (data / "sample.toml").write_text(f'{key}output = "{"A" if value[0] != "A" else "B"}{value[1:]}')

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import records
+from ethosu_sdk.files import locks, writing
 from tests.integration.sweep.sweeps import NET, SCALE, SMALL, sweep, write
 
 MATRIX = """
@@ -23,7 +23,7 @@ want = "min"
 
 
 def _done(folder: Path, text: str, *options: str) -> Path:
-    with records.locked(records.make_directory(folder)):
+    with locks.locked(writing.make_directory(folder)):
         file = write(folder, text)
         if not (folder / "out" / "sweep.json").is_file():
             write(folder, NET, "net.py")

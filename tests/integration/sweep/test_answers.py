@@ -14,7 +14,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from ethosu_sdk import cache, records
+from ethosu_sdk import cache
+from ethosu_sdk.files import locks
 from ethosu_sdk.sweep.cells import MOST_CELLS
 from tests.integration.cli import sdk
 from tests.integration.sweep.sweeps import NET, SCALE, by_cell, rows, sweep, write
@@ -120,7 +121,7 @@ def test_a_worse_compiler_and_a_missing_cell_are_found(matrix: Path, tmp_path: P
     assert spec is not None
     assert spec.submodule_search_locations
     place = cache.directory("vela")
-    with records.locked(place):
+    with locks.locked(place):
         if not (place / WORSE).is_dir():
             shutil.copytree(next(iter(spec.submodule_search_locations)), place / WORSE / "ethosu")
             with (place / WORSE / "ethosu" / "vela" / "vela.py").open("a", encoding="utf-8") as file:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ethosu_sdk import records
+from ethosu_sdk.files import hashing
 from tests.integration.sweep.sweeps import NET, SCALE, rows, sweep, write
 
 READER = """
@@ -41,7 +41,7 @@ def test_files_are_found_where_they_were_read(tmp_path: Path) -> None:
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
     found = json.loads(done.stdout)
     known = {
-        name: records.sha256_file(tmp_path / name) for name in ("before", "inside/relative", "inside/later")
+        name: hashing.sha256_file(tmp_path / name) for name in ("before", "inside/relative", "inside/later")
     }
     assert found == {**known, "changed": "0" * 64}
 

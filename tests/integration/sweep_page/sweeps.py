@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
-from ethosu_sdk.records import sha256_bytes
+from ethosu_sdk.files import writing
+from ethosu_sdk.files.hashing import sha256_bytes
 from ethosu_sdk.sweep import page
 from ethosu_sdk.sweep.goals import judge, parse
 from ethosu_sdk.targets import target_names
@@ -130,7 +130,7 @@ def made(found: list[Row], folder: Path, goals: str = GOALS, name: str = "keywor
     """The page of `found` in `folder`, where every third cell has a report and every other third a record."""
     for number, entry in enumerate(found):
         if number % 3 and len(found) < 1000:
-            place = records.make_directory(folder / entry["folder"])
+            place = writing.make_directory(folder / entry["folder"])
             (place / ("report.html" if number % 3 == 1 else "run.json")).write_text("{}", encoding="utf-8")
     verdict = json.loads(json.dumps(judge(found, parse(tomllib.loads(goals), str)).to_json()))
     provenance = {

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import cache, records
+from ethosu_sdk import cache
 from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.files import writing
 from ethosu_sdk.firmware_build import build_tree, cmake
 from ethosu_sdk.firmware_build.cache import work_directory
 from tests.integration.cli import COMMAND, sdk
@@ -87,7 +88,7 @@ def test_a_cache_that_cannot_be_written_is_replaced_for_the_time(
     with pytest.raises(BuildError, match="cannot create"):
         cache.directory("host-runner")
     own = cache.directory_or_own("host-runner")
-    records.write_bytes(own / "x", b"x")
+    writing.write_bytes(own / "x", b"x")
     assert cache.directory_or_own("host-runner") == own
     assert any("is not kept" in note for note in cache.take_notes())
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from ethosu_sdk import pte, records
+from ethosu_sdk import pte
+from ethosu_sdk.files import writing
 from ethosu_sdk.firmware_build.kernels import manifest
 from tests.kernels.cases import bounds
 from tests.kernels.cases.programs import earlier_groups, groups, lowered_group
@@ -88,7 +89,7 @@ def _names(operator: str) -> tuple[str, ...]:
 def main() -> None:
     """Write the document."""
     plans = [pte.parse(lowered_group(name).program).plan() for name in (*groups(), *earlier_groups())]
-    records.write_bytes(PATH, text(manifest(MANIFEST), plans).encode())
+    writing.write_bytes(PATH, text(manifest(MANIFEST), plans).encode())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from ethosu_sdk import proc, pte, records
+from ethosu_sdk import proc, pte
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.pte import fbs
 from tests.places import ROOT
 
@@ -32,8 +33,8 @@ NO_TENSOR = ("none", "integer", "boolean", "real", "string")  # outputs of other
 
 def configure_and_build(folder: Path, targets: Sequence[str], *options: str) -> None:
     """CMake over firmware/ into `folder`, then some targets of it."""
-    schemas = records.make_directory(folder.parent / f"{folder.name}-schema")
-    records.write_bytes(schemas / fbs.FILE_NAME, fbs.text().encode())
+    schemas = writing.make_directory(folder.parent / f"{folder.name}-schema")
+    writing.write_bytes(schemas / fbs.FILE_NAME, fbs.text().encode())
     configure = ["cmake", "-S", str(FIRMWARE), "-B", str(folder), "-G", "Ninja"]
     proc.run([*configure, f"-DETHOSU_PTE_SCHEMA_DIR={schemas}", *options], timeout_s=600)
     proc.run(["cmake", "--build", str(folder), "--target", *targets], timeout_s=600)
@@ -41,7 +42,7 @@ def configure_and_build(folder: Path, targets: Sequence[str], *options: str) -> 
 
 def build_runner(folder: Path) -> Path:
     """The runner with address and undefined-behaviour sanitizers, built once in `folder`; beside it the C++ tests."""
-    with records.locked(records.make_directory(folder)):
+    with locks.locked(writing.make_directory(folder)):
         options = ("-DETHOSU_BOARD=host", f"-DCMAKE_CXX_FLAGS={SANITIZERS}")
         configure_and_build(folder, (*RUNNERS, *CPP_TESTS), *options)
     return folder / "tests" / "runtime" / "pte_host_runner"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import BuildError
+from ethosu_sdk.files import hashing
 from ethosu_sdk.firmware_build import MemoryFitError
 from ethosu_sdk.steps.shared import memory_advice
 from tests.places import ROOT
@@ -26,7 +26,7 @@ def _hint(folder: Path, change: Callable[[Record], object]) -> str:
     program = folder / "add.pte"
     program.write_bytes(b"a program")
     record = json.loads(EXAMPLE.read_text(encoding="utf-8"))
-    record["model"]["sha256"] = records.sha256_file(program)
+    record["model"]["sha256"] = hashing.sha256_file(program)
     change(record)
     (folder / "add.compile.json").write_text(json.dumps(record), encoding="utf-8")
     with pytest.raises(BuildError) as caught, memory_advice.given(program, compiled_here=False):

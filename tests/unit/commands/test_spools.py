@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import records
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import writing
 from ethosu_sdk.steps.compile import check, compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.debug import debug_command
@@ -16,7 +16,7 @@ from ethosu_sdk.steps.debug.options import DebugOptions
 
 
 def _abandoned(folder: Path, name: str) -> Path:
-    left = records.make_directory(folder / name)
+    left = writing.make_directory(folder / name)
     (left / "values.npy").write_bytes(b"large")
     return left
 

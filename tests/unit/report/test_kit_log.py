@@ -15,7 +15,7 @@ from ethosu_sdk.evidence import kit_evidence, kit_log
 from ethosu_sdk.evidence.kit_evidence import KitExpected
 from ethosu_sdk.evidence.kit_log import KitTensor, Moved
 from ethosu_sdk.evidence.uart import ProtocolError
-from ethosu_sdk.records import sha256_bytes
+from ethosu_sdk.files.hashing import sha256_bytes
 from tests.places import GOLDEN_KIT_LOGS
 
 LOG = (GOLDEN_KIT_LOGS / "ds_cnn.log").read_bytes()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import pte, records
+from ethosu_sdk import pte
 from ethosu_sdk.aot import artefacts
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegateFacts
 from ethosu_sdk.aot.lowering import steps
@@ -26,6 +26,7 @@ from ethosu_sdk.aot.vela import (
     versions,
 )
 from ethosu_sdk.aot.vela.capture import VelaCapture
+from ethosu_sdk.files import hashing, writing
 
 _ORIGIN = "ethosu_sdk_origin"
 
@@ -64,12 +65,12 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
             delegate.compile_specs = _as_stored(delegate.compile_specs, spec)
             facts.append(_written(folder, index, payload, made, given))
         data = bytes(serialize_pte_binary(file))
-        records.write_bytes(folder / name, data)
-        records.copy_file(lowered.folder / source.io.name, folder / source.io.name)
+        writing.write_bytes(folder / name, data)
+        writing.copy_file(lowered.folder / source.io.name, folder / source.io.name)
     return replace(
         source,
         pte=request.out_dir / name,
-        pte_sha256=records.sha256_bytes(data),
+        pte_sha256=hashing.sha256_bytes(data),
         pte_bytes=len(data),
         io=request.out_dir / source.io.name,
         log=request.out_dir / artefacts.LOG_NAME,

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
 from ethosu_sdk.aot import program_facts
 from ethosu_sdk.aot.api import CompileOutput, CompileRequest, DelegateFacts
 from ethosu_sdk.aot.model.source_line import SourceLine
@@ -20,6 +19,7 @@ from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.vela import capture
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.config import VelaConfig
+from ethosu_sdk.files import hashing, writing
 
 FACTS_NAME = "lowering.json"
 CHECK_FOLDER, EVALUATION_FOLDER = "check", "evaluation"  # what is compared with
@@ -66,7 +66,7 @@ def lower(request: CompileRequest, progress: Callable[[str], None]) -> CompileOu
 def write_facts(folder: Path, output: CompileOutput, reads: dict[str, str]) -> None:
     """Write down what :func:`lower` gave, and the files that it read."""
     facts = {"output": output.to_json(), "reads": reads}
-    records.write_bytes(folder / FACTS_NAME, json.dumps(facts).encode())
+    writing.write_bytes(folder / FACTS_NAME, json.dumps(facts).encode())
 
 
 def read(folder: Path) -> Lowered:
@@ -109,8 +109,8 @@ def _captured(_config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
 
         def keep(tosa_flatbuffer: bytes, *_: Any, **__: Any) -> Any:
             tosa = bytes(tosa_flatbuffer)
-            payload = f"TOSA {records.sha256_bytes(tosa)}".encode()
-            digest = records.sha256_bytes(payload)
+            payload = f"TOSA {hashing.sha256_bytes(tosa)}".encode()
+            digest = hashing.sha256_bytes(payload)
             captures.append(VelaCapture(digest, len(payload), tosa, b"", b"", b"", 0, 0, trace.take()))
             return VelaCompileResult(payload)
 
@@ -132,9 +132,9 @@ def _write(
         found = {name: finder.find(meta) for name, meta in made.nodes.items()}
         sources = {name: asdict(line) for name, line in found.items() if line is not None}
         row = {"turn": turn, "arguments": arguments.get(index), "sources": sources}
-        records.write_bytes(folder / _graph(index), made.tosa)
-        records.write_bytes(folder / _origins(index), json.dumps(row).encode())
-        digest = records.sha256_bytes(made.tosa)
+        writing.write_bytes(folder / _graph(index), made.tosa)
+        writing.write_bytes(folder / _origins(index), json.dumps(row).encode())
+        digest = hashing.sha256_bytes(made.tosa)
         facts.append(
             DelegateFacts(index, made.payload_sha256, 0, _graph(index), digest, "", "", "", 0, 0, {})
         )

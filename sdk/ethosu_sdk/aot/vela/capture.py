@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk import records
 from ethosu_sdk.aot.lowering import trace as lowering_trace
 from ethosu_sdk.aot.lowering.trace import LoweringTrace
 from ethosu_sdk.aot.model.loading import first_line
 from ethosu_sdk.aot.vela.config import VelaConfig
 from ethosu_sdk.errors import BuildError
+from ethosu_sdk.files import hashing
 
 # Reports beside the stream. Given to Vela alone, not to the compile specs, they leave the `.pte` unchanged.
 REPORT_FLAGS = ("--verbose-performance", "--enable-debug-db")
@@ -70,7 +70,7 @@ def turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> list[in
     Vela may see the delegates in another order than the program has them. BuildError for a payload of no run.
     """
     found = {capture.payload_sha256: turn for turn, capture in enumerate(captures)}
-    given = [found.get(records.sha256_bytes(payload)) for payload in payloads]
+    given = [found.get(hashing.sha256_bytes(payload)) for payload in payloads]
     for index, turn in enumerate(given):
         if turn is None:
             raise BuildError(f"delegate {index} of the program is none that was compiled in this run")

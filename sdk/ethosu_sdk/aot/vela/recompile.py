@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import proc, records
+from ethosu_sdk import proc
 from ethosu_sdk.aot.api import DelegateFacts, delegate_facts
 from ethosu_sdk.aot.vela import versions
 from ethosu_sdk.errors import BuildError, ToolError
+from ethosu_sdk.files import json_text, writing
 
 LOG_NAME = "vela.log"
 RESULT_NAME = "result.json"
@@ -57,12 +58,12 @@ def recompile(pte: Path, graphs: Sequence[Path], folders: Mapping[str, Path]) ->
                 f"the program could not be given other payloads: {lines[-1] if lines else 'nothing was said'}",
                 f"{first / LOG_NAME} holds what the tools printed",
             )
-        found = records.read_json(result)
+        found = json_text.read_json(result)
     finally:
         result.unlink(missing_ok=True)
     for folder in folders.values():
         if folder != first:
-            records.write_bytes(folder / LOG_NAME, (first / LOG_NAME).read_bytes())
+            writing.write_bytes(folder / LOG_NAME, (first / LOG_NAME).read_bytes())
     return [
         Recompiled(name, tuple(map(delegate_facts, row["delegates"])), row["reason"])
         for name, row in found.items()

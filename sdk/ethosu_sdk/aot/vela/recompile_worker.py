@@ -12,13 +12,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import pte, records
+from ethosu_sdk import pte
 from ethosu_sdk.aot import artefacts
 from ethosu_sdk.aot.api import DelegateFacts
 from ethosu_sdk.aot.model.loading import first_line
 from ethosu_sdk.aot.model.source_lines import SourceFinder
 from ethosu_sdk.aot.vela import another, delegate_tables
 from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.files import json_text, writing
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def main() -> None:
             traceback.print_exc()
             reason = f"Vela's results cannot be read: {first_line(error)}"
             found[row["version"]] = {"delegates": [], "reason": reason}
-    records.write_json(Path(request["result"]), found)
+    json_text.write_json(Path(request["result"]), found)
 
 
 def _bytes(file: Any) -> bytes:
@@ -80,7 +81,7 @@ def _recompiled(program: _Program, path: str, folder: Path) -> list[DelegateFact
         file.program.backend_delegate_data[delegate.processed.index].data = payload
         facts.append(artefacts.write_one(folder, index, reports, SourceFinder(None)))
         delegate_tables.check(facts[-1], payload)
-    records.write_bytes(folder / program.name, _bytes(file))
+    writing.write_bytes(folder / program.name, _bytes(file))
     return facts
 
 

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ethosu_sdk import cache, proc, provenance, records
+from ethosu_sdk import cache, proc, provenance
 from ethosu_sdk.errors import SdkError, ToolError, UsageError
+from ethosu_sdk.files import locks
 
 PACKAGE = "ethos-u-vela"
 _RUN = "import sys; from ethosu.vela.vela import main; sys.exit(main(sys.argv[1:]))"
@@ -55,7 +56,7 @@ def python_path(version: str) -> str:
     if version == provenance.package_version(PACKAGE):
         return ""
     place = _place(version)
-    with records.locked(place.parent):
+    with locks.locked(place.parent):
         if not (place / _MARK).is_dir():
             _install(version, place)
     return str(place)
@@ -67,7 +68,7 @@ def _place(version: str) -> Path:
 
 def _install(version: str, place: Path) -> None:
     try:
-        with records.temporary_directory(".install-", place.parent) as temporary:
+        with locks.temporary_directory(".install-", place.parent) as temporary:
             target = temporary / version
             _pip(target, f"{PACKAGE}=={version}", "--no-deps")
             if extra := _NEEDS.get(version.partition(".")[0]):

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import cache, npz, records
+from ethosu_sdk import cache, npz
 from ethosu_sdk.aot.zoo.model import ZooModel
+from ethosu_sdk.files import locks
 
 _SEED = 1
 _HELD_BACK = 360
@@ -89,7 +90,7 @@ def _weights_key() -> str:
 
 def _weights(images: Images, labels: Labels) -> dict[str, NDArray[np.float32]]:
     path = cache.directory_or_own("zoo") / f"digits_cnn-{_weights_key()}.npz"
-    with records.locked(path.parent):
+    with locks.locked(path.parent):
         cache.kept(path, lambda place: npz.write_npz(place, _train(images, labels)))
     return npz.read_npz(path)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import ToolError
+from ethosu_sdk.files import hashing
 
 # distribution → the version that `pip install` is told
 _VERSIONS = {
@@ -65,7 +65,7 @@ def locate(file: PackagedFile) -> Path:
     require(file.path, (file.distribution,))
     distribution = importlib.metadata.distribution(file.distribution)
     path = Path(str(distribution.locate_file(file.path)))
-    if not path.is_file() or records.sha256_file(path) != file.sha256:
+    if not path.is_file() or hashing.sha256_file(path) != file.sha256:
         raise ToolError(
             f"{file.distribution} {distribution.version} does not hold the {file.path} that the zoo is made for",
             install_command((file.distribution,)),

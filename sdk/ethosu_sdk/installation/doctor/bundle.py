@@ -9,8 +9,8 @@ import os
 import tarfile
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.files import writing
 from ethosu_sdk.installation.doctor.anonymising import SHOWN_VARIABLES, Redactor
 from ethosu_sdk.installation.sbom import installed_packages
 from ethosu_sdk.records import Record
@@ -38,7 +38,7 @@ def check_path(path: Path) -> None:
 
 def write(path: Path, report: Record) -> None:
     """Write the archive, with `report` in it, to `path`."""
-    records.write_bytes(path, _archive(_files(report, dict(os.environ))))
+    writing.write_bytes(path, _archive(_files(report, dict(os.environ))))
 
 
 def _files(report: Record, environment: dict[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, SdkError, ToolError, UsageError
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import hashing, json_text, locks, opening, writing
 from ethosu_sdk.installation.fvp import archive as fvp_install_archive, installer
 from ethosu_sdk.installation.fvp.options import SANDBOX_CHOICES, InstallOptions
 from ethosu_sdk.records import Record
@@ -63,13 +63,13 @@ def install(options: InstallOptions, reporter: Reporter) -> None:
         return
     with _staging(final) as folder:
         with reporter.stage(f"unpacking {escape(path.name)}"):
-            fvp_install_archive.unpack(path, records.make_directory(folder / "archive"), options.limits)
+            fvp_install_archive.unpack(path, writing.make_directory(folder / "archive"), options.limits)
         with reporter.stage("running Arm's installer"):
             installed, sandbox = installer.run(folder, options.sandbox, reporter)
             _keep_licences(folder / "archive", installed)
         record = {**_record(path, digests, row, installed), "sandbox": sandbox}
         schema.check(record, "the record of the installation")
-        records.write_json(installed / RECORD_NAME, record)
+        json_text.write_json(installed / RECORD_NAME, record)
         _give_final_name(installed, final)
     _show(record, final, reporter)
 
@@ -159,7 +159,7 @@ def _already_there(final: Path, digests: _Digests, reporter: Reporter) -> None:
     try:
         record = results.read(final / RECORD_NAME)
         same = record["archive"]["sha256"] == digests.sha256
-        whole = all(records.sha256_file(final / row["file"]) == row["sha256"] for row in record["programs"])
+        whole = all(hashing.sha256_file(final / row["file"]) == row["sha256"] for row in record["programs"])
     except InputError:
         same = whole = False
     if not (same and whole):
@@ -175,9 +175,9 @@ def _already_there(final: Path, digests: _Digests, reporter: Reporter) -> None:
 def _staging(final: Path) -> Iterator[Path]:
     """A folder on the file system of `final`, gone at the end, as are folders that were made for it and are empty."""
     made = [parent for parent in final.parents if not parent.exists()]
-    records.make_directory(final.parent)
+    writing.make_directory(final.parent)
     try:
-        with records.temporary_directory(".install-", final.parent) as folder:
+        with locks.temporary_directory(".install-", final.parent) as folder:
             yield folder
     except OSError as error:
         raise InputError(
@@ -193,7 +193,7 @@ def _keep_licences(archive: Path, installed: Path) -> None:
     for path in _licences(archive):
         if path.suffix != ".sh":
             place = installed / _LICENCE_FOLDER / path.relative_to(archive)
-            records.make_directory(place.parent)
+            writing.make_directory(place.parent)
             shutil.copyfile(path, place)
 
 
@@ -249,7 +249,7 @@ def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> 
 
 
 def _file(path: Path, folder: Path) -> Record:
-    return {"file": path.relative_to(folder).as_posix(), "sha256": records.sha256_file(path)}
+    return {"file": path.relative_to(folder).as_posix(), "sha256": hashing.sha256_file(path)}
 
 
 def _user() -> str:

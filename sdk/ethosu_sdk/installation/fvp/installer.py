@@ -7,10 +7,11 @@ import stat
 from collections import Counter
 from pathlib import Path
 
-from ethosu_sdk import proc, records
+from ethosu_sdk import proc
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, ToolError
+from ethosu_sdk.files import writing
 from ethosu_sdk.proc import sandbox
 from ethosu_sdk.records import Record
 
@@ -41,9 +42,9 @@ def run(folder: Path, wanted: str, reporter: Reporter) -> tuple[Path, Record]:
     found = sorted((folder / "archive").glob(_NAME))
     if len(found) != 1 or found[0].is_symlink() or not found[0].is_file():
         raise InputError(f"the archive has no installer {_NAME}, or several", "is it an FVP for Linux?")
-    records.make_executable(found[0])
-    target = records.make_directory(folder / "installed")
-    records.make_directory(folder / "home")
+    writing.make_executable(found[0])
+    target = writing.make_directory(folder / "installed")
+    writing.make_directory(folder / "home")
     record = _sandbox(folder, wanted)
     if not record["used"]:
         reporter.warn(f"Arm's installer runs without a sandbox: {escape(record['reason'])}")

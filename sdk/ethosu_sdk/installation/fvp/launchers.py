@@ -11,6 +11,7 @@ from ethosu_sdk import provenance, records, schema, tools
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.files import writing
 from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators.fvp import models
@@ -60,10 +61,10 @@ def install(
     for path in paths:
         if path.exists() and not is_launcher(path) and not force:
             raise UsageError(f"{path} exists and is no launcher", "choose another folder, or --force")
-    records.make_directory(folder)
+    writing.make_directory(folder)
     for path in paths:
-        records.write_bytes(path, script(path.name).encode())
-        records.make_executable(path)
+        writing.write_bytes(path, script(path.name).encode())
+        writing.make_executable(path)
     if layout == "fvp":
         _explain(top, folder)
     record: Record = {
@@ -84,10 +85,10 @@ def install(
 
 def _explain(top: Path, programs: Path) -> None:
     """Add to the folder `top` what an FVP's has beside its `programs`, and say that it is none."""
-    python = records.make_directory(top / models.installed_python())
+    python = writing.make_directory(top / models.installed_python())
     about = _ABOUT.format(programs=programs.relative_to(top), python=python.name)
-    records.write_bytes(top / _NOTE, about.encode())
-    records.write_bytes(python / _NOTE, _ABOUT_PYTHON.format(note=_NOTE).encode())
+    writing.write_bytes(top / _NOTE, about.encode())
+    writing.write_bytes(python / _NOTE, _ABOUT_PYTHON.format(note=_NOTE).encode())
 
 
 def script(program: str) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import proc, records, tools
+from ethosu_sdk import proc, tools
 from ethosu_sdk.errors import ToolError
+from ethosu_sdk.files import hashing
 
 _DPKG_TIMEOUT_S = 30.0
 _FIELDS = (
@@ -135,4 +136,4 @@ def own_programs() -> list[OwnProgram]:
     found = tools.probe(_OWN_QEMU)
     if found.status != "found" or found.path is None:
         return []
-    return [OwnProgram(_OWN_QEMU, found.version, records.sha256_file(found.path))]
+    return [OwnProgram(_OWN_QEMU, found.version, hashing.sha256_file(found.path))]

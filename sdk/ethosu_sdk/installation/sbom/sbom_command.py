@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from ethosu_sdk import __version__, records, runtimes, toolchain_lock
+from ethosu_sdk import __version__, runtimes, toolchain_lock
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import UsageError
+from ethosu_sdk.files import json_text
 from ethosu_sdk.installation.sbom import installed_packages
 from ethosu_sdk.installation.sbom.installed_packages import (
     DebianPackage,
@@ -57,9 +58,9 @@ def sbom(path: Path | None, reporter: Reporter) -> None:
         own=installed_packages.own_programs(),
     )
     if path is None:
-        sys.stdout.write(records.dumps(document))
+        sys.stdout.write(json_text.dumps(document))
         return
-    records.write_json(path, document)
+    json_text.write_json(path, document)
     reporter.show(f"{len(document['components'])} components: {escape(str(path))}")
     if reporter.as_json:
         reporter.emit(document)

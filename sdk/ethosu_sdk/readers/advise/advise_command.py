@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import pte, records, schema
+from ethosu_sdk import pte, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.readers.advise import advice_record, advise_tables, facts
 from ethosu_sdk.readers.advise.judgement import judge
 from ethosu_sdk.records import Record
@@ -39,8 +40,8 @@ def advise(
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError("a number in a record of the run is too large to be judged", _VALIDATE) from error
     schema.check(record, "the advice")
-    with records.locked(done.folder), bundle.published(done.folder, "advise") as add:
-        records.write_json(done.folder / advice_record.RECORD_NAME, record)
+    with locks.locked(done.folder), bundle.published(done.folder, "advise") as add:
+        json_text.write_json(done.folder / advice_record.RECORD_NAME, record)
         add(advice_record.RECORD_NAME)
     reporter.show(*advise_tables.tables(record, done.folder))
     reporter.emit(record)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ethosu_sdk import records, schema
+from ethosu_sdk import schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import BuildError, InputError, UsageError, VerdictError
+from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.readers.compare import compare_record, compare_tables, policy as compare_policy, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.subjects import Subject
@@ -106,9 +107,9 @@ def folder_of(chosen: Path | None) -> Path:
 
 def _finish(record: Record, options: CompareOptions, folder: Path, reporter: Reporter) -> None:
     """Write and show `record`; raise what it says."""
-    records.make_directory(folder)
-    with records.locked(folder), bundle.published(folder, "compare") as add:
-        records.write_json(folder / RECORD_NAME, record)
+    writing.make_directory(folder)
+    with locks.locked(folder), bundle.published(folder, "compare") as add:
+        json_text.write_json(folder / RECORD_NAME, record)
         add(RECORD_NAME)
     reporter.show(*compare_tables.tables(record, options.rows))
     for row in record["provenance"]["inputs"]:

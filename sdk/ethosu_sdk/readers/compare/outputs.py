@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.files.hashing import sha256_bytes
 from ethosu_sdk.readers.compare.subjects import Subject
-from ethosu_sdk.records import Record, sha256_bytes
+from ethosu_sdk.records import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,9 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.files import toml_source
+from ethosu_sdk.files import hashing, toml_source
 from ethosu_sdk.files.toml_source import Kind, TomlSource, short
 from ethosu_sdk.readers.compare import dimensions, operators
 from ethosu_sdk.targets import suggestion
@@ -133,7 +132,7 @@ def _policy(source: TomlSource, data: Mapping[str, Any], before: tuple[tuple[str
     if not isinstance(metrics, dict):
         raise source.wrong(("metrics",), "metrics is a table of rules", '[metrics."npu.cycles"]')
     rules = tuple((pattern, _rule(source, pattern, row, before)) for pattern, row in metrics.items())
-    digest = records.sha256_bytes(source.text.encode())
+    digest = hashing.sha256_bytes(source.text.encode())
     allow = tuple(_allow(source, data.get("allow", [])))
     of_operators = tuple(_operator_rules(source, data.get("operators", {})))
     return Policy(

@@ -14,6 +14,7 @@ from ethosu_sdk.aot.vela.recompile import Recompiled
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
+from ethosu_sdk.files import hashing, json_text, locks, writing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile import compile_command, compile_record
@@ -57,7 +58,7 @@ def make(
             with reporter.stage(f"installing Vela {version} from the package index (the first time only)"):
                 versions.python_path(version)
     with _source(model, options, reporter) as source:
-        folders = {version: records.make_directory(out_dir / f"vela-{version}") for version in wanted}
+        folders = {version: writing.make_directory(out_dir / f"vela-{version}") for version in wanted}
         found = _recompiled(source, folders, reporter)
     reasons = {row.version: row.reason or _run(source, row, folders[row.version], reporter) for row in found}
     failed = {folders[version].name: reason for version, reason in reasons.items() if reason}
@@ -114,7 +115,7 @@ def _read(path: Path) -> _Source:
             "give the model itself, or the program in the folder in which `compile` made it",
         )
     record = results.read(file)
-    if record["schema"] != results.COMPILE or record["model"]["sha256"] != records.sha256_file(path):
+    if record["schema"] != results.COMPILE or record["model"]["sha256"] != hashing.sha256_file(path):
         raise InputError(f"{file} is not about {path}", "compile the model again")
     if any(row["role"] == "vela configuration" for row in record["provenance"]["inputs"]):
         raise UsageError(
@@ -132,7 +133,7 @@ def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter
     with contextlib.ExitStack() as stack:
         add = {}
         for version, folder in folders.items():
-            stack.enter_context(records.locked(folder))
+            stack.enter_context(locks.locked(folder))
             add[version] = stack.enter_context(bundle.published(folder, "compare"))
             for name in (run_command.RECORD_NAME, run_command.OUTPUTS_NAME):
                 (folder / name).unlink(missing_ok=True)  # of another program
@@ -167,11 +168,11 @@ def _lay(source: _Source, found: Recompiled, folder: Path) -> list[str]:
     record = _record(source, found, pte)
     schema.check(record, "the compile result")
     path = locations.compile_record(pte)
-    records.write_json(path, record)
+    json_text.write_json(path, record)
     names = [pte.name, path.name, *(name for row in record["delegates"] for name in row["files"].values())]
     examples = locations.example_io(source.pte)
     if examples.is_file():
-        records.copy_file(examples, locations.example_io(pte))
+        writing.copy_file(examples, locations.example_io(pte))
         names.append(examples.name)
     return [*names, recompile.LOG_NAME]
 
@@ -199,10 +200,10 @@ def _record(source: _Source, found: Recompiled, pte: Path) -> Record:
         "status": "pass",
         "created": records.timestamp(),
         "provenance": {**old["provenance"], "tools": tools},
-        "compile_key": records.sha256_bytes(
+        "compile_key": hashing.sha256_bytes(
             f"{old['compile_key']} {versions.PACKAGE} {found.version}".encode()
         ),
-        "model": {**old["model"], "sha256": records.sha256_file(pte), "bytes": pte.stat().st_size},
+        "model": {**old["model"], "sha256": hashing.sha256_file(pte), "bytes": pte.stat().st_size},
         "delegates": delegates,
         "check": {"status": "left-out", "reason": _REASON},
         "files": {**old["files"], "log": recompile.LOG_NAME},

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import provenance, records, schema
+from ethosu_sdk import provenance, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import hashing, writing
 from ethosu_sdk.readers.convert import bundled_program, etdump, junit, model_explorer, perfetto, rows, sarif
 from ethosu_sdk.readers.convert.subject import Subject, read
 from ethosu_sdk.records import Record
@@ -60,7 +61,7 @@ def convert(path: Path, name: str, output: Path, reading: Reading, reporter: Rep
     record = _record(subject, name, output, content, reading)
     schema.check(record, "the record of the conversion")
     with bundle.listed(output, "convert"):
-        records.write_bytes(output, content)
+        writing.write_bytes(output, content)
     reading.warn(reporter)
     reporter.show(f"{escape(str(output))}: {name}, {len(content):,} bytes, from {', '.join(subject.records)}")
     for text in chosen.left_out:
@@ -75,7 +76,7 @@ def _record(subject: Subject, name: str, output: Path, content: bytes, reading: 
     return {
         **provenance.header(SCHEMA, "pass", inputs, []),
         "format": name,
-        "file": {"name": output.name, "sha256": records.sha256_bytes(content), "bytes": len(content)},
+        "file": {"name": output.name, "sha256": hashing.sha256_bytes(content), "bytes": len(content)},
         "left_out": list(FORMATS[name].left_out),
         "host": host_facts.host(),
     }

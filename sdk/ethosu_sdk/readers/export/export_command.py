@@ -7,10 +7,11 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ethosu_sdk import provenance, pte, records, schema
+from ethosu_sdk import provenance, pte, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.readers.export import sizes, texts
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, host_facts, locations, reading as results, target_record
@@ -49,10 +50,10 @@ def export(
     record = _record(path, program, facts, None if ran is None else ran[0], reading)
     reading.warn(reporter)
     schema.check(record, "the export's record")
-    with records.locked(folder), bundle.published(folder, "export") as add:
+    with locks.locked(folder), bundle.published(folder, "export") as add:
         for name, (_, make) in _FILES.items():
-            records.write_bytes(folder / record["files"][name], make(facts).encode())
-        records.write_json(folder / f"{path.stem}.export.json", record)
+            writing.write_bytes(folder / record["files"][name], make(facts).encode())
+        json_text.write_json(folder / f"{path.stem}.export.json", record)
         add(*record["files"].values(), f"{path.stem}.export.json")
     _show(facts, folder, reporter)
     reporter.emit(record)

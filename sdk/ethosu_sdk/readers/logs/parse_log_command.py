@@ -8,13 +8,13 @@ from typing import Any
 
 from rich.table import Table
 
-from ethosu_sdk import error_catalogue, provenance, records, schema
+from ethosu_sdk import error_catalogue, provenance, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.evidence import kit_log, own_log, uart, upstream_log
 from ethosu_sdk.evidence.protocol import RECORD_PREFIX
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import hashing, opening
 from ethosu_sdk.readers.logs import log_record
 from ethosu_sdk.readers.logs.log_record import LogFacts
 from ethosu_sdk.records import Record
@@ -92,7 +92,7 @@ def make(name: str, content: bytes) -> Record:
 
 
 def _input(name: str, content: bytes) -> Record:
-    return {"role": "log", "file": name, "bytes": len(content), "sha256": records.sha256_bytes(content)}
+    return {"role": "log", "file": name, "bytes": len(content), "sha256": hashing.sha256_bytes(content)}
 
 
 def _source(lines: list[str], simulator: tuple[str, ...]) -> str:

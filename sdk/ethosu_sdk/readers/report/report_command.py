@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.files import writing
 from ethosu_sdk.page import drawing
 from ethosu_sdk.readers.report import subject
 from ethosu_sdk.results import bundle, locations
@@ -44,6 +44,6 @@ def _place(folders: Sequence[Path]) -> Path:
 
 
 def _write(path: Path, content: bytes) -> None:
-    records.make_directory(path.parent)
+    writing.make_directory(path.parent)
     with bundle.listed(path, "report"):
-        records.write_bytes(path, content)
+        writing.write_bytes(path, content)

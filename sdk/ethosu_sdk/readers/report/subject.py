@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk import pte, records
+from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, reading as results
 from ethosu_sdk.steps.profile import profile_command
@@ -105,7 +106,7 @@ def _complete(folder: Path, found: dict[str, Record], missing: dict[str, str]) -
 
 def _program(folder: Path, run: Record, missing: dict[str, str]) -> pte.Pte | None:
     path = folder / Path(run["model"]["file"]).name
-    if not path.is_file() or records.sha256_file(path) != run["model"]["sha256"]:
+    if not path.is_file() or hashing.sha256_file(path) != run["model"]["sha256"]:
         missing["program"] = f"the program of the run is not in the folder: {path.name}"
         return None
     return pte.read(path)

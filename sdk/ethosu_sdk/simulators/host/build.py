@@ -12,8 +12,9 @@ import importlib.metadata
 import importlib.util
 from pathlib import Path
 
-from ethosu_sdk import cache, proc, records
+from ethosu_sdk import cache, proc
 from ethosu_sdk.errors import ToolError
+from ethosu_sdk.files import locks, writing
 
 _SOURCE = Path(__file__).with_name("runner.cpp")
 _DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED", "-DET_USE_THREADPOOL")
@@ -74,7 +75,7 @@ def build_runner(folder: Path) -> Path:
     shipped = cache.prebuilt(CACHE_PART)
     if shipped is not None and (shipped / name).is_file():
         return shipped / name
-    with records.locked(folder):
+    with locks.locked(folder):
         return cache.kept(folder / name, lambda program: _make(program, root))
 
 
@@ -82,8 +83,8 @@ def _make(program: Path, root: Path) -> None:
     compiler = proc.find_tool("g++", hint="apt-get install g++")
     if not (root / "include").is_dir():
         raise ToolError("the installed executorch package has no C++ headers", _INSTALL)
-    records.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
-    records.make_executable(program)
+    writing.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
+    writing.make_executable(program)
 
 
 def _program_name(root: Path) -> str:

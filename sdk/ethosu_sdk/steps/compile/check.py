@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk import aot, cache, records
+from ethosu_sdk import aot, cache
 from ethosu_sdk.aot.check import distance
 from ethosu_sdk.aot.check.distance import Distance
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import SdkError, SimulationError, ToolError
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators import host
@@ -167,5 +168,5 @@ def prepared(
         yield None
         return
     # Not in the system's temporary folder, which may be in memory: outputs can be large.
-    with records.temporary_directory(".check-", records.make_directory(folder)) as spool:
+    with locks.temporary_directory(".check-", writing.make_directory(folder)) as spool:
         yield Check(spool.resolve(), reporter, least_db=least_db)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import aot, provenance, records
+from ethosu_sdk import aot, provenance
 from ethosu_sdk.aot.check.distance import Distance, Figure
 from ethosu_sdk.errors import SdkError, VerdictError
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.compile import compile_record, unrunnable
 
@@ -88,7 +89,7 @@ def _output(index: int, array: npt.NDArray[Any], distance: Distance) -> tuple[Re
         "index": index,
         "status": PASS if distance.explained else FAIL,
         "detail": distance.detail,
-        "sha256": records.sha256_bytes(array.tobytes()),
+        "sha256": hashing.sha256_bytes(array.tobytes()),
         "elements": distance.elements,
         "equal": distance.equal,
         "left_out": distance.left_out,

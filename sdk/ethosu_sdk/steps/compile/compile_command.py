@@ -6,11 +6,12 @@ import json
 import time
 from pathlib import Path
 
-from ethosu_sdk import aot, records
+from ethosu_sdk import aot
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
+from ethosu_sdk.files import hashing, locks
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile import chain_record, check, check_record, compile_record, compile_tables
@@ -38,7 +39,7 @@ def compile_model(
     spec = parse_model_spec(model)
     check_file(spec, trust=options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
-    with records.locked(folder):
+    with locks.locked(folder):
         key = compile_key(model, options, target)
         pte = folder / f"{spec.name}.pte"
         if reuse and spec.kind != "python" and _is_current(pte, key, options):
@@ -134,7 +135,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
     basis = {
         **compilers.identity(),
         "model": model if spec.path is None else spec.entry,
-        "files": [records.sha256_file(path) for path in files],
+        "files": [hashing.sha256_file(path) for path in files],
         "target": [target.name, target.system_config, target.memory_mode],
         "options": [
             options.quantize,
@@ -145,7 +146,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
             options.vela_flags,
         ],
     }
-    return records.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
+    return hashing.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
 
 
 def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
@@ -155,7 +156,7 @@ def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
         return (
             record["compile_key"] == key
             and not (options.check and record["check"]["status"] == check_record.LEFT_OUT)
-            and record["model"]["sha256"] == records.sha256_file(pte)
+            and record["model"]["sha256"] == hashing.sha256_file(pte)
             and locations.example_io(pte).is_file()
             and (not options.etrecord or (pte.parent / record["files"].get("etrecord", ".")).is_file())
         )

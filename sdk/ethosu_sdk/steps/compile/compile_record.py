@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, provenance, pte, records, schema
+from ethosu_sdk import aot, provenance, pte, schema
+from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts, target_record
 
@@ -89,7 +90,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
 def write(path: Path, record: Record) -> None:
     """Write a record of a compilation that is valid."""
     schema.check(record, "the compile result")
-    records.write_json(path, record)
+    json_text.write_json(path, record)
 
 
 def _quantization(request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
@@ -115,7 +116,7 @@ def _inputs(request: aot.CompileRequest, output: aot.CompileOutput) -> list[Reco
     }
     return [
         source,
-        *({"role": role, "file": path.name, "sha256": records.sha256_file(path)} for role, path in files),
+        *({"role": role, "file": path.name, "sha256": hashing.sha256_file(path)} for role, path in files),
     ]
 
 

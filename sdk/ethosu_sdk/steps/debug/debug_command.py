@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import aot, cache, npz, pte, records, schema
+from ethosu_sdk import aot, cache, npz, pte, schema
 from ethosu_sdk.aot.evaluation.facts import FLOAT, QUANTISED
 from ethosu_sdk.aot.evaluation.layer_facts import LayerFacts, LayerRequest
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import csv_text
+from ethosu_sdk.files import csv_text, json_text, locks, writing
 from ethosu_sdk.npu import Written, deadline
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
@@ -71,7 +71,7 @@ def debug(
     check_file(spec, trust=compile_options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
     # Not in the system's temporary folder, which may be in memory: the values of all layers can be large.
-    with records.temporary_directory(".debug-", folder) as spool:
+    with locks.temporary_directory(".debug-", folder) as spool:
         request = LayerRequest(spool.resolve(), None if options.inputs is None else options.inputs.resolve())
         compile_options = replace(compile_options, layers=request, check=False)
         path = compile_command.compile_model(model, compile_options, out_dir, reporter.for_step())
@@ -107,7 +107,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
     inputs, source = _inputs(subject, program, options, reporter)
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
-    with records.locked(subject.folder):
+    with locks.locked(subject.folder):
         with reporter.stage("running it with a look at every tensor"):
             observer = _run(subject.path, runner, inputs, options.timeout_s)
         with reporter.stage("comparing"):
@@ -133,9 +133,9 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
     record = make(facts)
     schema.check(record, "the debug record")
     table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, record["layers"]))
-    with records.locked(subject.folder), bundle.published(subject.folder, "debug") as add:
-        records.write_bytes(subject.folder / CSV_NAME, table.encode())
-        records.write_json(subject.folder / results.DEBUG_NAME, record)
+    with locks.locked(subject.folder), bundle.published(subject.folder, "debug") as add:
+        writing.write_bytes(subject.folder / CSV_NAME, table.encode())
+        json_text.write_json(subject.folder / results.DEBUG_NAME, record)
         add(CSV_NAME, results.DEBUG_NAME)
     if not layers:
         reporter.warn(

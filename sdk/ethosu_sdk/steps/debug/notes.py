@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.aot.check import tosa_operators
 from ethosu_sdk.aot.vela import written_tensors
 from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.files import opening
+from ethosu_sdk.files import hashing, opening
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations, reading as results
 
@@ -44,7 +43,7 @@ def read(path: Path) -> dict[int, DelegateNotes]:
     if not file.is_file():
         return {}
     record = results.read(file)
-    if record["schema"] != results.COMPILE or record["model"]["sha256"] != records.sha256_file(path):
+    if record["schema"] != results.COMPILE or record["model"]["sha256"] != hashing.sha256_file(path):
         return {}
     return {row["index"]: _delegate(path.parent, row) for row in record["delegates"]}
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk import aot, cache, provenance, records
+from ethosu_sdk import aot, cache, provenance
 from ethosu_sdk.aot.evaluation import data as evaluation_data
 from ethosu_sdk.aot.evaluation.facts import FLOAT, QUANTISED
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, SimulationError, UsageError
 from ethosu_sdk.evidence.accuracy import Comparison, Top1, predictions
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.evaluate import evaluate_record
 from ethosu_sdk.steps.evaluate.thresholds import (
@@ -119,7 +120,7 @@ def prepared(
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
     # Not in the system's temporary folder, which may be in memory: the outputs of many samples can be large.
-    with records.temporary_directory(".evaluation-", records.make_directory(folder)) as spool:
+    with locks.temporary_directory(".evaluation-", writing.make_directory(folder)) as spool:
         request = aot.EvaluationRequest(options.data.resolve(), spool.resolve())
         yield Evaluation(options, request, runner, reporter)
 

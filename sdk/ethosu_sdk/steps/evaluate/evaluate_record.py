@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, records
+from ethosu_sdk import aot
 from ethosu_sdk.aot.evaluation.facts import FLOAT, QUANTISED
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.evidence.accuracy import HISTOGRAM_LSB, Comparison
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.evaluate.thresholds import COSINE, EXECUTED, MAX_ERROR, SQNR, PairResult
 
@@ -68,7 +69,7 @@ def _accuracy(evaluated: Evaluated) -> tuple[Record, list[Record]]:
     unavailable: list[Record] = []
     data: Record = {
         "file": evaluated.data.name,
-        "sha256": records.sha256_file(evaluated.data),
+        "sha256": hashing.sha256_file(evaluated.data),
         "samples": facts.samples,
         "labels": list(facts.labels),
         "expected": facts.expected,

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ethosu_sdk import provenance, pte, records, schema
+from ethosu_sdk import provenance, pte, schema
 from ethosu_sdk.console.terminal import escape, show
+from ethosu_sdk.files import json_text
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.inspect.description import NOTHING_MORE, Description, Wanted, describe, npu_share
 
@@ -31,7 +32,7 @@ def inspect(path: Path, *, as_json: bool, wanted: Wanted, console: Console) -> N
     """
     record = make(path, wanted)
     if as_json:
-        sys.stdout.write(records.dumps(record))
+        sys.stdout.write(json_text.dumps(record))
         return
     _show(record, console)
 

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ethosu_sdk import pte, records, schema
+from ethosu_sdk import pte, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.files import csv_text
+from ethosu_sdk.files import csv_text, hashing, json_text, locks, writing
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
@@ -66,11 +66,11 @@ def profile(
         done = _Run(finished.folder, finished.record, finished.pte)
     record = _record(done, options.clock_mhz, run_options.timeout_s)
     schema.check(record, "the profile")
-    folder = records.make_directory(out_dir) if out_dir is not None else done.folder
-    with records.locked(folder), bundle.published(folder, "profile") as add:
+    folder = writing.make_directory(out_dir) if out_dir is not None else done.folder
+    with locks.locked(folder), bundle.published(folder, "profile") as add:
         table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, record["operations"]))
-        records.write_bytes(folder / CSV_NAME, table.encode())
-        records.write_json(folder / RECORD_NAME, record)
+        writing.write_bytes(folder / CSV_NAME, table.encode())
+        json_text.write_json(folder / RECORD_NAME, record)
         add(RECORD_NAME, CSV_NAME)
     reporter.show(*profile_tables.tables(record, folder, options.rows))
     reporter.emit(record)
@@ -108,7 +108,7 @@ def _finished(folder: Path) -> _Run:
         raise InputError(f"{path} is no record of a run", _MAKE_A_RUN)
     model = record["model"]
     program = folder / Path(model["file"]).name
-    if not program.is_file() or records.sha256_file(program) != model["sha256"]:
+    if not program.is_file() or hashing.sha256_file(program) != model["sha256"]:
         raise InputError(f"the program of the run is not in {folder}: {model['file']}", _MAKE_A_RUN)
     return _Run(folder, record, program)
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import cache, provenance, pte, records, simulators
+from ethosu_sdk import cache, provenance, pte, simulators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.evidence.repeats import Plan, changes
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.files import hashing
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
@@ -124,7 +125,7 @@ def _run_all(start: Callable[[], Any], model: Any, samples: Samples, plan: Plan)
         outputs = tuple(runtime.run(samples.inferences[inference // plan.repeats]))
         if plan.first(inference) == inference:
             ran.outputs.append(outputs)
-        ran.digests.append({i: (a.shape, records.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)})
+        ran.digests.append({i: (a.shape, hashing.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)})
         ran.calls.append(len(model.calls))
     return ran
 

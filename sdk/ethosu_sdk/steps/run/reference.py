@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import npz, pte, records
+from ethosu_sdk import npz, pte
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.run.exact_kernels import CONVERSIONS, MOVES
@@ -113,7 +114,7 @@ def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) ->
     other = [
         row["index"]
         for row, array in zip(rows, outputs, strict=True)
-        if row["sha256"] != records.sha256_bytes(array.tobytes())
+        if row["sha256"] != hashing.sha256_bytes(array.tobytes())
     ]
     detail = "all outputs are equal, bit for bit"
     if other:

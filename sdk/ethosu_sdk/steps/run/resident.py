@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk import cache, pte, records, resources
+from ethosu_sdk import cache, pte, resources
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.evidence import input_image
 from ethosu_sdk.evidence.protocol import PROGRAM_HEADER_SYMBOL, PROGRAM_MEMORY_SYMBOL
+from ethosu_sdk.files import hashing
 from ethosu_sdk.firmware_build import boards, resident
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records import Record
@@ -47,5 +48,5 @@ def load(path: Path, program: pte.Pte, board: str | None, reporter: Reporter, *,
 
 def _folder(board: str | None) -> Path:
     """In the cache, one for each firmware tree."""
-    tree = records.sha256_bytes(str(resources.directory("firmware")).encode())
+    tree = hashing.sha256_bytes(str(resources.directory("firmware")).encode())
     return cache.directory(f"resident/{board or boards.BOARDS[0]}-{tree[:16]}")

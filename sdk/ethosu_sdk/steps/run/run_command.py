@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import npz, pte, records, schema
+from ethosu_sdk import npz, pte, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.evidence import verdict
+from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
@@ -76,7 +77,7 @@ def run(
     path = _ready_pte(model, compile_options, out_dir, reporter)
     program = pte.read(path)
     folder = locations.for_pte(path, program.target(), out_dir)
-    with records.locked(folder), bundle.published(folder, "run") as add:
+    with locks.locked(folder), bundle.published(folder, "run") as add:
         # A result of an earlier run must not be taken for this one's, should this one fail.
         for name in _RESULTS:
             (folder / name).unlink(missing_ok=True)
@@ -157,7 +158,7 @@ def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, rep
     )
     record = run_record.make(facts)
     schema.check(record, "the run result")
-    records.write_json(folder / RECORD_NAME, record)
+    json_text.write_json(folder / RECORD_NAME, record)
     return record
 
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from rich.console import Group
 from rich.table import Table
 
-from ethosu_sdk import provenance, pte, records
+from ethosu_sdk import provenance, pte
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps import build_command
@@ -95,7 +96,7 @@ def _tensor(index: int, array: npt.NDArray[Any]) -> Record:
         "index": index,
         "shape": list(array.shape),
         "dtype": array.dtype.name,
-        "sha256": records.sha256_bytes(array.tobytes()),
+        "sha256": hashing.sha256_bytes(array.tobytes()),
     }
 
 

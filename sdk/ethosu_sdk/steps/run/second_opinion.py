@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import npz, pte, records
+from ethosu_sdk import npz, pte
 from ethosu_sdk.evidence.verdict import Check, Tolerance, compare, different_bits
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.reference import exact
@@ -58,7 +59,7 @@ def compared(program: pte.Pte, own: Execution, other: Execution, folder: Path) -
 def _row(index: int, own: Array, other: Array, bound: Tolerance) -> Record:
     return {
         "index": index,
-        "sha256": records.sha256_bytes(other.tobytes()),
+        "sha256": hashing.sha256_bytes(other.tobytes()),
         "file": OUTPUTS_NAME,
         "differing": int(different_bits(own, other).sum()),
         "atol": bound.atol,

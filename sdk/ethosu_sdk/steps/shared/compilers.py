@@ -6,7 +6,8 @@ import functools
 import json
 from pathlib import Path
 
-from ethosu_sdk import __version__, provenance, records, resources
+from ethosu_sdk import __version__, provenance, resources
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 
 _PACKAGES = ("torch", "torchao", "executorch", "ethos-u-vela", "tosa-tools", "numpy")
@@ -28,5 +29,5 @@ def identity() -> Record:
 def tree(folder: Path) -> str:
     """One digest of the sources below `folder`."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix in _SOURCES and path.is_file())
-    digests = {str(path.relative_to(folder)): records.sha256_file(path) for path in paths}
-    return records.sha256_bytes(json.dumps(digests, sort_keys=True).encode())
+    digests = {str(path.relative_to(folder)): hashing.sha256_file(path) for path in paths}
+    return hashing.sha256_bytes(json.dumps(digests, sort_keys=True).encode())

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.errors import BuildError, SdkError
+from ethosu_sdk.files import hashing
 from ethosu_sdk.firmware_build import MemoryFitError
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations, reading as results
@@ -45,7 +45,7 @@ def _compile_command(path: Path, mode: str) -> str:
         record = results.read(locations.compile_record(path))
         if record["schema"] != results.COMPILE:
             return ""
-        if record["model"]["sha256"] != records.sha256_file(path) or not _is_complete(record):
+        if record["model"]["sha256"] != hashing.sha256_file(path) or not _is_complete(record):
             return ""
         return compile_again.command(record, *_folder(path, record), memory_mode=mode)
     except (SdkError, OSError):  # the record may name a file whose name no file system takes

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import cache, pte, records
+from ethosu_sdk import cache, pte
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import ToolError, VerdictError
+from ethosu_sdk.files import hashing, locks, writing
 from ethosu_sdk.firmware_build import BuildOptions, resident
 from ethosu_sdk.firmware_build.executable import Executable
 from ethosu_sdk.records import Record
@@ -81,10 +82,10 @@ def run_again(record: Record, path: Path, inputs: Path | None) -> Again:
 def _from_nothing() -> Iterator[Path]:
     """A new folder, and a cache in which nothing is."""
     with (
-        records.temporary_directory("ethosu-sdk-verify-", Path(tempfile.gettempdir())) as temporary,
+        locks.temporary_directory("ethosu-sdk-verify-", Path(tempfile.gettempdir())) as temporary,
         cache.elsewhere(temporary / "cache"),
     ):
-        yield records.make_directory(temporary / "out")
+        yield writing.make_directory(temporary / "out")
 
 
 def _built_for_run(record: Record, path: Path, why: str) -> Again:
@@ -105,7 +106,7 @@ def _built_for_run(record: Record, path: Path, why: str) -> Again:
 
 
 def _built(made: Executable, part: Record) -> Again:
-    return Again(made.elf_sha256, records.sha256_file(made.map), made.build_key, part)
+    return Again(made.elf_sha256, hashing.sha256_file(made.map), made.build_key, part)
 
 
 def _is_resident(record: Record) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ethosu_sdk import records
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 
 # What a run or a build that is done again must give again. Where a file lies and when it was made is no figure.
@@ -32,7 +32,7 @@ def of_build(record: Record) -> Record:
 
 def digest(part: Record) -> str:
     """SHA-256 over the figures in `part`."""
-    return records.sha256_bytes(json.dumps(dict(_leaves(part))).encode())
+    return hashing.sha256_bytes(json.dumps(dict(_leaves(part))).encode())
 
 
 def differences(recorded: Record, found: Record) -> Iterator[tuple[str, str, str]]:

@@ -12,6 +12,7 @@ from ethosu_sdk import provenance, records, schema, tools
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
+from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import host_facts, locations, reading as results
 from ethosu_sdk.results.reading import Reading
@@ -37,7 +38,7 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
     record = _read(path, reading)
     reading.warn(reporter)
     pte_path = _model(path, record, model)
-    checks = [_check("model", record["model"]["sha256"], records.sha256_file(pte_path))]
+    checks = [_check("model", record["model"]["sha256"], hashing.sha256_file(pte_path))]
     causes = []
     if _same(checks):
         with reporter.stage(
@@ -60,7 +61,7 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
         "record": {
             "file": path.name,
             "schema": record["schema"],
-            "sha256": records.sha256_file(path),
+            "sha256": hashing.sha256_file(path),
             **reading.mark(path),
         },
         "checks": checks,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ethosu_sdk import records
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.files import writing
 from ethosu_sdk.page import drawing
 from ethosu_sdk.records import Record
 
@@ -29,5 +29,5 @@ def write(folder: Path, record: Record, rows: Sequence[Mapping[str, object]]) ->
     except OverflowError as error:
         raise InputError(_TOO_LARGE) from error
     path = folder / FILE_NAME
-    records.write_bytes(path, text.encode())
+    writing.write_bytes(path, text.encode())
     return path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ethosu_sdk.records import sha256_bytes
+from ethosu_sdk.files.hashing import sha256_bytes
 
 Row = dict[str, Any]
 

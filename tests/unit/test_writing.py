@@ -5,26 +5,27 @@ import pytest
 
 from ethosu_sdk import records
 from ethosu_sdk.errors import BuildError, InputError
+from ethosu_sdk.files import hashing, json_text, locks, writing
 
 
 def test_a_written_file_is_whole_and_alone(tmp_path: Path) -> None:
-    records.write_json(tmp_path / "a.json", {"b": 1})
-    assert records.read_json(tmp_path / "a.json") == {"b": 1}
+    json_text.write_json(tmp_path / "a.json", {"b": 1})
+    assert json_text.read_json(tmp_path / "a.json") == {"b": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_a_failing_write_leaves_the_old_content(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    records.write_json(path, {"old": True})
+    json_text.write_json(path, {"old": True})
 
     def fill_half(temporary: Path) -> None:
         temporary.write_text('{"new"')
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(BuildError, match="No space left on device") as caught:
-        records.write_atomic(path, fill_half)
+        writing.write_atomic(path, fill_half)
     assert "free some space" in caught.value.hint
-    assert records.read_json(path) == {"old": True}
+    assert json_text.read_json(path) == {"old": True}
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -34,7 +35,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        records.write_atomic(tmp_path / "a.json", interrupted)
+        writing.write_atomic(tmp_path / "a.json", interrupted)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -43,19 +44,19 @@ def test_what_is_not_a_json_object_is_refused(tmp_path: Path, text: str) -> None
     path = tmp_path / "a.json"
     path.write_text(text)
     with pytest.raises(InputError):
-        records.read_json(path)
+        json_text.read_json(path)
 
 
 def test_bytes_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not JSON"):
-        records.read_json(path)
+        json_text.read_json(path)
 
 
 def test_nan_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Out of range"):
-        records.write_json(tmp_path / "a.json", {"value": float("nan")})
+        json_text.write_json(tmp_path / "a.json", {"value": float("nan")})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,11 +69,11 @@ def test_sha256_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     # FIPS 180-2, appendix B.1
     assert (
-        records.sha256_file(tmp_path / "a")
+        hashing.sha256_file(tmp_path / "a")
         == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     )
     with pytest.raises(InputError, match="there is no file"):
-        records.sha256_file(tmp_path / "missing")
+        hashing.sha256_file(tmp_path / "missing")
 
 
 @pytest.mark.parametrize("made", ["folder", "link"])
@@ -82,7 +83,7 @@ def test_a_folder_that_takes_no_lock_is_one_error(tmp_path: Path, made: str) -> 
     lock.mkdir() if made == "folder" else lock.symlink_to(lock)
     with (
         pytest.raises(BuildError, match=f"cannot lock the folder {tmp_path}: ") as caught,
-        records.locked(tmp_path),
+        locks.locked(tmp_path),
     ):
         pytest.fail("the block must not run")
     assert "-o" in caught.value.hint
@@ -90,5 +91,5 @@ def test_a_folder_that_takes_no_lock_is_one_error(tmp_path: Path, made: str) -> 
 
 
 def test_an_error_of_the_block_passes_a_lock_unchanged(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="of the block"), records.locked(tmp_path):
+    with pytest.raises(OSError, match="of the block"), locks.locked(tmp_path):
         raise OSError("of the block")
