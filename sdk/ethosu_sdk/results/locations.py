@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import pte, schema
+from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import file_kinds, hashing, opening, writing
+from ethosu_sdk.records import rules
 from ethosu_sdk.targets import Target
 
 BUILD_FOLDER = "build"
@@ -46,7 +47,7 @@ def require_pte(path: Path) -> Path:
         if kind is not None and kind.id == "pte":
             raise InputError(f"{path} does not end in .pte", "it is a compiled program: give it that name")
         raise file_kinds.not_a(path, "a .pte file", _MAKE_ONE)
-    if schema.leaves(path.name):
+    if rules.leaves(path.name):
         raise InputError(
             f"{path} has a name that no record can hold: on other systems it would be a path",
             "give it one without a backslash, and with no colon behind its first letter",
