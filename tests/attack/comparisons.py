@@ -129,7 +129,7 @@ def _validate(folder: Path) -> None:
     manifest = bundle.read(place)
     # Nothing of what it lists is there.
     assert manifest is not None
-    assert len(bundle.problems(place, manifest)) >= len(manifest["files"])
+    assert len(bundle.problems(place, manifest)) >= len(manifest.files)
 
 
 def _case(context: Context, choice: random.Random) -> Case:

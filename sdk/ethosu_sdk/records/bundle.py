@@ -9,6 +9,8 @@ from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import Tool
 from ethosu_sdk.records.kind import Part, RecordKind
 
+Status = Literal["complete", "incomplete"]
+
 
 class File(Part):
     path: str
@@ -23,7 +25,7 @@ class File(Part):
 class Manifest(Part, tag_field="schema", tag="bundle/1"):
     """The files of a folder of results."""
 
-    status: Literal["complete", "incomplete"]
+    status: Status
     created: str
     tool: Tool
     writer: str

@@ -23,8 +23,14 @@ class Part(msgspec.Struct, metaclass=_PartMeta, frozen=True, forbid_unknown_fiel
 
     def to_json(self) -> dict[str, Any]:
         """The object as JSON has it, with its members in the order of the class."""
-        content: dict[str, Any] = msgspec.to_builtins(self)
+        content: dict[str, Any] = _with_lists(msgspec.to_builtins(self))
         return content
+
+
+def _with_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_lists(part) for key, part in value.items()}
+    return [_with_lists(part) for part in value] if isinstance(value, tuple) else value
 
 
 Content = TypeVar("Content", bound=Part)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ethosu_sdk.records import (
+    Record,
     advice,
     build,
     bundle,
@@ -21,7 +22,7 @@ from ethosu_sdk.records import (
     sweep_cell,
     sweep_compare,
 )
-from ethosu_sdk.records.kind import RecordKind
+from ethosu_sdk.records.kind import Part, RecordKind
 from ethosu_sdk.records.printed import (
     conversion,
     doctor,
@@ -57,3 +58,9 @@ PRINTED: tuple[RecordKind[Any], ...] = (
     *(DOCTOR, FVP_INSTALL, LAUNCHERS, ZOO, EXPLANATION, ERROR),
 )
 BY_SCHEMA = {kind.schema: kind for kind in (*IN_FOLDERS, MANIFEST, *PRINTED)}
+
+
+def content(record: Record) -> Part:
+    """What a valid record holds, as the class of its kind."""
+    found: Part = BY_SCHEMA[record["schema"]].convert(record)
+    return found

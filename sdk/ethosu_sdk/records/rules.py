@@ -56,7 +56,7 @@ def _has(value: Any, pointer: str) -> bool:
     for part in pointer.strip("/").split("/"):
         if isinstance(value, dict) and part in value:
             value = value[part]
-        elif isinstance(value, list | tuple) and part.isdecimal() and int(part) < len(value):
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
         else:
             return False
@@ -110,13 +110,7 @@ def texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield path, value
         return
-    rows = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list | tuple)
-        else ()
-    )
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in rows:
         yield from texts(part, f"{path}/{key}")
 

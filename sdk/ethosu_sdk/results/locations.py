@@ -7,7 +7,7 @@ from pathlib import Path
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import file_kinds, hashing, opening, writing
-from ethosu_sdk.records import rules
+from ethosu_sdk.records import kinds, rules
 from ethosu_sdk.targets import Target
 
 BUILD_FOLDER = "build"
@@ -30,7 +30,7 @@ def for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path:
 
 def compile_record(pte: Path) -> Path:
     """The record that `compile` writes beside its `.pte`."""
-    return pte.with_name(f"{pte.stem}.compile.json")
+    return pte.with_name(kinds.COMPILE.name(pte.stem))
 
 
 def example_io(pte: Path) -> Path:

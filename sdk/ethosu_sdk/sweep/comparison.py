@@ -18,13 +18,12 @@ from ethosu_sdk.readers.compare import compare_command, compare_record, policy a
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Subject
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, host_facts, reading as results
 from ethosu_sdk.sweep import query, rows, store
 from ethosu_sdk.sweep.configuration import DIMENSIONS
 
-SCHEMA = "sweep-compare/1"
-RECORD_NAME = "sweep-compare.json"
+RECORD_NAME = kinds.SWEEP_COMPARE.file
 PASS, FAIL, BLOCKED, MISSING, NEW = "pass", "fail", "blocked", "missing", "new"
 _KINDS = {kind: name for kind, name in subjects.KINDS.items() if kind in (results.RUN, results.COMPILE)}
 _MOST_SHOWN = 50
@@ -79,7 +78,9 @@ def make(before: Path, after: Path, policy: Policy) -> Record:
     counted = Counter(part["status"] for part in found)
     bad = FAIL if counted[FAIL] or counted[MISSING] else PASS
     record = {
-        **provenance.header(SCHEMA, BLOCKED if counted[BLOCKED] else bad, _inputs(old, new), []),
+        **provenance.header(
+            kinds.SWEEP_COMPARE.schema, BLOCKED if counted[BLOCKED] else bad, _inputs(old, new), []
+        ),
         "policy": {"source": policy.source, "sha256": policy.sha256, "allow": list(policy.allow)},
         "before": old.folder.name,
         "after": new.folder.name,

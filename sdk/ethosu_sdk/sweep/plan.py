@@ -14,7 +14,7 @@ from ethosu_sdk.aot.sharing.lowered import FACTS_NAME
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import json_text
 from ethosu_sdk.proc.forks import Task
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import locations
 from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.sweep import cells as sweep_cells, evidence, places, rows
@@ -133,7 +133,7 @@ def make(configuration: Configuration, store: Path, options: SweepOptions) -> Pl
         if row.lowering in lowered and _reads_of(store, row.compilation) == lowered[row.lowering]
     }
     for key in {row.compilation for row in todo} & compiled:
-        if not _is_whole(places.compiled(store, key), "*.compile.json", changed):
+        if not _is_whole(places.compiled(store, key), kinds.COMPILE.file, changed):
             compiled.remove(key)
     return Plan(
         configuration,

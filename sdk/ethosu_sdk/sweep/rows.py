@@ -11,13 +11,12 @@ from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.aot.evaluation.facts import FLOAT
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.npu.timing import system_config
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.steps.evaluate.thresholds import EXECUTED, TRUTHS
 from ethosu_sdk.sweep import places
 
-CELL_NAME = "cell.json"
-SCHEMA = "sweep-cell/1"
+CELL_NAME = kinds.SWEEP_CELL.file
 PASS, FAIL, REFUSED, FAILED, NOT_RUN = "pass", "fail", "refused", "failed", "not run"
 TIMEOUT, OUT_OF_MEMORY, KILLED = "timeout", "out of memory", "killed"
 STATUSES = (PASS, FAIL, REFUSED, FAILED, TIMEOUT, OUT_OF_MEMORY, KILLED, NOT_RUN)
@@ -82,7 +81,7 @@ def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Rec
     exact = [name for name, value in found.items() if value == math.inf]
     limits = {key: task[key] for key in ("time_s", "memory_bytes") if task[key] is not None}
     record = {
-        "schema": SCHEMA,
+        "schema": kinds.SWEEP_CELL.schema,
         "status": status,
         "created": records.timestamp(),
         "tool": provenance.tool(),
@@ -107,7 +106,7 @@ def list_files(out: Path) -> None:
     """Add to the manifest of `out` what is there and no command lists."""
     with bundle.published(out, "sweep") as add:
         manifest = bundle.read(out)
-        listed = {part["path"] for part in manifest["files"]} if manifest is not None else set()
+        listed = {part.path for part in manifest.files} if manifest is not None else set()
         paths = (path for path in sorted(out.rglob("*")) if path.is_file())
         names = (str(path.relative_to(out)) for path in paths)
         add(*(name for name in names if name not in listed and _counts(name)))

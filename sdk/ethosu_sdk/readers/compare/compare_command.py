@@ -13,11 +13,11 @@ from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.readers.compare import compare_record, compare_tables, policy as compare_policy, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.subjects import Subject
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.steps.compile.options import CompileOptions
 
-RECORD_NAME = "compare.json"
+RECORD_NAME = kinds.COMPARE.file
 _FOLDER = "compare"  # below the folder of all results
 
 

@@ -9,10 +9,9 @@ from ethosu_sdk import provenance
 from ethosu_sdk.readers.compare import dimensions, judgement, metrics, operator_limits, operators, outputs
 from ethosu_sdk.readers.compare.policy import OperatorRule, Policy
 from ethosu_sdk.readers.compare.subjects import Subject
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts
 
-SCHEMA = "compare/1"
 PASS, FAIL, BLOCKED = "pass", "fail", "blocked"
 _WORST_FIRST = (BLOCKED, FAIL, PASS)
 _LETTERS = 26
@@ -31,7 +30,7 @@ def make(subjects: Sequence[Subject], policy: Policy, failed: Mapping[str, str] 
     status = next(word for word in _WORST_FIRST if word in words)
     inputs = [row for number, subject in enumerate(subjects) for row in subject.inputs(label(number))]
     return {
-        **provenance.header(SCHEMA, status, inputs, []),
+        **provenance.header(kinds.COMPARE.schema, status, inputs, []),
         "policy": {**_policy(policy), **_unmatched(policy, subjects)},
         "subjects": [_subject(label(number), subject) for number, subject in enumerate(subjects)],
         "comparisons": comparisons,

@@ -10,6 +10,7 @@ from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
+from ethosu_sdk.records.bundle import Manifest
 from ethosu_sdk.results import bundle, reading as results
 from ethosu_sdk.steps.profile import profile_command
 from ethosu_sdk.steps.run import run_command
@@ -37,7 +38,7 @@ class Subject:
     folder: Path
     records: Mapping[str, Record]
     program: pte.Pte | None
-    manifest: Record | None
+    manifest: Manifest | None
     missing: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -11,7 +11,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import csv_text, hashing, json_text, locks, writing
 from ethosu_sdk.npu import deadline
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.profile import csv_rows, profile_record, profile_tables
@@ -20,7 +20,7 @@ from ethosu_sdk.steps.profile.profile_record import ProfileFacts
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
 
-RECORD_NAME = "profile.json"
+RECORD_NAME = kinds.PROFILE.file
 CSV_NAME = "profile.csv"
 _MAKE_A_RUN = "give the program itself: ethosu-sdk profile MODEL.pte makes a run"
 
@@ -104,7 +104,7 @@ def _finished(folder: Path) -> _Run:
             f"{folder} holds no {run_command.RECORD_NAME}: it is not the folder of a run", _MAKE_A_RUN
         )
     record = results.read(path)
-    if record["schema"] != "run-result/1":
+    if record["schema"] != results.RUN:
         raise InputError(f"{path} is no record of a run", _MAKE_A_RUN)
     model = record["model"]
     program = folder / Path(model["file"]).name
@@ -119,5 +119,5 @@ def _compile_record(done: _Run) -> Record | None:
     if not path.is_file():
         return None
     record = results.read(path)
-    known = record.get("schema") == "compile-result/1"
+    known = record["schema"] == results.COMPILE
     return record if known and record["model"]["sha256"] == done.record["model"]["sha256"] else None

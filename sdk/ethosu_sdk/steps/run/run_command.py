@@ -17,7 +17,7 @@ from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.evidence import verdict
 from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.npu.timing.system_config import SystemConfig
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile import compile_command
@@ -40,7 +40,7 @@ from ethosu_sdk.steps.run.second_opinion import SecondOpinion
 from ethosu_sdk.steps.shared import hazards, memory_advice, memory_timing
 from ethosu_sdk.targets import suggestion
 
-RECORD_NAME = "run.json"
+RECORD_NAME = kinds.RUN.file
 OUTPUTS_NAME = "outputs.npz"
 _NO_SPLIT = (
     "--split runs one set of inputs on the SDK's own firmware",

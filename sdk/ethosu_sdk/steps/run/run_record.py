@@ -15,15 +15,13 @@ from ethosu_sdk import provenance, pte
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.run import reference as run_reference, repeats as run_repeats
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.inputs import Samples, stack
 from ethosu_sdk.steps.run.reference import Reference
-
-_SCHEMA = "run-result/1"
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def make(facts: RunFacts) -> Record:
         *execution.provenance_inputs,
     ]
     return {
-        **provenance.header(_SCHEMA, status, inputs, execution.tools),
+        **provenance.header(kinds.RUN.schema, status, inputs, execution.tools),
         "model": build_command.model_part(facts.path, facts.program),
         **target_record.members(target),
         "board": execution.board,
