@@ -240,7 +240,9 @@ def compare(*runs: str | Path, options: CompareOptions | None = None) -> Compari
     A regression is for the caller to judge: nothing is raised for it, or for runs that cannot be compared, and
     nothing is written. Raises InputError for what is no run or record, and for a damaged policy.
     """
-    return Comparison(record=compare_command.make([Path(run) for run in runs], options or CompareOptions()))
+    return Comparison(
+        record=compare_command.make([Path(run) for run in runs], options or CompareOptions()).to_json()
+    )
 
 
 def debug(

@@ -22,8 +22,8 @@ class Tool(Part):
 class ProvenanceInput(Part):
     role: str
     file: str
-    sha256: str
     bytes: int | None = None
+    sha256: str
     loose: Literal[True] | None = None
 
 

@@ -19,6 +19,10 @@ from ethosu_sdk.records.common import (
 )
 from ethosu_sdk.records.kind import Part, RecordKind
 
+KindName = Literal["run", "profile", "build", "compile"]
+DimensionStatus = Literal["same", "allowed", "blocks"]
+Status = Literal["pass", "fail", "blocked"]
+MetricStatus = Literal["regression", "improved", "tolerated", "differs", "missing"]
 Better = Literal["lower", "higher", "equal", "inform"]
 
 
@@ -55,14 +59,14 @@ class Policy(Part):
 class Subject(Part):
     label: str
     name: str
-    records: tuple[Literal["run", "profile", "build", "compile"], ...]
+    records: tuple[KindName, ...]
     model: Model
     target: Target | None = None
 
 
 class Dimension(Part):
     name: str
-    status: Literal["same", "allowed", "blocks"]
+    status: DimensionStatus
     before: str
     after: str
     reason: str | None = None
@@ -74,12 +78,12 @@ class MetricChange(Part):
     source: Source | None = None
     before: Number | str | None = None
     after: Number | str | None = None
+    better: Better
     change: Number | None = None
     percent: Number | None = None
-    better: Better
     tolerated: Number | None = None
     tolerated_at_operators: int | None = None
-    status: Literal["regression", "improved", "tolerated", "differs", "missing"]
+    status: MetricStatus
     operator: int | None = None
     detail: str | None = None
 
@@ -91,8 +95,8 @@ class FigureChange(Part):
     before: int
     after: int
     change: int
-    percent: Number | None = None
     better: Better | None = None
+    percent: Number | None = None
     tolerated: Number | None = None
     status: Literal["regression", "improved", "tolerated", "differs"] | None = None
 
@@ -110,8 +114,8 @@ class OperatorChange(Part):
 class Comparison(Part):
     before: str
     after: str
-    status: Literal["pass", "fail", "blocked"]
-    kinds: tuple[Literal["run", "profile", "build", "compile"], ...]
+    status: Status
+    kinds: tuple[KindName, ...]
     dimensions: tuple[Dimension, ...]
     compared: int
     metrics: tuple[MetricChange, ...]
@@ -126,7 +130,7 @@ class Failed(Part):
 class Comparisons(Part, tag_field="schema", tag="compare/1"):
     """What became better or worse from one run to others."""
 
-    status: Literal["pass", "fail", "blocked"]
+    status: Status
     created: str
     tool: Tool
     provenance: Provenance

@@ -12,7 +12,6 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.records.kind import Part
 from ethosu_sdk.results import bundle
 
 RUN, PROFILE, BUILD = kinds.RUN.schema, kinds.PROFILE.schema, kinds.BUILD.schema
@@ -59,11 +58,6 @@ def read(path: Path, reading: Reading | None = None) -> Record:
     record = json_text.parse_record(content, path)
     schema.check(record, str(path))
     return record
-
-
-def read_content(path: Path, reading: Reading | None = None) -> Part:
-    """What the record at `path` holds, as the class of its kind. InputError as for `read`."""
-    return kinds.content(read(path, reading))
 
 
 def present(folder: Path, schemas: Collection[str]) -> list[Path]:
