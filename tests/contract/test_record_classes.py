@@ -146,6 +146,14 @@ def test_every_schema_has_a_kind() -> None:
     }
 
 
+def test_each_record_of_a_folder_has_a_name_and_a_role() -> None:
+    names = [kind.file for kind in kinds.IN_FOLDERS]
+    assert all(names)
+    assert len({*names}) == len(names)
+    assert all(kind.role for kind in kinds.IN_FOLDERS)
+    assert not any(kind.file or kind.role for kind in kinds.PRINTED)
+
+
 def _dropped(document: Json) -> None:
     del document["properties"]["verdict"]["properties"]["checks"]["items"]["properties"]["detail"]
 

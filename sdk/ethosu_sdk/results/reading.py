@@ -12,6 +12,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results import bundle
 
 RUN, PROFILE, BUILD = kinds.RUN.schema, kinds.PROFILE.schema, kinds.BUILD.schema
@@ -69,7 +70,7 @@ def present(folder: Path, schemas: Collection[str]) -> list[Path]:
     return found
 
 
-def is_of_run(profile: Record, run: Path) -> bool:
+def is_of_run(profile: Profile, run: Path) -> bool:
     """Whether `profile` was made from the record of a run at `run`."""
     digest = hashing.sha256_file(run)
-    return any(row["role"] == "run" and row["sha256"] == digest for row in profile["provenance"]["inputs"])
+    return any(row.role == "run" and row.sha256 == digest for row in profile.provenance.inputs)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ethosu_sdk import provenance
 from ethosu_sdk.errors import InputError, SdkError
-from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.compare import KindName
@@ -96,7 +95,7 @@ def _folder(folder: Path) -> Subject:
         raise InputError(f"{folder} holds no record of a run, profile, build or compilation", _GIVE)
     missing: dict[KindName, str] = {}
     profile = found.get("profile")
-    if "run" in found and (profile is None or not _is_of_run(profile[1], found["run"][0])):
+    if "run" in found and not (profile and _is_of(profile[1], found["run"][0])):
         found.pop("profile", None)
         try:
             made = profile_command.of_run(folder, timeout_s=_PROFILE_TIMEOUT_S)
@@ -113,7 +112,5 @@ def _folder(folder: Path) -> Subject:
     )
 
 
-def _is_of_run(profile: Compared, run: Path) -> bool:
-    """Whether `profile` was made from the record of a run at `run`."""
-    digest = hashing.sha256_file(run)
-    return any(row.role == "run" and row.sha256 == digest for row in profile.provenance.inputs)
+def _is_of(profile: Compared, run: Path) -> bool:
+    return isinstance(profile, Profile) and results.is_of_run(profile, run)

@@ -9,7 +9,7 @@ from pathlib import Path
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.bundle import Manifest
 from ethosu_sdk.results import bundle, reading as results
 from ethosu_sdk.steps.profile import profile_command
@@ -85,7 +85,9 @@ def _add(path: Path, found: dict[str, Record], missing: dict[str, str]) -> None:
     if found and record["model"]["sha256"] != found[RUN]["model"]["sha256"]:
         missing[kind] = f"{path.name} is about another program"
         return
-    if kind == PROFILE and not results.is_of_run(record, path.with_name(run_command.RECORD_NAME)):
+    if kind == PROFILE and not results.is_of_run(
+        kinds.PROFILE.convert(record), path.with_name(run_command.RECORD_NAME)
+    ):
         return
     found[kind] = record
 
