@@ -23,6 +23,7 @@ from typer.main import get_command
 import ethosu_sdk
 from ethosu_sdk import api
 from ethosu_sdk.cli import app
+from ethosu_sdk.records import kinds
 
 _SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 _COMMANDS_PAGE = "reference/commands.md"
@@ -127,11 +128,23 @@ def records_page() -> str:
     ]
     for path in sorted(_SCHEMAS.glob("*.schema.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
-        lines += [f"## {path.name.removesuffix('.schema.json')}", "", f"{document['title']}.", ""]
+        lines += [
+            f"## {path.name.removesuffix('.schema.json')}",
+            "",
+            f"{document['title']}.{_place(path)}",
+            "",
+        ]
         members = list(_members(document, document.get("required", [])))
         lines += ["| Member | Type | |", "|---|---|---|", *members, ""] if members else []
         lines += [line for item in document.get("$defs", {}).items() for line in _definition(*item)]
     return "\n".join(lines)
+
+
+def _place(path: Path) -> str:
+    """Where the record of a schema lies in a folder of results; nothing for one that is only printed."""
+    name, version = path.name.removesuffix(".schema.json").rsplit(".v", 1)
+    kind = kinds.BY_SCHEMA.get(f"{name}/{version}")
+    return f" In a folder of results it is `{kind.file}`." if kind is not None and kind.file else ""
 
 
 def _definition(name: str, node: dict[str, Any]) -> list[str]:

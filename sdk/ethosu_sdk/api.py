@@ -243,7 +243,7 @@ def compare(*runs: str | Path, options: CompareOptions | None = None) -> Compari
     """
     paths = [Path(run) for run in runs]
     options = options or CompareOptions()
-    return Comparison(record=compare_command.make(paths, profiles.missing(paths), options))
+    return Comparison(record=compare_command.make(paths, profiles.missing(paths), options).to_json())
 
 
 def debug(

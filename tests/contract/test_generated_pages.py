@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ethosu_sdk
+from ethosu_sdk.records import kinds
 from tests.places import ROOT
 
 COMMAND = Path(sys.executable).with_name("ethosu-sdk")
@@ -43,3 +44,5 @@ def test_every_public_name_and_every_record_is_on_its_page(pages: dict[str, str]
     for path in (ROOT / "schemas").glob("*.schema.json"):
         name, version = path.name.removesuffix(".schema.json").rsplit(".v", 1)
         assert name == "common" or f"{name}/{version}" in pages["records"]
+    for kind in kinds.IN_FOLDERS:
+        assert f"In a folder of results it is `{kind.file}`." in pages["records"]

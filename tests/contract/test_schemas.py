@@ -11,12 +11,13 @@ import jsonpatch
 import pytest
 
 from ethosu_sdk import schema
+from ethosu_sdk.records import kinds
 from tests.places import ROOT
 
 SCHEMAS = ROOT / "schemas"
 VALID = sorted((SCHEMAS / "examples" / "valid").glob("*.json"))
 INVALID = sorted((SCHEMAS / "examples" / "invalid").glob("*.json"))
-RECORD_TYPES = [name for name in schema.schema_names() if not name.startswith("common/")]
+RECORD_TYPES = list(kinds.BY_SCHEMA)
 
 
 def load(path: Path) -> dict[str, Any]:

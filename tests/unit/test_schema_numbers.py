@@ -22,6 +22,10 @@ def _start(record: Record) -> None:
     record["operations"][1]["calls"] = 2.0  # a whole number to JSON Schema
 
 
+def _calls(record: Record) -> None:
+    record["operations"][1]["calls"] = 1e300  # a whole number to JSON Schema, and none that an int is made of
+
+
 def _gain(record: Record) -> None:
     record["advice"][0]["gains"][0]["before"] = HUGE
 
@@ -33,15 +37,16 @@ def _operators(record: Record) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "rule"),
+    ("name", "change", "problem"),
     [
-        ("profile-digits_cnn", _start, "profile_adds_up"),
-        ("advice-digits_cnn", _gain, "gains_are_gains"),
-        ("run-ds_cnn", _operators, "_operators_add_up"),
+        ("profile-digits_cnn", _start, "profile_adds_up: delegate 0 takes 7957 cycles, its operations 1000"),
+        ("profile-digits_cnn", _calls, "Expected `int`, got `float` - at `$.operations[1].calls`"),
+        ("advice-digits_cnn", _gain, "gains_are_gains: a number is too large to be judged"),
+        ("run-ds_cnn", _operators, "operators_add_up: a number is too large to be judged"),
     ],
 )
-def test_a_rule_that_cannot_add_up_says_so(name: str, change: Callable[[Record], None], rule: str) -> None:
+def test_a_rule_that_cannot_add_up_says_so(name: str, change: Callable[[Record], None], problem: str) -> None:
     record = json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8"))
     assert schema.problems(record) == []
     change(record)
-    assert f"{rule}: a number is too large to be judged" in schema.problems(record)
+    assert any(text.startswith(problem) for text in schema.problems(record))

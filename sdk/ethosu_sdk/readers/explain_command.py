@@ -11,9 +11,7 @@ from ethosu_sdk import error_catalogue, provenance, records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.error_catalogue import KnownError
-from ethosu_sdk.records import Record
-
-_SCHEMA = "explanation/1"
+from ethosu_sdk.records import Record, kinds
 
 
 def explain(words: str, reporter: Reporter, *, markdown: bool = False) -> None:
@@ -23,7 +21,7 @@ def explain(words: str, reporter: Reporter, *, markdown: bool = False) -> None:
         return
     found = error_catalogue.look_up(words) if words.strip() else error_catalogue.known_errors()
     record: Record = {
-        "schema": _SCHEMA,
+        "schema": kinds.EXPLANATION.schema,
         "status": "pass",
         "created": records.timestamp(),
         "tool": provenance.tool(),

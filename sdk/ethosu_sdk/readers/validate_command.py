@@ -44,6 +44,6 @@ def _validate_folder(folder: Path, reporter: Reporter) -> None:
         raise InputError(
             f"{folder} is not as it was written:\n  {lines}", "run the command again that wrote it"
         )
-    count = sum("schema" in row for row in manifest["files"])
-    reporter.show(f"{escape(str(folder))}: complete, {len(manifest['files'])} files, {count} valid records")
-    reporter.emit(manifest)
+    count = sum(row.schema is not None for row in manifest.files)
+    reporter.show(f"{escape(str(folder))}: complete, {len(manifest.files)} files, {count} valid records")
+    reporter.emit(manifest.to_json())

@@ -12,30 +12,22 @@ import stat
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.errors import InputError, SdkError, UsageError
 from ethosu_sdk.files import hashing, json_text, locks
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.bundle import File, Manifest, Status
+from ethosu_sdk.records.common import Tool
 
-MANIFEST_NAME = "manifest.json"
-SCHEMA = "bundle/1"
-COMPLETE, INCOMPLETE = "complete", "incomplete"
-_JSON = "application/json"
-# Pattern of a path in the folder → role, media type, and the schema of a record.
+MANIFEST_NAME = kinds.MANIFEST.file
+COMPLETE: Final = "complete"
+INCOMPLETE: Final = "incomplete"
+# Pattern of a path in the folder → role, media type, and the schema of a record. Records first.
 _ROLES = (
-    ("run.json", "record of the run", _JSON, "run-result/1"),
-    ("profile.json", "record of the profile", _JSON, "profile/1"),
-    ("build.json", "record of the build", _JSON, "build-result/1"),
-    ("debug.json", "record of the layers", _JSON, "debug/1"),
-    ("compare.json", "record of the comparison", _JSON, "compare/1"),
-    ("advice.json", "advice", _JSON, "advice/1"),
-    ("sweep-compare.json", "record of the comparison", _JSON, "sweep-compare/1"),
-    ("sweep.json", "record of the sweep", _JSON, "sweep/1"),
-    ("cell.json", "record of the cell", _JSON, "sweep-cell/1"),
+    *((kind.file, kind.role, kind.media_type, kind.schema) for kind in kinds.IN_FOLDERS),
     ("cells.parquet", "table of the cells", "application/vnd.apache.parquet", ""),
-    ("*.compile.json", "record of the compilation", _JSON, "compile-result/1"),
-    ("*.export.json", "record of the export", _JSON, "export/1"),
     ("outputs*.npz", "outputs", "application/zip", ""),
     ("*.io.npz", "example inputs and outputs", "application/zip", ""),
     ("profile.csv", "operations of the profile", "text/csv", ""),
@@ -54,7 +46,7 @@ _ROLES = (
     ("delegate*.tosa", "TOSA graph of a delegate", "application/octet-stream", ""),
     ("delegate*.csv", "Vela's estimates of a delegate", "text/csv", ""),
     ("delegate*.debug.xml", "Vela's debug database of a delegate", "application/xml", ""),
-    ("*/current.json", "state of the build", _JSON, ""),
+    ("*/current.json", "state of the build", "application/json", ""),
     ("*.log", "log", "text/plain", ""),
 )
 _OTHER = ("file", "application/octet-stream", "")
@@ -75,8 +67,8 @@ def published(folder: Path, writer: str) -> Iterator[Add]:
     is_first = not (folder / MANIFEST_NAME).exists()
     _refuse_foreign(folder)
     before = _files(folder)
-    kept = {row["path"]: row for row in before if row["writer"] != writer}
-    changed = _changed(folder, [row for row in before if row["writer"] == writer])
+    kept = {row.path: row for row in before if row.writer != writer}
+    changed = _changed(folder, [row for row in before if row.writer == writer])
     written: dict[str, None] = {}
     _write(folder, writer, INCOMPLETE, kept)
     try:
@@ -93,16 +85,16 @@ def published(folder: Path, writer: str) -> Iterator[Add]:
 
 def list_meanwhile(folder: Path, writer: str, name: str) -> None:
     """List the file `name`, which `writer` has just written, in a manifest that stays incomplete: it goes on."""
-    kept = {row["path"]: row for row in _files(folder)}
+    kept = {row.path: row for row in _files(folder)}
     _write(folder, writer, INCOMPLETE, kept | {name: _entry(folder, name, writer)})
 
 
-def _changed(folder: Path, rows: list[Record]) -> dict[str, tuple[int, int]]:
+def _changed(folder: Path, rows: list[File]) -> dict[str, tuple[int, int]]:
     """The files of `rows` that are not as listed, as they are now.
 
     A command that leaves one as it is does not list it again: what somebody changed would become evidence.
     """
-    names = [row["path"] for row in rows if _wrong(folder, row)]
+    names = [row.path for row in rows if _wrong(folder, row)]
     return {name: _identity(folder / name) for name in names if (folder / name).is_file()}
 
 
@@ -143,17 +135,17 @@ def listed(path: Path, writer: str) -> Iterator[None]:
     folder, name = place
     with locks.locked(folder):
         manifest = read(folder)
-        rows = {row["path"]: row for row in manifest["files"]} if manifest is not None else {}
-        owner = rows[name]["writer"] if name in rows else writer
+        rows = {row.path: row for row in manifest.files} if manifest is not None else {}
+        owner = rows[name].writer if name in rows else writer
         if owner != writer:
             raise UsageError(f"{path} is a file that `{owner}` wrote there", "choose another name")
         if name == MANIFEST_NAME:
             raise UsageError(f"{path} is a manifest", "choose another name")
         yield
         if manifest is not None:
-            is_whole = manifest["status"] == COMPLETE
-            last = writer if is_whole else manifest["writer"]
-            _write(folder, last, manifest["status"], rows | {name: _entry(folder, name, writer)})
+            is_whole = manifest.status == COMPLETE
+            last = writer if is_whole else manifest.writer
+            _write(folder, last, manifest.status, rows | {name: _entry(folder, name, writer)})
 
 
 def _place(path: Path) -> tuple[Path, str] | None:
@@ -175,69 +167,68 @@ def keep(folder: Path, writer: str, names: list[str]) -> None:
     except InputError:
         manifest = None  # a damaged one is written anew
     if manifest is None or (
-        manifest["status"] == COMPLETE and not set(names) <= {row["path"] for row in manifest["files"]}
+        manifest.status == COMPLETE and not set(names) <= {row.path for row in manifest.files}
     ):
         with published(folder, writer) as add:
             add(*names)
 
 
-def _files(folder: Path) -> list[Record]:
+def _files(folder: Path) -> list[File]:
     """What the manifest lists; nothing when there is none that is valid."""
     try:
-        record = read(folder)
+        manifest = read(folder)
     except SdkError:
         return []
-    return list(record["files"]) if record is not None else []
+    return list(manifest.files) if manifest is not None else []
 
 
-def read(folder: Path) -> Record | None:
+def read(folder: Path) -> Manifest | None:
     """The manifest of `folder`; None when it has none. InputError when it is damaged, or no file."""
     path = folder / MANIFEST_NAME
     if not os.path.lexists(path):
         return None
     record = json_text.read_json(path)
     schema.check(record, str(path))
-    if record["schema"] != SCHEMA:
+    if record["schema"] != kinds.MANIFEST.schema:
         raise InputError(f"{path} is a {record['schema']}, not the manifest of a folder")
-    return record
+    return kinds.MANIFEST.convert(record)
 
 
-def _write(folder: Path, writer: str, status: str, files: dict[str, Record]) -> None:
-    record = {
-        "schema": SCHEMA,
-        "status": status,
-        "created": records.timestamp(),
-        "tool": provenance.tool(),
-        "writer": writer,
-        "files": [files[name] for name in sorted(files)],
-    }
+def _write(folder: Path, writer: str, status: Status, files: dict[str, File]) -> None:
+    record = Manifest(
+        status=status,
+        created=records.timestamp(),
+        tool=Tool(**provenance.tool()),
+        writer=writer,
+        files=tuple(files[name] for name in sorted(files)),
+    ).to_json()
     schema.check(record, "the manifest")
     json_text.write_json(folder / MANIFEST_NAME, record)
 
 
-def _entry(folder: Path, name: str, writer: str) -> Record:
+def _entry(folder: Path, name: str, writer: str) -> File:
     path = folder / name
-    role, media_type, kind = next((row[1:] for row in _ROLES if fnmatchcase(name, row[0])), _OTHER)
-    return {
-        "path": name,
-        "role": role,
-        "media_type": media_type,
-        "bytes": path.stat().st_size,
-        "sha256": hashing.sha256_file(path),
-        **({"schema": kind} if kind else {}),
-        "writer": writer,
-    }
+    role, media_type, known = next((row[1:] for row in _ROLES if fnmatchcase(name, row[0])), _OTHER)
+    return File(
+        path=name,
+        role=role,
+        media_type=media_type,
+        bytes=path.stat().st_size,
+        sha256=hashing.sha256_file(path),
+        schema=known or None,
+        writer=writer,
+    )
 
 
-def problems(folder: Path, manifest: Record, depth: int = 0) -> list[str]:
+def problems(folder: Path, manifest: Manifest, depth: int = 0) -> list[str]:
     """What of `folder` is not as its manifest says, a sentence each; of folders in it with a manifest, too."""
     found = []
-    if manifest["status"] != COMPLETE:
-        found.append(f"incomplete: `{manifest['writer']}` began to write and did not end")
-    listed = {row["path"] for row in manifest["files"]}
-    for row in manifest["files"]:
+    if manifest.status != COMPLETE:
+        found.append(f"incomplete: `{manifest.writer}` began to write and did not end")
+    listed = {row.path for row in manifest.files}
+    for row in manifest.files:
         if reason := _wrong(folder, row):
-            found.append(f"{row['path']} {reason}")
+            found.append(f"{row.path} {reason}")
     nested: list[Path] = []
     extra = [name for name in _present(folder, nested) if name not in listed]
     found += [f"{name} is extra: no command lists it" for name in extra]
@@ -258,9 +249,9 @@ def _nested_problems(folder: Path, depth: int) -> list[str]:
         return [error.message]
 
 
-def _wrong(folder: Path, row: Record) -> str:
+def _wrong(folder: Path, row: File) -> str:
     """What is wrong with the file of `row`; nothing for one that is as listed."""
-    path = folder / row["path"]
+    path = folder / row.path
     try:
         status = path.lstat()
         inside = path.resolve().is_relative_to(folder.resolve())
@@ -268,11 +259,11 @@ def _wrong(folder: Path, row: Record) -> str:
         return "is missing"
     if not stat.S_ISREG(status.st_mode) or not inside:
         return "is no plain file of the folder"
-    if status.st_size != row["bytes"]:
-        return f"has changed: {status.st_size:,} bytes instead of {row['bytes']:,}"
+    if status.st_size != row.bytes:
+        return f"has changed: {status.st_size:,} bytes instead of {row.bytes:,}"
     try:
-        same = hashing.sha256_file(path) == row["sha256"]
-        reason = _wrong_record(path, row["schema"]) if same and "schema" in row else ""
+        same = hashing.sha256_file(path) == row.sha256
+        reason = _wrong_record(path, row.schema) if same and row.schema is not None else ""
     except InputError as error:
         return f"cannot be read: {error.message}"
     return reason if same else "has changed: its SHA-256 is another"
@@ -330,8 +321,8 @@ def _difference(path: Path, sha256: str) -> str:
             else ""
         )
     name = path.relative_to(folder).as_posix()
-    row = next((row for row in manifest["files"] if row["path"] == name), None) if manifest else None
-    same = row is None or row["sha256"] == sha256
+    row = next((row for row in manifest.files if row.path == name), None) if manifest else None
+    same = row is None or row.sha256 == sha256
     return "" if same else f"is not what {folder / MANIFEST_NAME} lists: its SHA-256 is another"
 
 
@@ -356,15 +347,15 @@ def check(folder: Path, names: list[str]) -> None:
     manifest = read(folder)
     if manifest is None:
         return
-    listed = {row["path"] for row in manifest["files"]}
-    if manifest["status"] != COMPLETE and not (names and listed.issuperset(names)):
+    listed = {row.path for row in manifest.files}
+    if manifest.status != COMPLETE and not (names and listed.issuperset(names)):
         raise InputError(
-            f"{folder} is incomplete: `{manifest['writer']}` began to write and did not end",
+            f"{folder} is incomplete: `{manifest.writer}` began to write and did not end",
             "run it again; `ethosu-sdk validate` names what is missing",
         )
-    for row in manifest["files"]:
-        if row["path"] in names and (reason := _wrong(folder, row)):
+    for row in manifest.files:
+        if row.path in names and (reason := _wrong(folder, row)):
             raise InputError(
-                f"{folder / row['path']} {reason}",
+                f"{folder / row.path} {reason}",
                 "run it again; a record that was changed on purpose can be given as a file, with --loose",
             )

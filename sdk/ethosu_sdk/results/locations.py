@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ethosu_sdk import pte, schema
+from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import file_kinds, hashing, opening, writing
+from ethosu_sdk.records import kinds, rules
 from ethosu_sdk.targets import Target
 
 BUILD_FOLDER = "build"
@@ -29,7 +30,7 @@ def for_pte(pte: Path, target: Target | None, chosen: Path | None) -> Path:
 
 def compile_record(pte: Path) -> Path:
     """The record that `compile` writes beside its `.pte`."""
-    return pte.with_name(f"{pte.stem}.compile.json")
+    return pte.with_name(kinds.COMPILE.name(pte.stem))
 
 
 def example_io(pte: Path) -> Path:
@@ -46,7 +47,7 @@ def require_pte(path: Path) -> Path:
         if kind is not None and kind.id == "pte":
             raise InputError(f"{path} does not end in .pte", "it is a compiled program: give it that name")
         raise file_kinds.not_a(path, "a .pte file", _MAKE_ONE)
-    if schema.leaves(path.name):
+    if rules.leaves(path.name):
         raise InputError(
             f"{path} has a name that no record can hold: on other systems it would be a path",
             "give it one without a backslash, and with no colon behind its first letter",

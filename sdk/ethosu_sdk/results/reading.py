@@ -11,22 +11,14 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import hashing, json_text
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results import bundle
 
-RUN, PROFILE, BUILD = "run-result/1", "profile/1", "build-result/1"
-COMPILE, COMPARE, VERIFY = "compile-result/1", "compare/1", "verify-result/1"
-DEBUG, INSPECT, ERROR = "debug/1", "inspect-result/1", "error/1"
-RUN_NAME, PROFILE_NAME, DEBUG_NAME = "run.json", "profile.json", "debug.json"
-# Schema → the name of the file in a folder of results, those first that say what a folder is about.
-_NAMES = {
-    RUN: RUN_NAME,
-    PROFILE: PROFILE_NAME,
-    BUILD: "build.json",
-    COMPILE: "*.compile.json",
-    COMPARE: "compare.json",
-    DEBUG: DEBUG_NAME,
-}
+RUN, PROFILE, BUILD = kinds.RUN.schema, kinds.PROFILE.schema, kinds.BUILD.schema
+COMPILE, COMPARE, VERIFY = kinds.COMPILE.schema, kinds.COMPARE.schema, kinds.VERIFY.schema
+DEBUG, INSPECT, ERROR = kinds.DEBUG.schema, kinds.INSPECT.schema, kinds.ERROR.schema
+RUN_NAME, PROFILE_NAME, DEBUG_NAME = kinds.RUN.file, kinds.PROFILE.file, kinds.DEBUG.file
 
 
 @dataclass
@@ -69,15 +61,16 @@ def read(path: Path, reading: Reading | None = None) -> Record:
     return record
 
 
-def present(folder: Path, kinds: Collection[str]) -> list[Path]:
-    """Where records of `kinds` lie in `folder`. InputError when its manifest does not agree with one of them."""
-    patterns = (pattern for kind, pattern in _NAMES.items() if kind in kinds)
+def present(folder: Path, schemas: Collection[str]) -> list[Path]:
+    """Where records with one of `schemas` lie in `folder`, those first that say what it is about. InputError when its
+    manifest does not agree with one of them."""
+    patterns = [kind.file for kind in kinds.IN_FOLDERS if kind.schema in schemas]
     found = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
     bundle.check(folder, [path.name for path in found])
     return found
 
 
-def is_of_run(profile: Record, run: Path) -> bool:
+def is_of_run(profile: Profile, run: Path) -> bool:
     """Whether `profile` was made from the record of a run at `run`."""
     digest = hashing.sha256_file(run)
-    return any(row["role"] == "run" and row["sha256"] == digest for row in profile["provenance"]["inputs"])
+    return any(row.role == "run" and row.sha256 == digest for row in profile.provenance.inputs)

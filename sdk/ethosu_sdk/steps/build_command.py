@@ -13,12 +13,11 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.files import hashing, json_text, locks
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, host_facts, locations, target_record
 from ethosu_sdk.steps.shared import board as run_board, fast_scratch, hazards, memory_advice
 
-_SCHEMA = "build-result/1"
-RECORD_NAME = "build.json"
+RECORD_NAME = kinds.BUILD.file
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 
 
@@ -103,7 +102,7 @@ def _record(
     unavailable = [] if target is not None else [target_record.without_npu("/target")]
     return {
         **provenance.header(
-            _SCHEMA, "pass", [provenance.file_entry("model", path, program.sha256)], tool_rows()
+            kinds.BUILD.schema, "pass", [provenance.file_entry("model", path, program.sha256)], tool_rows()
         ),
         "model": model_part(path, program),
         **target_record.members(target),

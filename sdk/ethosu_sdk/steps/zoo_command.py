@@ -9,16 +9,15 @@ from ethosu_sdk.aot import zoo as models
 from ethosu_sdk.aot.zoo import ZooEntry, packages
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 
-_SCHEMA = "zoo-list/1"
 _USUAL_DTYPE = "float32"
 
 
 def zoo(reporter: Reporter) -> None:
     """List the zoo. Nothing is built, and torch is not imported."""
     record: Record = {
-        "schema": _SCHEMA,
+        "schema": kinds.ZOO.schema,
         "status": "pass",
         "created": records.timestamp(),
         "tool": provenance.tool(),

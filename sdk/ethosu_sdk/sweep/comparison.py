@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,16 +17,15 @@ from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.readers.compare import compare_command, compare_record, policy as compare_policy, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import Policy
-from ethosu_sdk.readers.compare.subjects import Subject
-from ethosu_sdk.records import Record
+from ethosu_sdk.readers.compare.subjects import Compared, Subject
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.compare import Comparison, KindName
 from ethosu_sdk.results import bundle, host_facts, reading as results
 from ethosu_sdk.sweep import query, rows, store
 from ethosu_sdk.sweep.configuration import DIMENSIONS
 
-SCHEMA = "sweep-compare/1"
-RECORD_NAME = "sweep-compare.json"
+RECORD_NAME = kinds.SWEEP_COMPARE.file
 PASS, FAIL, BLOCKED, MISSING, NEW = "pass", "fail", "blocked", "missing", "new"
-_KINDS = {kind: name for kind, name in subjects.KINDS.items() if kind in (results.RUN, results.COMPILE)}
 _MOST_SHOWN = 50
 _MOST_REASONS = 8
 Identity = tuple[str | None, ...]
@@ -79,7 +78,9 @@ def make(before: Path, after: Path, policy: Policy) -> Record:
     counted = Counter(part["status"] for part in found)
     bad = FAIL if counted[FAIL] or counted[MISSING] else PASS
     record = {
-        **provenance.header(SCHEMA, BLOCKED if counted[BLOCKED] else bad, _inputs(old, new), []),
+        **provenance.header(
+            kinds.SWEEP_COMPARE.schema, BLOCKED if counted[BLOCKED] else bad, _inputs(old, new), []
+        ),
         "policy": {"source": policy.source, "sha256": policy.sha256, "allow": list(policy.allow)},
         "before": old.folder.name,
         "after": new.folder.name,
@@ -127,12 +128,12 @@ def _cell(old: _Sweep, new: _Sweep, row: Record | None, other: Record | None, po
     if row["status"] != rows.PASS:
         return {"status": PASS, **both, "reasons": [f"it was {row['status']} and passes"]}
     first, second = _subject(old, row), _subject(new, other)
-    (compared,) = compare_record.make([first, second], policy)["comparisons"]
+    compared = compare_record.compared(first, second, policy, "B")
     return {
-        "status": compared["status"],
+        "status": compared.status,
         **both,
         "reasons": _reasons(compared),
-        "metrics": [part for part in compared["metrics"] if part["status"] == "regression"],
+        "metrics": [part.to_json() for part in compared.metrics if part.status == "regression"],
     }
 
 
@@ -142,24 +143,27 @@ def _subject(sweep: _Sweep, row: Record) -> Subject:
     folder = (sweep.folder / name.replace("\0", "")).resolve()
     if "\0" in name or not folder.is_relative_to(sweep.folder):
         raise InputError(f"{sweep.folder} names a cell outside of itself")
-    paths = results.present(folder, _KINDS)
-    found: dict[str, tuple[Path, Record]] = {}
-    for path in paths:
-        record = results.read(path)
-        found[_KINDS[record["schema"]]] = path, record
+    found: dict[KindName, Compared] = {}
+    files: dict[KindName, Path] = {}
+    for path in results.present(folder, (results.RUN, results.COMPILE)):
+        kind, found[kind] = subjects.record_of(path)
+        files[kind] = path
     if not found:
         raise InputError(f"{folder} holds no record of a run or compilation", "run the sweep again")
-    kept: Mapping[str, Record] = {kind: record for kind, (_, record) in found.items()}
-    return Subject(folder, kept, {kind: path for kind, (path, _) in found.items()}, folder)
+    return Subject(folder, found, files, folder)
 
 
-def _reasons(compared: Record) -> list[str]:
+def _reasons(compared: Comparison) -> list[str]:
     """What blocks, or what is worse, in a few words each."""
-    blocked = [row["name"] for row in compared["dimensions"] if row["status"] == "blocks"]
+    blocked = [row.name for row in compared.dimensions if row.status == "blocks"]
     if blocked:
         return [f"they differ in {name}" for name in blocked]
-    worse = [row for row in compared["metrics"] if row["status"] == "regression"]
-    return [f"{row['name']}: {row.get('before', 'nothing')} → {row.get('after', 'nothing')}" for row in worse]
+    worse = [row for row in compared.metrics if row.status == "regression"]
+    return [f"{row.name}: {_value(row.before)} → {_value(row.after)}" for row in worse]
+
+
+def _value(value: float | str | None) -> float | str:
+    return "nothing" if value is None else value
 
 
 def tables(record: Record) -> list[Table]:

@@ -14,7 +14,8 @@ from ethosu_sdk.aot.sharing.lowered_program import FACTS_NAME
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import json_text
 from ethosu_sdk.proc.forks import Task
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.sweep_cell import SweepCell
 from ethosu_sdk.results import locations
 from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.sweep import cells as sweep_cells, evidence, places, rows
@@ -55,7 +56,7 @@ class Plan:
     store: Path
     expanded: Cells
     cells: tuple[Planned, ...]
-    done: dict[str, Record]
+    done: dict[str, SweepCell]
     lowered: dict[str, dict[str, str]]
     compiled: frozenset[str]
     stale: tuple[Path, ...] = field(default=())
@@ -82,7 +83,7 @@ class Plan:
     def estimated_s(self, jobs: int) -> float:
         """A rough guess of the seconds that the rest takes, by the cells that are done, or by small networks."""
         left = self.counts()["left"]
-        known = [row["wall_time_s"] for row in self.done.values() if row["status"] == rows.PASS]
+        known = [row.wall_time_s for row in self.done.values() if row.status == rows.PASS]
         work_s: float = left["lowerings"] * _USUAL_S["lower"]
         for planned in self.todo:
             usual = _USUAL_S["compile"] + _USUAL_S[planned.cell.simulator]
@@ -133,7 +134,7 @@ def make(configuration: Configuration, store: Path, options: SweepOptions) -> Pl
         if row.lowering in lowered and _reads_of(store, row.compilation) == lowered[row.lowering]
     }
     for key in {row.compilation for row in todo} & compiled:
-        if not _is_whole(places.compiled(store, key), "*.compile.json", changed):
+        if not _is_whole(places.compiled(store, key), kinds.COMPILE.file, changed):
             compiled.remove(key)
     return Plan(
         configuration,
@@ -159,7 +160,7 @@ def _is_whole(folder: Path, needed: str, changed: dict[str, None]) -> bool:
 
 def _cell(
     store: Path, key: str, keys: Keys, configuration: Configuration, options: SweepOptions
-) -> Record | None:
+) -> SweepCell | None:
     """The record of a cell that is there, and need not be done again."""
     path = places.cell(store, key) / rows.CELL_NAME
     if not path.is_file():
@@ -169,22 +170,24 @@ def _cell(
         schema.check(record, str(path))
     except SdkError:
         return None  # it is made anew
-    again = options.retry and record["status"] in rows.UNFINISHED
-    if record["key"] != key or again or _more_is_allowed(record, configuration):
+    cell = kinds.SWEEP_CELL.convert(record)
+    again = options.retry and cell.status in rows.UNFINISHED
+    if cell.key != key or again or _more_is_allowed(cell, configuration):
         return None
-    return record if keys.unchanged(record["reads"]) else None
+    return cell if keys.unchanged(cell.reads) else None
 
 
-def _more_is_allowed(record: Record, configuration: Configuration) -> bool:
+def _more_is_allowed(record: SweepCell, configuration: Configuration) -> bool:
     """Whether a task that reached its limit may take more now."""
-    name = {rows.TIMEOUT: "time_s", rows.OUT_OF_MEMORY: "memory_bytes"}.get(record["status"])
-    if name is None or name not in record["limits"]:
+    name = {rows.TIMEOUT: "time_s", rows.OUT_OF_MEMORY: "memory_bytes"}.get(record.status)
+    before = None if name is None else getattr(record.limits, name)
+    if name is None or before is None:
         return False
     now = getattr(configuration.limits, name)
-    return now is None or now > record["limits"][name]
+    return bool(now is None or now > before)
 
 
-def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -> dict[str, Record]:
+def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -> dict[str, SweepCell]:
     """The records, by their keys, of cells that came to their end after the plan was made, whoever was told of it."""
     keys = Keys(plan.configuration.folder, trust=options.trust)
     as_is = replace(options, retry=False)

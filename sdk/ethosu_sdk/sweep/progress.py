@@ -31,7 +31,7 @@ class Progress:
         self._labels |= {row.lowering: row.cell.model for row in plan.cells}
         self._parts = {row.key: (row.lowering, row.compilation) for row in plan.cells}
         self._total = len(plan.cells)
-        self._counted = Counter(record["status"] for record in plan.done.values())
+        self._counted = Counter[str](record.status for record in plan.done.values())
         self._left = len(plan.todo)
         self._running: dict[str, str] = {}
         self._guess_s = plan.estimated_s(jobs)

@@ -19,12 +19,11 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import csv_text, opening
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle
 from ethosu_sdk.sweep import cells, plan as sweep_plan, rows as sweep_rows, store
 
 VIEW = "cells"
-SCHEMA = "sweep-answer/1"
 _MOST_ROWS = 100_000
 _MOST_BYTES = 64 << 20  # of an answer, as JSON
 _MOST_SHOWN = 10_000  # values in a table for people
@@ -46,7 +45,7 @@ def query(sql: str, folder: Path | None, as_csv: bool, reporter: Reporter) -> Re
     names, rows = _answer(table, sql)
     found = [dict(zip(names, row, strict=True)) for row in rows]
     record = {
-        "schema": SCHEMA,
+        "schema": kinds.SWEEP_ANSWER.schema,
         "status": "pass",
         "created": records.timestamp(),
         "tool": provenance.tool(),

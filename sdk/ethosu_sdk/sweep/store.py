@@ -12,15 +12,14 @@ from typing import Any
 from ethosu_sdk import extras, provenance, schema
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import hashing, json_text, writing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.sweep import goals, page, rows
 from ethosu_sdk.sweep.configuration import DIMENSIONS
 from ethosu_sdk.sweep.plan import Plan
 
-RECORD_NAME, TABLE_NAME = "sweep.json", "cells.parquet"
-SCHEMA = "sweep/1"
+RECORD_NAME, TABLE_NAME = kinds.SWEEP.file, "cells.parquet"
 PASS, FAIL, INCOMPLETE = "pass", "fail", "incomplete"
 _MARKER = ".sweep"
 
@@ -96,7 +95,7 @@ def make(plan: Plan, found: Sequence[Record], session: Session) -> Record:
     ]
     limits = {key: value for key, value in vars(configuration.limits).items() if value is not None}
     record = {
-        **provenance.header(SCHEMA, _status(counted, verdict), inputs, versions),
+        **provenance.header(kinds.SWEEP.schema, _status(counted, verdict), inputs, versions),
         "name": configuration.name,
         "dimensions": {name: _values(found, name) for name in DIMENSIONS},
         "limits": limits,

@@ -13,7 +13,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import ToolError, VerdictError
 from ethosu_sdk.files import json_text, locks
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.sweep import (
     configuration as sweep_configuration,
     engine,
@@ -144,7 +144,7 @@ def plan_record(plan: Plan, jobs: int) -> Record:
     """The plan for machines."""
     counts = plan.counts()
     record = {
-        "schema": "sweep-plan/1",
+        "schema": kinds.SWEEP_PLAN.schema,
         "status": "pass",
         "created": records.timestamp(),
         "tool": provenance.tool(),

@@ -19,11 +19,12 @@ def main() -> None:
     stages.import_tools()
 
     from ethosu_sdk import provenance, schema
+    from ethosu_sdk.records import kinds
     from ethosu_sdk.sweep import steps
 
     provenance.git_revision()
-    for name in ("compile-result/1", "run-result/1", "bundle/1"):
-        schema.problems({"schema": name})
+    for kind in (kinds.COMPILE, kinds.RUN, kinds.MANIFEST):
+        schema.problems({"schema": kind.schema})
     forks.serve(descriptor, steps.perform, (*_PACKAGES, *sys.stdlib_module_names))
 
 

@@ -21,6 +21,7 @@ from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError,
 from ethosu_sdk.files import json_text, locks, opening, writing
 from ethosu_sdk.proc import forks
 from ethosu_sdk.proc.forks import Answer, Server, Task
+from ethosu_sdk.records import kinds
 from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.sweep import places, rows, steps
 from ethosu_sdk.sweep.configuration import NONE
@@ -73,7 +74,7 @@ def compile_lowered(task: Task, lowered: Outcome) -> Outcome:
     task = {**task, "lowered": str(places.lowered(_store(task), task["lowering"]))}
     with _filled(folder) as out:
         outcome = _step(task, out)
-        if any(out.glob("*.compile.json")) and not outcome.get("again"):
+        if any(out.glob(kinds.COMPILE.file)) and not outcome.get("again"):
             json_text.write_json(out / places.READS_NAME, lowered.get("reads", {}))
             _publish(out, folder)
     return {**outcome, "reads": lowered.get("reads", {})}

@@ -188,7 +188,7 @@ def test_every_difference_is_named_and_can_be_allowed(name: str, tmp_path: Path)
     assert f"A → B, {name}: " in found.done.err
     (tmp_path / "policy.toml").write_text(f'allow = ["{name}"]\n', encoding="utf-8")
     options = CompareOptions(policy=tmp_path / "policy.toml")
-    assert compare_command.make([source, tmp_path / "other.json"], {}, options)["status"] == "pass"
+    assert compare_command.make([source, tmp_path / "other.json"], {}, options).status == "pass"
 
 
 def test_three_runs_and_the_record_on_stdout(tmp_path: Path) -> None:

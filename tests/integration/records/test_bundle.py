@@ -99,7 +99,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "flipped": (_flipped, "outputs.npz has changed: its SHA-256 is another"),
     "extra": (lambda folder: (folder / "new.bin").touch(), "new.bin is extra"),
     "extra in a folder": (lambda folder: (folder / "firmware" / "x").touch(), "firmware/x is extra"),
-    "invalid record": (_another_record, "run.json is not a valid record: _status_follows_checks"),
+    "invalid record": (_another_record, "run.json is not a valid record: status_follows_checks"),
     "record of another kind": (
         lambda folder: _relisted(folder, "run.json", schema="build-result/1"),
         "run.json is a run-result/1, listed as build-result/1",

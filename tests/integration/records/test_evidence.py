@@ -105,7 +105,7 @@ def test_an_edited_record_does_not_become_evidence(folder: Path) -> None:
         add("run.json", "build.json")
     manifest = bundle.read(folder)
     assert manifest is not None
-    assert [row["path"] for row in manifest["files"]] == ["build.json"]
+    assert [row.path for row in manifest.files] == ["build.json"]
 
 
 def test_random_edits_are_edits() -> None:

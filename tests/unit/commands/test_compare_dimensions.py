@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ethosu_sdk.readers.compare import dimensions
+from ethosu_sdk.records import kinds
 from tests.places import ROOT
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
@@ -20,7 +21,8 @@ def _example(name: str) -> dict[str, Any]:
 
 
 def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    return [row.name for row in dimensions.compare({"run": before}, {"run": after}) if row.differs]
+    found = dimensions.compare({"run": kinds.RUN.convert(before)}, {"run": kinds.RUN.convert(after)})
+    return [row.name for row in found if row.differs]
 
 
 def test_memories_that_cycles_are_for_are_a_dimension() -> None:
@@ -39,5 +41,9 @@ def test_a_runtime_is_told_by_its_name(name: str) -> None:
     record = _example(name)
     other = copy.deepcopy(record)
     runtime = record.get("runtime", {"name": "own"})["name"]
-    other["runtime"] = {**record.get("runtime", {}), "name": "own" if runtime != "own" else "executorch"}
+    other["runtime"] = {
+        "version": "1",
+        **record.get("runtime", {}),
+        "name": "own" if runtime != "own" else "executorch",
+    }
     assert _differing(record, other) == ["runtime"]

@@ -12,6 +12,7 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import toml_lines
 from ethosu_sdk.readers.compare import dimensions, judgement, metrics, policy
 from ethosu_sdk.readers.compare.metrics import Metric
+from ethosu_sdk.records import kinds
 from tests.places import ROOT
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
@@ -171,11 +172,15 @@ def test_the_default_policy_names_every_figure() -> None:
     import json
 
     names = [name for name, _ in policy.default().rules if name != "*"]
-    kinds = {"run-ds_cnn": "run", "profile-digits_cnn": "profile", "compile-digits_cnn-evaluated": "compile"}
-    kinds |= {"build-ds_cnn": "build", "run-softmax-cpu-only": "run", "compile-ds_cnn": "compile"}
-    for file, kind in kinds.items():
+    examples = {
+        "run-ds_cnn": "run",
+        "profile-digits_cnn": "profile",
+        "compile-digits_cnn-evaluated": "compile",
+    }
+    examples |= {"build-ds_cnn": "build", "run-softmax-cpu-only": "run", "compile-ds_cnn": "compile"}
+    for file, kind in examples.items():
         record = json.loads((EXAMPLES / f"{file}.json").read_text(encoding="utf-8"))
-        for name in metrics.of({kind: record}):
+        for name in metrics.of({kind: kinds.content(record)}):
             assert any(policy.fnmatchcase(name, pattern) for pattern in names), name
 
 
@@ -195,7 +200,7 @@ def test_worse_is_what_exceeds_the_larger_tolerance(
     worse = {"lower": after - before, "higher": before - after, "equal": abs(after - before)}[better]
     limit = max(absolute, percent / 100 * before)
     expected = "improved" if worse < 0 else "tolerated" if worse <= limit else "regression"
-    assert rows[0]["status"] == expected
+    assert rows[0].status == expected
 
 
 @given(
@@ -204,7 +209,7 @@ def test_worse_is_what_exceeds_the_larger_tolerance(
 )
 def test_numbers_that_no_float_holds_are_compared(before: float, after: int) -> None:
     rows = judgement.rows({"x": Metric("x", before)}, {"x": Metric("x", after)}, policy.default())
-    assert [row["status"] for row in rows] == (
+    assert [row.status for row in rows] == (
         [] if before == after else ["regression" if after > before else "improved"]
     )
-    assert all(math.isfinite(row["percent"]) for row in rows if "percent" in row)
+    assert all(math.isfinite(row.percent) for row in rows if row.percent is not None)

@@ -12,7 +12,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape, escape_lines
 from ethosu_sdk.errors import ToolError
 from ethosu_sdk.installation.doctor import bundle as doctor_bundle, rows as doctor_rows
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts
 
 _COLOURS = {"found": "green", "missing": "red", "too old": "red", "broken": "red"}
@@ -31,7 +31,7 @@ def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
         checks = doctor_rows.rows()
     bad = [row for row in checks if row["required"] and row["status"] != "found"]
     record: Record = {
-        "schema": "doctor-report/1",
+        "schema": kinds.DOCTOR.schema,
         "status": "fail" if bad else "pass",
         "created": records.timestamp(),
         "tool": provenance.tool(),

@@ -20,7 +20,7 @@ from ethosu_sdk.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.files import hashing, json_text, locks, opening, writing
 from ethosu_sdk.installation.fvp import archive as fvp_install_archive, installer
 from ethosu_sdk.installation.fvp.options import SANDBOX_CHOICES, InstallOptions
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts, reading as results
 from ethosu_sdk.simulators.fvp import discovery
 from ethosu_sdk.simulators.fvp.models import models
@@ -29,7 +29,6 @@ from ethosu_sdk.toolchain_lock import FvpArchive
 
 RECORD_NAME = "install.json"
 
-_SCHEMA = "fvp-install/1"
 _LICENCE_NAME = re.compile(r"licen[cs]e|eula", re.IGNORECASE)
 _LICENCE_FOLDER = "eula"  # for licence texts that lie beside the installer
 _ADDRESS = re.compile(r"(https?|ftp|s3|gs):/", re.IGNORECASE)
@@ -223,7 +222,7 @@ def _programs(name: str, installed: Path) -> list[Path]:
 def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> Record:
     accepted = records.timestamp()
     return {
-        "schema": _SCHEMA,
+        "schema": kinds.FVP_INSTALL.schema,
         "status": "pass",
         "created": accepted,
         "tool": provenance.tool(),

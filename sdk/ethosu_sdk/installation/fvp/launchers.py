@@ -14,12 +14,11 @@ from ethosu_sdk.errors import UsageError
 from ethosu_sdk.evidence.fvp_output import NOT_AN_FVP
 from ethosu_sdk.files import writing
 from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.simulators.fvp import models
 from ethosu_sdk.simulators.fvp.discovery import is_launcher
 from ethosu_sdk.targets import suggestion
 
-_SCHEMA = "launchers/1"
 # PYTHONHOME: callers of Corstone-320's FVP set it to the FVP's own Python, which is none of the launcher's.
 # -P: modules in the caller's folder must not stand in for the SDK's.
 _SCRIPT = """#!/bin/sh
@@ -69,7 +68,7 @@ def install(
     if layout == "fvp":
         _explain(top, folder)
     record: Record = {
-        "schema": _SCHEMA,
+        "schema": kinds.LAUNCHERS.schema,
         "status": "pass",
         "created": records.timestamp(),
         "tool": provenance.tool(),

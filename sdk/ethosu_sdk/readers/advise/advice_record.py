@@ -8,18 +8,19 @@ from pathlib import Path
 from ethosu_sdk import provenance
 from ethosu_sdk.readers.advise.facts import COMPILE, DEBUG, PROFILE, Facts
 from ethosu_sdk.readers.advise.verdict import Verdict
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts
 
-SCHEMA = "advice/1"
-RECORD_NAME = "advice.json"
+RECORD_NAME = kinds.ADVICE.file
 
 
 def make(facts: Facts, verdict: Verdict, files: Sequence[tuple[str, Path]]) -> Record:
     """The record. `files` are what it was made from, each with its role."""
     profile = facts.profile
     return {
-        **provenance.header(SCHEMA, "done", [provenance.file_entry(*row) for row in files], _tools(facts)),
+        **provenance.header(
+            kinds.ADVICE.schema, "done", [provenance.file_entry(*row) for row in files], _tools(facts)
+        ),
         "model": profile["model"],
         **({"target": profile["target"]} if "target" in profile else {}),
         "advice": [{"rule": rule.name, **row.to_json()} for rule, row in verdict.advice],

@@ -14,11 +14,12 @@ from ethosu_sdk.readers.compare import compare_record, compare_tables, policy as
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Subject
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.compare import Comparisons
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.results.run_facts import MadeProfile
 
-RECORD_NAME = "compare.json"
+RECORD_NAME = kinds.COMPARE.file
 _FOLDER = "compare"  # below the folder of all results
 _NONE: Mapping[str, str] = {}
 Profiles = Mapping[Path, MadeProfile]
@@ -31,7 +32,7 @@ def read_policy(options: CompareOptions) -> Policy:
 
 def make(
     paths: Sequence[Path], profiles: Profiles, options: CompareOptions, failed: Mapping[str, str] = _NONE
-) -> Record:
+) -> Comparisons:
     """The record of a comparison; nothing is written. `profiles` are of the folders of runs that have none.
 
     InputError for what cannot be read.
@@ -43,7 +44,7 @@ def make(
     for other in found[1:]:
         _check_kinds(found[0], other)
     record = compare_record.make(found, policy, failed)
-    schema.check(record, "the comparison")
+    schema.check(record.to_json(), "the comparison")
     return record
 
 
@@ -71,7 +72,7 @@ def compare(
     out_dir: Path | None,
     reporter: Reporter,
     failed: Mapping[str, str] = _NONE,
-) -> Record:
+) -> Comparisons:
     """Compare the runs at `paths` with the first and write the record. `failed` are those that could not be run.
 
     Raises InputError, after it was written, when two cannot be compared, VerdictError when one is worse or failed.
@@ -86,30 +87,30 @@ def folder_of(chosen: Path | None) -> Path:
     return chosen or Path(locations.BUILD_FOLDER) / _FOLDER
 
 
-def _finish(record: Record, options: CompareOptions, folder: Path, reporter: Reporter) -> None:
+def _finish(record: Comparisons, options: CompareOptions, folder: Path, reporter: Reporter) -> None:
     """Write and show `record`; raise what it says."""
     writing.make_directory(folder)
     with locks.locked(folder), bundle.published(folder, "compare") as add:
-        json_text.write_json(folder / RECORD_NAME, record)
+        json_text.write_json(folder / RECORD_NAME, record.to_json())
         add(RECORD_NAME)
     reporter.show(*compare_tables.tables(record, options.rows))
-    for row in record["provenance"]["inputs"]:
-        if "loose" in row:
-            reporter.warn(escape(f"loose: {row['file']} ({row['role']}) is not what its manifest lists"))
-    for row in record["policy"].get("unmatched", ()):
-        reporter.warn(escape(f"the policy's '{row['pattern']}' has no effect: {row['reason']}"))
-    for row in record["unavailable"]:
-        reporter.warn(escape(f"no rows of operators ({row['path']}): {row['reason']}"))
-    reporter.emit(record)
+    for row in record.provenance.inputs:
+        if row.loose:
+            reporter.warn(escape(f"loose: {row.file} ({row.role}) is not what its manifest lists"))
+    for unmatched in record.policy.unmatched or ():
+        reporter.warn(escape(f"the policy's '{unmatched.pattern}' has no effect: {unmatched.reason}"))
+    for gap in record.unavailable:
+        reporter.warn(escape(f"no rows of operators ({gap.path}): {gap.reason}"))
+    reporter.emit(record.to_json())
     conclude(record)
 
 
-def conclude(record: Record) -> None:
+def conclude(record: Comparisons) -> None:
     """InputError when something in `record` could not be compared, VerdictError when something is worse."""
-    blocked = [row for row in record["comparisons"] if row["status"] == compare_record.BLOCKED]
-    worse = [row for row in record["comparisons"] if row["status"] == compare_record.FAIL]
+    blocked = [row for row in record.comparisons if row.status == compare_record.BLOCKED]
+    worse = [row for row in record.comparisons if row.status == compare_record.FAIL]
     lines = [
-        f"  {row['before']} → {row['after']}, {reason}"
+        f"  {row.before} → {row.after}, {reason}"
         for row in (blocked or worse)
         for reason in compare_tables.reasons(row)
     ]
@@ -119,7 +120,7 @@ def conclude(record: Record) -> None:
             "run both alike; or let them differ in what is meant: --allow NAME, or `allow` in a policy",
             recorded=True,
         )
-    lines += [f"  {row['name']} could not be run: {row['reason']}" for row in record["failed"]]
+    lines += [f"  {row.name} could not be run: {row.reason}" for row in record.failed]
     if lines:
         raise VerdictError(
             "worse than before:\n" + "\n".join(lines),

@@ -3,42 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Final
+
+from msgspec import convert
+from msgspec.structs import replace
 
 from ethosu_sdk import provenance
 from ethosu_sdk.readers.compare import dimensions, judgement, metrics, operator_limits, operators, outputs
-from ethosu_sdk.readers.compare.policy import OperatorRule, Policy
+from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Subject
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import compare, kinds
+from ethosu_sdk.records.common import Host, Provenance, Tool, Unavailable
+from ethosu_sdk.records.compare import (
+    Comparison,
+    Comparisons,
+    DimensionStatus,
+    Failed,
+    MetricChange,
+    OperatorChange,
+    Status,
+)
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results import host_facts
 
-SCHEMA = "compare/1"
-PASS, FAIL, BLOCKED = "pass", "fail", "blocked"
-_WORST_FIRST = (BLOCKED, FAIL, PASS)
+PASS: Final = "pass"
+FAIL: Final = "fail"
+BLOCKED: Final = "blocked"
+_WORST_FIRST: tuple[Status, ...] = (BLOCKED, FAIL, PASS)
 _LETTERS = 26
 _NOTHING: Mapping[str, str] = {}
 
 
-def make(subjects: Sequence[Subject], policy: Policy, failed: Mapping[str, str] = _NOTHING) -> Record:
+def make(subjects: Sequence[Subject], policy: Policy, failed: Mapping[str, str] = _NOTHING) -> Comparisons:
     """The record of comparing each of `subjects` but the first with the first. `failed` is what was to be compared
     and is not there, and why."""
     first, *others = subjects
-    comparisons = [
-        {"before": label(0), "after": label(number), **_comparison(first, other, policy)}
-        for number, other in enumerate(others, 1)
-    ]
-    words = {row["status"] for row in comparisons} | {FAIL if failed else PASS}
+    comparisons = tuple(
+        compared(first, other, policy, label(number)) for number, other in enumerate(others, 1)
+    )
+    words = {row.status for row in comparisons} | {FAIL if failed else PASS}
     status = next(word for word in _WORST_FIRST if word in words)
     inputs = [row for number, subject in enumerate(subjects) for row in subject.inputs(label(number))]
-    return {
-        **provenance.header(SCHEMA, status, inputs, []),
-        "policy": {**_policy(policy), **_unmatched(policy, subjects)},
-        "subjects": [_subject(label(number), subject) for number, subject in enumerate(subjects)],
-        "comparisons": comparisons,
-        "failed": [{"name": name, "reason": reason} for name, reason in failed.items()],
-        "unavailable": list(_unavailable(subjects)),
-        "host": host_facts.host(),
-    }
+    header = provenance.header(kinds.COMPARE.schema, status, inputs, [])
+    return Comparisons(
+        status=status,
+        created=header["created"],
+        tool=Tool(**header["tool"]),
+        provenance=convert(header["provenance"], Provenance),
+        policy=_policy(policy, subjects),
+        subjects=tuple(_subject(label(number), subject) for number, subject in enumerate(subjects)),
+        comparisons=comparisons,
+        failed=tuple(Failed(name=name, reason=reason) for name, reason in failed.items()),
+        unavailable=tuple(_unavailable(subjects)),
+        host=Host(**host_facts.host()),
+    )
 
 
 def label(number: int) -> str:
@@ -47,97 +65,106 @@ def label(number: int) -> str:
     return prefix + chr(ord("A") + number % _LETTERS)
 
 
-def _policy(policy: Policy) -> Record:
-    return {
-        "source": policy.source,
-        "sha256": policy.sha256,
-        "allow": list(policy.allow),
-        "rules": [
-            {"pattern": pattern, **{key: value for key, value in vars(rule).items() if value is not None}}
-            for pattern, rule in policy.rules
-        ],
-        **({"operators": [_operator_rule(row) for row in policy.operators]} if policy.operators else {}),
-    }
+def _policy(policy: Policy, subjects: Sequence[Subject]) -> compare.Policy:
+    operators = (
+        compare.OperatorRule(
+            pattern=row.pattern,
+            figure=row.figure,
+            better=row.rule.better,
+            tolerance=row.rule.tolerance,
+            tolerance_percent=row.rule.tolerance_percent,
+        )
+        for row in policy.operators
+    )
+    return compare.Policy(
+        source=policy.source,
+        sha256=policy.sha256,
+        allow=policy.allow,
+        rules=tuple(compare.Rule(pattern=pattern, **vars(rule)) for pattern, rule in policy.rules),
+        operators=tuple(operators) or None,
+        unmatched=tuple(_unmatched(policy, subjects)) or None,
+    )
 
 
-def _operator_rule(row: OperatorRule) -> Record:
-    said = {key: value for key, value in vars(row.rule).items() if value is not None}
-    return {"pattern": row.pattern, "figure": row.figure, **said}
-
-
-def _unmatched(policy: Policy, subjects: Sequence[Subject]) -> Record:
+def _unmatched(policy: Policy, subjects: Sequence[Subject]) -> Iterator[compare.Unmatched]:
     """The patterns of `policy` that fit nothing: somebody believes in a limit that there is not."""
     if not policy.own and not policy.operators:
-        return {}
+        return
     names = list(dict.fromkeys(name for subject in subjects for name in metrics.of(subject.records)))
-    profiles = [subject.records["profile"] for subject in subjects if "profile" in subject.records]
-    found = operator_limits.unmatched(policy, names, profiles)
-    rows = [{"pattern": pattern, "reason": reason} for pattern, reason in found]
-    return {"unmatched": rows} if rows else {}
+    found = (subject.records.get("profile") for subject in subjects)
+    profiles = [profile for profile in found if isinstance(profile, Profile)]
+    for pattern, reason in operator_limits.unmatched(policy, names, profiles):
+        yield compare.Unmatched(pattern=pattern, reason=reason)
 
 
-def _subject(name: str, subject: Subject) -> Record:
+def _subject(name: str, subject: Subject) -> compare.Subject:
     first = subject.first
-    return {
-        "label": name,
-        "name": subject.name,
-        "records": list(subject.records),
-        "model": first["model"],
-        **({"target": first["target"]} if "target" in first else {}),
-    }
+    return compare.Subject(
+        label=name, name=subject.name, records=tuple(subject.records), model=first.model, target=first.target
+    )
 
 
-def _unavailable(subjects: Sequence[Subject]) -> Iterator[Record]:
+def _unavailable(subjects: Sequence[Subject]) -> Iterator[Unavailable]:
     for number, subject in enumerate(subjects):
         for kind, reason in subject.missing.items():
-            yield {"path": f"/subjects/{number}/{kind}", "reason": reason}
+            yield Unavailable(path=f"/subjects/{number}/{kind}", reason=reason)
 
 
-def _comparison(first: Subject, other: Subject, policy: Policy) -> Record:
-    kinds = [kind for kind in first.records if kind in other.records]
-    before = {kind: first.records[kind] for kind in kinds}
-    after = {kind: other.records[kind] for kind in kinds}
-    rows = [_dimension(found, policy) for found in dimensions.compare(before, after)]
-    head: Record = {"kinds": kinds, "dimensions": rows}
-    if any(row["status"] == "blocks" for row in rows):
-        return {"status": BLOCKED, **head, "compared": 0, "metrics": [], "operators": []}
+def compared(first: Subject, other: Subject, policy: Policy, name: str) -> Comparison:
+    """The comparison of `other`, which is called `name`, with the first."""
+    shared = [kind for kind in first.records if kind in other.records]
+    before = {kind: first.records[kind] for kind in shared}
+    after = {kind: other.records[kind] for kind in shared}
+    rows = tuple(_dimension(found, policy) for found in dimensions.compare(before, after))
+    blocked = Comparison(
+        before=label(0),
+        after=name,
+        status=BLOCKED,
+        kinds=tuple(shared),
+        dimensions=rows,
+        compared=0,
+        metrics=(),
+        operators=(),
+    )
+    if any(row.status == "blocks" for row in rows):
+        return blocked
     old, new = metrics.of(before), metrics.of(after)
-    changed: list[Record] = []
-    if "profile" in kinds:
-        changed = operator_limits.judged(operators.compare(before["profile"], after["profile"]), policy)
+    changed: list[OperatorChange] = []
+    profiles = before.get("profile"), after.get("profile")
+    if isinstance(profiles[0], Profile) and isinstance(profiles[1], Profile):
+        changed = operator_limits.judged(operators.compare(profiles[0], profiles[1]), policy)
     allowances = operator_limits.allowances(new, changed, policy)
     found = [_with_operator(row, changed) for row in judgement.rows(old, new, policy, allowances)]
     found = [_with_distance(row, first, other) for row in found]
-    worse = any(row["status"] == judgement.REGRESSION for row in found) or operator_limits.is_worse(changed)
-    return {
-        "status": FAIL if worse else PASS,
-        **head,
-        "compared": len({*old, *new}),
-        "metrics": found,
-        "operators": changed,
-    }
+    worse = any(row.status == judgement.REGRESSION for row in found) or operator_limits.is_worse(changed)
+    return replace(
+        blocked,
+        status=FAIL if worse else PASS,
+        compared=len({*old, *new}),
+        metrics=tuple(found),
+        operators=tuple(changed),
+    )
 
 
-def _dimension(found: dimensions.Found, policy: Policy) -> Record:
-    status = "same"
+def _dimension(found: dimensions.Found, policy: Policy) -> compare.Dimension:
+    status: DimensionStatus = "same"
     if found.differs:
         status = "allowed" if found.name in policy.allow else "blocks"
     reason = dimensions.never(found.name) if status == "blocks" else ""
-    row: dict[str, Any] = {"name": found.name, "status": status, "before": found.before}
-    return {**row, "after": found.after, **({"reason": reason} if reason else {})}
-
-
-def _with_operator(row: Record, changed: Sequence[Record]) -> Record:
-    """`row` with the operator that made it grow most, where its figure is a sum over operators."""
-    if row["status"] != judgement.REGRESSION or (operator := operators.behind(row["name"], changed)) is None:
-        return row
-    return {**row, "operator": changed.index(operator)}
-
-
-def _with_distance(row: Record, first: Subject, other: Subject) -> Record:
-    """`row` with how far apart two outputs are."""
-    both = "before" in row and "after" in row
-    detail = (
-        outputs.distance(first, other, row["name"]) if both and row["name"].startswith("outputs.") else ""
+    return compare.Dimension(
+        name=found.name, status=status, before=found.before, after=found.after, reason=reason or None
     )
-    return {**row, **({"detail": detail} if detail else {})}
+
+
+def _with_operator(row: MetricChange, changed: Sequence[OperatorChange]) -> MetricChange:
+    """`row` with the operator that made it grow most, where its figure is a sum over operators."""
+    if row.status != judgement.REGRESSION or (operator := operators.behind(row.name, changed)) is None:
+        return row
+    return replace(row, operator=changed.index(operator))
+
+
+def _with_distance(row: MetricChange, first: Subject, other: Subject) -> MetricChange:
+    """`row` with how far apart two outputs are."""
+    if row.before is None or row.after is None or not row.name.startswith("outputs."):
+        return row
+    return replace(row, detail=outputs.distance(first, other, row.name) or None)

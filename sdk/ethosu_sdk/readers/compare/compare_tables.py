@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
@@ -10,34 +11,48 @@ from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.readers.compare import operators
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compare import (
+    Comparison,
+    Comparisons,
+    FigureChange,
+    MetricChange,
+    MetricStatus,
+    OperatorChange,
+)
 
 _MOST_ROWS = 20
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
+_STATUSES: dict[MetricStatus, str] = {
+    "regression": "worse",
+    "improved": "better",
+    "missing": "in one alone",
+    "tolerated": "worse within the tolerance",
+    "differs": "different and not judged",
+}
 _COLOURS = {"regression": "red", "improved": "green", "missing": "yellow"}
 METRIC_HEADINGS = ("figure", "before", "after", "change", "", "unit", "where")
 OPERATOR_HEADINGS = ("operator", "figure", "before", "after", "change", "", "source")
 DIMENSION_HEADINGS = ("differs", "before", "after", "")
 
 
-def tables(record: Record, rows: int | None) -> list[RenderableType]:
+def tables(record: Comparisons, rows: int | None) -> list[RenderableType]:
     """Each comparison: what differs, figure by figure and operator by operator. `rows` limits the operators."""
     parts: list[RenderableType] = []
-    for comparison in record["comparisons"]:
+    for comparison in record.comparisons:
         parts += (
             ["", *_comparison(record, comparison, rows)] if parts else _comparison(record, comparison, rows)
         )
-    return [*parts, *(f"{escape(row['name'])}: {escape(row['reason'])}" for row in record["failed"])]
+    return [*parts, *(f"{escape(row.name)}: {escape(row.reason)}" for row in record.failed)]
 
 
-def title(record: Record, comparison: Record) -> str:
+def title(record: Comparisons, comparison: Comparison) -> str:
     """What is compared with what, in a line."""
-    names = {row["label"]: row["name"] for row in record["subjects"]}
-    before, after = comparison["before"], comparison["after"]
+    names = {row.label: row.name for row in record.subjects}
+    before, after = comparison.before, comparison.after
     return f"{before} ({names[before]}) → {after} ({names[after]})"
 
 
-def _comparison(record: Record, comparison: Record, rows: int | None) -> Iterator[RenderableType]:
+def _comparison(record: Comparisons, comparison: Comparison, rows: int | None) -> Iterator[RenderableType]:
     yield f"[bold]{escape(title(record, comparison))}[/bold]: {escape(summary(comparison))}"
     parts = (
         _table(DIMENSION_HEADINGS, dimension_rows(comparison)),
@@ -47,38 +62,29 @@ def _comparison(record: Record, comparison: Record, rows: int | None) -> Iterato
     for table in parts:
         if table.row_count:
             yield from ("", table)
-    left = len(comparison["operators"]) - (rows or _MOST_ROWS)
+    left = len(comparison.operators) - (rows or _MOST_ROWS)
     if left > 0:
         yield f"and {left} more operators that differ: they are in the record, and --rows shows more"
 
 
-def summary(comparison: Record) -> str:
+def summary(comparison: Comparison) -> str:
     """A comparison in a line."""
-    if comparison["status"] == "blocked":
+    if comparison.status == "blocked":
         return "cannot be compared"
-    counts = dict.fromkeys(("regression", "improved", "missing", "tolerated", "differs"), 0)
-    for row in comparison["metrics"]:
-        counts[row["status"]] += 1
-    compared = f"{comparison['compared']} figures of {', '.join(comparison['kinds'])} compared"
-    if not comparison["metrics"] and not comparison["operators"]:
+    counts = Counter(row.status for row in comparison.metrics)
+    compared = f"{comparison.compared} figures of {', '.join(comparison.kinds)} compared"
+    if not comparison.metrics and not comparison.operators:
         return f"no difference, {compared}"
-    words = {
-        "regression": "worse",
-        "improved": "better",
-        "missing": "in one alone",
-        "tolerated": "worse within the tolerance",
-        "differs": "different and not judged",
-    }
     worse = sum(1 for _ in _worse_operators(comparison))
     at_operators = [f"{worse} at operators worse than their rules tolerate"] if worse else []
-    told = (f"{count} {words[name]}" for name, count in counts.items() if count)
+    told = (f"{counts[name]} {words}" for name, words in _STATUSES.items() if counts[name])
     return ", ".join((compared, *told, *at_operators))
 
 
-def _worse_operators(comparison: Record) -> Iterator[tuple[Record, Record]]:
+def _worse_operators(comparison: Comparison) -> Iterator[tuple[OperatorChange, FigureChange]]:
     """Operators with a figure that is worse than its rule tolerates, and the figure."""
-    for row in comparison["operators"]:
-        yield from ((row, part) for part in row["figures"] if part.get("status") == "regression")
+    for row in comparison.operators:
+        yield from ((row, part) for part in row.figures if part.status == "regression")
 
 
 def _table(headings: Sequence[str], rows: Iterator[Sequence[str]], *, has_numbers: bool = False) -> Table:
@@ -97,16 +103,14 @@ def _coloured(cell: str) -> str:
     return f"[{colour}]{cell}[/{colour}]" if colour else escape(cell)
 
 
-def dimension_rows(comparison: Record) -> Iterator[tuple[str, ...]]:
+def dimension_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     """What two runs do not have in common."""
-    for row in comparison["dimensions"]:
-        if row["status"] != "same":
-            before, after = _parting(row["before"], row["after"])
+    for row in comparison.dimensions:
+        if row.status != "same":
             yield (
-                row["name"],
-                before,
-                after,
-                row["status"] + (f": {row['reason']}" if "reason" in row else ""),
+                row.name,
+                *_parting(row.before, row.after),
+                row.status + (f": {row.reason}" if row.reason else ""),
             )
 
 
@@ -117,46 +121,46 @@ def _parting(before: str, after: str) -> tuple[str, str]:
     return shown(", ".join(own[0]) or "nothing more"), shown(", ".join(own[1]) or "nothing more")
 
 
-def metric_rows(comparison: Record) -> Iterator[tuple[str, ...]]:
+def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     """The figures that differ: what is worse first."""
     order = ("regression", "missing", "improved", "tolerated", "differs")
-    for row in sorted(comparison["metrics"], key=lambda row: order.index(row["status"])):
-        unit = " ".join(filter(None, (row.get("unit", ""), f"({row['source']})" if "source" in row else "")))
-        operator = row.get("detail", "")
-        if "operator" in row:
-            where = operators.words(comparison["operators"][row["operator"]])
+    for row in sorted(comparison.metrics, key=lambda row: order.index(row.status)):
+        unit = " ".join(filter(None, (row.unit, f"({row.source})" if row.source is not None else "")))
+        operator = row.detail or ""
+        if row.operator is not None:
+            where = operators.words(comparison.operators[row.operator])
             operator = f"{operator}, {_others(comparison)} {where}".lstrip(", ") if _is_output(row) else where
-        values = (number(row.get("before")), number(row.get("after")))
-        yield row["name"], *values, _change(row), row["status"], unit, operator
+        values = (number(row.before), number(row.after))
+        yield row.name, *values, _change(row), row.status, unit, operator
 
 
-def _is_output(row: Record) -> bool:
-    return str(row["name"]).startswith("outputs.")
+def _is_output(row: MetricChange) -> bool:
+    return row.name.startswith("outputs.")
 
 
-def _others(comparison: Record) -> str:
+def _others(comparison: Comparison) -> str:
     """What is said of the operator whose constants may have changed an output."""
-    count = sum("constants" in row for row in comparison["operators"])
+    count = sum(row.constants is not None for row in comparison.operators)
     return "other weights or scales" + (f" at {count} operators, such as" if count > 1 else " at")
 
 
-def _change(row: Record) -> str:
-    if "change" not in row:
+def _change(row: MetricChange | FigureChange) -> str:
+    if row.change is None:
         return ""
-    percent = f" ({row['percent']:+.2f} %)" if "percent" in row else ""
-    return f"{number(row['change'], sign='+')}{percent}"
+    percent = f" ({row.percent:+.2f} %)" if row.percent is not None else ""
+    return f"{number(row.change, sign='+')}{percent}"
 
 
-def operator_rows(comparison: Record, most: int) -> Iterator[tuple[str, ...]]:
+def operator_rows(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]]:
     """The operators that differ, a row for each figure."""
-    for row in comparison["operators"][:most]:
+    for row in comparison.operators[:most]:
         name = operators.words(row)
-        name += f", only {row['only_in']}" if "only_in" in row else ""
-        for part in row["figures"]:
-            values = (number(part["before"]), number(part["after"]))
-            yield name, part["name"], *values, _change(part), part.get("status", ""), part.get("source", "")
+        name += f", only {row.only_in}" if row.only_in is not None else ""
+        for part in row.figures:
+            values = (number(part.before), number(part.after))
+            yield name, part.name, *values, _change(part), part.status or "", part.source or ""
             name = ""
-        if "constants" in row:
+        if row.constants is not None:
             yield name, "weights, biases, scales", "", "", "", "differ", ""
 
 
@@ -176,9 +180,9 @@ def shown(text: str) -> str:
     return _DIGEST.sub(r"\1…", text)
 
 
-def reasons(comparison: Record) -> list[str]:
+def reasons(comparison: Comparison) -> list[str]:
     """Why a comparison is blocked, or what is worse in it and where, a line each."""
-    if comparison["status"] == "blocked":
+    if comparison.status == "blocked":
         rows = (row for row in dimension_rows(comparison) if not row[3].startswith("allowed"))
         return [
             f"{name}: {before} and {after}{why.removeprefix('blocks')}" for name, before, after, why in rows
@@ -193,8 +197,8 @@ def reasons(comparison: Record) -> list[str]:
     return found + [_reason(row, part) for row, part in _worse_operators(comparison)]
 
 
-def _reason(row: Record, part: Record) -> str:
+def _reason(row: OperatorChange, part: FigureChange) -> str:
     """How much worse an operator is than its rule tolerates."""
-    source = f" ({part['source']})" if "source" in part else ""
-    values = f"{number(part['before'])} → {number(part['after'])} {part['unit']}{source}, {_change(part)}"
-    return f"{operators.words(row)}: {part['name']} {values}, tolerated {number(part.get('tolerated', 0))}"
+    source = f" ({part.source})" if part.source is not None else ""
+    values = f"{number(part.before)} → {number(part.after)} {part.unit}{source}, {_change(part)}"
+    return f"{operators.words(row)}: {part.name} {values}, tolerated {number(part.tolerated or 0)}"

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ethosu_sdk.records import Record
+from ethosu_sdk.readers.compare.subjects import Compared
+from ethosu_sdk.records.compare import KindName
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
 
 _NPU_SOURCES = ("measured", "modelled")
 
@@ -18,7 +22,7 @@ class Dimension:
     """
 
     name: str
-    of: Callable[[Record], str | None]
+    of: Callable[[Compared], str | None]
     never: str = ""
 
 
@@ -36,7 +40,7 @@ class Found:
         return self.before != self.after
 
 
-def compare(before: Mapping[str, Record], after: Mapping[str, Record]) -> Iterator[Found]:
+def compare(before: Mapping[KindName, Compared], after: Mapping[KindName, Compared]) -> Iterator[Found]:
     """Every dimension that records of the same kinds tell of, which both have."""
     for dimension in _TABLE:
         pairs = [(dimension.of(record), dimension.of(after[kind])) for kind, record in before.items()]
@@ -47,80 +51,80 @@ def compare(before: Mapping[str, Record], after: Mapping[str, Record]) -> Iterat
         yield Found(dimension.name, *(text if text is not None else "not told" for text in chosen))
 
 
-def _target(*names: str) -> Callable[[Record], str | None]:
-    def of(record: Record) -> str | None:
-        target = record.get("target")
-        return "no NPU" if target is None else "-".join(str(target[name]) for name in names)
+def _target(*names: str) -> Callable[[Compared], str | None]:
+    def of(record: Compared) -> str | None:
+        target = record.target
+        return "no NPU" if target is None else "-".join(str(getattr(target, name)) for name in names)
 
     return of
 
 
-def _model(record: Record) -> str:
-    return f"SHA-256 {record['model']['sha256']}"
+def _model(record: Compared) -> str:
+    return f"SHA-256 {record.model.sha256}"
 
 
-def _simulator(record: Record) -> str | None:
-    return None if "simulator" not in record else str(record["simulator"]["name"])
+def _simulator(record: Compared) -> str | None:
+    return record.simulator.name if isinstance(record, Run | Profile) else None
 
 
-def _memory_timing(record: Record) -> str | None:
+def _memory_timing(record: Compared) -> str | None:
     """The memories that modelled cycles are for, beside the system configuration's name."""
-    if record["schema"] != "run-result/1" or "npu" not in record:
+    if not isinstance(record, Run) or record.npu is None:
         return None
-    timing = record["npu"].get("memory_timing")
+    timing = record.npu.memory_timing
     if timing is None:
         return "vela.ini's"
     rows = (
-        f"AXI{row['axi']} {row['bytes_per_cycle']:g} bytes/cycle, latencies {row['read_latency_cycles']} and "
-        f"{row['write_latency_cycles']}"
-        for row in timing["interfaces"]
+        f"AXI{row.axi} {row.bytes_per_cycle:g} bytes/cycle, latencies {row.read_latency_cycles} and "
+        f"{row.write_latency_cycles}"
+        for row in timing.interfaces
     )
-    return f"{timing['name']}: {'; '.join(rows)}"
+    return f"{timing.name}: {'; '.join(rows)}"
 
 
-def _board(record: Record) -> str | None:
-    return record.get("board")
+def _board(record: Compared) -> str | None:
+    return None if isinstance(record, Compilation) else record.board
 
 
-def _runtime(record: Record) -> str | None:
+def _runtime(record: Compared) -> str | None:
     """What executes the program: the firmware that embeds it, one that takes any, or ExecuTorch's runtime here."""
-    if "simulator" not in record:
+    if not isinstance(record, Run | Profile):
         return None
-    inputs = record["provenance"]["inputs"]
-    names = [row["file"] for row in inputs if row["role"] in ("firmware", "runner")]
-    name = record.get("runtime", {}).get("name", "own")
+    names = [row.file for row in record.provenance.inputs if row.role in ("firmware", "runner")]
+    runtime = record.runtime if isinstance(record, Run) else None
+    name = "own" if runtime is None else runtime.name
     if name != "own" and names:
         return f"{name}: {', '.join(names)}"
-    return ", ".join(names) or ("ExecuTorch's" if record["simulator"]["name"] == "host" else None)
+    return ", ".join(names) or ("ExecuTorch's" if record.simulator.name == "host" else None)
 
 
-def _fidelity(record: Record) -> str | None:
+def _fidelity(record: Compared) -> str | None:
     """What the NPU's figures are: measured, or modelled."""
-    if record["schema"] == "run-result/1":
-        npu = record.get("npu")
+    if isinstance(record, Run):
+        npu = record.npu
         if npu is None:
             return None
-        rows = [*npu["counters"], *([npu["cycles"]] if "cycles" in npu else [])]
-    elif record["schema"] == "profile/1":
-        rows = record["totals"]["npu"]["cycles"]
+        sources = {row.source for row in npu.counters} | ({npu.cycles.source} if npu.cycles else set())
+    elif isinstance(record, Profile):
+        sources = {row.source for row in record.totals.npu.cycles}
     else:
         return None
-    found = sorted({row["source"] for row in rows} & set(_NPU_SOURCES))
+    found = sorted(sources & set(_NPU_SOURCES))
     return ", ".join(found) or "no figures of the NPU"
 
 
-def _inputs(record: Record) -> str | None:
-    if record["schema"] != "run-result/1":
+def _inputs(record: Compared) -> str | None:
+    if not isinstance(record, Run):
         return None
-    digests = ", ".join(row["sha256"] for row in record["inputs"])
-    repeats = record.get("repeats", {}).get("count", 1)
-    return f"{record['inferences']} set(s) {repeats} time(s), SHA-256 {digests}"
+    digests = ", ".join(row.sha256 for row in record.inputs)
+    repeats = record.repeats.count if record.repeats is not None else 1
+    return f"{record.inferences} set(s) {repeats} time(s), SHA-256 {digests}"
 
 
-def _versions(record: Record) -> str:
-    tool = record["tool"]
-    own = " ".join(filter(None, (tool["name"], tool["version"], tool.get("git", ""))))
-    tools = (f"{row['name']} {row['version']}" for row in record["provenance"]["tools"])
+def _versions(record: Compared) -> str:
+    tool = record.tool
+    own = " ".join(filter(None, (tool.name, tool.version, tool.git)))
+    tools = (f"{row.name} {row.version}" for row in record.provenance.tools)
     return ", ".join((own, *sorted(tools)))
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from ethosu_sdk.readers.compare.metrics import Metric
 from ethosu_sdk.readers.compare.policy import EQUAL, FAIL, HIGHER, IGNORE, INFORM, Policy, Rule
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compare import MetricChange
 
-REGRESSION, IMPROVED, TOLERATED, DIFFERS, MISSING = (
-    "regression",
-    "improved",
-    "tolerated",
-    "differs",
-    "missing",
-)
+REGRESSION: Final = "regression"
+IMPROVED: Final = "improved"
+TOLERATED: Final = "tolerated"
+DIFFERS: Final = "differs"
+MISSING: Final = "missing"
 _NONE: Mapping[str, int] = {}
 
 
@@ -24,7 +25,7 @@ def rows(
     after: Mapping[str, Metric],
     policy: Policy,
     allowances: Mapping[str, int] = _NONE,
-) -> list[Record]:
+) -> list[MetricChange]:
     """The figures that differ, in the order of the records; nothing for those that are the same. `allowances` are by
     how much figures may be worse beside what the policy says of them."""
     names = dict.fromkeys((*before, *after))
@@ -35,28 +36,30 @@ def rows(
     ]
 
 
-def _row(old: Metric | None, new: Metric | None, rule: Rule, allowance: int) -> Iterator[Record]:
+def _row(old: Metric | None, new: Metric | None, rule: Rule, allowance: int) -> Iterator[MetricChange]:
     known = new or old
     if known is None or (old is not None and new is not None and old.value == new.value):
         return
-    row: Record = {
-        "name": known.name,
-        **({"unit": known.unit} if known.unit else {}),
-        **({"source": known.source} if known.source else {}),
-        **({"before": old.value} if old is not None else {}),
-        **({"after": new.value} if new is not None else {}),
-        "better": rule.better,
-    }
+    assert rule.better is not None
+    row = MetricChange(
+        name=known.name,
+        unit=known.unit or None,
+        source=known.source,
+        before=old.value if old is not None else None,
+        after=new.value if new is not None else None,
+        better=rule.better,
+        status=DIFFERS,
+    )
     if old is None or new is None:
         if rule.missing != IGNORE:
-            yield {**row, "status": REGRESSION if rule.missing == FAIL else MISSING}
+            yield replace(row, status=REGRESSION if rule.missing == FAIL else MISSING)
     elif isinstance(old.value, str) or isinstance(new.value, str):
-        yield {**row, "status": REGRESSION if rule.better == EQUAL else DIFFERS}
+        yield replace(row, status=REGRESSION if rule.better == EQUAL else DIFFERS)
     else:
-        yield {**row, **numbers(old.value, new.value, rule, allowance)}
+        yield replace(row, **numbers(old.value, new.value, rule, allowance))
 
 
-def numbers(before: float, after: float, rule: Rule, allowance: int = 0) -> Record:
+def numbers(before: float, after: float, rule: Rule, allowance: int = 0) -> dict[str, Any]:
     """Change and status. A record may hold numbers whose difference no float holds: then the sign alone counts."""
     try:
         change = after - before

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
-from ethosu_sdk.records import Record
+from ethosu_sdk.readers.compare.subjects import Compared
+from ethosu_sdk.records import common
+from ethosu_sdk.records.build import Build
+from ethosu_sdk.records.common import Source
+from ethosu_sdk.records.compare import KindName
+from ethosu_sdk.records.compile import CheckedOutput, Compilation, Pair
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import NpuCounter, ReferenceOutput, Run
 
 BYTES, CALLS, CYCLES = "bytes", "calls", "cycles"
 # Figures of an accuracy pair, and their units.
@@ -21,117 +29,119 @@ _TOLD_BY_THE_RUN = (
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure of a record. `value` is a text where equality alone has a meaning; `source` is empty for what is
+    """A figure of a record. `value` is a text where equality alone has a meaning; `source` is None for what is
     neither measured, modelled nor estimated but simply so."""
 
     name: str
     value: float | int | str
     unit: str = ""
-    source: str = ""
+    source: Source | None = None
 
 
-def of(records: Mapping[str, Record]) -> dict[str, Metric]:
+def of(records: Mapping[KindName, Compared]) -> dict[str, Metric]:
     """The figures of records by their names; `records` go by their kinds, such as ``run``."""
     found = [metric for kind, record in records.items() for metric in _READERS[kind](record)]
     told = _TOLD_BY_THE_RUN if "run" in records else ()
     return {row.name: row for row in found if not any(fnmatchcase(row.name, name) for name in told)}
 
 
-def _stated(name: str, row: Record) -> Metric:
+def _stated(name: str, row: common.Metric | common.Estimate | NpuCounter) -> Metric:
     """A member of a record that has value, unit and source."""
-    return Metric(name, row["value"], row["unit"], row["source"])
+    return Metric(name, row.value, row.unit, row.source)
 
 
-def _run(record: Record) -> Iterator[Metric]:
-    checks = record["verdict"]["checks"]
-    yield Metric("run.failed_checks", sum(row["status"] == "fail" for row in checks), "checks")
-    yield Metric("model.bytes", record["model"]["bytes"], BYTES)
-    for row in record["outputs"]:
-        shape = "x".join(map(str, row["shape"]))
-        text = f"{row['dtype']} {shape or 'scalar'}, SHA-256 {row['sha256']}"
-        yield Metric(f"outputs.{row['index']}", text)
-    npu = record.get("npu")
+def _run(record: Run) -> Iterator[Metric]:
+    yield Metric("run.failed_checks", sum(row.status == "fail" for row in record.verdict.checks), "checks")
+    yield Metric("model.bytes", record.model.bytes, BYTES)
+    for row in record.outputs:
+        shape = "x".join(map(str, row.shape))
+        yield Metric(f"outputs.{row.index}", f"{row.dtype} {shape or 'scalar'}, SHA-256 {row.sha256}")
+    npu = record.npu
     if npu is not None:
-        if "cycles" in npu:
-            yield _stated("npu.cycles", npu["cycles"])
-        yield Metric("npu.delegate_calls", npu["delegate_calls"], CALLS)
-        yield from (_stated(f"npu.counters.{row['event']}", row) for row in npu["counters"])
-    yield Metric("cpu.operators", sum(row["kind"] == "kernel" for row in record["operators"]), CALLS)
-    counted = [row["instructions"]["value"] for row in record["operators"] if "instructions" in row]
+        if npu.cycles is not None:
+            yield _stated("npu.cycles", npu.cycles)
+        yield Metric("npu.delegate_calls", npu.delegate_calls, CALLS)
+        yield from (_stated(f"npu.counters.{counter.event}", counter) for counter in npu.counters)
+    yield Metric("cpu.operators", sum(row.kind == "kernel" for row in record.operators), CALLS)
+    counted = [row.instructions.value for row in record.operators if row.instructions is not None]
     if counted:
         yield Metric("cpu.instructions", sum(counted), "instructions", "counted")
     yield from _memory("memory", record)
-    for row in record.get("reference", {}).get("outputs", ()):
-        for name in ("equal", "max_abs_error", "sqnr_db"):
-            if name in row:
-                yield Metric(f"reference.{row['index']}.{name}", row[name], _ACCURACY[name])
+    for output in record.reference.outputs if record.reference is not None else ():
+        yield from _figures(f"reference.{output.index}", output, ("equal", "max_abs_error", "sqnr_db"))
 
 
-def _memory(prefix: str, record: Record) -> Iterator[Metric]:
-    for part in ("regions", "pools"):
-        for row in record["memory"][part]:
-            yield Metric(f"{prefix}.{part}.{row['name']}", row["used_bytes"], BYTES)
+def _memory(prefix: str, record: Run | Build) -> Iterator[Metric]:
+    for part, rows in (("regions", record.memory.regions), ("pools", record.memory.pools)):
+        for row in rows:
+            yield Metric(f"{prefix}.{part}.{row.name}", row.used_bytes, BYTES)
 
 
-def _profile(record: Record) -> Iterator[Metric]:
-    totals = record["totals"]
-    for row in totals["npu"]["cycles"]:
-        yield _stated(f"profile.cycles.{row['source']}", row)
-    yield Metric("profile.npu_operations", totals["npu"]["operations"], "operations")
-    yield Metric("profile.cpu_operators", totals["cpu"]["operators"], CALLS)
-    yield Metric("profile.macs", totals["npu"]["macs"], "operations")
-    if "instructions" in totals["cpu"]:
-        yield _stated("profile.cpu_instructions", totals["cpu"]["instructions"])
-    for row in record["memories"]:
-        for direction in ("read", "write"):
-            name = f"profile.traffic.{row['memory']}.port{row['port']}.{direction}_bytes"
-            yield Metric(name, row[f"{direction}_bytes"], BYTES, "modelled")
+def _profile(record: Profile) -> Iterator[Metric]:
+    npu, cpu = record.totals.npu, record.totals.cpu
+    for row in npu.cycles:
+        yield _stated(f"profile.cycles.{row.source}", row)
+    yield Metric("profile.npu_operations", npu.operations, "operations")
+    yield Metric("profile.cpu_operators", cpu.operators, CALLS)
+    yield Metric("profile.macs", npu.macs, "operations")
+    if cpu.instructions is not None:
+        yield _stated("profile.cpu_instructions", cpu.instructions)
+    for memory in record.memories:
+        name = f"profile.traffic.{memory.memory}.port{memory.port}"
+        yield Metric(f"{name}.read_bytes", memory.read_bytes, BYTES, "modelled")
+        yield Metric(f"{name}.write_bytes", memory.write_bytes, BYTES, "modelled")
 
 
-def _compile(record: Record) -> Iterator[Metric]:
-    yield Metric("compile.failures", int(record["status"] == "fail"), "checks")
-    yield Metric("compile.pte_bytes", record["model"]["bytes"], BYTES)
-    yield Metric("compile.cpu_calls", sum(row["calls"] for row in record["cpu_operators"]), CALLS)
-    yield Metric("compile.delegates", len(record["delegates"]), "delegates")
-    if "delegation" in record:
-        for where in ("delegated", "not_delegated"):
-            yield Metric(f"compile.{where}", sum(row[where] for row in record["delegation"]), "operators")
-    for row in record["delegates"]:
-        for name in ("payload_bytes", "scratch_bytes", "fast_scratch_bytes"):
-            yield Metric(f"compile.{row['index']}.{name}", row[name], BYTES)
-        for part in row["estimates"]:
-            yield _stated(f"compile.{row['index']}.estimates.{part['name']}", part)
+def _compile(record: Compilation) -> Iterator[Metric]:
+    yield Metric("compile.failures", int(record.status == "fail"), "checks")
+    yield Metric("compile.pte_bytes", record.model.bytes, BYTES)
+    yield Metric("compile.cpu_calls", sum(row.calls for row in record.cpu_operators), CALLS)
+    yield Metric("compile.delegates", len(record.delegates), "delegates")
+    if record.delegation is not None:
+        yield Metric("compile.delegated", sum(row.delegated for row in record.delegation), "operators")
+        yield Metric(
+            "compile.not_delegated", sum(row.not_delegated for row in record.delegation), "operators"
+        )
+    for delegate in record.delegates:
+        name = f"compile.{delegate.index}"
+        yield Metric(f"{name}.payload_bytes", delegate.payload_bytes, BYTES)
+        yield Metric(f"{name}.scratch_bytes", delegate.scratch_bytes, BYTES)
+        yield Metric(f"{name}.fast_scratch_bytes", delegate.fast_scratch_bytes, BYTES)
+        yield from (_stated(f"{name}.estimates.{part.name}", part) for part in delegate.estimates)
     yield from _accuracy(record)
 
 
-def _accuracy(record: Record) -> Iterator[Metric]:
-    for row in record["check"].get("outputs", ()):
-        yield from _figures(f"check.{row['index']}", row)
-    for row in record.get("accuracy", {}).get("pairs", ()):
-        name = f"accuracy.{row['reference']}-{row['candidate']}.{row['output']}"
-        yield from _figures(name, row)
-        if "top1" in row and "share" in row["top1"]:
-            yield Metric(f"{name}.top1", row["top1"]["share"])
+def _accuracy(record: Compilation) -> Iterator[Metric]:
+    for row in record.check.outputs or ():
+        yield from _figures(f"check.{row.index}", row)
+    for pair in record.accuracy.pairs if record.accuracy is not None else ():
+        name = f"accuracy.{pair.reference}-{pair.candidate}.{pair.output}"
+        yield from _figures(name, pair)
+        if pair.top1 is not None:
+            yield Metric(f"{name}.top1", pair.top1.share)
 
 
-def _figures(prefix: str, row: Record) -> Iterator[Metric]:
-    for name, unit in _ACCURACY.items():
-        if name in row:
-            yield Metric(f"{prefix}.{name}", row[name], unit)
+def _figures(
+    prefix: str, row: CheckedOutput | Pair | ReferenceOutput, names: Iterable[str] = _ACCURACY
+) -> Iterator[Metric]:
+    for name in names:
+        value = getattr(row, name, None)
+        if value is not None:
+            yield Metric(f"{prefix}.{name}", value, _ACCURACY[name])
 
 
-def _build(record: Record) -> Iterator[Metric]:
-    yield Metric("firmware.elf_bytes", record["elf"]["bytes"], BYTES)
-    yield Metric("firmware.kernels", len(record["kernels"]), "kernels")
+def _build(record: Build) -> Iterator[Metric]:
+    yield Metric("firmware.elf_bytes", record.elf.bytes, BYTES)
+    yield Metric("firmware.kernels", len(record.kernels), "kernels")
     yield from _memory("firmware", record)
     sections: Counter[str] = Counter()
-    for row in record["sections"]:
-        sections[row["name"]] += row["bytes"]
+    for row in record.sections:
+        sections[row.name] += row.bytes
     for name, size in sections.items():
         yield Metric(f"firmware.sections.{name.lstrip('.')}", size, BYTES)
 
 
-_READERS: dict[str, Callable[[Record], Iterator[Metric]]] = {
+_READERS: dict[KindName, Callable[[Any], Iterator[Metric]]] = {
     "run": _run,
     "profile": _profile,
     "compile": _compile,

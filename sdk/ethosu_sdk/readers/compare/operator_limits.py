@@ -6,52 +6,57 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from msgspec.structs import replace
+
 from ethosu_sdk.readers.compare import judgement, operators
 from ethosu_sdk.readers.compare.metrics import Metric
 from ethosu_sdk.readers.compare.policy import LOWER, Policy
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compare import FigureChange, OperatorChange
+from ethosu_sdk.records.profile import Profile
 
 
-def judged(rows: Sequence[Record], policy: Policy) -> list[Record]:
+def judged(rows: Sequence[OperatorChange], policy: Policy) -> list[OperatorChange]:
     """Operators that differ, their figures judged as far as `policy` has rules for them."""
-    return [{**row, "figures": [_figure(row, part, policy) for part in row["figures"]]} for row in rows]
+    return [replace(row, figures=tuple(_figure(row, part, policy) for part in row.figures)) for row in rows]
 
 
-def _figure(row: Record, part: Record, policy: Policy) -> Record:
-    rule = policy.operator_rule(row, part["name"])
+def _figure(row: OperatorChange, part: FigureChange, policy: Policy) -> FigureChange:
+    rule = policy.operator_rule(row, part.name)
     if rule is None:
         return part
-    return {**part, "better": rule.better, **judgement.numbers(part["before"], part["after"], rule)}
+    return replace(part, better=rule.better, **judgement.numbers(part.before, part.after, rule))
 
 
-def is_worse(rows: Sequence[Record]) -> bool:
+def is_worse(rows: Sequence[OperatorChange]) -> bool:
     """Whether a figure of an operator became worse than its rule tolerates."""
-    return any(part.get("status") == judgement.REGRESSION for row in rows for part in row["figures"])
+    return any(part.status == judgement.REGRESSION for row in rows for part in row.figures)
 
 
-def allowances(metrics: Mapping[str, Metric], rows: Sequence[Record], policy: Policy) -> dict[str, int]:
+def allowances(
+    metrics: Mapping[str, Metric], rows: Sequence[OperatorChange], policy: Policy
+) -> dict[str, int]:
     """By how much figures may grow because the operators that they are sums of may.
 
     A figure for which the policy has a limit of its own is judged by that alone.
     """
     found = {}
     for name, metric in metrics.items():
-        part = operators.part_of(name, metric.source)
+        part = operators.part_of(name, metric.source or "")
         if part is not None and not policy.limits(name):
             found[name] = sum(_tolerated(row, part) for row in rows)
     return {name: value for name, value in found.items() if value}
 
 
-def _tolerated(row: Record, figure: str) -> int:
+def _tolerated(row: OperatorChange, figure: str) -> int:
     """By how much the figure of an operator grew within its tolerance."""
     return sum(
-        min(part["change"], int(part.get("tolerated", 0)))
-        for part in row["figures"]
-        if part["name"] == figure and part.get("better") == LOWER and part["change"] > 0
+        min(part.change, int(part.tolerated or 0))
+        for part in row.figures
+        if part.name == figure and part.better == LOWER and part.change > 0
     )
 
 
-def unmatched(policy: Policy, names: Sequence[str], profiles: Sequence[Record]) -> Iterator[tuple[str, str]]:
+def unmatched(policy: Policy, names: Sequence[str], profiles: Sequence[Profile]) -> Iterator[tuple[str, str]]:
     """The patterns of the policy's own rules that fit nothing, with a reason: no figure of `names`, no operator of
     `profiles`."""
     for pattern, _ in policy.own_rules:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Literal
 
-from ethosu_sdk.records import Record
-from ethosu_sdk.results import source_place
-from ethosu_sdk.tables import figures
+from ethosu_sdk.records.common import Source
+from ethosu_sdk.records.compare import FigureChange, OperatorChange
+from ethosu_sdk.records.profile import Operation, Profile, Shapes, cycles
 
-_SOURCES = ("measured", "modelled", "estimated")
+_SOURCES: tuple[Source, ...] = ("measured", "modelled", "estimated")
 # Figure → unit and source of its rows; what is read and written by memory comes behind them.
-_UNITS = {
+_UNITS: dict[str, tuple[str, Source | None]] = {
     **{f"cycles.{source}": ("cycles", source) for source in _SOURCES},
     "instructions": ("instructions", "counted"),
-    "calls": ("calls", ""),
-    "macs": ("operations", ""),
-    "weight_bytes": ("bytes", ""),
+    "calls": ("calls", None),
+    "macs": ("operations", None),
+    "weight_bytes": ("bytes", None),
     "scratch_bytes": ("bytes", "estimated"),
 }
 _TRAFFIC = "traffic."
@@ -61,24 +61,23 @@ _Key = tuple[str, ...]
 class Operator:
     """An operator of the model, or what Vela added, with the sums over its operations in an inference."""
 
-    row: Record
+    row: Operation
     figures: Counter[str] = field(default_factory=Counter)
     constants: list[str] = field(default_factory=list)  # digests, as far as a profile has them
 
 
-def of(profile: Record) -> dict[_Key, Operator]:
+def of(profile: Profile) -> dict[_Key, Operator]:
     """The operators of a profile, by what they are whatever else the program has."""
     found: dict[_Key, Operator] = {}
-    keys = _keys(profile["operations"])
-    for key, row in zip(keys, profile["operations"], strict=True):
+    for key, row in zip(_keys(profile.operations), profile.operations, strict=True):
         operator = found.setdefault(key, Operator(row))
-        operator.constants += [row["constants_sha256"]] if "constants_sha256" in row else []
+        operator.constants += [row.constants_sha256] if row.constants_sha256 is not None else []
         for name, value in _figures(row):
             operator.figures[name] += value
     return found
 
 
-def _keys(rows: Sequence[Record]) -> list[_Key]:
+def _keys(rows: Sequence[Operation]) -> list[_Key]:
     """For each operation what it is: its line in the model, its TOSA operator, and which of those alike it is."""
     alike: defaultdict[_Key, dict[tuple[int, ...], None]] = defaultdict(dict)
     found = [(_kind(row), _which(row)) for row in rows]
@@ -88,51 +87,46 @@ def _keys(rows: Sequence[Record]) -> list[_Key]:
     return [(*kind, numbers[kind][which]) for kind, which in found]
 
 
-def _kind(row: Record) -> _Key:
-    source = row.get("source", {})
+def _kind(row: Operation) -> _Key:
+    source = row.source
     # Not by the line, which moves when the model's file changes.
-    place = (source.get("module") or source.get("file", ""),)
-    if "tosa" in row:
-        return ("NPU", row["tosa"]["operator"], *place)
-    if row["runs_on"] == "CPU":
-        return ("CPU", row["name"], *place)
-    shapes = row.get("shapes", {})
-    return (
-        "NPU",
-        row["name"],
-        *(figures.shape(shapes.get(name, ())) for name in ("ofm", "kernel", "stride")),
-    )
+    place = "" if source is None else source.module or source.file or ""
+    if row.tosa is not None:
+        return "NPU", row.tosa.operator, place
+    if row.runs_on == "CPU":
+        return "CPU", row.name, place
+    shapes = row.shapes or Shapes()
+    sizes = (shapes.ofm, shapes.kernel, shapes.stride)
+    return ("NPU", row.name, *("x".join(map(str, part or ())) for part in sizes))
 
 
-def _which(row: Record) -> tuple[int, ...]:
+def _which(row: Operation) -> tuple[int, ...]:
     """What tells operators of the same kind apart, in their order."""
-    if "tosa" in row:
-        return row.get("delegate", 0), row["tosa"]["index"]
-    if "scheduled" in row:
-        return row.get("delegate", 0), row["scheduled"]
-    return row["instruction"], row["index"]
+    if row.tosa is not None:
+        return row.delegate or 0, row.tosa.index
+    if row.scheduled is not None:
+        return row.delegate or 0, row.scheduled
+    return row.instruction, row.index
 
 
-def _figures(row: Record) -> Iterator[tuple[str, int]]:
-    calls = row["calls"]
+def _figures(row: Operation) -> Iterator[tuple[str, int]]:
     for source in _SOURCES:
-        value = figures.cycles(row, source)
+        value = cycles(row.cycles, source)
         if value is not None:
-            yield f"cycles.{source}", calls * value
-    if row["runs_on"] == "CPU":
-        yield "calls", calls
-        if "instructions" in row:
-            yield "instructions", int(row["instructions"]["value"])
+            yield f"cycles.{source}", row.calls * value
+    if row.runs_on == "CPU":
+        yield "calls", row.calls
+        if row.instructions is not None:
+            yield "instructions", int(row.instructions.value)
         return
-    for moved in row.get("traffic", ()):
-        name = f"{_TRAFFIC}{moved['memory']}.port{moved['port']}.{moved['direction']}_bytes"
-        yield name, calls * moved["bytes"]
-    yield "macs", calls * row.get("macs", 0)
-    yield "weight_bytes", row.get("weights", {}).get("encoded_bytes", 0)
-    yield "scratch_bytes", row.get("scratch_bytes", 0)
+    for moved in row.traffic or ():
+        yield f"{_TRAFFIC}{moved.memory}.port{moved.port}.{moved.direction}_bytes", row.calls * moved.bytes
+    yield "macs", row.calls * (row.macs or 0)
+    yield "weight_bytes", row.weights.encoded_bytes if row.weights is not None else 0
+    yield "scratch_bytes", row.scratch_bytes or 0
 
 
-def compare(before: Record, after: Record) -> list[Record]:
+def compare(before: Profile, after: Profile) -> list[OperatorChange]:
     """The operators of two profiles that differ, those first whose cycles grew most."""
     old, new = of(before), of(after)
     rows = []
@@ -143,18 +137,22 @@ def compare(before: Record, after: Record) -> list[Record]:
     return sorted(rows, key=_growth, reverse=True)
 
 
-def _row(old: Operator | None, new: Operator | None, changed: list[Record]) -> Record:
-    row = (new or old or Operator({})).row
-    source = row.get("source", {})
-    return {
-        "runs_on": row["runs_on"],
-        "name": row.get("tosa", {}).get("operator", row["name"]),
-        **({"tensor": row["tosa"]["tensor"]} if row.get("tosa", {}).get("tensor") else {}),
-        **({"source": source} if source else {}),
-        **({"only_in": "after" if old is None else "before"} if old is None or new is None else {}),
-        **({"constants": "differ"} if old and new and _has_other_constants(old, new) else {}),
-        "figures": changed,
-    }
+def _row(old: Operator | None, new: Operator | None, changed: Sequence[FigureChange]) -> OperatorChange:
+    known = new or old
+    assert known is not None
+    row = known.row
+    only_in: Literal["before", "after"] | None = None
+    if old is None or new is None:
+        only_in = "after" if old is None else "before"
+    return OperatorChange(
+        runs_on=row.runs_on,
+        name=row.name if row.tosa is None else row.tosa.operator,
+        tensor=row.tosa.tensor if row.tosa is not None else None,
+        source=row.source,
+        only_in=only_in,
+        constants="differ" if old and new and _has_other_constants(old, new) else None,
+        figures=tuple(changed),
+    )
 
 
 def _has_other_constants(old: Operator, new: Operator) -> bool:
@@ -162,36 +160,31 @@ def _has_other_constants(old: Operator, new: Operator) -> bool:
     return bool(old.constants and new.constants) and old.constants != new.constants
 
 
-def _changed(old: Operator | None, new: Operator | None) -> Iterator[Record]:
+def _changed(old: Operator | None, new: Operator | None) -> Iterator[FigureChange]:
     sides = [Counter[str]() if side is None else side.figures for side in (old, new)]
     for name in (*_UNITS, *sorted({*sides[0], *sides[1]} - _UNITS.keys())):
         before, after = (side[name] for side in sides)
         if before != after:
             unit, source = _UNITS.get(name, ("bytes", "modelled"))
-            yield {
-                "name": name,
-                "unit": unit,
-                **({"source": source} if source else {}),
-                "before": before,
-                "after": after,
-                "change": after - before,
-            }
+            yield FigureChange(
+                name=name, unit=unit, source=source, before=before, after=after, change=after - before
+            )
 
 
-def change(row: Record, pattern: str) -> int:
+def change(row: OperatorChange, pattern: str) -> int:
     """By how much an operator's figures that fit `pattern` changed."""
-    return sum(int(part["change"]) for part in row["figures"] if fnmatchcase(part["name"], pattern))
+    return sum(part.change for part in row.figures if fnmatchcase(part.name, pattern))
 
 
-def _growth(row: Record) -> tuple[int, ...]:
+def _growth(row: OperatorChange) -> tuple[int, ...]:
     return tuple(change(row, name) for name in (*_UNITS, f"{_TRAFFIC}*"))
 
 
-def behind(metric: str, rows: Sequence[Record]) -> Record | None:
+def behind(metric: str, rows: Sequence[OperatorChange]) -> OperatorChange | None:
     """Of the operators that differ, the one whose figures made `metric` grow most; None where it has no parts.
     Of outputs one that has other weights, biases or scales."""
     if metric.startswith("outputs."):
-        return next((row for row in rows if "constants" in row), None)
+        return next((row for row in rows if row.constants is not None), None)
     for pattern in _parts(metric):
         grown = [row for row in rows if change(row, pattern) > 0]
         if grown:
@@ -213,27 +206,31 @@ def part_of(metric: str, source: str) -> str | None:
     return None if found is None else found.format(source=source)
 
 
-def fits(row: Mapping[str, Any], pattern: str) -> bool:
+def fits(row: OperatorChange, pattern: str) -> bool:
     """Whether an operator of the record is one of `pattern`: by its kind and, behind an @, its module or tensor."""
     kind, _, place = pattern.partition("@")
-    places = (row.get("source", {}).get("module") or "", row.get("tensor") or "")
-    return fnmatchcase(row["name"], kind) and (not place or any(fnmatchcase(name, place) for name in places))
+    places = (_module(row), row.tensor or "")
+    return fnmatchcase(row.name, kind) and (not place or any(fnmatchcase(name, place) for name in places))
 
 
-def named(profile: Record) -> list[Record]:
+def named(profile: Profile) -> list[OperatorChange]:
     """All operators of a profile, as rows of the record without figures."""
     return [_row(None, operator, []) for operator in of(profile).values()]
 
 
-def pattern_of(row: Mapping[str, Any]) -> str:
+def pattern_of(row: OperatorChange) -> str:
     """The pattern that fits an operator alone, or those alike."""
-    module = row.get("source", {}).get("module") or row.get("tensor")
-    return f"{row['name']}@{module}" if module else str(row["name"])
+    module = _module(row) or row.tensor
+    return f"{row.name}@{module}" if module else row.name
 
 
-def words(row: Record) -> str:
+def words(row: OperatorChange) -> str:
     """An operator for people: what it is, and where in the model."""
-    module = row.get("source", {}).get("module")
-    where = [f"module {module}" if module else "", source_place.line(row)]
-    known = ", ".join(filter(None, where))
-    return str(row["name"]) + (f" ({known})" if known else "")
+    module, source = _module(row), row.source
+    line = f"{source.file}:{source.line}" if source is not None and source.file is not None else ""
+    known = ", ".join(filter(None, (f"module {module}" if module else "", line)))
+    return row.name + (f" ({known})" if known else "")
+
+
+def _module(row: OperatorChange) -> str:
+    return (row.source.module or "") if row.source is not None else ""

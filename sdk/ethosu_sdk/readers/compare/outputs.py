@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files.hashing import sha256_bytes
 from ethosu_sdk.readers.compare.subjects import Subject
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.run import Run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,12 +44,12 @@ def _array(subject: Subject, index: int) -> NDArray[Any] | None:
     """An output, if it is the one that the record is about."""
     from ethosu_sdk import npz
 
-    record: Record | None = subject.records.get("run")
-    if subject.folder is None or record is None or index >= len(record["outputs"]):
+    record = subject.records.get("run")
+    if subject.folder is None or not isinstance(record, Run) or index >= len(record.outputs):
         return None
-    row = record["outputs"][index]
+    row = record.outputs[index]
     try:
-        array = npz.read_npz(subject.folder / row["file"]).get(row["name"])
+        array = npz.read_npz(subject.folder / row.file).get(row.name)
     except SdkError:
         return None
-    return array if array is not None and sha256_bytes(array.tobytes()) == row["sha256"] else None
+    return array if array is not None and sha256_bytes(array.tobytes()) == row.sha256 else None

@@ -10,16 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.files import hashing, toml_source
 from ethosu_sdk.files.toml_source import Kind, TomlSource, short
 from ethosu_sdk.readers.compare import dimensions, operators
+from ethosu_sdk.records.compare import Better, OperatorChange
 from ethosu_sdk.targets import suggestion
 
 DEFAULT = Path(__file__).with_name("default_policy.toml")
-LOWER, HIGHER, EQUAL, INFORM = "lower", "higher", "equal", "inform"
+LOWER: Final = "lower"
+HIGHER: Final = "higher"
+EQUAL: Final = "equal"
+INFORM: Final = "inform"
 FAIL, WARN, IGNORE = "fail", "warn", "ignore"
 _KIND = Kind("a policy", most_bytes=32 << 10, most_lines=1000)
 _MOST_NUMBER = 1e15
@@ -37,7 +41,7 @@ _TABLES = ("allow", "metrics", "operators")
 class Rule:
     """How a figure is judged. None: an earlier rule of the policy says it."""
 
-    better: str | None = None
+    better: Better | None = None
     tolerance: float | None = None
     tolerance_percent: float | None = None
     missing: str | None = None
@@ -83,7 +87,7 @@ class Policy:
         said = (rule for pattern, rule in self.own_rules if fnmatchcase(name, pattern))
         return any(replace(rule, missing=None) != Rule() for rule in said)
 
-    def operator_rule(self, row: Mapping[str, Any], figure: str) -> Rule | None:
+    def operator_rule(self, row: OperatorChange, figure: str) -> Rule | None:
         """What is said of a figure of an operator, a row of the record; None when nothing is."""
         fitting = [
             entry.rule

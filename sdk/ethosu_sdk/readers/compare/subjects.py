@@ -8,13 +8,19 @@ from pathlib import Path
 
 from ethosu_sdk import provenance
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.build import Build
+from ethosu_sdk.records.compare import KindName
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.results import reading as results
 from ethosu_sdk.results.reading import Reading
 from ethosu_sdk.results.run_facts import MadeProfile
 
+Compared = Run | Profile | Build | Compilation
 # Kinds of records by their schema, in the order in which one says what a folder is about.
-KINDS = {
+KINDS: dict[str, KindName] = {
     results.RUN: "run",
     results.PROFILE: "profile",
     results.BUILD: "build",
@@ -32,10 +38,10 @@ class Subject:
     """
 
     path: Path
-    records: Mapping[str, Record]
-    files: Mapping[str, Path]
+    records: Mapping[KindName, Compared]
+    files: Mapping[KindName, Path]
     folder: Path | None
-    missing: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[KindName, str] = field(default_factory=dict)
     reading: Reading = field(default_factory=Reading)
 
     @property
@@ -45,7 +51,7 @@ class Subject:
         return path.name if self.folder is not None else f"{path.parent.name}/{path.name}".lstrip("/")
 
     @property
-    def first(self) -> Record:
+    def first(self) -> Compared:
         """The record that says what this is about."""
         return next(iter(self.records.values()))
 
@@ -66,32 +72,34 @@ def read(path: Path, made: MadeProfile | None = None, *, loose: bool = False) ->
         return _folder(path, made or _NO_PROFILE)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}", _GIVE)
-    kind, record = _record(path, reading)
-    if kind is None:
-        raise InputError(f"{path} is a {record['schema']}: there is nothing to compare in it", _GIVE)
+    kind, record = record_of(path, reading)
     return Subject(path, {kind: record}, {kind: path}, None, reading=reading)
 
 
-def _record(path: Path, reading: Reading | None = None) -> tuple[str | None, Record]:
+def record_of(path: Path, reading: Reading | None = None) -> tuple[KindName, Compared]:
+    """The record at `path` and its kind. InputError when it is of a kind that cannot be compared."""
     record = results.read(path, reading)
-    return KINDS.get(record["schema"]), record
+    content = kinds.content(record)
+    if not isinstance(content, Compared):
+        raise InputError(f"{path} is a {record['schema']}: there is nothing to compare in it", _GIVE)
+    return KINDS[record["schema"]], content
 
 
 def _folder(folder: Path, made: MadeProfile) -> Subject:
-    found: dict[str, tuple[Path, Record]] = {}
+    found: dict[KindName, tuple[Path, Compared]] = {}
     for path in results.present(folder, KINDS):
-        kind, record = _record(path)
-        about = next((other["model"]["sha256"] for _, other in found.values()), None)
-        if kind is not None and kind not in found and about in (None, record["model"]["sha256"]):
+        kind, record = record_of(path)
+        about = next((other.model.sha256 for _, other in found.values()), None)
+        if kind not in found and about in (None, record.model.sha256):
             found[kind] = path, record
     if not found:
         raise InputError(f"{folder} holds no record of a run, profile, build or compilation", _GIVE)
-    missing = {}
+    missing: dict[KindName, str] = {}
     profile = found.get("profile")
-    if "run" in found and (profile is None or not results.is_of_run(profile[1], found["run"][0])):
+    if "run" in found and not (profile and _is_of(profile[1], found["run"][0])):
         found.pop("profile", None)
         if made.record is not None:
-            found["profile"] = folder, made.record
+            found["profile"] = folder, kinds.PROFILE.convert(made.record)
         else:
             missing["profile"] = made.reason
     order = [kind for kind in KINDS.values() if kind in found]
@@ -102,3 +110,7 @@ def _folder(folder: Path, made: MadeProfile) -> Subject:
         folder,
         missing,
     )
+
+
+def _is_of(profile: Compared, run: Path) -> bool:
+    return isinstance(profile, Profile) and results.is_of_run(profile, run)

@@ -13,12 +13,10 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import hashing, writing
 from ethosu_sdk.readers.convert import bundled_program, etdump, junit, model_explorer, perfetto, rows, sarif
 from ethosu_sdk.readers.convert.inputs import Inputs, read
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.results.reading import Reading
 from ethosu_sdk.targets import suggestion
-
-SCHEMA = "conversion/1"
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def _record(converted: Inputs, name: str, output: Path, content: bytes, reading:
         {**provenance.file_entry(kind, file), **reading.mark(file)} for kind, file in converted.files.items()
     ]
     return {
-        **provenance.header(SCHEMA, "pass", inputs, []),
+        **provenance.header(kinds.CONVERSION.schema, "pass", inputs, []),
         "format": name,
         "file": {"name": output.name, "sha256": hashing.sha256_bytes(content), "bytes": len(content)},
         "left_out": list(FORMATS[name].left_out),

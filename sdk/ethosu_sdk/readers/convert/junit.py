@@ -11,7 +11,8 @@ from ethosu_sdk import redaction
 from ethosu_sdk.readers.compare import operators as compare_operators
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.compare import FigureChange, MetricChange
 from ethosu_sdk.results.reading import COMPARE, COMPILE, RUN, VERIFY
 
 KINDS = (RUN, COMPILE, COMPARE, VERIFY)
@@ -117,28 +118,28 @@ def _compile(record: Record) -> Iterator[_Case]:
 
 
 def _compare(record: Record) -> Iterator[_Case]:
-    for row in record["comparisons"]:
-        names = f"{row['before']} → {row['after']}: "
-        for part in row["dimensions"]:
-            detail = f"{part['before']} → {part['after']}"
-            yield _Case(f"{names}same {part['name']}", detail, part["status"] == "blocks")
-        for metric in row["metrics"]:
-            yield _metric(names, metric)
-        for operator in row["operators"]:
+    comparisons = kinds.COMPARE.convert(record)
+    for row in comparisons.comparisons:
+        names = f"{row.before} → {row.after}: "
+        for part in row.dimensions:
+            yield _Case(f"{names}same {part.name}", f"{part.before} → {part.after}", part.status == "blocks")
+        for metric in row.metrics:
+            yield _metric(names, metric, metric.detail or "")
+        for operator in row.operators:
             where = f"{names}{compare_operators.words(operator)}: "
-            yield from (_metric(where, part) for part in operator["figures"] if "status" in part)
-        detail = f"{row['compared']} figures compared, {len(row['metrics'])} differ: {row['status']}"
-        yield _Case(f"{names}verdict", detail, row["status"] != "pass")
-    for failed in record["failed"]:
-        yield _Case(failed["name"], failed["reason"], failed=True)
+            yield from (_metric(where, figure) for figure in operator.figures if figure.status is not None)
+        detail = f"{row.compared} figures compared, {len(row.metrics)} differ: {row.status}"
+        yield _Case(f"{names}verdict", detail, row.status != "pass")
+    for failed in comparisons.failed:
+        yield _Case(failed.name, failed.reason, failed=True)
 
 
-def _metric(names: str, row: Record) -> _Case:
-    values = f"{row.get('before', 'absent')} → {row.get('after', 'absent')}"
-    source = f" ({row['source']})" if "source" in row else ""
-    detail = " ".join((values, row.get("unit", ""), f"{row['status']}{source}", row.get("detail", "")))
-    unjudged = row["status"] in ("differs", "missing")
-    return _Case(f"{names}{row['name']}", detail.strip(), row["status"] == "regression", unjudged)
+def _metric(names: str, row: MetricChange | FigureChange, detail: str = "") -> _Case:
+    before, after = ("absent" if value is None else value for value in (row.before, row.after))
+    source = f" ({row.source})" if row.source is not None else ""
+    text = " ".join((f"{before} → {after}", row.unit or "", f"{row.status}{source}", detail))
+    unjudged = row.status in ("differs", "missing")
+    return _Case(f"{names}{row.name}", text.strip(), row.status == "regression", unjudged)
 
 
 def _verify(record: Record) -> Iterator[_Case]:

@@ -18,9 +18,8 @@ from ethosu_sdk.files import hashing, opening
 from ethosu_sdk.protocol import RECORD_PREFIX
 from ethosu_sdk.readers.logs import log_record
 from ethosu_sdk.readers.logs.log_record import LogFacts
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 
-_SCHEMA = "log-result/1"
 _MAX_BYTES = 64 << 20
 _MAX_LINES = 1 << 20
 _LINE_ENDS = (b"\n", b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e")  # what str.splitlines() parts ASCII at
@@ -85,7 +84,7 @@ def make(name: str, content: bytes) -> Record:
         failures=_failures(upstream, own, kit, lines),
     )
     return {
-        **provenance.header(_SCHEMA, log_record.status(facts), [_input(name, content)], []),
+        **provenance.header(kinds.LOG.schema, log_record.status(facts), [_input(name, content)], []),
         **log_record.body(facts),
     }
 

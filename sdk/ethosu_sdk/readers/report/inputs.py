@@ -9,7 +9,8 @@ from pathlib import Path
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.bundle import Manifest
 from ethosu_sdk.results import bundle, reading as results
 from ethosu_sdk.results.run_facts import RunFacts
 
@@ -36,7 +37,7 @@ class Inputs:
     folder: Path
     records: Mapping[str, Record]
     program: pte.Pte | None
-    manifest: Record | None
+    manifest: Manifest | None
     facts: RunFacts
     missing: Mapping[str, str] = field(default_factory=dict)
 
@@ -86,7 +87,9 @@ def _add(path: Path, found: dict[str, Record], missing: dict[str, str]) -> None:
     if found and record["model"]["sha256"] != found[RUN]["model"]["sha256"]:
         missing[kind] = f"{path.name} is about another program"
         return
-    if kind == PROFILE and not results.is_of_run(record, path.with_name(results.RUN_NAME)):
+    if kind == PROFILE and not results.is_of_run(
+        kinds.PROFILE.convert(record), path.with_name(results.RUN_NAME)
+    ):
         return
     found[kind] = record
 

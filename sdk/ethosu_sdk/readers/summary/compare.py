@@ -6,22 +6,22 @@ from collections.abc import Iterator
 
 from ethosu_sdk.readers.compare import compare_tables
 from ethosu_sdk.readers.summary.markdown import table, text, title
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compare import Comparison, Comparisons
 
 _MOST_OPERATORS = 10
 
 
-def lines(record: Record) -> list[str]:
+def lines(record: Comparisons) -> list[str]:
     """The lines of the summary."""
-    names = " → ".join(row["name"] for row in record["subjects"])
+    names = " → ".join(row.name for row in record.subjects)
     return [
-        title(record, "compare", names),
-        *(line for row in record["comparisons"] for line in _part(record, row)),
-        *table(("failed", "reason"), ((row["name"], row["reason"]) for row in record["failed"])),
+        title(record.status, "compare", names),
+        *(line for row in record.comparisons for line in _part(record, row)),
+        *table(("failed", "reason"), ((row.name, row.reason) for row in record.failed)),
     ]
 
 
-def _part(record: Record, comparison: Record) -> Iterator[str]:
+def _part(record: Comparisons, comparison: Comparison) -> Iterator[str]:
     yield ""
     yield text(f"{compare_tables.title(record, comparison)}: {compare_tables.summary(comparison)}")
     yield from table(compare_tables.DIMENSION_HEADINGS, compare_tables.dimension_rows(comparison))

@@ -5,45 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ethosu_sdk.readers.summary.markdown import table, target_text, title
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.tables import compile_rows, evaluate_tables
 
 # Of Vela's estimates, those that a reader of a change looks for.
 _ESTIMATES = ("total_cycles", "inference_time", "sram_used", "dram_used", "off_chip_flash_used", "macs")
 
 
-def lines(record: Record) -> list[str]:
+def lines(record: Compilation) -> list[str]:
     """The lines of the summary."""
-    model = record["model"]
+    model, content = record.model, record.to_json()
     facts = [
-        ("source", record["source"]),
-        ("target", target_text(record)),
-        ("program", f"{model['file']}, {model['bytes']:,} bytes, SHA-256 {model['sha256'][:16]}…"),
-        ("quantised", compile_rows.quantised_words(record)),
-        ("inputs and outputs", record["options"]["io"]),
-        ("delegates", len(record["delegates"])),
-        ("on the CPU", compile_rows.cpu_words(record)),
+        ("source", record.source),
+        ("target", target_text(record.target)),
+        ("program", f"{model.file}, {model.bytes:,} bytes, SHA-256 {model.sha256[:16]}…"),
+        ("quantised", compile_rows.quantised_words(content)),
+        ("inputs and outputs", record.options.io),
+        ("delegates", len(record.delegates)),
+        ("on the CPU", compile_rows.cpu_words(content)),
     ]
     return [
-        title(record, "compile", model["file"]),
+        title(record.status, "compile", model.file),
         *table(("", ""), facts),
-        *table(("on the CPU", "calls", "reason", "where"), compile_rows.cpu_rows(record)),
+        *table(("on the CPU", "calls", "reason", "where"), compile_rows.cpu_rows(content)),
         *table(("NPU", "value", "unit", "source"), _estimates(record)),
-        *table(evaluate_tables.HEADINGS, evaluate_tables.rows(record)),
+        *table(evaluate_tables.HEADINGS, evaluate_tables.rows(content)),
         *table(("check", "", "detail"), _checks(record)),
-        *table(("warning",), ((warning,) for warning in record["warnings"])),
+        *table(("warning",), ((warning,) for warning in record.warnings)),
     ]
 
 
-def _estimates(record: Record) -> Iterator[tuple[str, str, str, str]]:
-    for part in record["delegates"]:
-        for row in part["estimates"]:
-            if row["name"] in _ESTIMATES and row["value"]:
-                name = f"delegate {part['index']}: {row['name'].replace('_', ' ')}"
-                value = f"{row['value']:,.6g}" if row["unit"] == "s" else f"{row['value']:,.0f}"
-                yield name, value, row["unit"], row["source"]
+def _estimates(record: Compilation) -> Iterator[tuple[str, str, str, str]]:
+    for delegate in record.delegates:
+        for row in delegate.estimates:
+            if row.name in _ESTIMATES and row.value:
+                name = f"delegate {delegate.index}: {row.name.replace('_', ' ')}"
+                value = f"{row.value:,.6g}" if row.unit == "s" else f"{row.value:,.0f}"
+                yield name, value, row.unit, row.source
 
 
-def _checks(record: Record) -> Iterator[tuple[str, str, str]]:
-    for row in record.get("accuracy", {}).get("verdict", {}).get("checks", ()):
-        yield row["name"], row["status"], row["detail"]
+def _checks(record: Compilation) -> Iterator[tuple[str, str, str]]:
+    verdict = record.accuracy.verdict if record.accuracy is not None else None
+    for row in verdict.checks if verdict is not None else ():
+        yield row.name, row.status, row.detail

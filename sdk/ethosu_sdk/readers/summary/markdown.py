@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.common import Target
 
 _SIGNS = {"pass": "✅", "fail": "❌", "error": "❌", "blocked": "❌"}
 # What means something to Markdown; a record's texts are names of other people's files and models.
@@ -40,14 +40,13 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str
     return ["", f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}", *lines]
 
 
-def title(record: Record, what: str, name: str) -> str:
+def title(status: str, what: str, name: str) -> str:
     """The heading of a record that is about `name`, with its status as a sign."""
-    return f"### {_SIGNS[record['status']]} {what}: {text(name)}"
+    return f"### {_SIGNS[status]} {what}: {text(name)}"
 
 
-def target_text(record: Record) -> str:
+def target_text(target: Target | None) -> str:
     """What a record's program was compiled for."""
-    target = record.get("target")
     if target is None:
         return "no NPU"
-    return f"{target['npu']}-{target['macs']}, {target['system_config']}, {target['memory_mode']}"
+    return f"{target.npu}-{target.macs}, {target.system_config}, {target.memory_mode}"

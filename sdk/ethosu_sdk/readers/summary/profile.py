@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ethosu_sdk.readers.summary.markdown import table, target_text, title
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.tables import profile_tables
 
 _MOST_ROWS = 10
@@ -24,23 +24,19 @@ _HEADINGS = (
 )
 
 
-def lines(record: Record) -> list[str]:
+def lines(record: Profile) -> list[str]:
     """The lines of the summary."""
-    rows = profile_tables.slowest(profile_tables.merged(record["operations"]), _MOST_ROWS)
+    content = record.to_json()
+    rows = profile_tables.slowest(profile_tables.merged(content["operations"]), _MOST_ROWS)
     return [
-        title(record, "profile", record["model"]["file"]),
-        *table(("", ""), [("target", target_text(record)), *profile_tables.total_rows(record)]),
+        title(record.status, "profile", record.model.file),
+        *table(("", ""), [("target", target_text(record.target)), *profile_tables.total_rows(content)]),
         *table(_HEADINGS, (tuple(profile_tables.cells(row)) for row in rows)),
         *table(("memory", "AXI port", "read", "written", "unit"), _memories(record)),
     ]
 
 
-def _memories(record: Record) -> Iterator[tuple[str, str, str, str, str]]:
-    for row in record["memories"]:
-        yield (
-            row["memory"],
-            str(row["port"]),
-            f"{row['read_bytes']:,}",
-            f"{row['write_bytes']:,}",
-            "bytes per inference",
-        )
+def _memories(record: Profile) -> Iterator[tuple[str, str, str, str, str]]:
+    for row in record.memories:
+        read, written = f"{row.read_bytes:,}", f"{row.write_bytes:,}"
+        yield row.memory, str(row.port), read, written, "bytes per inference"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, UsageError
@@ -14,7 +15,12 @@ from ethosu_sdk.readers.summary import (
     profile as summary_profile,
 )
 from ethosu_sdk.readers.summary.markdown import table, target_text, text as text_of, title
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.build import Build
+from ethosu_sdk.records.printed.doctor import DoctorReport
+from ethosu_sdk.records.printed.error import Error
+from ethosu_sdk.records.printed.verify import Verification
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.results import reading as results
 from ethosu_sdk.results.reading import Reading
 from ethosu_sdk.targets import suggestion
@@ -57,107 +63,103 @@ def _read(path: Path, reading: Reading) -> Record:
 
 def markdown(record: Record) -> str:
     """A valid record of one of the kinds that have a summary, as GitHub's and GitLab's Markdown."""
-    return "\n".join(_KINDS[record["schema"]](record)) + "\n"
+    return "\n".join(_KINDS[record["schema"]](kinds.content(record))) + "\n"
 
 
-def _runtimes(record: Record) -> list[tuple[str, str]]:
+def _runtimes(record: Run) -> list[tuple[str, str]]:
     """What interpreted the program, and what else did; nothing for records that do not say it."""
-    rows = {
-        "runtime": record.get("runtime"),
-        "second opinion": record.get("second_opinion", {}).get("runtime"),
-    }
-    return [(name, f"{row['name']} {row['version']}") for name, row in rows.items() if row]
+    opinion = record.second_opinion
+    rows = {"runtime": record.runtime, "second opinion": opinion.runtime if opinion is not None else None}
+    return [(name, f"{row.name} {row.version}") for name, row in rows.items() if row is not None]
 
 
-def _run(record: Record) -> list[str]:
-    simulator = record["simulator"]
+def _run(record: Run) -> list[str]:
+    simulator = record.simulator
     facts = [
-        ("target", target_text(record)),
-        ("ran on", f"{record['board']}, {simulator['name']} {simulator['version']}"),
+        ("target", target_text(record.target)),
+        ("ran on", f"{record.board}, {simulator.name} {simulator.version}"),
         *_runtimes(record),
-        ("why there", record["board_reason"]),
-        ("fidelity", simulator["fidelity"]),
-        ("inferences", record["inferences"]),
+        ("why there", record.board_reason),
+        ("fidelity", simulator.fidelity),
+        ("inferences", record.inferences),
     ]
     facts += [
-        (row["name"], f"{row['dtype']} {row['shape']}, SHA-256 {row['sha256'][:16]}…")
-        for row in record["outputs"]
+        (row.name, f"{row.dtype} {list(row.shape)}, SHA-256 {row.sha256[:16]}…") for row in record.outputs
     ]
-    checks = ((row["name"], row["status"], row["detail"]) for row in record["verdict"]["checks"])
+    checks = ((row.name, row.status, row.detail) for row in record.verdict.checks)
     return [
-        title(record, "run", record["model"]["file"]),
+        title(record.status, "run", record.model.file),
         *table(("", ""), facts),
         *table(("check", "", "detail"), checks),
-        *table(("NPU", "value", "unit", "source"), _npu(record.get("npu", {}))),
+        *table(("NPU", "value", "unit", "source"), _npu(record)),
         *_memory(record),
-        *table(("not known", "reason"), ((row["path"], row["reason"]) for row in record["unavailable"])),
+        *table(("not known", "reason"), ((row.path, row.reason) for row in record.unavailable)),
     ]
 
 
-def _npu(npu: Record) -> Iterable[Sequence[object]]:
-    if "cycles" in npu:
-        yield "cycles", f"{npu['cycles']['value']:,}", npu["cycles"]["unit"], npu["cycles"]["source"]
-    for row in npu.get("counters", ()):
-        yield row["event"], f"{row['value']:,}", row["unit"], row["source"]
+def _npu(record: Run) -> Iterable[Sequence[object]]:
+    npu = record.npu
+    if npu is None:
+        return
+    if npu.cycles is not None:
+        yield "cycles", f"{npu.cycles.value:,}", npu.cycles.unit, npu.cycles.source
+    for row in npu.counters:
+        yield row.event, f"{row.value:,}", row.unit, row.source
 
 
-def _build(record: Record) -> list[str]:
-    elf = record["elf"]
+def _build(record: Build) -> list[str]:
+    elf = record.elf
     facts = [
-        ("target", target_text(record)),
-        ("board", f"{record['board']}: {record['board_reason']}"),
-        ("firmware", f"{elf['file']}, {elf['bytes']:,} bytes, SHA-256 {elf['sha256'][:16]}…"),
-        ("kernels on the CPU", ", ".join(row["operator"] for row in record["kernels"]) or "none"),
+        ("target", target_text(record.target)),
+        ("board", f"{record.board}: {record.board_reason}"),
+        ("firmware", f"{elf.file}, {elf.bytes:,} bytes, SHA-256 {elf.sha256[:16]}…"),
+        ("kernels on the CPU", ", ".join(row.operator for row in record.kernels) or "none"),
     ]
-    return [title(record, "build", record["model"]["file"]), *table(("", ""), facts), *_memory(record)]
+    return [title(record.status, "build", record.model.file), *table(("", ""), facts), *_memory(record)]
 
 
-def _error(record: Record) -> list[str]:
-    error = record["error"]
-    facts = [("message", error["message"]), ("exit code", error["exit_code"])]
-    facts += [("hint", error["hint"])] if "hint" in error else []
-    return [title(record, "failed", error["class"]), *table(("", ""), facts)]
+def _error(record: Error) -> list[str]:
+    error = record.error
+    facts = [("message", error.message), ("exit code", error.exit_code)]
+    facts += [("hint", error.hint)] if error.hint is not None else []
+    return [title(record.status, "failed", error.class_name), *table(("", ""), facts)]
 
 
-def _memory(record: Record) -> list[str]:
-    rows = (
-        (row["name"], f"{row['used_bytes']:,}", f"{row['size_bytes']:,}")
-        for row in record["memory"]["regions"]
-    )
+def _memory(record: Run | Build) -> list[str]:
+    rows = ((row.name, f"{row.used_bytes:,}", f"{row.size_bytes:,}") for row in record.memory.regions)
     return table(("memory", "used bytes", "of"), rows)
 
 
-def _verify(record: Record) -> list[str]:
+def _verify(record: Verification) -> list[str]:
     checks = (
-        (row["name"], row["status"], row["recorded"][:_DIGITS], row.get("found", "")[:_DIGITS])
-        for row in record["checks"]
+        (row.name, row.status, row.recorded[:_DIGITS], (row.found or "")[:_DIGITS]) for row in record.checks
     )
     return [
-        title(record, "verify", record["record"]["file"]),
+        title(record.status, "verify", record.record.file),
         *table(("", "", "recorded", "here"), checks),
-        *table(("why",), ((cause,) for cause in record["causes"])),
+        *table(("why",), ((cause,) for cause in record.causes)),
     ]
 
 
-def _doctor(record: Record) -> list[str]:
+def _doctor(record: DoctorReport) -> list[str]:
     rows = (
-        (row["name"], row["status"], row.get("version", ""), row["needed_for"], row.get("fix", ""))
-        for row in record["checks"]
-        if row["required"] or row["status"] == "found"
+        (row.name, row.status, row.version or "", row.needed_for, row.fix or "")
+        for row in record.checks
+        if row.required or row.status == "found"
     )
     return [
-        title(record, "doctor", record["tool"]["name"]),
+        title(record.status, "doctor", record.tool.name),
         *table(("tool", "", "version", "needed for", "fix"), rows),
     ]
 
 
-_KINDS: dict[str, Callable[[Record], list[str]]] = {
-    "compile-result/1": summary_compile.lines,
-    "run-result/1": _run,
-    "profile/1": summary_profile.lines,
-    "compare/1": summary_compare.lines,
-    "build-result/1": _build,
-    "verify-result/1": _verify,
-    "doctor-report/1": _doctor,
-    "error/1": _error,
+_KINDS: dict[str, Callable[[Any], list[str]]] = {
+    kinds.COMPILE.schema: summary_compile.lines,
+    kinds.RUN.schema: _run,
+    kinds.PROFILE.schema: summary_profile.lines,
+    kinds.COMPARE.schema: summary_compare.lines,
+    kinds.BUILD.schema: _build,
+    kinds.VERIFY.schema: _verify,
+    kinds.DOCTOR.schema: _doctor,
+    kinds.ERROR.schema: _error,
 }

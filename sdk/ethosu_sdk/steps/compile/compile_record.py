@@ -9,10 +9,8 @@ from typing import Any
 
 from ethosu_sdk import aot, provenance, pte, schema
 from ethosu_sdk.files import hashing, json_text
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts, target_record
-
-SCHEMA = "compile-result/1"
 
 _KIB = 1024.0
 _GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s
@@ -51,7 +49,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
     """The record of a compilation that took `wall_time_s`; `key` is its compile key."""
     versions = [provenance.tool_entry(name, version) for name, version in sorted(output.versions.items())]
     return {
-        **provenance.header(SCHEMA, "pass", _inputs(request, output), versions),
+        **provenance.header(kinds.COMPILE.schema, "pass", _inputs(request, output), versions),
         "compile_key": key,
         "source": request.model,
         "model": {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import provenance, pte
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts, locations, target_record
 from ethosu_sdk.steps.compile.compile_record import source_part
 from ethosu_sdk.steps.debug import findings
@@ -18,7 +18,6 @@ from ethosu_sdk.steps.debug.layers import Layer
 from ethosu_sdk.steps.debug.notes import DelegateNotes
 from ethosu_sdk.steps.debug.options import DebugOptions
 
-SCHEMA = "debug/1"
 NPU_ROUNDING, PYTORCH_ROUNDING = "npu", "pytorch"
 _PACKAGE = "executorch"
 _FIDELITY = "functional: ExecuTorch's own runtime on this machine, NPU arithmetic is exact"
@@ -57,7 +56,7 @@ def make(facts: DebugFacts) -> Record:
     tools = [provenance.tool_entry(_PACKAGE, version)]
     compared = [(against, findings.steps(layers, facts.notes, against)) for against in (QUANTISED, FLOAT)]
     return {
-        **provenance.header(SCHEMA, "done", inputs, tools),
+        **provenance.header(kinds.DEBUG.schema, "done", inputs, tools),
         "model": {**_file(facts.path, facts.program.sha256), "entry": pte.ENTRY},
         **target_record.members(facts.program.target()),
         "simulator": {"name": "host", "version": version, "fidelity": _FIDELITY},

@@ -12,13 +12,12 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import json_text, locks, writing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, host_facts, locations, reading as results, target_record
 from ethosu_sdk.results.reading import Reading
 from ethosu_sdk.steps.export import sizes, texts
 from ethosu_sdk.steps.run.run_command import RECORD_NAME as RUN_RECORD
 
-SCHEMA = "export/1"
 # They become text of CMake, Kconfig and YAML: nothing else may come through.
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?")
 _SETTING = re.compile(r"[A-Za-z0-9_.-]+")
@@ -53,8 +52,9 @@ def export(
     with locks.locked(folder), bundle.published(folder, "export") as add:
         for name, (_, make) in _FILES.items():
             writing.write_bytes(folder / record["files"][name], make(facts).encode())
-        json_text.write_json(folder / f"{path.stem}.export.json", record)
-        add(*record["files"].values(), f"{path.stem}.export.json")
+        name = kinds.EXPORT.name(path.stem)
+        json_text.write_json(folder / name, record)
+        add(*record["files"].values(), name)
     _show(facts, folder, reporter)
     reporter.emit(record)
     return record
@@ -104,7 +104,7 @@ def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, 
     inputs = [provenance.file_entry("model", path, program.sha256)]
     inputs += [] if run is None else [{**provenance.file_entry("run", run), **reading.mark(run)}]
     return {
-        **provenance.header(SCHEMA, "pass", inputs, []),
+        **provenance.header(kinds.EXPORT.schema, "pass", inputs, []),
         "model": {
             "file": path.name,
             "sha256": program.sha256,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ethosu_sdk import provenance, pte, schema
 from ethosu_sdk.console.terminal import escape, show
 from ethosu_sdk.files import json_text
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.steps.inspect.description import (
     NOTHING_MORE,
     Description,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InspectOptions", "describe", "inspect"]
 
-_SCHEMA = "inspect-result/1"
 _Row = Mapping[str, Any]
 _NUMERIC_COLUMNS = ("#", "bytes", "calls", "offset", "value")
 _MOST_LIST_ITEMS = 8
@@ -49,7 +48,7 @@ def make(path: Path, options: InspectOptions = NOTHING_MORE) -> Record:
     description = describe(program, options)
     description["file"] = {"name": path.name, **description["file"]}
     made_from = provenance.file_entry("model", path, program.sha256)
-    record = {**provenance.header(_SCHEMA, "pass", [made_from], []), **description}
+    record = {**provenance.header(kinds.INSPECT.schema, "pass", [made_from], []), **description}
     schema.check(record, "the inspection")
     return record
 

@@ -11,7 +11,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import csv_text, hashing, json_text, locks, writing
 from ethosu_sdk.npu import deadline
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.profile import profile_record
@@ -22,7 +22,7 @@ from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.run.run_command import RunResult
 from ethosu_sdk.tables import profile_columns, profile_tables
 
-RECORD_NAME = "profile.json"
+RECORD_NAME = kinds.PROFILE.file
 CSV_NAME = "profile.csv"
 _MAKE_A_RUN = "give the program itself: ethosu-sdk profile MODEL.pte makes a run"
 
@@ -96,7 +96,7 @@ def _finished(folder: Path) -> RunResult:
             f"{folder} holds no {run_command.RECORD_NAME}: it is not the folder of a run", _MAKE_A_RUN
         )
     record = results.read(path)
-    if record["schema"] != "run-result/1":
+    if record["schema"] != results.RUN:
         raise InputError(f"{path} is no record of a run", _MAKE_A_RUN)
     model = record["model"]
     program = folder / Path(model["file"]).name
@@ -111,5 +111,5 @@ def _compile_record(done: RunResult) -> Record | None:
     if not path.is_file():
         return None
     record = results.read(path)
-    known = record.get("schema") == "compile-result/1"
+    known = record["schema"] == results.COMPILE
     return record if known and record["model"]["sha256"] == done.record["model"]["sha256"] else None

@@ -10,14 +10,13 @@ from pathlib import Path
 from ethosu_sdk import provenance, pte
 from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.npu.timing.system_config import SystemConfig
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps.profile import cpu_rows, npu_rows, totals
 from ethosu_sdk.steps.profile.npu_rows import DelegateProfile
 from ethosu_sdk.steps.run import memory_timing
 from ethosu_sdk.targets import Target
 
-SCHEMA = "profile/1"
 _NO_COMPILE_RECORD = (
     "there is no {name} beside the program: names in the model and Vela's estimates are in it"
 )
@@ -73,7 +72,9 @@ def make(facts: ProfileFacts) -> Record:
     )
     clock = facts.clock_hz or (None if system is None else system.clock_hz)
     return {
-        **provenance.header(SCHEMA, facts.run["status"], _inputs(facts), facts.run["provenance"]["tools"]),
+        **provenance.header(
+            kinds.PROFILE.schema, facts.run["status"], _inputs(facts), facts.run["provenance"]["tools"]
+        ),
         "model": facts.run["model"],
         **target_record.members(target),
         "board": facts.run["board"],

@@ -12,7 +12,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.evidence import verdict
 from ethosu_sdk.files import json_text, locks
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.simulators import choose_events
 from ethosu_sdk.steps import build_command
@@ -35,7 +35,7 @@ from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
 from ethosu_sdk.steps.shared import hazards, memory_advice
 
-RECORD_NAME = "run.json"
+RECORD_NAME = kinds.RUN.file
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
     *(RECORD_NAME, OUTPUTS_NAME, UART_NAME),

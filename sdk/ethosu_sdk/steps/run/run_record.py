@@ -15,7 +15,7 @@ from ethosu_sdk import provenance
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.run import memory_timing, reference, repeats
@@ -23,8 +23,6 @@ from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.inputs import stack
 from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.reference import Reference
-
-_SCHEMA = "run-result/1"
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def make(
     if npu is not None:
         npu = {**npu, **memory_timing.part(job.memories, job.options.memory_timing)}
     return {
-        **provenance.header(_SCHEMA, status, inputs, execution.tools),
+        **provenance.header(kinds.RUN.schema, status, inputs, execution.tools),
         "model": build_command.model_part(job.path, job.program),
         **target_record.members(job.target),
         "board": job.choice.board,

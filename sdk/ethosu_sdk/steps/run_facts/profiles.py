@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ethosu_sdk.errors import SdkError
+from ethosu_sdk.records import kinds
 from ethosu_sdk.results import reading as results
 from ethosu_sdk.results.run_facts import MadeProfile
 from ethosu_sdk.steps.profile import profile_command
@@ -30,7 +31,7 @@ def _is_whole(folder: Path) -> bool:
     except SdkError:
         return True
     is_one = found["schema"] == results.PROFILE and found["model"]["sha256"] == ran["model"]["sha256"]
-    return is_one and results.is_of_run(found, run)
+    return is_one and results.is_of_run(kinds.PROFILE.convert(found), run)
 
 
 def _made(folder: Path) -> MadeProfile:

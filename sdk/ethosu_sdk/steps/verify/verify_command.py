@@ -13,13 +13,12 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts, locations, reading as results
 from ethosu_sdk.results.reading import Reading
 from ethosu_sdk.steps.verify import figures, rebuilding
 from ethosu_sdk.steps.verify.rebuilding import Rebuilt
 
-_SCHEMA = "verify-result/1"
 # Names of `provenance.tools` that are not those of tools.toml.
 _PROGRAMS = {"qemu": "qemu-system-arm"}
 _SHOWN = 16  # digits of a digest
@@ -54,7 +53,7 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
     else:
         causes = ["the model is not the one that the record is about: nothing was built"]
     result: Record = {
-        "schema": _SCHEMA,
+        "schema": kinds.VERIFY.schema,
         "status": "pass" if _same(checks) else "fail",
         "created": records.timestamp(),
         "tool": provenance.tool(),

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.sweep.goals import figures
 from ethosu_sdk.sweep.page.settings import MOST_MESSAGE, TITLES, Row, Settings, short
 
@@ -22,7 +22,11 @@ NUMBERS = (
     *("clock_mhz", "seconds", "exit_code"),
 )
 _MADE = ("standing", "why", "link", "link_text")
-_RECORDS = (("report.html", "report"), ("cell.json", "record"), ("run.json", "record"))
+_RECORDS = (
+    ("report.html", "report"),
+    (kinds.SWEEP_CELL.file, "record"),
+    (kinds.RUN.file, "record"),
+)
 # Titles of what is no figure of constraints and goals, and the unit that follows a number of each.
 _MORE_TITLES = {
     "clock_mhz": ("NPU clock", "MHz"),

@@ -4,23 +4,58 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.compile import Accuracy, Check, CheckedOutput, Compilation, EvaluationData, Pair, Top1
 from ethosu_sdk.sweep import rows
 from tests.places import ROOT
 
+EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 OUTPUT = {"elements": 4, "equal": 4}
 NEAR = {"elements": 4, "equal": 1, "sqnr_db": 30.0}
 UNKNOWN = {"elements": 4, "equal": 1}  # integers, whose differences mean nothing
 
 
-def compiled(**members: Any) -> dict[str, Any]:
-    path = ROOT / "schemas" / "examples" / "valid" / "compile-add.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
+def example(name: str) -> dict[str, Any]:
+    record = json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8"))
     assert isinstance(record, dict)
-    return {**record, "delegation": [], **members}
+    return record
+
+
+def compiled(*pairs: Pair, outputs: tuple[CheckedOutput, ...] = ()) -> Compilation:
+    data = EvaluationData(file="a.npz", sha256="0" * 64, samples=1, labels=(), expected=False)
+    return replace(
+        kinds.COMPILE.convert(example("compile-add")),
+        check=Check(status="pass", outputs=outputs),
+        accuracy=Accuracy(data=data, executions=(), missing=(), outputs=(), pairs=pairs),
+    )
+
+
+def output(**members: Any) -> CheckedOutput:
+    known = {
+        "index": 0,
+        "status": "pass",
+        "detail": "",
+        "sha256": "",
+        "left_out": 0,
+        "not_finite": 0,
+        "step": 0,
+    }
+    return CheckedOutput(**{**known, **members})
+
+
+def pair(
+    reference: Literal["float", "labels"],
+    candidate: Literal["float", "quantised", "executed"],
+    share: float | None = None,
+    **members: Any,
+) -> Pair:
+    top1 = None if share is None else Top1(share=share, right=0, total=0, ties=0)
+    return Pair(reference=reference, candidate=candidate, output=0, top1=top1, **members)
 
 
 @pytest.mark.parametrize(
@@ -34,25 +69,24 @@ def compiled(**members: Any) -> dict[str, Any]:
     ],
 )
 def test_equal_outputs_have_no_noise(outputs: list[dict[str, Any]], worst: float | None) -> None:
-    found = rows.figures(compiled(check={"status": "pass", "outputs": outputs}), None)
-    assert found["check_sqnr_db"] == worst
-    pairs = [{"reference": "float", "candidate": "executed", **part} for part in outputs]
-    assert rows.figures(compiled(accuracy={"pairs": pairs}), None)["sqnr_db"] == worst
+    record = compiled(outputs=tuple(output(**part) for part in outputs))
+    assert rows.figures(record, None)["check_sqnr_db"] == worst
+    record = compiled(*(pair("float", "executed", **part) for part in outputs))
+    assert rows.figures(record, None)["sqnr_db"] == worst
 
 
 def test_infinite_figures_come_back_from_a_record() -> None:
-    path = ROOT / "schemas" / "examples" / "valid" / "sweep-cell.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = kinds.SWEEP_CELL.convert(example("sweep-cell"))
     assert rows.row(record)["sqnr_db"] is None
-    assert rows.row({**record, "no_noise": ["sqnr_db"]})["sqnr_db"] == math.inf
+    assert rows.row(replace(record, no_noise=("sqnr_db",)))["sqnr_db"] == math.inf
 
 
 def test_only_executed_programs_count() -> None:
-    pairs = [
-        {"reference": "float", "candidate": "quantised", **NEAR, "top1": {"share": 0.1}},
-        {"reference": "labels", "candidate": "float", "top1": {"share": 0.2}},
-        {"reference": "labels", "candidate": "executed", "top1": {"share": 0.75}},
-        {"reference": "float", "candidate": "executed", "top1": {"share": 0.3}, **OUTPUT},
-    ]
-    found = rows.figures(compiled(accuracy={"pairs": pairs}), None)
+    record = compiled(
+        pair("float", "quantised", share=0.1, **NEAR),
+        pair("labels", "float", share=0.2),
+        pair("labels", "executed", share=0.75),
+        pair("float", "executed", share=0.3, **OUTPUT),
+    )
+    found = rows.figures(record, None)
     assert (found["sqnr_db"], found["top1"]) == (math.inf, 0.75)

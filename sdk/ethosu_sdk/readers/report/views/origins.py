@@ -17,7 +17,6 @@ def of(inputs: Inputs) -> dict[str, Any]:
             files.setdefault((row["role"], row["sha256"]), row)
         for row in record["provenance"]["tools"]:
             tools.setdefault((row["name"], row["version"]), row)
-    manifest = inputs.manifest or {}
     return {
         "records": [
             {
@@ -30,7 +29,7 @@ def of(inputs: Inputs) -> dict[str, Any]:
         ],
         "files": [{**row, "bytes": row.get("bytes")} for row in files.values()],
         "tools": list(tools.values()),
-        "manifest": manifest.get("files", []),
+        "manifest": inputs.manifest.files if inputs.manifest is not None else (),
     }
 
 

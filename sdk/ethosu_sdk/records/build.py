@@ -1,0 +1,93 @@
+"""``build-result/1``: schemas/build-result.v1.schema.json says what each member means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ethosu_sdk.records import rules
+from ethosu_sdk.records.common import Host, Model, Number, Provenance, Target, Tool, Unavailable, Use
+from ethosu_sdk.records.kind import Part, RecordKind
+
+
+class Options(Part):
+    inferences: int
+    allow_spill: bool
+    simulator: str | None = None
+
+
+class Elf(Part):
+    file: str
+    sha256: str
+    bytes: int
+
+
+class Map(Part):
+    file: str
+    sha256: str
+
+
+class Kernel(Part):
+    operator: str
+    function: str
+    source: str
+
+
+class Pool(Part):
+    name: str
+    region: str
+    address: int
+    used_bytes: int
+    size_bytes: int
+
+
+class Memory(Part):
+    regions: tuple[Use, ...]
+    pools: tuple[Pool, ...]
+
+
+class Section(Part):
+    name: str
+    address: int
+    bytes: int
+
+
+class Build(Part, tag_field="schema", tag="build-result/1"):
+    """What `ethosu-sdk build` made."""
+
+    status: Literal["pass"]
+    created: str
+    tool: Tool
+    provenance: Provenance
+    model: Model
+    board: Literal["corstone-300", "corstone-320"]
+    board_reason: str
+    build_key: str
+    options: Options
+    elf: Elf
+    map: Map
+    kernels: tuple[Kernel, ...]
+    memory: Memory
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...]
+    unavailable: tuple[Unavailable, ...]
+    wall_time_s: Number
+    host: Host
+    target: Target | None = None
+
+
+def use_fits_size(record: Build) -> list[str]:
+    """No region or pool holds more than its size."""
+    return rules.overflows((*record.memory.regions, *record.memory.pools))
+
+
+KIND = RecordKind(
+    Build,
+    (
+        use_fits_size,
+        rules.unavailable_is_absent,
+        rules.model_is_that_of_the_provenance,
+        rules.files_stay_in_the_folder,
+    ),
+    file="build.json",
+    role="record of the build",
+)

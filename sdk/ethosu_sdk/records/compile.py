@@ -1,0 +1,342 @@
+"""``compile-result/1``: schemas/compile-result.v1.schema.json says what each member means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ethosu_sdk.records import rules
+from ethosu_sdk.records.common import (
+    Delegation,
+    Dtype,
+    Estimate,
+    Host,
+    Model,
+    Number,
+    Provenance,
+    SourceLine,
+    Target,
+    Tensor,
+    Tool,
+    TosaOperation,
+    Unavailable,
+    VelaOperation,
+)
+from ethosu_sdk.records.kind import Part, RecordKind
+
+_DISTANCES = ("sqnr_db", "cosine", "max_abs_error", "lsb_histogram")
+
+
+class Options(Part):
+    quantize: Literal["int8", "int16", "none"] | None = None
+    quantize_per: Literal["channel", "tensor"] | None = None
+    quantizer: Literal["function of the model file", "instance of the model file"] | None = None
+    io: Literal["int8", "float"]
+    delegate: bool
+    vela_flags: tuple[str, ...]
+
+
+class Calibration(Part):
+    source: Literal["none", "file", "model", "zoo", "example"]
+    samples: int
+
+
+class Site(Part):
+    calls: int
+    reason: str
+    source: SourceLine | None = None
+
+
+class CpuOperator(Part):
+    name: str
+    calls: int
+    boundary: bool
+    sites: tuple[Site, ...]
+
+
+class DelegateFiles(Part):
+    tosa: str
+    summary: str
+    per_layer: str
+    debug: str
+
+
+class Operation(Part):
+    offsets: tuple[int, ...]
+    vela: VelaOperation
+    tosa: TosaOperation | None = None
+    source: SourceLine | None = None
+    estimates: tuple[Estimate, ...]
+
+
+class Delegate(Part):
+    index: int
+    payload_sha256: str
+    payload_bytes: int
+    scratch_bytes: int
+    fast_scratch_bytes: int
+    files: DelegateFiles
+    estimates: tuple[Estimate, ...]
+    operations: tuple[Operation, ...]
+
+
+class Figure(Part):
+    executed: Number
+    rounding: Number
+    limit: Number
+
+
+class TiesUp(Part):
+    equal: int
+    largest: Number
+
+
+class CheckedOutput(Part):
+    index: int
+    status: Literal["pass", "fail"]
+    detail: str
+    sha256: str
+    elements: int
+    equal: int
+    left_out: int
+    not_finite: int
+    step: Number
+    rms: Figure | None = None
+    largest: Figure | None = None
+    differing: Figure | None = None
+    ties_up: TiesUp | None = None
+    sqnr_db: Number | None = None
+
+
+class StartTosa(Part):
+    operator: str
+    tensor: str
+
+
+class Start(Part):
+    text: str
+    certain: bool
+    operator: str | None = None
+    tosa: StartTosa | None = None
+    source: SourceLine | None = None
+
+
+class Check(Part):
+    status: Literal["left-out", "unavailable", "fail", "pass"]
+    reason: str | None = None
+    executor: str | None = None
+    trials: int | None = None
+    stateful: bool | None = None
+    outputs: tuple[CheckedOutput, ...] | None = None
+    start: Start | None = None
+    samples: int | None = None
+
+
+class LinkOutput(Part):
+    index: int
+    name: str
+    elements: int
+    equal: int
+    largest: Number | None = None
+    sqnr_db: Number | None = None
+
+
+class Link(Part):
+    link: Literal["graph", "prepared", "quantised", "executed"]
+    status: Literal["pass", "fail", "unavailable"]
+    reason: str | None = None
+    verdict: Literal["equal", "float-rounding", "explained", "different"] | None = None
+    layers: int | None = None
+    outputs: tuple[LinkOutput, ...] | None = None
+
+
+class NoisyLayer(Part):
+    operator: str
+    place: str | None = None
+    sqnr_db: Number
+
+
+class Chain(Part):
+    samples: tuple[Literal["example", "calibration", "shuffled"], ...]
+    links: tuple[Link, ...]
+    noisy_layers: tuple[NoisyLayer, ...]
+    line: str
+    min_sqnr_db: Number | None = None
+
+
+class EvaluationData(Part):
+    file: str
+    sha256: str
+    samples: int
+    labels: tuple[int, ...]
+    expected: bool
+    calibration_overlap: int | None = None
+
+
+class Execution(Part):
+    name: Literal["float", "quantised", "executed"]
+    by: str
+
+
+class MissingExecution(Part):
+    name: Literal["float", "quantised", "executed"]
+    reason: str
+
+
+class Quantisation(Part):
+    dtype: Dtype
+    scale: Number
+    zero_point: int
+
+
+class Output(Part):
+    index: int
+    shape: tuple[int, ...]
+    dtype: Dtype
+    quantisation: Quantisation | None = None
+
+
+class Top1(Part):
+    share: Number
+    right: int
+    total: int
+    ties: int
+
+
+class LsbCount(Part):
+    difference: int
+    elements: int
+
+
+class LsbHistogram(Part):
+    below: int
+    counts: tuple[LsbCount, ...]
+    above: int
+
+
+class Pair(Part):
+    reference: Literal["float", "quantised", "labels", "expected"]
+    candidate: Literal["float", "quantised", "executed"]
+    output: int
+    top1: Top1 | None = None
+    elements: int | None = None
+    equal: int | None = None
+    sqnr_db: Number | None = None
+    cosine: Number | None = None
+    max_abs_error: Number | None = None
+    max_abs_error_sample: int | None = None
+    lsb_histogram: LsbHistogram | None = None
+
+
+class Threshold(Part):
+    name: str
+    status: Literal["pass", "fail"]
+    detail: str
+
+
+class AccuracyVerdict(Part):
+    status: Literal["pass", "fail"]
+    checks: tuple[Threshold, ...]
+
+
+class Accuracy(Part):
+    data: EvaluationData
+    executions: tuple[Execution, ...]
+    missing: tuple[MissingExecution, ...]
+    outputs: tuple[Output, ...]
+    pairs: tuple[Pair, ...]
+    verdict: AccuracyVerdict | None = None
+
+
+class Files(Part):
+    pte: str
+    io: str
+    log: str
+    etrecord: str | None = None
+
+
+class Compilation(Part, tag_field="schema", tag="compile-result/1"):
+    """What `ethosu-sdk compile` did."""
+
+    status: Literal["pass", "fail"]
+    created: str
+    tool: Tool
+    provenance: Provenance
+    compile_key: str
+    source: str
+    model: Model
+    target: Target
+    options: Options
+    calibration: Calibration
+    prequantized: bool
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    cpu_operators: tuple[CpuOperator, ...]
+    delegates: tuple[Delegate, ...]
+    check: Check
+    chain: Chain | None = None
+    accuracy: Accuracy | None = None
+    files: Files
+    warnings: tuple[str, ...]
+    unavailable: tuple[Unavailable, ...]
+    check_time_s: Number | None = None
+    wall_time_s: Number
+    host: Host
+    delegation: tuple[Delegation, ...] | None = None
+
+
+def status_follows_accuracy(record: Compilation) -> list[str]:
+    """A missed threshold fails the compilation, and so does a check that failed."""
+    verdict = record.accuracy.verdict if record.accuracy is not None else None
+    missed = verdict is not None and any(row.status == "fail" for row in verdict.checks)
+    expected = "fail" if missed else "pass"
+    if verdict is not None and verdict.status != expected:
+        return [f"the thresholds say '{expected}', the record says '{verdict.status}'"]
+    if record.check.status == "fail":
+        expected = "fail"
+    if record.status != expected:
+        return [f"check and thresholds say '{expected}', the record says '{record.status}'"]
+    return []
+
+
+def check_follows_its_figures(record: Compilation) -> list[str]:
+    """An output passes when no figure exceeds its limit, and the check when all outputs do."""
+    check = record.check
+    if check.outputs is None:
+        return []
+    found = []
+    for number, row in enumerate(check.outputs):
+        figures = [part for part in (row.rms, row.largest, row.differing) if part is not None]
+        beyond = row.not_finite > 0 or any(part.executed > part.limit for part in figures)
+        if row.index != number or row.status != ("fail" if beyond else "pass"):
+            found.append(f"output {number} of the check has figures that do not go with '{row.status}'")
+    failed = any(row.status == "fail" for row in check.outputs)
+    if check.status != ("fail" if failed else "pass"):
+        found.append(f"the check's outputs say otherwise than '{check.status}'")
+    return found
+
+
+def figures_are_known_or_explained(record: Compilation) -> list[str]:
+    """Each pair has every figure, or the reason why it has not. Labels have a top-1 alone."""
+    explained = {row.path for row in record.unavailable}
+    found = []
+    for number, row in enumerate(record.accuracy.pairs if record.accuracy is not None else ()):
+        for name in ("top1", *(_DISTANCES if row.reference != "labels" else ())):
+            if getattr(row, name) is None and f"/accuracy/pairs/{number}/{name}" not in explained:
+                found.append(f"pair {number} has neither {name} nor a reason")
+        if row.reference == row.candidate:
+            found.append(f"pair {number} compares '{row.reference}' with itself")
+    return found
+
+
+KIND = RecordKind(
+    Compilation,
+    (
+        rules.unavailable_is_absent,
+        rules.files_stay_in_the_folder,
+        status_follows_accuracy,
+        check_follows_its_figures,
+        figures_are_known_or_explained,
+    ),
+    file="*.compile.json",
+    role="record of the compilation",
+)

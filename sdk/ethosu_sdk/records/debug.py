@@ -1,0 +1,192 @@
+"""``debug/1``: schemas/debug.v1.schema.json says what each member means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ethosu_sdk.records import rules
+from ethosu_sdk.records.common import (
+    Host,
+    Model,
+    Number,
+    Provenance,
+    SourceLine,
+    Target,
+    Tool,
+    TosaOperation,
+    Unavailable,
+    VelaOperation,
+)
+from ethosu_sdk.records.kind import Part, RecordKind
+
+
+class Simulator(Part):
+    name: Literal["host"]
+    version: str
+    fidelity: str
+
+
+class Thresholds(Part):
+    break_db: Number
+    advice_db: Number
+
+
+class Operations(Part):
+    names: tuple[str, ...]
+    offsets: tuple[int, ...]
+    inner: int | None = None
+
+
+class Writer(Part):
+    vela: VelaOperation
+    tosa: TosaOperation | None = None
+    source: SourceLine | None = None
+
+
+class Address(Part):
+    region: int
+    byte: int
+
+
+class Range(Part):
+    least: int
+    largest: int
+    low_share: Number
+    high_share: Number
+    used_share: Number
+    distinct: int
+
+
+class Quantisation(Part):
+    scale: Number
+    zero_point: int
+
+
+class Pytorch(Part):
+    node: str
+    operator: str | None = None
+    axes: tuple[int, ...] | None = None
+
+
+class Distance(Part):
+    elements: int
+    differing: int
+    sqnr_db: Number | None = None
+    cosine: Number | None = None
+    largest_error: Number | None = None
+    largest_error_steps: Number | None = None
+    mean_error: Number | None = None
+
+
+class Own(Part):
+    rounding_db: Number | None = None
+    clipping_db: Number | None = None
+
+
+class Layer(Part):
+    index: int
+    name: str
+    delegate: int
+    tensor: str
+    operations: Operations
+    vela: VelaOperation | None = None
+    tosa: TosaOperation | None = None
+    source: SourceLine | None = None
+    writers: tuple[Writer, ...] | None = None
+    shape: tuple[int, ...]
+    dtype: Literal["int8", "uint8", "int16", "uint16", "int32"]
+    zero_point: int
+    address: Address | None = None
+    range: Range | None = None
+    quantisation: Quantisation | None = None
+    pytorch: Pytorch | None = None
+    quantised: Distance | None = None
+    float: Distance | None = None
+    own: Own | None = None
+    reason: str | None = None
+
+
+class Counts(Part):
+    layers: int
+    of_the_graph: int
+    gathered: int
+    quantised: int
+    float: int
+    left_out_operations: int
+
+
+class Step(Part):
+    layer: int
+    tensor: str
+    input_db: Number | None = None
+    output_db: Number | None = None
+    drop_db: Number | None = None
+
+
+class Comparison(Part):
+    against: Literal["quantised", "float"]
+    rounding: Literal["npu", "pytorch"] | None = None
+    layers: int
+    first_break: Step | None = None
+    largest_drop: Step | None = None
+
+
+class Advice(Part):
+    remedy: Literal["16 bits", "calibration"]
+    layer: int
+    node: str | None = None
+    module: str | None = None
+    sqnr_db: Number
+
+
+class Dump(Part):
+    file: str
+    bytes: int
+    sha256: str
+    arrays: int
+
+
+class Debug(Part, tag_field="schema", tag="debug/1"):
+    """The numerics of every layer inside of a program's delegates."""
+
+    status: Literal["done"]
+    created: str
+    tool: Tool
+    provenance: Provenance
+    model: Model
+    target: Target | None = None
+    simulator: Simulator
+    inputs: str
+    thresholds: Thresholds
+    layers: tuple[Layer, ...]
+    counts: Counts
+    comparisons: tuple[Comparison, ...]
+    advice: tuple[Advice, ...]
+    dump: Dump | None = None
+    unavailable: tuple[Unavailable, ...]
+    wall_time_s: Number
+    host: Host
+
+
+def debug_layers_exist(record: Debug) -> list[str]:
+    """Layers are numbered as they stand, and findings name one of them by number and tensor."""
+    layers = record.layers
+    found = [f"layer {row.index} stands at {place}" for place, row in enumerate(layers) if row.index != place]
+    if record.counts.layers != len(layers):
+        found.append(f"{record.counts.layers} layers are counted, {len(layers)} are there")
+    steps = [step for row in record.comparisons for step in (row.first_break, row.largest_drop) if step]
+    named = [(step.layer, step.tensor) for step in steps]
+    for number, tensor in (*named, *((row.layer, None) for row in record.advice)):
+        if number >= len(layers):
+            found.append(f"there is no layer {number}")
+        elif tensor not in (None, layers[number].tensor):
+            found.append(f"layer {number} is not {tensor}")
+    return found
+
+
+KIND = RecordKind(
+    Debug,
+    (rules.unavailable_is_absent, rules.model_is_that_of_the_provenance, debug_layers_exist),
+    file="debug.json",
+    role="record of the layers",
+)

@@ -1,0 +1,39 @@
+"""``export/1``: schemas/export.v1.schema.json says what each member means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ethosu_sdk.records.common import Host, Model, Provenance, Target, Tool
+from ethosu_sdk.records.kind import Part, RecordKind
+
+
+class Size(Part):
+    name: Literal["scratch", "fast_scratch", "planned", "method_pool", "executorch_temp", "executorch_method"]
+    bytes: int
+    known: Literal["exact", "least", "most", "measured"]
+    detail: str
+
+
+class Files(Part):
+    cmake: str
+    kconfig: str
+    clayer: str
+
+
+class Export(Part, tag_field="schema", tag="export/1"):
+    """What other builds must know of a program."""
+
+    status: Literal["pass"]
+    created: str
+    tool: Tool
+    provenance: Provenance
+    model: Model
+    target: Target | None = None
+    kernels: tuple[str, ...]
+    sizes: tuple[Size, ...]
+    files: Files
+    host: Host
+
+
+KIND = RecordKind(Export, file="*.export.json", role="record of the export")

@@ -1,0 +1,62 @@
+"""``fvp-install/1``: schemas/fvp-install.v1.schema.json says what each member means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ethosu_sdk.records.common import Host, Tool
+from ethosu_sdk.records.kind import Part, RecordKind
+
+
+class Fvp(Part):
+    name: Literal["corstone-300", "corstone-320"]
+    version: str
+    machine: str
+
+
+class Archive(Part):
+    file: str
+    bytes: int
+    md5: str
+    sha256: str
+    sha256_locked: bool
+
+
+class Text(Part):
+    file: str
+    sha256: str
+
+
+class Eula(Part):
+    accepted_by: str
+    accepted_at: str
+    accepted_with: Literal["--accept-eula"]
+    texts: tuple[Text, ...]
+
+
+class Program(Part):
+    name: str
+    file: str
+    sha256: str
+
+
+class Sandbox(Part):
+    used: bool
+    reason: str | None = None
+
+
+class FvpInstallation(Part, tag_field="schema", tag="fvp-install/1"):
+    """What `ethosu-sdk fvp install` installed, and who accepted Arm's licence for it."""
+
+    status: Literal["pass"]
+    created: str
+    tool: Tool
+    fvp: Fvp
+    archive: Archive
+    eula: Eula
+    programs: tuple[Program, ...]
+    sandbox: Sandbox | None = None
+    host: Host
+
+
+KIND = RecordKind(FvpInstallation)

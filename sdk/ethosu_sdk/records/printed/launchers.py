@@ -1,0 +1,22 @@
+"""``launchers/1``: schemas/launchers.v1.schema.json says what each member means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ethosu_sdk.records.common import Tool
+from ethosu_sdk.records.kind import Part, RecordKind
+
+
+class Launchers(Part, tag_field="schema", tag="launchers/1"):
+    """The launchers that were installed."""
+
+    status: Literal["pass"]
+    created: str
+    tool: Tool
+    folder: str
+    python: str
+    programs: tuple[str, ...]
+
+
+KIND = RecordKind(Launchers)

@@ -1,0 +1,41 @@
+"""``sweep-plan/1``: schemas/sweep-plan.v1.schema.json says what each member means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ethosu_sdk.records.common import Number, Tool
+from ethosu_sdk.records.kind import Part, RecordKind
+
+
+class Dropped(Part):
+    reason: str
+    count: int
+
+
+class Left(Part):
+    cells: int
+    lowerings: int
+    vela_runs: int
+    simulations: int
+
+
+class SweepPlan(Part, tag_field="schema", tag="sweep-plan/1"):
+    """What a sweep has to do."""
+
+    status: Literal["pass"]
+    created: str
+    tool: Tool
+    name: str
+    cells: int
+    lowerings: int
+    vela_runs: int
+    simulations: int
+    excluded: int
+    dropped: tuple[Dropped, ...]
+    done: int
+    left: Left
+    estimated_s: Number
+
+
+KIND = RecordKind(SweepPlan)

@@ -1,0 +1,266 @@
+"""``profile/1``: schemas/profile.v1.schema.json says what each member means."""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from collections.abc import Iterator
+from typing import Literal
+
+from ethosu_sdk.records import rules
+from ethosu_sdk.records.common import (
+    Counter,
+    Delegation,
+    Estimate,
+    Host,
+    Metric,
+    Model,
+    Number,
+    Provenance,
+    Simulator,
+    Source,
+    SourceLine,
+    Target,
+    Tool,
+    TosaOperation,
+    Unavailable,
+    VelaOperation,
+)
+from ethosu_sdk.records.kind import Part, RecordKind
+
+TrafficKind = Literal[
+    "commands", "ifm", "ifm_stream", "weights", "fast_weights", "scales", "ofm", "copy", "copy_write"
+]
+
+# What every operation on the NPU has: the command stream alone tells it.
+_ON_THE_NPU = ("delegate", "offset", "macs", "cycles", "stages", "utilisation", "bound_by", "traffic")
+
+
+class Clock(Part):
+    hz: Number
+    source: str
+
+
+class Shapes(Part):
+    ifm: tuple[int, ...] | None = None
+    ofm: tuple[int, ...] | None = None
+    block: tuple[int, ...] | None = None
+    kernel: tuple[int, ...] | None = None
+    stride: tuple[int, ...] | None = None
+
+
+class Dtypes(Part):
+    ifm: str | None = None
+    ofm: str | None = None
+
+
+class Weights(Part):
+    bytes: int
+    encoded_bytes: int
+
+
+class Stages(Part):
+    mac: int
+    output: int
+    weight_decoder: int
+    memory: int
+
+
+class Traffic(Part):
+    memory: str
+    port: Literal[0, 1]
+    direction: Literal["read", "write"]
+    kind: TrafficKind
+    beats: int
+    bytes: int
+
+
+class Job(Part):
+    operations: int
+    cycles: Metric
+    counters: tuple[Counter, ...]
+
+
+class Operation(Part):
+    index: int
+    instruction: int
+    calls: int
+    runs_on: Literal["NPU", "CPU"]
+    name: str
+    kind: Literal["conv", "matmul", "depthwise", "pool", "elementwise", "resize", "dma", "kernel"]
+    delegate: int | None = None
+    offset: int | None = None
+    scheduled: int | None = None
+    vela: VelaOperation | None = None
+    tosa: TosaOperation | None = None
+    source: SourceLine | None = None
+    reason: str | None = None
+    shapes: Shapes | None = None
+    dtypes: Dtypes | None = None
+    constants_sha256: str | None = None
+    weights: Weights | None = None
+    bytes: int | None = None
+    macs: int | None = None
+    cycles: tuple[Metric, ...] | None = None
+    stages: Stages | None = None
+    utilisation: Number | None = None
+    bound_by: str | None = None
+    traffic: tuple[Traffic, ...] | None = None
+    scratch_bytes: int | None = None
+    instructions: Metric | None = None
+    job: Job | None = None
+
+
+class Delegate(Part):
+    index: int
+    calls: int
+    cycles: tuple[Metric, ...]
+    start_cycles: int | None = None
+    commands: Traffic
+
+
+class MemoryKind(Part):
+    kind: TrafficKind
+    direction: Literal["read", "write"]
+    bytes: int
+
+
+class Memory(Part):
+    memory: str
+    port: Literal[0, 1]
+    read_beats: int
+    write_beats: int
+    read_bytes: int
+    write_bytes: int
+    kinds: tuple[MemoryKind, ...]
+    average_bytes_per_s: Number | None = None
+    peak_bytes_per_s: Number | None = None
+
+
+class MacsPerCycle(Part):
+    ideal: Number
+    modelled: Number | None = None
+    estimated: Number | None = None
+    measured: Number | None = None
+
+
+class Jobs(Part):
+    count: int
+    cycles: Metric
+
+
+class NpuTotals(Part):
+    operations: int
+    macs: int
+    cycles: tuple[Metric, ...]
+    macs_per_cycle: MacsPerCycle
+    jobs: Jobs | None = None
+
+
+class CpuTotals(Part):
+    operators: int
+    instructions: Metric | None = None
+
+
+class Speed(Part):
+    source: Source
+    inference_s: Number
+    inferences_per_s: Number
+    tera_operations_per_s: Number
+
+
+class Totals(Part):
+    npu: NpuTotals
+    cpu: CpuTotals
+    speed: tuple[Speed, ...] | None = None
+
+
+class VelaEstimates(Part):
+    delegate: int
+    estimates: tuple[Estimate, ...]
+
+
+class Profile(Part, tag_field="schema", tag="profile/1"):
+    """Where the cycles and bytes of an inference go."""
+
+    status: Literal["pass", "fail"]
+    created: str
+    tool: Tool
+    provenance: Provenance
+    model: Model
+    target: Target | None = None
+    board: Literal["corstone-300", "corstone-320", "host"]
+    simulator: Simulator
+    clock: Clock | None = None
+    operations: tuple[Operation, ...]
+    delegates: tuple[Delegate, ...]
+    memories: tuple[Memory, ...]
+    totals: Totals
+    vela: tuple[VelaEstimates, ...] | None = None
+    delegation: tuple[Delegation, ...] | None = None
+    unavailable: tuple[Unavailable, ...]
+    host: Host
+
+
+def cycles(metrics: tuple[Metric, ...] | None, source: str) -> int | None:
+    """Cycles from `source`, the sum where there are several; None where there are none."""
+    found = [int(row.value) for row in metrics or () if row.source == source]
+    return sum(found) if found else None
+
+
+def npu_operations_are_whole(record: Profile) -> list[str]:
+    """An operation on the NPU has its place in a command stream, and the figures that come with it."""
+    return [
+        f"operation {row.index} runs on the NPU and has no {name}"
+        for row in record.operations
+        if row.runs_on == "NPU"
+        for name in _ON_THE_NPU
+        if getattr(row, name) is None
+    ]
+
+
+def cycles_are_given_once(record: Profile) -> list[str]:
+    """Of each operation, delegate and inference a source says its cycles once."""
+    return [
+        f"{what} has cycles '{source}' {count} times"
+        for what, metrics in _cycles(record)
+        for source, count in Counts(row.source for row in metrics).items()
+        if count > 1
+    ]
+
+
+def _cycles(record: Profile) -> Iterator[tuple[str, tuple[Metric, ...]]]:
+    yield from ((f"operation {row.index}", row.cycles or ()) for row in record.operations)
+    yield from ((f"delegate {row.index}", row.cycles) for row in record.delegates)
+    yield "the inference", record.totals.npu.cycles
+
+
+def profile_adds_up(record: Profile) -> list[str]:
+    """A delegate's modelled cycles are those of its operations and its start."""
+    found = []
+    for delegate in record.delegates:
+        whole = cycles(delegate.cycles, "modelled")
+        if delegate.start_cycles is None or whole is None:
+            continue
+        rows = [row for row in record.operations if row.delegate == delegate.index]
+        parts = delegate.calls * delegate.start_cycles
+        parts += sum(row.calls * (cycles(row.cycles, "modelled") or 0) for row in rows)
+        if parts != delegate.calls * whole:
+            found.append(
+                f"delegate {delegate.index} takes {delegate.calls * whole} cycles, its operations {parts}"
+            )
+    return found
+
+
+KIND = RecordKind(
+    Profile,
+    (
+        rules.unavailable_is_absent,
+        rules.model_is_that_of_the_provenance,
+        rules.measured_on_the_fvp_alone,
+        npu_operations_are_whole,
+        cycles_are_given_once,
+        profile_adds_up,
+    ),
+    file="profile.json",
+    role="record of the profile",
+)

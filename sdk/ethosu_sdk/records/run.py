@@ -1,0 +1,350 @@
+"""``run-result/1``: schemas/run-result.v1.schema.json says what each member means."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ethosu_sdk.records import rules
+from ethosu_sdk.records.common import (
+    Counter,
+    Dtype,
+    Host,
+    Loaded,
+    Metric,
+    Model,
+    Number,
+    Provenance,
+    Simulator,
+    Source,
+    Target,
+    Tool,
+    Unavailable,
+    Use,
+)
+from ethosu_sdk.records.kind import Part, RecordKind
+
+
+class Runtime(Part):
+    name: Literal["own", "executorch"]
+    version: str
+    elf_sha256: str | None = None
+    loaded: Loaded | None = None
+
+
+class OutputChange(Part):
+    set: int
+    repeat: int
+    output: int
+
+
+class RepeatedOutputs(Part):
+    agree: bool
+    changed: int
+    first_changes: tuple[OutputChange, ...] | None = None
+
+
+class CounterChange(Part):
+    set: int
+    repeat: int
+    instruction: int
+
+
+class RepeatedCounters(Part):
+    agree: bool
+    changed: int
+    first_changes: tuple[CounterChange, ...] | None = None
+
+
+class Repeats(Part):
+    count: int
+    state: Literal["reset", "kept"] | None = None
+    outputs: RepeatedOutputs
+    counters: RepeatedCounters
+
+
+class Input(Part):
+    index: int
+    shape: tuple[int, ...]
+    dtype: Dtype
+    sha256: str
+    source: str
+
+
+class Output(Part):
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: Dtype
+    sha256: str
+    file: str
+
+
+class Check(Part):
+    name: str
+    status: Literal["pass", "fail"]
+    detail: str
+
+
+class Verdict(Part):
+    status: Literal["pass", "fail"]
+    checks: tuple[Check, ...]
+
+
+class ReferenceOutput(Part):
+    index: int
+    elements: int
+    equal: int
+    max_abs_error: Number | None = None
+    sqnr_db: Number | None = None
+
+
+class Reference(Part):
+    file: str
+    outputs: tuple[ReferenceOutput, ...]
+
+
+class Cpu(Part):
+    cycles: Metric | None = None
+
+
+class Memory(Part):
+    regions: tuple[Use, ...]
+    pools: tuple[Use, ...]
+
+
+class Operator(Part):
+    instruction: int
+    kind: Literal["kernel", "delegate", "move", "jump", "free"]
+    name: str
+    npu_cycles: Metric | None = None
+    instructions: Metric | None = None
+
+
+class NpuCounter(Part):
+    event: str
+    id: int
+    value: int
+    unit: str
+    source: Source
+    bytes: int | None = None
+    group: int | None = None
+
+
+class CounterGroup(Part):
+    group: int
+    cycles: Metric | None = None
+
+
+class Interface(Part):
+    axi: Literal[0, 1]
+    bytes_per_cycle: Number
+    read_latency_cycles: int
+    write_latency_cycles: int
+
+
+class MemoryTiming(Part):
+    name: str
+    interfaces: tuple[Interface, ...]
+
+
+class Npu(Part):
+    id: int
+    config: int
+    delegate_calls: int
+    counters: tuple[NpuCounter, ...]
+    cycles: Metric | None = None
+    groups: tuple[CounterGroup, ...] | None = None
+    groups_agree: bool | None = None
+    memory_timing: MemoryTiming | None = None
+
+
+class SecondOpinionOutput(Part):
+    index: int
+    sha256: str
+    file: str
+    differing: int
+    atol: Number
+    rtol: Number
+
+
+class SecondOpinionNpu(Part):
+    cycles: Metric | None = None
+    counters: tuple[NpuCounter, ...]
+
+
+class SecondOpinion(Part):
+    runtime: Runtime
+    outputs: tuple[SecondOpinionOutput, ...]
+    npu: SecondOpinionNpu | None = None
+
+
+class Piece(Part):
+    instruction: int
+    delegate: int
+    call: int
+    offsets: tuple[int, ...]
+    cycles: Metric
+    counters: tuple[Counter, ...]
+
+
+class Run(Part, tag_field="schema", tag="run-result/1"):
+    """What happened in one simulated run."""
+
+    status: Literal["pass", "fail"]
+    created: str
+    tool: Tool
+    provenance: Provenance
+    model: Model
+    board: Literal["corstone-300", "corstone-320", "host"]
+    board_reason: str
+    runtime: Runtime | None = None
+    simulator: Simulator
+    inferences: int
+    repeats: Repeats | None = None
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    verdict: Verdict
+    reference: Reference | None = None
+    cpu: Cpu
+    memory: Memory
+    operators: tuple[Operator, ...]
+    unavailable: tuple[Unavailable, ...]
+    wall_time_s: Number
+    host: Host
+    target: Target | None = None
+    npu: Npu | None = None
+    notes: tuple[str, ...] | None = None
+    second_opinion: SecondOpinion | None = None
+    pieces: tuple[Piece, ...] | None = None
+
+
+def status_follows_checks(record: Run) -> list[str]:
+    """One check that fails fails the run."""
+    expected = "pass" if all(row.status != "fail" for row in record.verdict.checks) else "fail"
+    if record.verdict.status != expected or record.status != expected:
+        return [f"the checks say '{expected}', the record says '{record.status}'"]
+    return []
+
+
+def indices_count_up(record: Run) -> list[str]:
+    """Inputs and outputs stand in the order of their numbers."""
+    return [
+        f"{key} are not numbered 0, 1, 2 …"
+        for key, rows in (("inputs", record.inputs), ("outputs", record.outputs))
+        if [row.index for row in rows] != list(range(len(rows)))
+    ]
+
+
+def use_fits_size(record: Run) -> list[str]:
+    """No region or pool holds more than its size."""
+    return rules.overflows((*record.memory.regions, *record.memory.pools))
+
+
+def npu_calls_have_cycles(record: Run) -> list[str]:
+    """Cycles of an NPU that ran are there, or listed as unavailable."""
+    npu = record.npu
+    if (
+        npu is not None
+        and npu.delegate_calls > 0
+        and npu.cycles is None
+        and not any(row.path == "/npu/cycles" for row in record.unavailable)
+    ):
+        return ["the NPU ran, but its cycles are neither given nor listed as unavailable"]
+    return []
+
+
+def repeats_count_what_changed(record: Run) -> list[str]:
+    """Outputs that changed between repeats cannot be part of a pass, unless each went on from the state before."""
+    repeats = record.repeats
+    if repeats is None:
+        return []
+    found = [
+        f"{name} agree: {row.agree}, but {row.changed} changed"
+        for name, row in (("outputs", repeats.outputs), ("counters", repeats.counters))
+        if row.agree != (row.changed == 0)
+    ]
+    if repeats.state != "kept" and not repeats.outputs.agree and record.status == "pass":
+        found.append("outputs changed between repeats, but the record says 'pass'")
+    return found
+
+
+def groups_hold_every_counter(record: Run) -> list[str]:
+    """Either all counters were read together, or each says in which group."""
+    npu = record.npu
+    if npu is None:
+        return []
+    groups = [row.group for row in npu.groups or ()]
+    allowed: list[int | None] = [*groups] if groups else [None]
+    found = []
+    if groups != list(range(len(groups))) or bool(groups) != (npu.groups_agree is not None):
+        found.append("groups of events are not numbered 0, 1, 2 …, or groups_agree is missing")
+    for row in npu.counters:
+        if row.group not in allowed:
+            found.append(f"{row.event} is in group {row.group} of {len(groups)}")
+    return found
+
+
+def runtime_is_that_of_the_provenance(record: Run) -> list[str]:
+    """The firmware or runner that ran is among the files that shaped the result."""
+    known = {row.sha256 for row in record.provenance.inputs if row.role in ("firmware", "runner")}
+    runtimes = (record.runtime, record.second_opinion.runtime if record.second_opinion is not None else None)
+    return [
+        f"the ELF of the runtime '{row.name}' is not among the inputs of the provenance"
+        for row in runtimes
+        if row is not None and row.elf_sha256 is not None and row.elf_sha256 not in known
+    ]
+
+
+def second_opinion_is_of_another(record: Run) -> list[str]:
+    """A runtime cannot confirm itself, and has as many outputs as the other."""
+    opinion = record.second_opinion
+    if opinion is None:
+        return []
+    found = []
+    if record.runtime is not None and opinion.runtime.name == record.runtime.name:
+        found.append(f"both runtimes are '{opinion.runtime.name}'")
+    if [row.index for row in opinion.outputs] != [row.index for row in record.outputs]:
+        found.append("the second opinion has other outputs than the run")
+    return found
+
+
+def pass_has_outputs_and_checks(record: Run) -> list[str]:
+    """Nothing came back, or nothing was checked: no evidence of a pass."""
+    if record.status != "pass":
+        return []
+    rows = (("outputs", record.outputs), ("checks", record.verdict.checks))
+    return [f"the record says 'pass' and has no {name}" for name, part in rows if not part]
+
+
+def operators_add_up(record: Run) -> list[str]:
+    """The NPU's cycles of one inference hold those of its operators."""
+    npu = record.npu
+    if record.inferences != 1 or record.repeats is not None or npu is None or npu.cycles is None:
+        return []
+    total = sum(row.npu_cycles.value for row in record.operators if row.npu_cycles is not None)
+    if total > npu.cycles.value:
+        return [f"its operators took {total} cycles of the NPU, all of it {npu.cycles.value}"]
+    return []
+
+
+KIND = RecordKind(
+    Run,
+    (
+        status_follows_checks,
+        indices_count_up,
+        use_fits_size,
+        rules.unavailable_is_absent,
+        npu_calls_have_cycles,
+        repeats_count_what_changed,
+        groups_hold_every_counter,
+        rules.model_is_that_of_the_provenance,
+        runtime_is_that_of_the_provenance,
+        second_opinion_is_of_another,
+        pass_has_outputs_and_checks,
+        rules.files_stay_in_the_folder,
+        rules.measured_on_the_fvp_alone,
+        operators_add_up,
+    ),
+    file="run.json",
+    role="record of the run",
+)
