@@ -88,8 +88,8 @@ def run(
         for name in _RESULTS:
             (folder / name).unlink(missing_ok=True)
         with memory_advice.given(path, compiled_here=not model.endswith(".pte")):
-            record = _run_in(folder, path, program, options, reporter)
-        add(*_RESULTS, *_built(folder))
+            record, built = _run_in(folder, path, program, options, reporter)
+        add(*_RESULTS, *(built or _earlier_build(folder)))
     reporter.show(run_record.summary(record, folder))
     reporter.emit(record)
     if record["status"] != "pass":
@@ -102,8 +102,8 @@ def run(
     return Finished(folder, record, path)
 
 
-def _built(folder: Path) -> tuple[str, ...]:
-    """The files of the firmware that is in the folder: this run's, or what an earlier one built there."""
+def _earlier_build(folder: Path) -> tuple[str, ...]:
+    """The files of the firmware that an earlier command built in the folder. InputError when its record changed."""
     made = folder / build.RECORD_NAME
     return build.files(results.read(made)) if made.is_file() else ()
 
@@ -114,7 +114,10 @@ def _ready_pte(model: str, options: CompileOptions, out_dir: Path | None, report
     return compile_command.compile_model(model, options, out_dir, reporter.for_step(), reuse=True)
 
 
-def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, reporter: Reporter) -> Record:
+def _run_in(
+    folder: Path, path: Path, program: pte.Pte, options: RunOptions, reporter: Reporter
+) -> tuple[Record, Sequence[str]]:
+    """The record that was written, and the files of the firmware if this run built it."""
     start = time.monotonic()
     plan = program.plan()
     run_memory.check_program(plan)
@@ -165,7 +168,7 @@ def _run_in(folder: Path, path: Path, program: pte.Pte, options: RunOptions, rep
     record = run_record.make(facts)
     schema.check(record, "the run result")
     records.write_json(folder / RECORD_NAME, record)
-    return record
+    return record, execution.built
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,7 @@ def _execution(
         ],
         repeated=repeated,
         notes=built.record.get("notes", ()),
+        built=build.files(built.record) if isinstance(built, Built) else (),
     )
 
 
