@@ -48,6 +48,7 @@ class Execution:
     checks: Sequence[Check] = ()  # beside those of the repeats
     pieces: Sequence[Record] = ()  # counters of each piece of the command streams, where they were cut
     notes: Sequence[str] = ()  # where the firmware does not do what the memory mode says, and the like
+    built: Sequence[str] = ()  # what the firmware's build wrote into the folder of results
     second_opinion: SecondOpinion | None = None
 
 

@@ -191,6 +191,7 @@ def _execution(boot: _Boot, reported: Evidence, loaded: Record) -> Execution:
             plan, reported.changed_outputs, reported.changed_counters, counters_must_agree=modelled
         ),
         notes=boot.image.record.get("notes", ()),
+        built=build_command.files(boot.image.record) if isinstance(boot.image, Built) else (),
     )
 
 

@@ -72,7 +72,7 @@ def run(
             runner, job = _resolve(path, program, folder, options, reporter)
             execution = runner.execute(job, reporter)
             record = _write(job, execution, _judge(job, execution), start, reporter)
-        add(*_RESULTS, *_build_files(folder))
+        add(*_RESULTS, *(execution.built or _earlier_build(folder)))
     reporter.show(run_record.summary(record, folder))
     reporter.emit(record)
     _raise_if_failed(record, folder)
@@ -140,8 +140,8 @@ def _write(job: RunJob, execution: Execution, judged: Verdict, start: float, rep
     return record
 
 
-def _build_files(folder: Path) -> tuple[str, ...]:
-    """The files of the firmware that is in the folder: this run's, or what an earlier one built there."""
+def _earlier_build(folder: Path) -> tuple[str, ...]:
+    """The files of the firmware that an earlier command built in the folder. InputError if its record has changed."""
     path = folder / build_command.RECORD_NAME
     return build_command.files(results.read(path)) if path.is_file() else ()
 
