@@ -52,14 +52,14 @@ def test_a_failed_build_leaves_no_compiler(tmp_path: Path) -> None:
 def test_a_lock_outlives_the_sdk_as_long_as_a_compiler_does(tmp_path: Path) -> None:
     """Who works in the folder next must not meet the last writes of a compiler that is being killed."""
     code = (
-        "import os, signal, pathlib\nfrom ethosu_sdk import proc, records\n"
+        "import os, signal, pathlib\nfrom ethosu_sdk import proc\nfrom ethosu_sdk.files import locks\n"
         "with locks.locked(pathlib.Path('out')), proc.spawn(['sleep', '60']) as child:\n"
         "    print(child.pid, flush=True)\n"
         "    os.kill(child.pid, signal.SIGSTOP)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
     supervisor = int(done.stdout)
-    waiting = "import pathlib\nfrom ethosu_sdk import records\nwith locks.locked(pathlib.Path('out')): pass"
+    waiting = "import pathlib\nfrom ethosu_sdk.files import locks\nwith locks.locked(pathlib.Path('out')): pass"
     with subprocess.Popen([sys.executable, "-c", waiting], cwd=tmp_path) as other:
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(1.5)
