@@ -1,4 +1,4 @@
-"""Where results that can be made again are kept."""
+"""The cache: folders for results that can be created again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
         if stored == hashing.sha256_file(path):
             return path
         if stored is not None:  # else an earlier version left it, or was interrupted
-            note(f"{path} is not as it was stored: it is made anew")
+            note(f"{path} was changed since it was stored: it is created again")
         path.unlink()
     make(path)
     writing.write_bytes(digest, hashing.sha256_file(path).encode())
@@ -75,7 +75,7 @@ def directory(part: str) -> Path:
     directory specification). It starts as a copy of what :func:`prebuilt` has. BuildError when it cannot be
     made or written."""
     folder, source = _folder(part), prebuilt(part)
-    hint = f"set {CACHE_VARIABLE} to a folder that can be written"
+    hint = f"set {CACHE_VARIABLE} to a folder that you can write to"
     try:
         _make_root(folder.parent)
         if source is not None and not folder.exists():
@@ -100,7 +100,7 @@ def directory_or_own(part: str) -> Path:
     try:
         return directory(part)
     except BuildError as error:
-        note(f"{error.message}: what is made is not kept")
+        note(f"{error.message}: results are not cached")
         return writing.make_directory(_own_folder() / part)
 
 

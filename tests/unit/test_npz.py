@@ -192,7 +192,7 @@ def test_scalars_and_models_without_tensors(path: Path) -> None:
         ({"input0": image(0), "input1": flag(0)}, "holds no inference", ""),
         (
             {"input0": image(2), "input1": flag(3)},
-            "mixes numbers of inferences (input0: 2, input1: 3)",
+            "has arrays for different numbers of inferences (input0: 2, input1: 3)",
             "leading axis",
         ),
         ({"input0": image(2), "input1": flag()}, "(input0: 2, input1: no such axis)", "leading axis"),

@@ -1,4 +1,4 @@
-"""Repeats of the same inference: what each gave, against the first."""
+"""Compares repeats of the same inference with the first one."""
 
 from __future__ import annotations
 

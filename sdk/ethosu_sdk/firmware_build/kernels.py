@@ -1,4 +1,4 @@
-"""Which kernels a program needs, against the manifest of those that the firmware has (kernels.toml)."""
+"""Selects the kernels that a program needs from the manifest of the firmware's kernels (kernels.toml)."""
 
 from __future__ import annotations
 

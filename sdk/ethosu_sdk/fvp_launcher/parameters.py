@@ -44,7 +44,7 @@ class Parameter:
             if self.kind == "integer":
                 return int(text, 0)
         except (KeyError, ValueError) as error:
-            raise UsageError(f"parameter error: {self.name}={text} is no {self.kind}") from error
+            raise UsageError(f"parameter error: {self.name}={text} is not of type {self.kind}") from error
         return text
 
 

@@ -1,4 +1,4 @@
-"""A program of others in namespaces of its own: no network, and of the host's files only those of the system.
+"""Runs a foreign program in namespaces of its own: without network, and with access only to the system's files.
 
 ``python -m ethosu_sdk.proc.sandbox FOLDER PROGRAM WORD…`` runs PROGRAM where FOLDER is ``/tmp`` (:data:`INSIDE`) and
 the one place that can be written; the system's programs and libraries are there to be read, and nothing else is: no

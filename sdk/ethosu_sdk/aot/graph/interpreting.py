@@ -1,5 +1,5 @@
-"""Graphs executed node by node, with observers that only copy and a note of every value; and every value that a
-module computes in eager PyTorch."""
+"""Executes graphs node by node and records every value; observers only copy. Also records every value of an eager
+module."""
 
 from __future__ import annotations
 

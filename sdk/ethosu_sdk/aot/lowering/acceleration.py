@@ -1,4 +1,4 @@
-"""What makes a compilation faster and leaves its every byte as it is."""
+"""Makes a compilation faster without changing a byte of its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that are left in float, for a try."""
+"""Leaves one operator in float, to try whether the model then compiles."""
 
 from __future__ import annotations
 

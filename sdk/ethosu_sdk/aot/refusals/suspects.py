@@ -1,4 +1,4 @@
-"""The operator that a tool was working on when it failed, from the frames of its exception."""
+"""Finds the operator that a tool was working on when it failed, from the frames of its exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways out of a failed compilation that were tried: the same model with one operator in float, or all on the CPU."""
+"""Workarounds for a failed compilation, tried before they are suggested: one operator in float, or all on the CPU."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _FLOAT = (
     "keep it in float: `def quantizer(default): default.set_node_target(torch.ops.{}, None); return default` in the "
     "model's file (tried: it compiles)"
 )
-_CPU = "--no-delegate leaves all on the CPU (tried: it compiles)"
-_UNQUANTISED = "--quantize none leaves all in float on the CPU (tried: it compiles)"
+_CPU = "--no-delegate keeps every operator on the CPU (tried: it compiles)"
+_UNQUANTISED = "--quantize none keeps every operator in float on the CPU (tried: it compiles)"
 
 
 def tried(request: CompileRequest, compile_model: Compile, operator: str | None) -> str | None:

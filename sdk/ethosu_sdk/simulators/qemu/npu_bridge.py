@@ -1,4 +1,4 @@
-"""The NPU model behind its register window, whatever brings the accesses: loads and stores of any width."""
+"""The NPU model behind its register window: loads and stores of any width, from any source."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class NpuBridge:
         except Exception as error:
             raise SimulationError(
                 f"the NPU model failed at register {offset:#06x}: {type(error).__name__}: {error}",
-                "this is a fault of the SDK; --debug shows where",
+                "this is a bug in the SDK; --debug shows where",
             ) from error
 
 

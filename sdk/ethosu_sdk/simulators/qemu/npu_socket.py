@@ -73,8 +73,8 @@ class NpuSocket:
             or (operation == _READ and value)
         ):
             raise SimulationError(
-                f"QEMU's NPU device asks for what is no access: operation {operation}, {size} bytes at offset"
-                f" {offset:#x}, value {value:#x}"
+                f"QEMU's NPU device sent an invalid access: operation {operation}, {size} bytes at offset "
+                f"{offset:#x}, value {value:#x}"
             )
         if operation == _READ:
             return self._bridge.load(offset, size)

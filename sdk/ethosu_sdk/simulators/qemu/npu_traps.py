@@ -1,4 +1,4 @@
-"""Trap and emulate: a load or store that the guest was stopped at is carried out on the NPU model instead."""
+"""Trap and emulate: when the guest stops at a load or store to the NPU, it is carried out on the NPU model."""
 
 from __future__ import annotations
 

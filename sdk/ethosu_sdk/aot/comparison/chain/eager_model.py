@@ -1,4 +1,4 @@
-"""The model as it was written, executed before anything else touched it."""
+"""Executes the user's model in eager PyTorch before any other step changes it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Every layer of a quantised graph by itself: what it gives against what the prepared graph's operators give for the
-same inputs.
+"""Compares each layer of a quantised graph with the operators of the prepared graph, on the same inputs.
 
 The prepared graph is executed with the values of the quantised one: at each observer the two are compared, and the
 quantised value goes on. A layer's error is then its own: rounding to its steps, and what its range cuts off.
@@ -158,7 +157,7 @@ def _is_calibrated(observer: Any) -> bool:
 def _wrong_scale(step: Step, own: Step | None) -> str:
     if own is None or abs(step.scale - own.scale) <= _SCALES_AGREE * own.scale:
         return ""
-    return f"it is stored in steps of {step.scale:.4g}, calibration asks for {own.scale:.4g}"
+    return f"it is stored in steps of {step.scale:.4g}, but calibration chose {own.scale:.4g}"
 
 
 def _nearest(rows: Sequence[tuple[Step, Any]], own: Step | None) -> tuple[Step, Any]:

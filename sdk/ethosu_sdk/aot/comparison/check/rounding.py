@@ -1,4 +1,4 @@
-"""How far rounding alone can move a program's outputs: its eager run, with every value rounded another way.
+"""Measures how far rounding alone can move a program's outputs, by eager runs that round every value differently.
 
 A quantised value is the nearest of the two that enclose the exact one. Hardware, ExecuTorch's kernels and PyTorch
 disagree on ties, on the precision of scales and on when to round; each still ends at one of the two. So in a trial
