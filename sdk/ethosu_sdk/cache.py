@@ -91,7 +91,7 @@ def directory(part: str) -> Path:
 def _make_root(root: Path) -> None:
     """Make the cache, for this user alone. One that is there has the mode that somebody gave it."""
     writing.make_directory(root.parent)
-    with contextlib.suppress(OSError):  # what is wrong with it is told when a part of it is made
+    with contextlib.suppress(OSError):  # an error with it is reported when a folder in it is created
         root.mkdir(mode=0o700)
 
 
@@ -150,7 +150,7 @@ def _copy(source: Path, folder: Path) -> None:
             return
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
         try:
-            shutil.copytree(source, temporary, symlinks=True)  # as they are noted in build trees
+            shutil.copytree(source, temporary, symlinks=True)  # as build trees record them
             temporary.rename(folder)
         except OSError as error:
             raise BuildError(f"cannot copy {source} to {folder}: {error.strerror}") from error

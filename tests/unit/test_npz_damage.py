@@ -66,7 +66,7 @@ def test_damaged_arrays(path: Path, data: bytes, message: str) -> None:
 @pytest.mark.parametrize("name", ["input0", "input0.txt", "../input0", "input0.npy/"])
 def test_other_entries(path: Path, name: str) -> None:
     archive(path, (name, npy(PLAIN)))
-    with pytest.raises(InputError, match=r"is no \.npy file"):
+    with pytest.raises(InputError, match=r"is not a \.npy file"):
         npz.read_npz(path)
 
 
@@ -170,7 +170,7 @@ def test_the_checksum_is_compared(path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\5\6" + bytes(18)[:10], np.lib.format.MAGIC_PREFIX])
 def test_other_files(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"no sound \.npz file"):
+    with pytest.raises(InputError, match=r"not a valid \.npz file"):
         npz.read_npz(path)
 
 

@@ -205,8 +205,7 @@ class _Reader:
 
 def parse(lines: Sequence[str]) -> UpstreamLog:
     """Read the `lines` of a log. Lines that are not understood are skipped: much of a log is for people. InputError
-    when a number is impossible.
-    """
+    when a number is impossible."""
     reader = _Reader()
     feed(reader.take, (line.rstrip("\r\n\x04 ") for line in lines))
     return UpstreamLog(

@@ -55,7 +55,8 @@ class Configuration:
     toolchain: Toolchain
 
     def identity(self) -> records.Record:
-        """Everything that tells two build trees apart. Sources may change in one: Ninja sees that."""
+        """Everything that makes two build trees different. Sources are not part of it: Ninja notices their
+        changes."""
         return {
             "preset": self.preset,
             "programs": {row.tool.name: str(row.path) for row in self.toolchain.programs},

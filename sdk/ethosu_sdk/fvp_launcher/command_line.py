@@ -98,7 +98,7 @@ def parse(words: Sequence[str], model: FvpModel) -> Options:
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(name, value) for every option; a word that is none is the application."""
+    """(name, value) for every option; a word that is not an option is the application."""
     rest = iter(words)
     for word in rest:
         long, equals, value = word.partition("=")

@@ -47,7 +47,7 @@ class Uart:
 
 
 class _Terminal(io.RawIOBase):
-    """UART0 on a terminal: codes in it are shown, not obeyed. Scripts, with a pipe or a file, get it as it is."""
+    """UART0 on a terminal: control codes are shown as text. Pipes and files get the bytes unchanged."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ class Parameter:
     allowed: tuple[int, ...]
 
     def read(self, text: str) -> Value:
-        """The value that `text` stands for. UsageError when it is none of this kind, or not one to be had here."""
+        """The value of `text`. UsageError when it is not of this kind, or not available here."""
         value = self._convert(unquoted(text))
         if self.allowed and value not in self.allowed:
             known = " or ".join(f"{row:#x}" for row in self.allowed)

@@ -97,7 +97,7 @@ def server(module: str, log: Path, env: Mapping[str, str] | None = None) -> Iter
 
 
 def begin() -> int:
-    """Leave a supervisor behind, before anything is imported; the descriptor for :func:`serve`."""
+    """Fork a supervisor before anything is imported; returns the descriptor for :func:`serve`."""
     descriptor, parent = map(int, sys.argv[1:])
     supervisor.divide(parent)
     return descriptor
@@ -173,7 +173,7 @@ def _work(
 
 
 def _told(task: Task, run: Callable[[Task], Any]) -> dict[str, Any]:
-    """The result of `task`, or what it raised; a model may raise what is no Exception, such as SystemExit."""
+    """The result of `task`, or what it raised; a model may raise more than an Exception, such as SystemExit."""
     try:
         return {"result": run(task)}
     except BaseException as error:

@@ -26,7 +26,7 @@ _NOT_A_PTE = "give a .pte file made by ExecuTorch 1.5; `ethosu-sdk compile` make
 # schema/extended_header.h): magic, u32 length, u64 program size, u64 segment base, u64 segment size.
 _EXTENDED_MAGIC = b"eh00"
 _EXTENDED_OFFSET = 8
-_EXTENDED_MIN_BYTES = 24  # older files do not tell the size of the segments
+_EXTENDED_MIN_BYTES = 24  # older files do not state the size of the segments
 _EXTENDED_FULL_BYTES = 32
 
 

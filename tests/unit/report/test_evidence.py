@@ -314,7 +314,9 @@ def test_pieces_that_are_missing_or_too_many_are_refused(jobs: int) -> None:
 
 def test_jobs_of_pieces_that_the_npu_did_not_run_are_refused() -> None:
     found = gather(rows_in_pieces(3), expected=in_pieces(3))
-    with pytest.raises(ProtocolError, match="4 delegate calls and pieces of them, the simulator's NPU ran 3"):
+    with pytest.raises(
+        ProtocolError, match="4 delegate calls and pieces of them, but the simulator's NPU ran 3"
+    ):
         witness.check_jobs(found, [1234, 400, 401])
     with pytest.raises(ProtocolError, match="reports 402 cycles for NPU job 3"):
         witness.check_jobs(found, [1234, 400, 401, 403])

@@ -111,7 +111,7 @@ def tensors_of(value: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def state_kept(module: Any) -> Iterator[Callable[[], bool]]:
-    """Give the module's buffers their values back afterwards. The block gets a function that tells whether they
+    """Give the module's buffers their values back afterwards. The block gets a function that returns whether they
     changed."""
     import torch
 

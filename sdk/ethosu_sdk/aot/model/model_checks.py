@@ -1,6 +1,5 @@
 """Refuses models that cannot become a program for the NPU, before quantisation and lowering: tensors of complex or
-half
-precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
+half precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
 
 ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing.
 """

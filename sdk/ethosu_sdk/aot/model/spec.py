@@ -78,7 +78,7 @@ def parse_model_spec(text: str) -> ModelSpec:
 
 def check_file(spec: ModelSpec, *, trust: bool = False) -> None:
     """InputError when the file of `spec` is not what its name says, or a ``.pt2`` that could run code and has no
-    `trust`, as far as can be told without torch and without running anything of it."""
+    `trust`, as far as this can be checked without torch and without running anything in it."""
     if spec.path is None:
         return
     if spec.kind == "python":

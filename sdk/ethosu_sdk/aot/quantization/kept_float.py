@@ -20,7 +20,7 @@ def kept(operator: str) -> Iterator[None]:
 
 
 def applied(quantizer: Any) -> Any:
-    """Arm's `quantizer`, told of them."""
+    """Arm's `quantizer`, set to leave these operators in float."""
     import torch
 
     for name in _KEPT:

@@ -17,8 +17,8 @@ _WAY_OUT = (
 
 
 def check(operators: Sequence[OperatorCount], *, strict: bool) -> tuple[str, ...]:
-    """A warning of operators that the firmware has no kernel for. If `strict`, InputError with the line of one that
-    ExecuTorch has none for either."""
+    """A warning of operators that the firmware has no kernel for. If `strict`, InputError with the line of an
+    operator for which ExecuTorch has no kernel either."""
     lacking = _lacking(operators)
     missing = [row for row in lacking if row.name not in _portable()] if lacking else []
     if missing and strict:

@@ -39,7 +39,7 @@ def explaining(run: Callable[..., CompileOutput]) -> Callable[..., CompileOutput
 
 
 def _silent(_stage: str) -> None:
-    """Tell nobody of a try."""
+    """Progress of a try: not shown."""
 
 
 def _is_the_models(error: Exception, request: CompileRequest) -> bool:

@@ -21,7 +21,7 @@ _UNQUANTISED = "--quantize none keeps every operator in float on the CPU (tried:
 
 
 def tried(request: CompileRequest, compile_model: Compile, operator: str | None) -> str | None:
-    """Words for the first way in which `compile_model` makes the program of `request`; None when there is none."""
+    """The hint for the first workaround with which `compile_model` can compile `request`; None when none works."""
     options = request.options
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ethosu-way-out-")))
@@ -45,6 +45,6 @@ def tried(request: CompileRequest, compile_model: Compile, operator: str | None)
 def _works(compile_model: Compile, request: CompileRequest) -> bool:
     try:
         compile_model(request)
-    except Exception:  # whatever it is, this is no way out
+    except Exception:  # any failure means that this workaround does not work
         return False
     return True

@@ -17,7 +17,7 @@ from ethosu_sdk.aot.repairs import passes
 
 
 def _is_misread(node: Any) -> bool:
-    """Whether `node` is a quantised negation of which a stored number may mean another one behind it."""
+    """Whether `node` is a quantised negation whose output has another quantisation than its input."""
     from executorch.exir.dialects._ops import ops
 
     decomposed = ops.edge.quantized_decomposed

@@ -39,7 +39,7 @@ def check(delegate: DelegateFacts, payload: bytes) -> None:
 
 
 def _at(delegate: DelegateFacts, offset: int) -> OperationFacts | None:
-    """The operation that the command at byte `offset` is a part of: Vela tells where each one ends."""
+    """The operation that the command at byte `offset` is a part of: Vela gives the end of each one."""
     behind = [row for row in delegate.operations if row.offsets and max(row.offsets) >= offset]
     return min(behind, key=lambda row: max(row.offsets), default=None)
 

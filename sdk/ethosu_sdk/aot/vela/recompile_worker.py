@@ -88,6 +88,6 @@ if __name__ == "__main__":
         main()
     except SdkError as error:
         sys.exit(error.message)
-    except Exception as error:  # the last line is what the user is told, the log has the rest
+    except Exception as error:  # the last line becomes the user's error; the log has the rest
         traceback.print_exc()
         sys.exit(plain_text.error(error))

@@ -25,7 +25,8 @@ _MARK = "ethosu"  # the package's own folder
 
 
 def parse(text: str) -> tuple[str, ...]:
-    """The versions of a list such as ``4.5.0,5.1.0``. UsageError for what is none, or for a single one."""
+    """The versions of a list such as ``4.5.0,5.1.0``. UsageError for a text that is not a version, or for a single
+    version."""
     versions = tuple(part.strip() for part in text.split(","))
     for version in versions:
         if _VERSION.fullmatch(version) is None:

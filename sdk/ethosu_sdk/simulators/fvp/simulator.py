@@ -144,7 +144,7 @@ def _check_board(elf: Path, model: FvpModel) -> None:
 
 
 def _refuse(finished: Finished, parted: FvpOutput, request: SimulationRequest) -> None:
-    """Raise for a run that did not end by itself, or whose output tells of a failure."""
+    """Raise for a run that did not end by itself, or whose output reports a failure."""
     messages = error_catalogue.in_text(finished.messages.splitlines())
     known = [*parted.errors, *(row for row in messages if not row.harmless)]
     if finished.cut:

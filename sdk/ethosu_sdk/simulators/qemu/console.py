@@ -34,7 +34,7 @@ class Console:
         self._watched: int | None = None
         self._attended: dict[int, Callable[[], bool]] = {}
         self.last_byte_at = time.monotonic()
-        self.trouble = ""  # why the run cannot go on: the log cannot be written, or there is no end of output
+        self.trouble = ""  # why the run cannot go on: the log cannot be written, or there is too much output
 
     def attend(self, descriptor: int, service: Callable[[], bool]) -> None:
         """While waiting, call `service` whenever `descriptor` is readable, until it returns False."""

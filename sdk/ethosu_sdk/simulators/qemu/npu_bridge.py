@@ -94,7 +94,7 @@ class NpuTransport(Protocol):
 
     @property
     def announces_stops(self) -> bool:
-        """Whether, after an error, a packet will tell that the guest has stopped at the access."""
+        """Whether, after an error, a packet will announce that the guest has stopped at the access."""
         ...
 
     def attach(self) -> None:
@@ -102,5 +102,5 @@ class NpuTransport(Protocol):
         ...
 
     def serve_stop(self, packet: bytes) -> bool:
-        """Serve the access that `packet`, a stop reply, tells of; False when it tells of something else."""
+        """Serve the access that `packet`, a stop reply, announces; False when it announces something else."""
         ...

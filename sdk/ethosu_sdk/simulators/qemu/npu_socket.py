@@ -48,7 +48,7 @@ class NpuSocket:
         try:
             data = self._socket.recv(_REQUEST.size - len(self._received))
         except OSError:
-            return False  # QEMU has ended: its other connections tell how
+            return False  # QEMU has ended: its other connections show why
         self._received += data
         if len(self._received) < _REQUEST.size:
             return bool(data)

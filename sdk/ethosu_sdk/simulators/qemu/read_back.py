@@ -29,7 +29,7 @@ def stop(machine: Machine) -> None:
         machine.gdb.interrupt()
         stopped = machine.gdb.receive(_STOP_S)
     except GdbClosedError:
-        return  # behind its last character the firmware ended QEMU itself, before we could
+        return  # after its last character, the firmware ended QEMU itself before we could stop it
     except GdbError as error:
         raise SimulationError(f"QEMU does not take part as expected: {error}") from error
     if stopped is None:

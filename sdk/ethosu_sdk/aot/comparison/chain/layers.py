@@ -91,8 +91,8 @@ def stored(quantized: Any, inputs: Tensors) -> Stored:
 
 
 def _origin(node: Any) -> Any:
-    """The node whose value `node` stands for, be it observed or stored several times on the way: an operator may want
-    its input in other steps than those that the one before chose."""
+    """The node whose value `node` holds, even if it was observed or stored several times on the way: an operator
+    may want its input in other steps than those that the one before chose."""
     while node.op == "call_module" or is_quantize(node) or is_dequantize(node):
         node = node.args[0]
     return node
@@ -161,7 +161,7 @@ def _wrong_scale(step: Step, own: Step | None) -> str:
 
 
 def _nearest(rows: Sequence[tuple[Step, Any]], own: Step | None) -> tuple[Step, Any]:
-    """The stored form that an observer became, among those of one value."""
+    """The stored form that matches an observer best, among those of one value."""
     if own is None:
         return rows[0]
     return min(rows, key=lambda row: (abs(row[0].scale - own.scale), abs(row[0].zero_point - own.zero_point)))
