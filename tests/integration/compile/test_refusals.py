@@ -76,7 +76,7 @@ AT = f"at net.py, line {LINE}"
 NOISE = "generate the noise outside and pass it to the model as another input"
 EVAL = "pass training=self.training to functions of torch.nn.functional"
 FINITE = "load weights that are all finite"
-FEWER = "take fewer steps in one inference, with the state as an input and an output"
+FEWER = "process fewer steps in one inference and pass the state as an input and an output"
 
 Refuse = Callable[..., SdkError]
 

@@ -97,7 +97,7 @@ def test_scratch_memory_of_gigabytes(tmp_path: Path) -> None:
 def test_the_host_simulator_keeps_the_time(commands: bytes, tmp_path: Path) -> None:
     program = delegating(tmp_path / "net.pte", commands, 16 * MIB)
     outcome = watched("run", program, *HOST, "--timeout", "1", cwd=tmp_path)
-    assert_refused(outcome, 6, "the time is over", "hint: --timeout gives it more time")
+    assert_refused(outcome, 6, "the time limit was reached", "hint: --timeout gives it more time")
     assert (
         outcome.cpu_s < 60
     )  # most of it for the host runner, the first time; the work itself would take an hour

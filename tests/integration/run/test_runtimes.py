@@ -155,7 +155,7 @@ def test_a_run_that_does_not_end_is_cut(own_qemu: Path, tmp_path: Path) -> None:
     outcome, _ = run(
         program, tmp_path, "--runtime", "executorch", "--timeout", "3", env={VARIABLE: str(own_qemu)}
     )
-    assert (outcome.code, "the time is over" in outcome.err) == (6, True), outcome.err
+    assert (outcome.code, "the time limit was reached" in outcome.err) == (6, True), outcome.err
     assert not (tmp_path / "out" / "run.json").exists()
 
 
