@@ -166,9 +166,7 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write `arrays` under their names, atomically; equal arrays give equal bytes. Nothing is compressed."""
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
-            raise InputError(
-                f"array '{name}' of type {array.dtype} cannot be stored: its type is not numeric"
-            )
+            raise InputError(f"array '{name}' cannot be stored: its type {array.dtype} is not numeric")
     writing.write_atomic(path, lambda temporary: _write_archive(temporary, arrays))
 
 
@@ -241,8 +239,7 @@ def _count(path: Path, name: str, entry: _Entry, tensor: TensorType) -> int | No
         raise InputError(f"{path}: '{name}' holds no inference: {expected}")
     if entry.shape[0] > MOST_SAMPLES:
         raise InputError(
-            f"{path}: '{name}' holds {entry.shape[0]:,} inferences, but at most {MOST_SAMPLES:,} are supported at "
-            "once",
+            f"{path}: '{name}' holds {entry.shape[0]:,} inferences, but the limit of a run is {MOST_SAMPLES:,}",
             "run the inferences in several parts",
         )
     return entry.shape[0]
@@ -365,9 +362,7 @@ class _Archive:
         """The rows of `entry` as :meth:`load` would give them."""
         if entry.fortran and len(entry.shape) > 1:
             if entry.nbytes > _MAX_TOTAL_BYTES:
-                raise self._bad(
-                    entry.info.filename, "is in Fortran order, which is not supported for arrays this large"
-                )
+                raise self._bad(entry.info.filename, "is in Fortran order, and too large to be reordered")
             yield from self.load(entry)
             return
         row = replace(entry, shape=entry.shape[1:])
@@ -391,9 +386,7 @@ class _Archive:
             stream.read(entry.offset)
             data = _filled(stream, entry.nbytes)
             if stream.read(1):  # reading to the end also compares the checksum
-                raise zipfile.BadZipFile(
-                    f"{entry.info.filename} is longer than its entry in the archive says"
-                )
+                raise zipfile.BadZipFile(f"{entry.info.filename} is longer than its entry says")
             return data
 
 

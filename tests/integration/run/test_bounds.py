@@ -142,8 +142,8 @@ def test_an_interrupt_reaches_a_job(tmp_path: Path) -> None:
 
 
 NPZ = {
-    "--inputs": ("input0", "holds 1,000,000 inferences, but at most 65,536 are supported at once"),
-    "--expect": ("output0", "holds 1,000,000 inferences, but at most 65,536 are supported at once"),
+    "--inputs": ("input0", "holds 1,000,000 inferences, but the limit of a run is 65,536"),
+    "--expect": ("output0", "holds 1,000,000 inferences, but the limit of a run is 65,536"),
 }
 
 
