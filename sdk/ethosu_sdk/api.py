@@ -175,7 +175,7 @@ class Debugged(_Made):
 def compile(model: str | Path, options: CompileOptions | None = None, *, out: Path | None = None) -> Compiled:
     """Compile `model` (``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2``) ahead of time, as ``ethosu-sdk compile``.
 
-    Raises InputError for a model that cannot be brought over, UsageError for options that do not go together,
+    Raises InputError for a model that cannot be compiled, UsageError for options that cannot be combined,
     ToolError without the compiler's packages, and VerdictError when the program does not compute what the model does.
     """
     options = options or CompileOptions()

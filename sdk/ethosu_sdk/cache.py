@@ -1,4 +1,4 @@
-"""Where results that can be made again are kept."""
+"""The cache: folders for results that can be created again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def kept(path: Path, make: Callable[[Path], None]) -> Path:
         if stored == hashing.sha256_file(path):
             return path
         if stored is not None:  # else an earlier version left it, or was interrupted
-            note(f"{path} is not as it was stored: it is made anew")
+            note(f"{path} was changed since it was stored: it is created again")
         path.unlink()
     make(path)
     writing.write_bytes(digest, hashing.sha256_file(path).encode())
@@ -75,7 +75,7 @@ def directory(part: str) -> Path:
     directory specification). It starts as a copy of what :func:`prebuilt` has. BuildError when it cannot be
     made or written."""
     folder, source = _folder(part), prebuilt(part)
-    hint = f"set {CACHE_VARIABLE} to a folder that can be written"
+    hint = f"set {CACHE_VARIABLE} to a folder that you can write to"
     try:
         _make_root(folder.parent)
         if source is not None and not folder.exists():
@@ -91,7 +91,7 @@ def directory(part: str) -> Path:
 def _make_root(root: Path) -> None:
     """Make the cache, for this user alone. One that is there has the mode that somebody gave it."""
     writing.make_directory(root.parent)
-    with contextlib.suppress(OSError):  # what is wrong with it is told when a part of it is made
+    with contextlib.suppress(OSError):  # an error with it is reported when a folder in it is created
         root.mkdir(mode=0o700)
 
 
@@ -100,7 +100,7 @@ def directory_or_own(part: str) -> Path:
     try:
         return directory(part)
     except BuildError as error:
-        note(f"{error.message}: what is made is not kept")
+        note(f"{error.message}: results are not cached")
         return writing.make_directory(_own_folder() / part)
 
 
@@ -150,7 +150,7 @@ def _copy(source: Path, folder: Path) -> None:
             return
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
         try:
-            shutil.copytree(source, temporary, symlinks=True)  # as they are noted in build trees
+            shutil.copytree(source, temporary, symlinks=True)  # as build trees record them
             temporary.rename(folder)
         except OSError as error:
             raise BuildError(f"cannot copy {source} to {folder}: {error.strerror}") from error

@@ -18,7 +18,7 @@ _TORCH_HAS_NO_MEMORY = "DefaultCPUAllocator: can't allocate memory"
 class SdkError(Exception):
     """What failed (`message`) and what the user can do about it (`hint`).
 
-    `recorded` says that a record which tells of it is written already, so that no `error/1` follows it. `remedies`
+    `recorded` says that a record of the error is already written, so that no `error/1` follows. `remedies`
     are options with their values, each of which makes the same command line work.
     """
 
@@ -39,7 +39,7 @@ class SdkError(Exception):
         self.recorded = recorded
 
     def to_json(self) -> dict[str, Any]:
-        """The members by which records tell of it."""
+        """The error's members in records."""
         hint = {"hint": self.hint} if self.hint else {}
         return {"class": type(self).__name__, "exit_code": self.exit_code, "message": self.message, **hint}
 
@@ -81,7 +81,7 @@ class VerdictError(SdkError):
 
 
 def out_of_memory(step: str, error: BaseException) -> BuildError:
-    """What is said when the system gives no memory for `step`, as NumPy, torch or Python report it."""
+    """The error for a `step` that ran out of memory, as NumPy, torch or Python report it."""
     reason = str(error).strip().splitlines()
     return BuildError(
         f"there is not enough memory for this step: {step}" + (f" ({reason[0]})" if reason else ""),

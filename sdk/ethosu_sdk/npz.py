@@ -122,8 +122,8 @@ def read_samples(path: Path, prefix: str, tensors: Sequence[TensorType]) -> Samp
         if len(set(counts)) > 1:
             listed = ", ".join(f"{prefix}{i}: {n or 'no such axis'}" for i, n in enumerate(counts))
             raise InputError(
-                f"{path} mixes numbers of inferences ({listed})",
-                "give every array the same leading axis, or none of them",
+                f"{path} has arrays for different numbers of inferences ({listed})",
+                "give every array the same leading axis, or give none of them one",
             )
         arrays = [archive.load(entry) for entry in entries]
     stacked = bool(counts) and counts[0] is not None
@@ -166,7 +166,7 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write `arrays` under their names, atomically; equal arrays give equal bytes. Nothing is compressed."""
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
-            raise InputError(f"array '{name}' of type {array.dtype} cannot be stored: it holds no numbers")
+            raise InputError(f"array '{name}' cannot be stored: its type {array.dtype} is not numeric")
     writing.write_atomic(path, lambda temporary: _write_archive(temporary, arrays))
 
 
@@ -239,7 +239,7 @@ def _count(path: Path, name: str, entry: _Entry, tensor: TensorType) -> int | No
         raise InputError(f"{path}: '{name}' holds no inference: {expected}")
     if entry.shape[0] > MOST_SAMPLES:
         raise InputError(
-            f"{path}: '{name}' holds {entry.shape[0]:,} inferences, at most {MOST_SAMPLES:,} are taken at once",
+            f"{path}: '{name}' holds {entry.shape[0]:,} inferences, but the limit of a run is {MOST_SAMPLES:,}",
             "run the inferences in several parts",
         )
     return entry.shape[0]
@@ -281,21 +281,21 @@ class _Archive:
             raise InputError(f"cannot read {self.path}: {error.strerror or error}") from error
         except _DAMAGE as error:
             raise InputError(
-                f"{self.path} is no sound .npz file: {error or type(error).__name__}",
+                f"{self.path} is not a valid .npz file: {error or type(error).__name__}",
                 "write it with numpy.savez",
             ) from error
 
     def _read_entries(self) -> None:
         infos = self._zip.infolist()
         if len(infos) > _MAX_ENTRIES:
-            raise InputError(f"{self.path} has {len(infos)} arrays, at most {_MAX_ENTRIES} are read")
+            raise InputError(f"{self.path} has {len(infos)} arrays, but at most {_MAX_ENTRIES} are supported")
         if sum(info.compress_size for info in infos) > self._size_bytes:
             raise InputError(f"{self.path} holds arrays that share their bytes", "write it with numpy.savez")
         total = 0
         for info in infos:
             name = info.filename.removesuffix(".npy")
             if name == info.filename or name in self.entries:
-                raise self._bad(info.filename, "is no .npy file or appears twice")
+                raise self._bad(info.filename, "is not a .npy file or appears twice")
             total += info.file_size
             if self._bounded and total > _MAX_TOTAL_BYTES:
                 raise InputError(
@@ -311,7 +311,7 @@ class _Archive:
         if info.compress_type not in _METHODS or info.flag_bits & 1:
             raise self._bad(info.filename, "is encrypted or compressed in an unusual way")
         if info.file_size > max(info.compress_size, 1) * _DEFLATE_LIMIT:
-            raise self._bad(info.filename, f"claims to expand to {info.file_size} bytes, which cannot be")
+            raise self._bad(info.filename, f"claims to expand to {info.file_size} bytes, which is impossible")
         entry = self._guard(lambda: self._read_header(info))
         if entry.offset + entry.nbytes != info.file_size:
             raise self._bad(
@@ -329,7 +329,7 @@ class _Archive:
             raise self._bad(info.filename, "has no header of a plain array")
         descr = match["descr"]
         if not _NUMBER_TYPES.fullmatch(descr):
-            raise self._bad(info.filename, f"has the type '{descr}', which is not one of numbers")
+            raise self._bad(info.filename, f"has the type '{descr}', which is not a numeric type")
         shape = tuple(int(size) for size in re.findall(r"[0-9]+", match["shape"]))
         if len(shape) > _MAX_DIMENSIONS:
             raise self._bad(info.filename, f"has {len(shape)} dimensions")
@@ -362,7 +362,7 @@ class _Archive:
         """The rows of `entry` as :meth:`load` would give them."""
         if entry.fortran and len(entry.shape) > 1:
             if entry.nbytes > _MAX_TOTAL_BYTES:
-                raise self._bad(entry.info.filename, "is in Fortran order, and too large for that")
+                raise self._bad(entry.info.filename, "is in Fortran order, and too large to be reordered")
             yield from self.load(entry)
             return
         row = replace(entry, shape=entry.shape[1:])
@@ -378,7 +378,7 @@ class _Archive:
         if entry.nbytes > _MAX_TOTAL_BYTES:
             raise self._bad(
                 entry.info.filename,
-                f"needs {entry.nbytes:,} bytes of memory at once, at most {_MAX_TOTAL_BYTES:,} are taken",
+                f"needs {entry.nbytes:,} bytes of memory at once, but the limit is {_MAX_TOTAL_BYTES:,}",
             )
 
     def _read_data(self, entry: _Entry) -> npt.NDArray[np.uint8]:

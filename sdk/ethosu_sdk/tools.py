@@ -1,4 +1,4 @@
-"""The programs and packages that the SDK uses (tools.toml): finding them, and what to do when they lack."""
+"""The programs and packages that the SDK uses (tools.toml): finding them, and what to do when one is missing."""
 
 from __future__ import annotations
 

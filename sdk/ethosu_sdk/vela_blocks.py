@@ -157,7 +157,7 @@ def _block_at(view: memoryview, offset: int) -> Block:
     start = offset + _BLOCK_HEADER.size
     if external == 1:
         raise _bad(
-            f"block '{name}' is stored outside of the .pte file",
+            f"block '{name}' is stored outside the .pte file",
             "compile without external block placements: the SDK needs a self-contained .pte",
         )
     if external or any(reserved):

@@ -82,4 +82,4 @@ def test_what_is_not_as_it_was_stored_is_made_anew_with_a_note(damage: str, tmp_
     assert cache.kept(path, make).read_bytes() == b"weights"
     notes = cache.take_notes()
     assert len(notes) == (damage != "no digest")
-    assert all("w.npz is not as it was stored" in note for note in notes)
+    assert all("w.npz was changed since it was stored" in note for note in notes)

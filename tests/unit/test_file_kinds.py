@@ -110,7 +110,7 @@ def test_what_is_nothing_known(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     assert file_kinds.recognise(path) is None
     error = file_kinds.not_a(path, "a model", "")
-    assert "it has the name of an ONNX model, and a content that is nothing known" in error.message
+    assert "it has the name of an ONNX model, but its format is not recognised" in error.message
 
 
 def test_folders(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The doors to files: what is no regular file is refused at once, and nothing is written through a link."""
+"""The doors to files: what is not a regular file is refused at once, and nothing is written through a link."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_lock_that_is_a_link_truncates_nothing(outside: Path) -> None:
 
 def test_a_lock_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".lock")
-    with pytest.raises(BuildError, match="no regular file"), locks.locked(tmp_path):
+    with pytest.raises(BuildError, match="not a regular file"), locks.locked(tmp_path):
         pytest.fail("the block must not run")
 
 

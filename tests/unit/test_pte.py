@@ -125,7 +125,12 @@ NONSENSE = [
     ("softmax", "version", 1, "version is 1, the SDK reads version 0"),
     ("softmax", f"{PLAN}.inputs[0]", 4, "inputs refers to number 4 of 4 values"),
     ("softmax", f"{PLAN}.outputs[0]", -1, "outputs refers to number -1 of 4 values"),
-    ("softmax", f"{PLAN}.values[0].val.scalar_type", 8, "scalar_type is 8, which is no ScalarType"),
+    (
+        "softmax",
+        f"{PLAN}.values[0].val.scalar_type",
+        8,
+        "scalar_type is 8, which is not a value of ScalarType",
+    ),
     ("softmax", f"{PLAN}.values[0].val.scalar_type", -1, "scalar_type is -1"),
     ("softmax", f"{PLAN}.values[0].val.scalar_type", 7, "puts 320 bytes at 160 into a buffer of 320"),
     ("softmax", f"{PLAN}.values[0].val.sizes[0]", -4, r"sizes is \[-4, 10\]"),
@@ -140,7 +145,7 @@ NONSENSE = [
     ("softmax", f"{PLAN}.values[0].val.allocation_info.memory_id", 2, "memory_id is 2, there are 1 buffers"),
     ("softmax", f"{PLAN}.values[0].val.allocation_info.memory_id", 0, "memory_id is 0"),
     ("softmax", f"{PLAN}.values[0].val.allocation_info.memory_offset_low", 0xFFFFFFFF, "puts 160 bytes at"),
-    ("softmax", f"{PLAN}.values[0].val#type", 12, "type number 12, which is no KernelTypes"),
+    ("softmax", f"{PLAN}.values[0].val#type", 12, "type number 12, which is not a type of KernelTypes"),
     ("softmax", f"{PLAN}.values[0].val#type", 0, "has a value but no type"),
     ("softmax", f"{PLAN}.values[3].val#ref", 0, r"refers to byte \d+ of 960"),
     ("softmax", f"{PLAN}.values[3].val#ref", 0xFFFFFFFC, r"refers to byte \d+ of 960"),
@@ -150,7 +155,7 @@ NONSENSE = [
     ("softmax", f"{PLAN}.chains#len", 0, r"chains is empty"),
     ("softmax", f"{PLAN}.chains[0].instructions[0].instr_args.op_index", 1, "number 1 of 1 operators"),
     ("softmax", f"{PLAN}.chains[0].instructions[0].instr_args.args[1]", 4, "number 4 of 4 values"),
-    ("softmax", f"{PLAN}.chains[0].instructions[0].instr_args#type", 6, "no InstructionArguments"),
+    ("softmax", f"{PLAN}.chains[0].instructions[0].instr_args#type", 6, "not a type of InstructionArguments"),
     ("softmax", f"{PLAN}.non_const_buffer_sizes[1]", 319, "into a buffer of 319 bytes"),
     ("softmax", f"{PLAN}.non_const_buffer_sizes[1]", -1, "non_const_buffer_sizes is"),
     ("softmax", f"{PLAN}.operators[0].name#len", 3, "name does not end with a zero byte"),
@@ -170,7 +175,7 @@ NONSENSE = [
         "add_u85_segment",
         f"{PLAN}.delegates[0].processed.location",
         2,
-        "location is 2, which is no DataLocation",
+        "location is 2, which is not a value of DataLocation",
     ),
     ("add_u85_segment", "segments[1].size", 719, "ends inside a block header"),
     ("add_u55", f"{PLAN}.delegates[0].processed.index", 1, "index is 1, there are 1 payloads"),
@@ -207,13 +212,13 @@ def test_outputs_that_the_compiler_lost_are_no_damage() -> None:
     data = payload_without_output(golden("add_u55"))
     assert len(data) == len(golden("add_u55"))
     with pytest.raises(
-        InputError, match=r"has 1 outputs, the commands .* write 0 .* the file is whole"
+        InputError, match=r"has 1 outputs, but Vela's commands .* write 0 .* the file is intact"
     ) as caught:
         pte.parse(data)
     assert "damaged" not in caught.value.message
     assert "ethosu-sdk compile" in caught.value.hint
     other_input = changed(data, (f"{PLAN}.values[0].val.sizes[0]", 4))
-    with pytest.raises(InputError, match=r"damaged .* has 2 values, the delegate takes 1"):
+    with pytest.raises(InputError, match=r"damaged .* has 2 values, but the delegate takes 1"):
         pte.parse(other_input)
 
 
@@ -254,9 +259,9 @@ def test_list_items_must_be_what_the_list_holds() -> None:
         (4, b"ET11", "not a .pte file"),
         (12, struct.pack("<I", 23), "header claims 23 bytes"),
         (12, struct.pack("<I", 0xFFFFFFFF), "header claims 4294967295 bytes"),
-        (16, struct.pack("<Q", 2365), "its program has 2,365 bytes, the file 2,364"),
-        (16, struct.pack("<Q", 7), "which no FlatBuffer has"),
-        (24, struct.pack("<Q", 16), "segments start inside of its program"),
+        (16, struct.pack("<Q", 2365), "its program has 2,365 bytes, but the file has 2,364"),
+        (16, struct.pack("<Q", 7), "which is not a possible size for a FlatBuffer"),
+        (24, struct.pack("<Q", 16), "segments start inside its program"),
         (32, struct.pack("<Q", 1 << 63), "its segments end at byte"),
         (32, struct.pack("<Q", 59), "segments.0. ends at byte"),
         (0, struct.pack("<I", 0), "Program lies at byte 0"),
@@ -283,7 +288,7 @@ def test_segments_may_not_overlap() -> None:
 def test_segments_need_a_header() -> None:
     data = bytearray(golden("lists"))
     data[8:12] = b"none"
-    with pytest.raises(InputError, match="no header that tells where segments start"):
+    with pytest.raises(InputError, match="no header with the start of the segments"):
         pte.parse(data)
 
 
@@ -303,11 +308,11 @@ def replaced(data: bytes, old: bytes, new: bytes) -> bytes:
     ("old", "new", "message"),
     [
         (b"=ethos-u55-128 ", b"=ethos-u55-256 ", "contradicts itself: Vela was called for 'ethos-u55-256'"),
-        (b"\0ethos-u55-128\0", b"\0ethos-u55-064\0", "the target is given as 'ethos-u55-064'"),
+        (b"\0ethos-u55-128\0", b"\0ethos-u55-064\0", "the stored target is 'ethos-u55-064'"),
         (b"COP1\1\0\x10\0\7", b"COP1\1\0\x10\0\6", "the command stream is for 'ethos-u55-64'"),
         (b"Ethos_U55_High_End_Embedded", b"Ethos_U55_High_End_Embeddee", "system configuration"),
         (b"--memory-mode=Shared_Sram", b"--memory-mode=Sharad_Sram", "memory mode 'Sharad_Sram'"),
-        (b"--memory-mode=Shared_Sram", b"--memary-mode=Shared_Sram", "does not tell Vela's --memory-mode"),
+        (b"--memory-mode=Shared_Sram", b"--memary-mode=Shared_Sram", "does not record Vela's --memory-mode"),
         (b"--memory-mode=Shared_Sram", b"--memory-mode=\xff\xfeared_Sram", "is not text"),
         (b"compile_flags", b"compile_flogs", "has no compile specification 'compile_flags'"),
     ],
@@ -320,7 +325,7 @@ def test_contradictory_targets(old: bytes, new: bytes, message: str) -> None:
 
 def test_two_specifications_of_one_key() -> None:
     data = replaced(golden("add_u55"), b"output_format", b"compile_flags")
-    with pytest.raises(InputError, match="is 'compile_flags' for the second time"):
+    with pytest.raises(InputError, match="is 'compile_flags', which is used twice"):
         pte.parse(data)
 
 

@@ -60,7 +60,7 @@ class Board:
 
 @functools.cache
 def table() -> dict[str, Any]:
-    """boards.toml as it stands, for what reads a section of its own."""
+    """boards.toml as parsed, for modules that read their own section of it."""
     return tomllib.loads((Path(__file__).parent / "boards.toml").read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""How far one execution of a model is from another: figures over a stream of samples.
+"""Figures for the difference between two executions of a model, over a stream of samples.
 
 A *pair* has a reference r and a candidate c of the same shape. All sums run over every element of every sample, in
 float64; docs/guide/accuracy.md gives the formulas. A figure is a float: infinite where the formula says so, NaN

@@ -147,7 +147,7 @@ def _refuse_reported_failures(log: UartLog) -> None:
 def _single(log: UartLog, name: str) -> dict[str, Any]:
     rows = log.of_type(name)
     if len(rows) != 1:
-        raise ProtocolError(f"{len(rows)} '{name}' records where one is due")
+        raise ProtocolError(f"{len(rows)} '{name}' records instead of one")
     return rows[0]
 
 
@@ -161,13 +161,13 @@ def _check_identity(log: UartLog, expected: Expected) -> None:
     ):
         if boot[name] != expected_value:
             raise ProtocolError(
-                f"the firmware's {name} is {boot[name]}, but {expected_value} was to run",
+                f"the firmware's {name} is {boot[name]}, but this run needs {expected_value}",
                 "build the firmware again",
             )
     method = _single(log, "method")
     if method["outputs"] != expected.outputs:
         raise ProtocolError(
-            f"the firmware's method has {method['outputs']} outputs, the file {expected.outputs}"
+            f"the firmware's method has {method['outputs']} outputs, but the file has {expected.outputs}"
         )
 
 
@@ -175,13 +175,13 @@ def _check_end(log: UartLog, expected: Expected, exit_code: int) -> None:
     end = _single(log, "end")
     done = [row["inference"] for row in log.of_type("inference")]
     if log.records[-1].type != "end" or end["records"] != len(log.records):
-        raise ProtocolError(f"{len(log.records)} records arrived, the firmware counted {end['records']}")
+        raise ProtocolError(f"{len(log.records)} records arrived, but the firmware counted {end['records']}")
     if done != list(range(expected.plan.inferences)) or end["inferences"] != len(done):
-        raise ProtocolError(f"{len(done)} of {expected.plan.inferences} inferences were reported done")
+        raise ProtocolError(f"{len(done)} of {expected.plan.inferences} inferences are reported as done")
     if end["seal"] != seal([record.covered for record in log.records[:-1]], expected.nonce):
         raise ProtocolError(
-            "the log is not of this run: its seal does not fit the nonce that the firmware was given",
-            "somebody replayed or changed the UART's output, or the firmware's memory was overwritten: run it again",
+            "the log is not from this run: its seal does not match the nonce that the firmware was given",
+            "the UART's output was replayed or changed, or the firmware's memory was overwritten: run it again",
         )
     if end["status"] != protocol.STATUS_OK or exit_code != 0:
         raise ProtocolError(f"the run ended with status '{end['status']}' and exit code {exit_code}")
@@ -202,7 +202,7 @@ def _check_inputs(log: UartLog, expected: Expected) -> None:
     }
     checksums = {id(data): f"{zlib.crc32(data):08x}" for inputs in expected.sets for data in inputs}
     if set(reported) != set(sent):
-        raise ProtocolError(f"{len(reported)} inputs reached the firmware where {len(sent)} were sent")
+        raise ProtocolError(f"{len(reported)} inputs reached the firmware, but {len(sent)} were sent")
     for key, data in sent.items():
         row = reported[key]
         if row["bytes"] != len(data) or row["crc32"] != checksums[id(data)]:
@@ -253,7 +253,8 @@ def _check_pieces(expected: Expected, pmu: Sequence[PmuSample], pieces: Sequence
         due = {number: count * expected.pieces.get(number, 0) for number, count in calls.items()}
         if jobs != due:
             raise ProtocolError(
-                f"inference {inference} reports {jobs.total()} NPU jobs where its pieces are {sum(due.values())}"
+                f"inference {inference} reports {jobs.total()} NPU jobs, but its delegates have {sum(due.values())} "
+                "pieces"
             )
 
 
@@ -266,7 +267,9 @@ def _changed_counters(plan: Plan, samples: Sequence[PmuSample]) -> tuple[Changed
     events: list[dict[int, list[object]]] = [{} for _ in range(plan.inferences)]
     for row in samples:
         if row.inference >= plan.inferences:
-            raise ProtocolError(f"counters of inference {row.inference}, of {plan.inferences}")
+            raise ProtocolError(
+                f"counters arrived for inference {row.inference}, but the run has only {plan.inferences}"
+            )
         cycles[row.inference].setdefault(row.instruction, []).append(row.cycles)
         events[row.inference].setdefault(row.instruction, []).append((row.overflow, row.counters))
     found = {*changes(plan, cycles, whole=True), *changes(plan, events, same_group=True, whole=True)}
@@ -278,7 +281,7 @@ def _output(
 ) -> _Output:
     """The output that `rows` announce and `chunks` hold; without chunks it must be the one `before`."""
     if len(rows) != 1:
-        raise ProtocolError(f"{len(rows)} 'output' records for {where}")
+        raise ProtocolError(f"{len(rows)} 'output' records for {where} instead of one")
     row = rows[0]
     identity = (row["dtype"], tuple(row["shape"]), row["bytes"], row["crc32"])
     if before is not None and identity == before.identity:
@@ -292,7 +295,7 @@ def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
         raise ProtocolError(f"{where} has dtype {row['dtype']!r} and shape {shape!r}")
     dtype = np.dtype(row["dtype"])
     if len(data) != row["bytes"] or len(data) != dtype.itemsize * math.prod(shape):
-        raise ProtocolError(f"{where} has {len(data)} bytes where {row['bytes']} were announced")
+        raise ProtocolError(f"{where} has {len(data)} bytes, but {row['bytes']} were announced")
     if f"{zlib.crc32(data):08x}" != row["crc32"]:
         raise ProtocolError(f"the CRC of {where} does not match its bytes")
     return np.frombuffer(data, dtype).reshape(shape)
@@ -316,7 +319,7 @@ def _operators(log: UartLog, expected: Expected) -> tuple[Operator, ...]:
     cycles = log.of_type("cpu")
     counted = found if expected.counts_cycles else ()
     if [row["instruction"] for row in cycles] != [row.instruction for row in counted]:
-        raise ProtocolError(f"{len(cycles)} instructions have cycles where {len(counted)} were executed")
+        raise ProtocolError(f"{len(cycles)} instructions have cycles, but {len(counted)} were executed")
     if not counted:
         return found
     return tuple(replace(row, cpu_cycles=part["cycles"]) for row, part in zip(counted, cycles, strict=True))

@@ -1,4 +1,5 @@
-"""What an FVP's standard output holds: the firmware's UART, the simulator's own lines, and errors among either."""
+"""Splits an FVP's standard output into the firmware's UART and the simulator's own lines, and finds errors in
+both."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ NOT_AN_FVP = "not Arm's FVP"
 
 @dataclass(frozen=True)
 class FvpOutput:
-    """An FVP's output, parted. `uart` is what the firmware printed, `simulator` the FVP's own lines.
+    """An FVP's output, split. `uart` is what the firmware printed, `simulator` the FVP's own lines.
 
     `errors` are known ones, `failures` the lines, known or not, that tell of a failure.
     """

@@ -1,4 +1,4 @@
-"""What the host lays into memory before a run: the input image, and the header in front of a resident program."""
+"""What the host writes into memory before a run: the input image, and the header of a resident program."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _pieces(pieces: Sequence[StreamPiece], start: int) -> bytes:
 
 
 def encode_program_header(program_bytes: int) -> bytes:
-    """The words that tell the resident firmware of a program of so many bytes."""
+    """The header words that announce a program of this size to the resident firmware."""
     words = struct.pack("<3I", protocol.PROGRAM_HEADER_MAGIC, protocol.PROGRAM_HEADER_VERSION, program_bytes)
     return words + struct.pack("<I", zlib.crc32(words))
 

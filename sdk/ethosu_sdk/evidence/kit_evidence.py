@@ -63,19 +63,19 @@ def gather(uart: bytes, program: bytes, written: bytes, expected: KitExpected) -
 
 
 def _problems(log: KitLog, program: bytes, written: bytes, expected: KitExpected) -> Iterator[str]:
-    """What is wrong, the most telling first."""
+    """What is wrong, the most helpful message first."""
     for _, text in log.failures:
         yield f"Arm's runner failed: {text[:_SHOWN]}"
     if not log.finished:
         yield "Arm's runner did not complete the inference"
     if not log.ended:
-        yield "the log of Arm's runner lacks its end"
+        yield "the log of Arm's runner has no end"
     for name, said, due in _facts(log, expected):
         if said != due:
-            yield f"Arm's runner tells of {name} {said}, {due} is due"
+            yield f"Arm's runner reports {said} for {name}, but {due} is expected"
     yield from _metrics(log)
     if hashlib.sha256(program).hexdigest() != expected.sha256:
-        yield "the program in the board's memory is not the one that was to run"
+        yield "the program in the board's memory is not the program of this run"
     yield from _not_written(written, expected)
 
 
@@ -87,13 +87,13 @@ def _facts(log: KitLog, expected: KitExpected) -> Iterator[tuple[str, object, ob
     yield "the method", said.get("method"), expected.method
     yield "the NPU's MACs", said.get("macs"), expected.macs
     yield "inferences", said.get("inferences"), 1
-    yield "inputs of bytes", _sizes(log.inputs), expected.inputs
-    yield "outputs of bytes", _sizes(log.outputs), expected.outputs
+    yield "the bytes of inputs", _sizes(log.inputs), expected.inputs
+    yield "the bytes of outputs", _sizes(log.outputs), expected.outputs
     yield "operators", tuple(log.operators), expected.operators
     yield "delegate calls", log.delegates, dict(expected.delegates)
     if expected.inputs:
-        yield "inputs that were read", log.read, expected.read
-    yield "outputs that were copied", log.copied, expected.copied
+        yield "the inputs read", log.read, expected.read
+    yield "the outputs copied", log.copied, expected.copied
 
 
 def _sizes(tensors: Sequence[KitTensor]) -> tuple[int, ...]:
@@ -103,21 +103,21 @@ def _sizes(tensors: Sequence[KitTensor]) -> tuple[int, ...]:
 def _metrics(log: KitLog) -> Iterator[str]:
     """The metrics must be there once, for one inference, and say what the lines for people say."""
     if len(log.groups) != 1 or log.groups[0].count != 1 or kit_log.cycles(log.groups[0].first) is None:
-        yield "the log of Arm's runner lacks the metrics of one inference"
+        yield "the log of Arm's runner does not have the metrics of exactly one inference"
     elif [log.groups[0].first] != log.reports:
-        yield f"the metrics of Arm's runner say {log.groups[0].first}, its lines {log.reports}"
+        yield f"the metrics of Arm's runner are {log.groups[0].first}, but its lines report {log.reports}"
 
 
 def _not_written(written: bytes, expected: KitExpected) -> Iterator[str]:
-    """Where something else lay before, the outputs must lie, and nothing behind them."""
+    """The outputs must have replaced the blank memory, and nothing after them may have changed."""
     size = sum(expected.outputs)
     if written[size:] != expected.blank[size:]:
-        yield "Arm's runner wrote behind the outputs"
+        yield "Arm's runner wrote past the end of the outputs"
     for index, (found, blank) in enumerate(
         zip(_parted(written, expected.outputs), _parted(expected.blank, expected.outputs), strict=True)
     ):
         if len(found) >= _LEAST_TELLING and found == blank:
-            yield f"Arm's runner says that it copied output {index}, and did not write it"
+            yield f"Arm's runner reports that it copied output {index}, but did not write it"
 
 
 def _parted(content: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
@@ -128,14 +128,14 @@ def _parted(content: bytes, sizes: Sequence[int]) -> Iterator[bytes]:
 
 
 def check_jobs(found: KitEvidence, job_cycles: Sequence[int]) -> None:
-    """ProtocolError unless the simulator's NPU ran the jobs that the log tells of, and counted the same cycles."""
+    """ProtocolError unless the simulator's NPU ran the jobs that the log reports, and counted the same cycles."""
     due = len(found.log.delegates)
     if len(job_cycles) != due:
         raise ProtocolError(
-            f"Arm's runner reports {due} delegate calls, the simulator's NPU ran {len(job_cycles)} jobs"
+            f"Arm's runner reports {due} delegate calls, but the simulator's NPU ran {len(job_cycles)} jobs"
         )
     said = kit_log.cycles(found.counters)
     if sum(job_cycles) != said:
         raise ProtocolError(
-            f"Arm's runner reports {said} cycles, the simulator's NPU counted {sum(job_cycles)}"
+            f"Arm's runner reports {said} cycles, but the simulator's NPU counted {sum(job_cycles)}"
         )

@@ -1,4 +1,4 @@
-"""The log of the inference runner of Arm's ML embedded evaluation kit → what it says. Nothing here trusts it.
+"""Parses the log of the inference runner of Arm's ML embedded evaluation kit. The log is not trusted.
 
 Lines begin ``INFO - ``, ``WARN - `` or ``ERROR - ``, those of ExecuTorch's runtime within it ``I [ExecuTorch:
 FILE:LINE FUNCTION()] ``, those of the NPU's driver ``E: ``.
@@ -131,7 +131,7 @@ class _Reader:
         }
 
     def take(self, number: int, line: str) -> None:
-        """Read line `number` of the log. ValueError when something in it cannot be."""
+        """Read line `number` of the log. ValueError when it has an impossible value."""
         if line.startswith(_UNCAUGHT):
             self.log.failures.append((number, line))
             return
@@ -216,13 +216,13 @@ def _append(rows: list[Any], row: Any) -> None:
 def _groups(text: str) -> Iterator[MetricGroup]:
     """The groups in the base64 of a JSON list. ValueError for anything else, and for more than any run gives."""
     if len(text) > _MOST_METRICS_BYTES:
-        raise ValueError(f"metrics of {len(text):,} characters, at most {_MOST_METRICS_BYTES:,} are read")
+        raise ValueError(f"metrics of {len(text):,} characters, more than {_MOST_METRICS_BYTES:,}")
     try:
         value = json_text.parse_json(base64.b64decode(text, validate=True).decode("utf-8"))
     except (binascii.Error, UnicodeDecodeError) as error:
         raise ValueError(f"metrics that are not base64 of JSON: {error}") from error
     if not isinstance(value, list) or len(value) > _MOST_GROUPS:
-        raise ValueError("metrics that are no list of groups")
+        raise ValueError("metrics that are not a list of groups")
     yield from map(_group, value)
 
 
@@ -230,7 +230,7 @@ def _group(value: Any) -> MetricGroup:
     row: dict[str, Any] = value if isinstance(value, dict) else {}
     name, count, samples = row.get("profiling_group"), row.get("count"), row.get("samples")
     if not isinstance(name, str) or not _is_count(count) or not isinstance(samples, list):
-        raise ValueError("metrics with a group that lacks its name, count or samples")
+        raise ValueError("metrics with a group that has no name, count or samples")
     if len(samples) > _MOST_ROWS:
         raise ValueError(f"metrics with more than {_MOST_ROWS:,} samples in a group")
     return MetricGroup(name, count, dict(map(_sample, samples)))
@@ -239,7 +239,7 @@ def _group(value: Any) -> MetricGroup:
 def _sample(value: Any) -> tuple[str, tuple[int, ...]]:
     name, values = (value.get("name"), value.get("value")) if isinstance(value, dict) else (None, None)
     if not isinstance(name, str) or not isinstance(values, list) or not all(map(_is_count, values)):
-        raise ValueError("metrics with a sample that lacks its name or values")
+        raise ValueError("metrics with a sample that has no name or values")
     return _event(name.removeprefix(_COUNTER_PREFIX)), tuple(values)
 
 
@@ -253,7 +253,8 @@ def _is_count(value: Any) -> TypeGuard[int]:
 
 
 def parse(lines: Sequence[str]) -> KitLog:
-    """Read the `lines` of a log; what is not understood is passed over. InputError when something in it cannot be."""
+    """Read the `lines` of a log; lines that are not understood are skipped. InputError when one has an impossible
+    value."""
     reader = _Reader()
     feed(reader.take, (line.strip("\r\n\x04\x00 ") for line in lines))
     return reader.log

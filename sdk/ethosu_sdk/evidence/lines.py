@@ -25,7 +25,7 @@ def feed(take: Callable[[int, str], None], lines: Iterable[str]) -> None:
             take(number, line)
         except ValueError as error:
             raise InputError(
-                f"line {number} of the log has {error}", "the log is damaged, or no firmware wrote it"
+                f"line {number} of the log has {error}", "the log is damaged or was not written by firmware"
             ) from error
 
 
@@ -57,7 +57,7 @@ def _check_numbers(match: re.Match[str], message: str) -> None:
     for text in match.groups():
         if text and text.isdigit() and len(text) > _MAX_DIGITS:
             raise ValueError(
-                f"a number of {len(text):,} digits, which no firmware counts to: {message[:_SHOWN]!r}…"
+                f"a number of {len(text):,} digits, more than any firmware prints: {message[:_SHOWN]!r}…"
             )
 
 

@@ -1,4 +1,4 @@
-"""The records of the SDK's own firmware in a log that was kept: what can be said without knowing what was sent."""
+"""Reads the records of the SDK's own firmware from a saved log, without knowing the run's inputs."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _output(row: Payload, chunks: Sequence[Payload]) -> OwnOutput:
     content, problem = bytearray(), ""
     for piece in chunks:
         if piece["offset"] != len(content):
-            problem = f"a piece of {where} is out of its place"
+            problem = f"a piece of {where} is out of order"
         try:
             content += base64.b64decode(piece["base64"], validate=True)
         except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""Repeats of the same inference: what each gave, against the first."""
+"""Compares repeats of the same inference with the first one."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def changes(
     same_group: bool = False,
     whole: bool = False,
 ) -> tuple[Changed, ...]:
-    """Where the result of an inference is not that of the first repeat; `results` are by inference, then by index.
+    """Results of inferences that differ from those of the first repeat; `results` are by inference, then by index.
 
     With `same_group` the first repeat that counts the same events is meant. A result that only one of the two has is
     a change. `whole` leaves out the repeats that run pieces.

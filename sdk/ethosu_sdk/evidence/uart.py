@@ -1,4 +1,4 @@
-"""The UART's bytes → records and log lines. Nothing here trusts what it reads."""
+"""Parses the UART's bytes into records and log lines. The bytes are not trusted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def parse(uart: bytes) -> UartLog:
             problems.append(f"{error}: {line[:_SHOWN]!r}")
             continue
         if record.sequence != len(records):
-            problems.append(f"record {record.sequence} ({record.type}) came where {len(records)} was due")
+            problems.append(f"record {record.sequence} ({record.type}) came instead of record {len(records)}")
         records.append(record)
     return UartLog(tuple(records), tuple(lines), tuple(problems))
 
@@ -66,7 +66,7 @@ def parse(uart: bytes) -> UartLog:
 def parse_record(line: str) -> UartRecord:
     """One record line → the record. ValueError with the reason when it is damaged."""
     if not line.startswith(RECORD_PREFIX + " "):
-        raise ValueError("a record does not start its line")
+        raise ValueError("a record does not start at the beginning of a line")
     body, _, checksum = line[len(RECORD_PREFIX) + 1 :].rpartition(" ")
     covered, _, length = body.rpartition(" ")
     sequence, _, rest = covered.partition(" ")
@@ -74,7 +74,7 @@ def parse_record(line: str) -> UartRecord:
     if not (_is_decimal(length) and _is_decimal(sequence) and len(checksum) == 8):
         raise ValueError("a record's frame is damaged")
     if int(length) != len(text):
-        raise ValueError(f"a record's payload has {len(text)} bytes where {length} were announced")
+        raise ValueError(f"a record's payload has {len(text)} bytes, but {length} were announced")
     if f"{zlib.crc32(covered.encode(errors='replace')):08x}" != checksum:
         raise ValueError("a record's CRC does not match")
     try:
@@ -94,7 +94,7 @@ def _check_fields(name: str, payload: Any) -> None:
     if row is None:
         raise ValueError(f"unknown record type '{name[:_SHOWN]}'")
     if not isinstance(payload, dict) or set(payload) != {field.name for field in row.fields}:
-        raise ValueError(f"a '{name}' record does not have its fields")
+        raise ValueError(f"a '{name}' record has missing or unknown fields")
     for field in row.fields:
         value = payload[field.name]
         if type(value) is not field.kind or (isinstance(value, int) and value < 0):

@@ -1,4 +1,4 @@
-"""The log of ExecuTorch's executor_runner for Arm, old and new grammar → what it says. Nothing here trusts it.
+"""Parses logs of ExecuTorch's executor_runner for Arm, in the old and new grammar. The log is not trusted.
 
 Prefixes of a line: ``I [executorch:FILE:LINE FUNCTION()] …`` (2025 and later), ``I [executorch:FILE:LINE] …`` (2024),
 ``I executorch:FILE:LINE] …`` (2023), or none, as other runners print their PMU reports.
@@ -67,7 +67,7 @@ class LoggedOutput:
 
 @dataclass(frozen=True)
 class Failure:
-    """A line that tells of a failure; `line` counts from 1."""
+    """A line that reports a failure; `line` counts from 1."""
 
     line: int
     text: str
@@ -204,10 +204,8 @@ class _Reader:
 
 
 def parse(lines: Sequence[str]) -> UpstreamLog:
-    """Read the `lines` of a log. What is not understood is passed over: a log holds much that is for people.
-
-    InputError when a number in it cannot be one.
-    """
+    """Read the `lines` of a log. Lines that are not understood are skipped: much of a log is for people. InputError
+    when a number is impossible."""
     reader = _Reader()
     feed(reader.take, (line.rstrip("\r\n\x04 ") for line in lines))
     return UpstreamLog(

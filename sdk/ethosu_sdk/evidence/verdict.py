@@ -1,4 +1,4 @@
-"""Comparison of what came back with what was expected: facts first, then pass or fail."""
+"""Compares outputs with expected outputs: facts first, then pass or fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """|got - want| <= atol + rtol * |want|; both 0 demand the same bits."""
+    """|got - want| <= atol + rtol * |want|; if both are 0, all bits must be equal."""
 
     atol: float = 0.0
     rtol: float = 0.0

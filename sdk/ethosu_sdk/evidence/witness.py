@@ -1,4 +1,4 @@
-"""What a simulator saw of a run against what the firmware said of it."""
+"""Compares what a simulator observed of a run with what the firmware reported."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from ethosu_sdk.evidence.evidence import Evidence
 from ethosu_sdk.evidence.uart import ProtocolError
 
-_HINT = (
-    "the firmware's log does not tell what its NPU did: see uart.log, and whether the firmware was changed"
-)
+_HINT = "the firmware's log contradicts what its NPU did: read uart.log, and check whether the firmware was changed"
 
 
 def check_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
@@ -20,7 +18,7 @@ def check_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
     if found.jobs != len(job_cycles):
         pieces = " and pieces of them" if found.pieces else ""
         raise ProtocolError(
-            f"the firmware reports {found.jobs} delegate calls{pieces}, the simulator's NPU ran "
+            f"the firmware reports {found.jobs} delegate calls{pieces}, but the simulator's NPU ran "
             f"{len(job_cycles)} jobs",
             _HINT,
         )
@@ -32,6 +30,6 @@ def check_jobs(found: Evidence, job_cycles: Sequence[int]) -> None:
     for number, (said, seen) in enumerate(zip(reported, job_cycles, strict=True)):
         if said != seen:
             raise ProtocolError(
-                f"the firmware reports {said} cycles for NPU job {number}, the simulator's NPU counted {seen}",
+                f"the firmware reports {said} cycles for NPU job {number}, but the simulator's NPU counted {seen}",
                 _HINT,
             )

@@ -1,1 +1,1 @@
-"""What files are, by their content; and how they are opened."""
+"""Recognises files by their content, and opens, reads and writes them safely."""

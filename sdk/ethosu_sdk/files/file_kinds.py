@@ -54,7 +54,7 @@ def _kinds() -> dict[str, Kind]:
 
 
 def recognise(path: Path) -> Kind | None:
-    """What the file or folder at `path` is, by its content alone; None when it is nothing known.
+    """What the file or folder at `path` is, by its content; None when its format is not recognised.
 
     Raises InputError when it cannot be read.
     """
@@ -77,7 +77,7 @@ def by_name(path: Path) -> Kind | None:
 
 
 def not_a(path: Path, wanted: str, fallback: str) -> InputError:
-    """The error for a file that is not `wanted` (with its article): what it is instead, and the way from there.
+    """The error for a file that is not `wanted` (with its article): what it is instead, and what to do.
 
     `fallback` is the hint when nothing is known about it.
     """
@@ -86,9 +86,9 @@ def not_a(path: Path, wanted: str, fallback: str) -> InputError:
         return InputError(f"{path} is {kind.what}, not {wanted}", kind.way)
     named = by_name(path)
     if named is None or named.what == wanted:
-        return InputError(f"{path} is not {wanted}: its content is nothing known", fallback)
+        return InputError(f"{path} is not {wanted}: its format is not recognised", fallback)
     return InputError(
-        f"{path} is not {wanted}: it has the name of {named.what}, and a content that is nothing known",
+        f"{path} is not {wanted}: it has the name of {named.what}, but its format is not recognised",
         named.way,
     )
 

@@ -1,4 +1,4 @@
-"""JSON text, strictly: read with one meaning only, written without secrets, both of limited size."""
+"""Strict JSON: ambiguous text is refused, secrets are not written, and sizes are limited."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_json(path: Path, record: Mapping[str, Any]) -> None:
     content = dumps(record).encode()
     if len(content) > _MAX_RECORD_BYTES:
         raise BuildError(
-            f"{path.name} would have {len(content):,} bytes, a record has {_MAX_RECORD_BYTES:,} at most"
+            f"{path.name} would have {len(content):,} bytes, but a record has at most {_MAX_RECORD_BYTES:,}"
         )
     writing.write_bytes(path, content)
 
@@ -50,7 +50,7 @@ def read_content(path: Path) -> bytes:
 
 
 def parse_record(content: bytes, path: Path) -> dict[str, Any]:
-    """The JSON object that `content`, of the file `path`, is. InputError when it is none."""
+    """The JSON object in `content`, which was read from `path`. InputError when it is not one."""
     try:
         value = parse_json(content.decode("utf-8"))
     except ValueError as error:
@@ -75,17 +75,17 @@ def parse_json(text: str) -> Any:
             object_pairs_hook=_object,
         )
     except RecursionError:
-        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep") from None
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep") from None
     level = [value]
     for _ in range(_MAX_DEPTH):
         level = [part for item in level for part in _parts(item)]
     if level:
-        raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep")
     return value
 
 
 def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no number in JSON")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 def _int(text: str) -> int:

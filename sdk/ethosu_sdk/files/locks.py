@@ -1,4 +1,4 @@
-"""Folders that one process uses at a time: locked ones and temporary ones."""
+"""Folders for one process at a time: locked folders and temporary folders."""
 
 from __future__ import annotations
 

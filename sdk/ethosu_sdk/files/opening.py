@@ -1,4 +1,4 @@
-"""The doors to files: reading what a user names, writing what has a fixed name.
+"""Opens files that a user names for reading, and files with fixed names for writing.
 
 A file to read is a regular one: opening a named pipe waits for a writer, a device has no end. A file to write is a
 new one or no link: whoever can write to the folder could let the link point to any file of the user's.
@@ -23,11 +23,11 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-_SAVE_IT = "save what it gives to a file first"
+_SAVE_IT = "save its output to a file first"
 
 
 def regular(path: Path) -> BufferedReader:
-    """The file at `path`, opened for reading. InputError, at once, when it cannot be read or is no regular file."""
+    """The file at `path`, opened for reading. InputError at once when it cannot be read or is not a regular file."""
     try:
         _refuse_others(path, os.stat(path).st_mode)  # opening a device can have an effect
         # O_NONBLOCK: it may have become a named pipe meanwhile, which waits for a writer.
@@ -57,14 +57,14 @@ def content(path: Path, most_bytes: int) -> bytes:
         except OSError as error:
             raise InputError(f"cannot read {path}: {_reason(error)}") from error
     if len(data) != min(size_bytes, most_bytes + 1):
-        raise InputError(f"{path} has changed while it was read")
+        raise InputError(f"{path} changed while it was read")
     return data
 
 
 def _refuse_others(path: Path, mode: int) -> None:
     kind = _KINDS.get(stat.S_IFMT(mode))
     if kind is not None:
-        raise InputError(f"{path} is {kind}, and no file", "" if kind == "a folder" else _SAVE_IT)
+        raise InputError(f"{path} is {kind}, not a file", "" if kind == "a folder" else _SAVE_IT)
 
 
 def _reason(error: OSError | ValueError) -> str:
@@ -108,7 +108,7 @@ def _written(path: Path, flags: int, mode: str) -> BinaryIO:
     descriptor = _created(path, flags | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, f"{path.name} is no regular file", str(path))
+            raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))
         return cast(BinaryIO, open(descriptor, mode))
     except BaseException:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Where a member of a TOML text stands: Python's reader does not say it."""
+"""Finds the line of a member in a TOML text; Python's reader does not give it."""
 
 from __future__ import annotations
 

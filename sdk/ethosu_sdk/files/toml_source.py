@@ -1,4 +1,4 @@
-"""A TOML file that somebody wrote, hostile as any, and the place of what is wrong in it."""
+"""Reads a user's TOML file, which is not trusted, and names the line of an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TomlSource:
         return f"{self.name}:{toml_lines.line_of(self.text, place)}"
 
     def wrong(self, place: Place, message: str, hint: str = "") -> InputError:
-        """What is said of the member at `place`."""
+        """The error for the member at `place`."""
         return InputError(f"{self.locate(place)}: {message}", hint)
 
 
@@ -46,8 +46,8 @@ def read(path: Path, kind: Kind) -> tuple[TomlSource, dict[str, Any]]:
     content = opening.content(path, kind.most_bytes)
     if len(content) > kind.most_bytes or content.count(b"\n") > kind.most_lines:
         raise InputError(
-            f"{path} is too large for {kind.words}: "
-            f"{kind.most_bytes:,} bytes and {kind.most_lines:,} lines are the most"
+            f"{path} is too large for {kind.words}: {kind.most_bytes:,} bytes and {kind.most_lines:,} lines are the "
+            "limit"
         )
     try:
         text = content.decode("utf-8")
@@ -55,7 +55,7 @@ def read(path: Path, kind: Kind) -> tuple[TomlSource, dict[str, Any]]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8: {error.reason}") from error
     except RecursionError:
-        raise InputError(f"{path} is not TOML: its brackets are nested too deep") from None
+        raise InputError(f"{path} is not TOML: its brackets are nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError is one, and so is a number of too many digits
         found = _AT_LINE.search(str(error))
         where = f"{path}:{found[1]}" if found else str(path)

@@ -34,7 +34,7 @@ def make_directory(path: Path) -> Path:
         if not path.is_absolute() and working_folder_is_gone():
             hint = "the working folder no longer exists: change to one that does"
         if isinstance(error, PermissionError):
-            hint += '; in a container, be the folder\'s owner: docker run --user "$(id -u):$(id -g)"'
+            hint += '; in a container, run as the folder\'s owner: docker run --user "$(id -u):$(id -g)"'
         raise BuildError(f"cannot create the folder {path}: {error.strerror}", hint) from error
     return path
 
@@ -45,7 +45,9 @@ def write_atomic(path: Path, write: Callable[[Path], None]) -> None:
     A reader sees the old content or the whole new one. Raises BuildError when the disk refuses.
     """
     if opening.is_special(path):
-        raise BuildError(f"cannot write {path}: it is a device or a pipe, and no file", "name a file")
+        raise BuildError(
+            f"cannot write {path}: it is a device or a pipe, not a file", "give the name of a file"
+        )
     temporary: Path | None = None
     try:
         temporary = _temporary_beside(path)

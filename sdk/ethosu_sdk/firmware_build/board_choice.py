@@ -1,4 +1,4 @@
-"""Which board a program's firmware is for, and why: what was asked for, else the one of its NPU and simulator."""
+"""Chooses the board for a program's firmware: the requested one, else the one for its NPU and simulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Ninja left in a build tree is what it finds there the next time: digests of every file.
+"""Digests of every file in a build tree, so that a tree that was changed between builds is noticed.
 
 Ninja trusts times: it would link an object that somebody replaced, or that an interrupted build left, as its own.
 """
@@ -41,7 +41,8 @@ def open_tree(tree: Path) -> None:
     if altered:
         more = ", …" if len(altered) > _SHOWN else ""
         cache.note(
-            f"the build tree {tree} is not as it was left ({', '.join(altered[:_SHOWN])}{more}): it is made anew"
+            f"the build tree {tree} was changed since the last build ({', '.join(altered[:_SHOWN])}{more}): it is "
+            "created again"
         )
         discard(tree)
 

@@ -1,4 +1,4 @@
-"""When a finished firmware may be used again, and where what all models share is compiled.
+"""Decides when a finished firmware may be used again, and where objects that all models share are compiled.
 
 Keys are over content, never over times or paths.
 """

@@ -1,4 +1,4 @@
-"""Driving CMake and Ninja. All tools are found first, so that what lacks is named before anything runs."""
+"""Driving CMake and Ninja. All tools are found first, so that a missing one is named before anything runs."""
 
 from __future__ import annotations
 
@@ -41,21 +41,22 @@ def find_toolchain() -> Toolchain:
     """Everything a build needs. ToolError, with the package to install, for the first thing that lacks."""
     if not any((Path(root) / "flatbuffers" / "flatbuffers.h").is_file() for root in INCLUDE_ROOTS):
         raise ToolError(
-            "the FlatBuffers headers, needed for build, are missing", "apt-get install libflatbuffers-dev"
+            "build needs the FlatBuffers headers, which are missing", "apt-get install libflatbuffers-dev"
         )
     return Toolchain(tuple(tools.require(name) for name in _PROGRAMS))
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a CMake build tree is made for: another one needs another tree, or this one made anew."""
+    """What a CMake build tree is configured for: another configuration needs another tree, or a new one."""
 
     sources: Mapping[str, bytes]  # the firmware tree: file name relative to it → content
     preset: str
     toolchain: Toolchain
 
     def identity(self) -> records.Record:
-        """Everything that tells two build trees apart. Sources may change in one: Ninja sees that."""
+        """Everything that makes two build trees different. Sources are not part of it: Ninja notices their
+        changes."""
         return {
             "preset": self.preset,
             "programs": {row.tool.name: str(row.path) for row in self.toolchain.programs},
@@ -148,7 +149,7 @@ def _check_place(work: Path) -> None:
     """BuildError for a path that the tools would take apart, or build in another place."""
     if found := build_tree.unfit(work):
         raise BuildError(
-            f"CMake cannot build in {work}: its path has {found}",
+            f"CMake cannot build in {work}: its path contains {found}",
             "choose a folder without these characters for the cache (ETHOSU_SDK_CACHE), or for -o",
         )
 

@@ -1,4 +1,4 @@
-"""What a finished ELF says of itself: memory used per region, pools and symbols. Read with pyelftools."""
+"""Facts read from a finished ELF: memory used per region, pools and symbols. Read with pyelftools."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Image:
 
 
 def read_elf(path: Path) -> Image:
-    """Sections and global symbols of the ELF at `path`. BuildError when it is none."""
+    """Sections and global symbols of the ELF at `path`. BuildError when it is not an ELF."""
     try:
         with path.open("rb") as stream:
             elf = ELFFile(stream)

@@ -1,4 +1,4 @@
-"""An executable of the firmware's tree: made unless it is there already, and what its ELF tells."""
+"""Builds an executable of the firmware's tree unless it is current, and reads facts from its ELF."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ethosu_sdk.firmware_build import cache, cmake, generate
 from ethosu_sdk.firmware_build.elf import RegionUse, Section, Symbol, read_elf, region_use
 from ethosu_sdk.firmware_build.kernels import Kernel
 
-STAMP_NAME = "current.json"  # what tells whether a build is current
+STAMP_NAME = "current.json"  # the record that shows whether a build is current
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,7 +100,7 @@ def build(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAULTS) -> F
     made = executable.make(plan.recipe, out_dir, out_dir / _WORK)
     if section_bytes(made.elf, _MODEL_SECTION) != plan.data:
         raise BuildError(
-            f"{made.elf} holds another program than the one that was given: the build went wrong",
+            f"{made.elf} contains a different program than the one given: the build failed",
             f"remove {made.elf.parent} and the cache's folder 'firmware', and build again",
         )
     return FirmwareBuild(
@@ -119,7 +119,9 @@ def build(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAULTS) -> F
 
 def _plan(path: Path, options: BuildOptions) -> _Plan:
     if options.inferences < 1:
-        raise InputError(f"a run of {options.inferences} inferences cannot be built", "one at least")
+        raise InputError(
+            f"a run of {options.inferences} inferences cannot be built", "give at least one input set"
+        )
     data = _read(path)
     program = pte.parse(data)
     name = _method_name(program, options.method)

@@ -1,4 +1,4 @@
-"""Planning with advice: what does not fit is refused together with what would fit, which is planned to be sure."""
+"""Plans memory, and refuses a program that does not fit with a suggestion that was planned and does fit."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Seque
         fast = board.fast
         return mode, (
             f"compile it again with --memory-mode {mode}, which takes {result.end_in(fast):,} of the "
-            f"{fast.size_bytes:,} bytes of {fast.name} by this program's sizes"
+            f"{fast.size_bytes:,} bytes of {fast.name}, judging by this program's sizes"
         )
     return "", ""
 
@@ -82,8 +82,8 @@ def _spill(needs: Requirements, board: Board, inferences: int) -> str:
     except DoesNotFitError:
         return ""
     return (
-        f"let it lie in {board.bulk.name} with --allow-spill: outputs are the same, memory traffic is not that of "
-        f"{needs.memory_mode}"
+        f"put it into {board.bulk.name} with --allow-spill: the outputs stay the same, but memory traffic is not "
+        f"that of {needs.memory_mode}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Which kernels a program needs, against the manifest of those that the firmware has (kernels.toml)."""
+"""Selects the kernels that a program needs from the manifest of the firmware's kernels (kernels.toml)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _kernel(path: Path, source: str, operator: str, signature: object) -> Kernel
 
 
 def select(operators: Iterable[str], known: Mapping[str, Kernel]) -> tuple[Kernel, ...]:
-    """The kernels for `operators`, each once, sorted. InputError names every operator that has none."""
+    """The kernels for `operators`, each once, sorted. InputError names every operator without a kernel."""
     names = sorted(set(operators))
     missing = [operator for operator in names if operator not in known]
     if missing:

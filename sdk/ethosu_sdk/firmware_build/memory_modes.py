@@ -37,8 +37,8 @@ def memory_modes() -> dict[str, MemoryMode]:
 
 
 def memory_mode(name: str | None) -> MemoryMode:
-    """The mode called `name`, that of a program without delegates for None. BuildError for one that is not known:
-    where its buffers lie is not to be guessed."""
+    """The mode called `name`, that of a program without delegates for None. BuildError for an unknown one: the place
+    of its buffers is not guessed."""
     mode = memory_modes().get(name or WITHOUT_NPU)
     if mode is None:
         raise BuildError(

@@ -1,4 +1,4 @@
-"""An upper bound of the memory that firmware/runtime takes to load a method.
+"""An upper bound for the memory that firmware/runtime needs to load a method.
 
 The firmware reports what it really took (`memory` record ``method_pool``); a test compares the two.
 """

@@ -69,9 +69,9 @@ def check_fit(program: pte.Pte, method: str, board_name: str, *, allow_spill: bo
     for name, size in needed_bytes.items():
         if size > room[name]:
             raise BuildError(
-                f"the {name.replace('_', ' ')} of {size:,} bytes does not fit the resident firmware of {board.name}, "
-                f"which has {room[name]:,} for it ({size - room[name]:,} too many)",
-                "run it without --resident: a firmware of its own divides the memory as the program needs it",
+                f"the {name.replace('_', ' ')} of {size:,} bytes does not fit the resident firmware of "
+                f"{board.name}, which has {room[name]:,} for it ({size - room[name]:,} too many)",
+                "run it without --resident: firmware built for the program divides the memory as the program needs",
             )
     if "MODEL" not in in_bulk and target is not None:
         return (*placed.notes, _note_on_model(target.memory_mode, board))

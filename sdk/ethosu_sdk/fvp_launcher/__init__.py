@@ -1,4 +1,4 @@
-"""Programs that stand in for Arm's FVPs: the FVPs' command line, QEMU and the SDK's NPU model behind it.
+"""Programs that replace Arm's FVPs: they accept the FVPs' command line and run QEMU with the SDK's NPU model.
 
 A second front door beside `cli`, kept apart from it for its start-up time: test suites start it thousands of times.
 """

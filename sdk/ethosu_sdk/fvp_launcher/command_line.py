@@ -1,4 +1,4 @@
-"""The FVPs' own command line → what a launcher is to do."""
+"""Parses the FVPs' command line into the launcher's options."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def parse(words: Sequence[str], model: FvpModel) -> Options:
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(name, value) for every option; a word that is none is the application."""
+    """(name, value) for every option; a word that is not an option is the application."""
     rest = iter(words)
     for word in rest:
         long, equals, value = word.partition("=")
@@ -114,7 +114,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         elif word[:2] in _WITH_VALUE and not word.startswith("--"):
             yield _WITH_VALUE[word[:2]], word[2:]
         elif word.startswith("-"):
-            raise UsageError(f"unknown option '{word}'", "--help lists those that launchers take")
+            raise UsageError(f"unknown option '{word}'", "--help lists the options that launchers accept")
         else:
             yield "application", word
 
@@ -181,5 +181,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise UsageError(f"--timelimit {text} is no number of seconds")
+        raise UsageError(f"--timelimit {text} is not a number of seconds")
     return value

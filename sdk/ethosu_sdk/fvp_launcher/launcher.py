@@ -47,7 +47,7 @@ class Uart:
 
 
 class _Terminal(io.RawIOBase):
-    """UART0 on a terminal: codes in it are shown, not obeyed. Scripts, with a pipe or a file, get it as it is."""
+    """UART0 on a terminal: control codes are shown as text. Pipes and files get the bytes unchanged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,13 +101,13 @@ def _answer(action: str, model: FvpModel) -> str:
         return HELP.format(program=model.program) + f"This is ethosu-sdk's launcher, {NOT_AN_FVP}.\n"
     rows = known_parameters(model).values()
     return "".join(
-        f"{row.name:<64} # ({row.kind}){'' if row.honoured else ' taken, but has no effect here'}\n"
+        f"{row.name:<64} # ({row.kind}){'' if row.honoured else ' accepted, but has no effect here'}\n"
         for row in rows
     )
 
 
 def _notes(model: FvpModel, options: Options, board: str) -> list[str]:
-    """What the user must know beforehand, one line each."""
+    """Notes for the user before the run, one line each."""
     lines = [f"a launcher of ethosu-sdk, {NOT_AN_FVP}: QEMU and the SDK's NPU model run {options.elf}"]
     if model.board != board:
         lines.append(
@@ -182,13 +182,13 @@ def _board(elf: Path, model: FvpModel) -> str:
         return _BOARD
     if model.board == _BOARD:
         raise InputError(
-            f"{elf} is linked for {linked}, a board that {model.program} is not",
+            f"{elf} is linked for {linked}, which is not the board of {model.program}",
             f"build it for {_BOARD} (--board {_BOARD}; MLIA: --backend {_BOARD})",
         )
     own = tools.probe("qemu-corstone")
     if own.status != "found":
         raise InputError(
-            f"{elf} is linked for {model.board}, a board that the installed QEMU does not have",
+            f"{elf} is linked for {model.board}, which the installed QEMU does not support",
             f"build it for {_BOARD} (--board {_BOARD}; MLIA: --backend {_BOARD}), or install the SDK's QEMU: "
             f"{own.tool.fix}; Arm's FVP runs it too",
         )

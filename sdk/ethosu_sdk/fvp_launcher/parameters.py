@@ -27,7 +27,7 @@ class Parameter:
     allowed: tuple[int, ...]
 
     def read(self, text: str) -> Value:
-        """The value that `text` stands for. UsageError when it is none of this kind, or not one to be had here."""
+        """The value of `text`. UsageError when it is not of this kind, or not available here."""
         value = self._convert(unquoted(text))
         if self.allowed and value not in self.allowed:
             known = " or ".join(f"{row:#x}" for row in self.allowed)
@@ -44,7 +44,7 @@ class Parameter:
             if self.kind == "integer":
                 return int(text, 0)
         except (KeyError, ValueError) as error:
-            raise UsageError(f"parameter error: {self.name}={text} is no {self.kind}") from error
+            raise UsageError(f"parameter error: {self.name}={text} is not of type {self.kind}") from error
         return text
 
 

@@ -72,8 +72,8 @@ def load(blob: bytes | memoryview, system: SystemConfig | None = None) -> Progra
     blocks = vela_blocks.parse(blob)
     if blocks.scratch_bytes > MOST_SCRATCH_BYTES:
         raise InputError(
-            f"the delegate asks for {blocks.scratch_bytes:,} bytes of scratch memory, at most "
-            f"{MOST_SCRATCH_BYTES:,} are simulated",
+            f"the delegate asks for {blocks.scratch_bytes:,} bytes of scratch memory, but at most "
+            f"{MOST_SCRATCH_BYTES:,} can be simulated",
             "the boards have 268,435,456 bytes of DDR: use a smaller model or input",
         )
     for slot in (*blocks.inputs, *blocks.outputs):
@@ -103,11 +103,11 @@ def run(
     blocks = program.blocks
     scratch = np.zeros(blocks.scratch_bytes, np.uint8)
     if len(inputs) != len(blocks.inputs):
-        raise InputError(f"{len(inputs)} inputs where the delegate has {len(blocks.inputs)}")
+        raise InputError(f"{len(inputs)} inputs given, but the delegate has {len(blocks.inputs)}")
     for index, (slot, value) in enumerate(zip(blocks.inputs, inputs, strict=True)):
         data = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
         if data.size != slot.nbytes:
-            raise InputError(f"input {index} has {data.size} bytes where the delegate takes {slot.nbytes}")
+            raise InputError(f"input {index} has {data.size} bytes, but the delegate takes {slot.nbytes}")
         scratch[slot.offset : slot.offset + slot.nbytes] = data
     weights = np.frombuffer(blocks.weights, np.uint8)
     regions = FixedRegions(

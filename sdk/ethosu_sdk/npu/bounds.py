@@ -1,4 +1,4 @@
-"""What the model does not compute: what no model needs and a host should not do, and what it could not do exactly."""
+"""Limits of the model: it refuses work that no real model needs, and sums that it could not compute exactly."""
 
 from __future__ import annotations
 

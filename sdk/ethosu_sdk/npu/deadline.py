@@ -1,4 +1,4 @@
-"""How long whoever asked for a job waits for it.
+"""The time limit for an NPU job.
 
 A whole job is one call of the model, and a hostile stream can ask for hours of work. Loops whose length a stream,
 weights or registers decide call :func:`check` at least once in some tenths of a second. The deadline belongs to the
@@ -40,5 +40,5 @@ def check() -> None:
 
 
 def over() -> SimulationError:
-    """What is said when the time is over."""
-    return SimulationError("the time is over, in the middle of an NPU job", "--timeout gives it more time")
+    """The error for a job that exceeds the time limit."""
+    return SimulationError("the time limit was reached during an NPU job", "--timeout gives it more time")

@@ -166,7 +166,7 @@ class Device:
     def _condition_status(self) -> int:
         if self._condition is None:
             raise SimulationError(
-                "the NPU model does not know COND_STATUS: the last job left no single result to decide by"
+                "the NPU model does not know COND_STATUS: the last job left no single result to read"
             )
         return int(self._condition)
 

@@ -33,7 +33,7 @@ class CommandError(InputError):
 
 
 class BranchError(CommandError):
-    """A branch to where there is no command (STATUS.branch_fault on Ethos-U85)."""
+    """A branch to an address without a command (STATUS.branch_fault on Ethos-U85)."""
 
 
 class Channel(IntEnum):

@@ -97,7 +97,7 @@ class Executor:
     def _keep(self, op: BlockOp, accumulate: Accumulate) -> None:
         """Leave sums in the accumulators. Biases and scales belong to the output: they are those of what is written.
 
-        Vela gives every part of a convolution with a stride above 3 the whole bias, and writes the last alone.
+        Vela gives every part of a convolution with a stride above 3 the whole bias, and writes only the last part.
         """
         bounds.check_sums(op)
         sums = np.empty(op.shape, np.int64)

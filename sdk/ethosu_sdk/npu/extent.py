@@ -1,4 +1,5 @@
-"""How far into its regions a command stream writes: what a payload does not say of its fast scratch memory."""
+"""How far into its regions a command stream writes, because a payload does not state the size of its fast scratch
+memory."""
 
 from __future__ import annotations
 

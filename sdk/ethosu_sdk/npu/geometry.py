@@ -70,7 +70,7 @@ def is_part_kernel(op: BlockOp) -> bool:
 def most_ifm_block_channels(op: BlockOp, config: NpuConfig) -> int:
     """Channels of a whole IFM block where every OFM channel depends on all of them.
 
-    No register tells; ethos-u-vela 5.1.0 chooses them by these rules.
+    No register holds them; ethos-u-vela 5.1.0 chooses them by these rules.
     """
     if is_part_kernel(op):
         return 16

@@ -59,7 +59,7 @@ def ports_of(system: SystemConfig) -> Ports:
 
 
 class Machine:
-    """Runs one command stream on one memory. `counters`, `trace`, `position` and `irq_mask` tell what happened."""
+    """Runs one command stream on one memory. `counters`, `trace`, `position` and `irq_mask` hold what happened."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What an operation wrote, handed out as it is written: the only look into a delegate while it runs."""
+"""Passes each OFM to an observer when it is written: the only view into a delegate while it runs."""
 
 from __future__ import annotations
 

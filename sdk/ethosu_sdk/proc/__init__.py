@@ -1,4 +1,4 @@
-"""The one door to other programs: every child process of the SDK starts here.
+"""Runs other programs: every child process of the SDK starts here.
 
 No child outlives the SDK, and nothing that a child started: see :mod:`ethosu_sdk.proc.supervisor`.
 """
@@ -140,7 +140,7 @@ def spawn_own(
 
 
 def _not_started(program: str, error: Exception) -> ToolError:
-    reason = error.strerror if isinstance(error, OSError) else "the system allows no further process"
+    reason = error.strerror if isinstance(error, OSError) else "the system does not allow another process"
     return ToolError(f"could not start {program}: {reason}", "`ethosu-sdk doctor` lists the tools")
 
 

@@ -1,5 +1,5 @@
-"""A process that has everything imported and forks for each task: what takes seconds is done once, and nothing that a
-task does, imports or breaks reaches the next one.
+"""A process that imports everything once and forks for each task: start-up is fast, and a task cannot affect the
+next one.
 
 The server has one thread and serves one task at a time, over a socket, in JSON lines. It ends a task's processes,
 all of them, when the task is over, takes too long or too much memory. The forkserver of the multiprocessing module
@@ -68,11 +68,11 @@ class Server:
         except OSError:
             line = b""
         if not line:
-            return Answer(GONE, detail="the process that serves tasks is gone")
+            return Answer(GONE, detail="the process that serves tasks has ended")
         return Answer(**json.loads(line))
 
     def end(self) -> None:
-        """End it and what it is at; another thread that waits for its answer is told that it is GONE."""
+        """End the server and its task; another thread that waits for the answer gets GONE."""
         proc.kill_tree(self._process)
 
 
@@ -97,7 +97,7 @@ def server(module: str, log: Path, env: Mapping[str, str] | None = None) -> Iter
 
 
 def begin() -> int:
-    """Leave a supervisor behind, before anything is imported; the descriptor for :func:`serve`."""
+    """Fork a supervisor before anything is imported; returns the descriptor for :func:`serve`."""
     descriptor, parent = map(int, sys.argv[1:])
     supervisor.divide(parent)
     return descriptor
@@ -142,7 +142,7 @@ def _served(
     try:
         told = json.loads(content)
     except ValueError:
-        return Answer(KILLED, detail="it ended itself without a result"), []
+        return Answer(KILLED, detail="it exited without a result"), []
     if "raised" in told:
         return Answer(RAISED, detail=told["raised"]), []
     return Answer(DONE, told["result"]), told["modules"]
@@ -173,7 +173,7 @@ def _work(
 
 
 def _told(task: Task, run: Callable[[Task], Any]) -> dict[str, Any]:
-    """The result of `task`, or what it raised; a model may raise what is no Exception, such as SystemExit."""
+    """The result of `task`, or what it raised; a model may raise more than an Exception, such as SystemExit."""
     try:
         return {"result": run(task)}
     except BaseException as error:
@@ -241,7 +241,7 @@ def _ended(child: int, answer: Answer) -> Answer:
 
 
 def _end_children() -> None:
-    """End what a task left behind: its orphans are the server's children."""
+    """End processes that a task left running: its orphans are the server's children."""
     while True:
         for pid in supervisor.descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""A program of others in namespaces of its own: no network, and of the host's files only those of the system.
+"""Runs a foreign program in namespaces of its own: without network, and with access only to the system's files.
 
 ``python -m ethosu_sdk.proc.sandbox FOLDER PROGRAM WORD…`` runs PROGRAM where FOLDER is ``/tmp`` (:data:`INSIDE`) and
 the one place that can be written; the system's programs and libraries are there to be read, and nothing else is: no
@@ -38,7 +38,7 @@ _LINKS = {
     "/dev/stdout": "/proc/self/fd/1",
     "/dev/stderr": "/proc/self/fd/2",
 }
-_USER = 1000  # who root is inside: `tar` of root gives files to others, which cannot be here
+_USER = 1000  # who root is inside: `tar` run by root changes the owner of files, which is not possible here
 
 # linux/sched.h, linux/mount.h, linux/prctl.h, linux/fcntl.h
 _NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000  # NS, IPC, USER, PID, NET
@@ -149,7 +149,7 @@ def _give_up_rights() -> None:
 
 
 def _status_of(pid: int) -> int:
-    """Wait for `pid`, and for whoever else ends meanwhile; its exit status as a shell tells it."""
+    """Wait for `pid`, and for whoever else ends meanwhile; its exit status as a shell reports it."""
     while True:
         ended, status = os.wait()
         if ended == pid:

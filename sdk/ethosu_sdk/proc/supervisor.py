@@ -1,4 +1,4 @@
-"""The process between the SDK and a program it runs: it ends all that the program started.
+"""The process between the SDK and a program that it runs: it ends everything that the program started.
 
 Killing a process group is not enough: Ninja gives every compiler a group of its own, and a SIGKILL leaves the SDK
 no time to kill anything. So a fork of the SDK stays behind as the program's parent. Orphans among the program's

@@ -1,4 +1,4 @@
-"""The installed executorch package, found without importing it; and a name that its Inspector joins two files by."""
+"""Finds the installed executorch package without importing it, and names events as its Inspector expects."""
 
 from __future__ import annotations
 

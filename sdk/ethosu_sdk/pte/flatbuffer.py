@@ -1,4 +1,4 @@
-"""Reading FlatBuffers that nobody vouches for: every offset, size, string and enum is checked before use.
+"""Reads untrusted FlatBuffers: every offset, size, string and enum is checked before use.
 
 The rules are those of the FlatBuffers binary format ("FlatBuffers Internals"): forward offsets of 32 bits, a
 signed 32-bit offset back to each table's vtable, natural alignment, little-endian. Callers fetch the fields
@@ -93,7 +93,9 @@ class FlatBuffer:
 
     def __init__(self, data: memoryview, schema: Schema) -> None:
         if not 8 <= len(data) < _MAX_BYTES:
-            raise InputError(f"the program has {len(data):,} bytes, which no FlatBuffer has", _HINT)
+            raise InputError(
+                f"the program has {len(data):,} bytes, which is not a possible size for a FlatBuffer", _HINT
+            )
         self.data = data
         self.schema = schema
         self._left_bytes = 2 * len(data)
@@ -213,7 +215,7 @@ class Table:
         value = int(self._scalar(name))
         values = self._buffer.schema.enums.get(self._fields[name].type)
         if values is not None and value not in values:
-            raise self.error(f"is {value}, which is no {self._fields[name].type}", field=name)
+            raise self.error(f"is {value}, which is not a value of {self._fields[name].type}", field=name)
         return value
 
     def boolean(self, name: str) -> bool:
@@ -249,13 +251,13 @@ class Table:
         return Table(self._buffer, field.type, target, self, name) if target else None
 
     def union(self, name: str) -> Table | None:
-        """The table that a union field holds, None for "no value"; its `kind` tells which member it is."""
+        """The table that a union field holds, None for "no value"; its `kind` is the member's name."""
         field = self._fields[name]
         members = self._buffer.schema.unions[field.type]
         number = int(self._scalar(name))
         target = self._target(name, self._offsets[field.slot + 1])
         if number > len(members):
-            raise self.error(f"has the type number {number}, which is no {field.type}", field=name)
+            raise self.error(f"has the type number {number}, which is not a type of {field.type}", field=name)
         if bool(number) != bool(target):
             raise self.error("has a type but no value" if number else "has a value but no type", field=name)
         return Table(self._buffer, members[number - 1], target, self, name) if target else None

@@ -19,7 +19,7 @@ class Header:
     extended: bool
     program_bytes: int
     segment_base: int  # bytes from the start of the file
-    segment_bytes: int  # 0 when the file does not tell
+    segment_bytes: int  # 0 when the file does not state it
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class ExecutionPlan:
 
     @property
     def is_stateful(self) -> bool:
-        """Whether the method has tensors of its own that it writes, and whose first values the file holds."""
+        """Whether the method writes to tensors of its own whose first values are in the file."""
         return any(
             isinstance(value, Tensor) and value.allocation is not None and value.data is not None
             for value in self.values

@@ -71,7 +71,7 @@ def _buffer_sizes(table: Table) -> tuple[int, ...]:
         raise table.error(f"is {list(sizes)}", field="non_const_buffer_sizes")
     if sum(sizes) > MOST_BYTES:
         raise table.error(
-            f"plans {sum(sizes):,} bytes of memory, a 32-bit processor has at most {MOST_BYTES:,}",
+            f"plans {sum(sizes):,} bytes of memory, but a 32-bit processor has at most {MOST_BYTES:,}",
             field="non_const_buffer_sizes",
         )
     for row in table.tables("non_const_buffer_device"):
@@ -116,7 +116,7 @@ def _compile_specs(table: Table) -> Mapping[str, bytes]:
     for row in table.tables("compile_specs"):
         key = row.string("key")
         if key in specs:
-            raise row.error(f"is {key!r} for the second time", field="key")
+            raise row.error(f"is {key!r}, which is used twice", field="key")
         specs[key] = bytes(row.octets("value"))
     return specs
 
@@ -162,7 +162,7 @@ def _check_arguments(table: Table, call: DelegateCall, vela: VelaBlocks, values:
     slots = (*vela.inputs, *vela.outputs)
     if len(call.args) != len(slots):
         _check_lost_outputs(table, call, vela, values)
-        raise table.error(f"has {len(call.args)} values, the delegate takes {len(slots)}", field="args")
+        raise table.error(f"has {len(call.args)} values, but the delegate takes {len(slots)}", field="args")
     for position, (index, slot) in enumerate(zip(call.args, slots, strict=True)):
         value = values[index]
         if not isinstance(value, Tensor) or value.nbytes != slot.nbytes:
@@ -184,11 +184,11 @@ def _check_lost_outputs(table: Table, call: DelegateCall, vela: VelaBlocks, valu
         return
     if len(outputs) > len(vela.outputs):
         raise InputError(
-            f"delegate {call.delegate_index} of the program has {len(outputs)} outputs, the commands that Vela made "
-            f"for it write {len(vela.outputs)} ({table.where}): the file is whole, but the compiler lost the rest, a "
-            "known fault of Vela with tensors that a delegate both returns and uses itself, or of ExecuTorch with an "
-            "input that is of no use",
-            "compile the model again with `ethosu-sdk compile`, which avoids that; other ways repeat it",
+            f"delegate {call.delegate_index} of the program has {len(outputs)} outputs, but Vela's commands for it "
+            f"write {len(vela.outputs)} ({table.where}): the file is intact, but the compiler lost the rest; this "
+            "is a known fault of Vela with tensors that a delegate both returns and uses, or of ExecuTorch with an "
+            "unused input",
+            "compile the model again with `ethosu-sdk compile`, which works around this fault",
         )
 
 

@@ -26,7 +26,7 @@ _NOT_A_PTE = "give a .pte file made by ExecuTorch 1.5; `ethosu-sdk compile` make
 # schema/extended_header.h): magic, u32 length, u64 program size, u64 segment base, u64 segment size.
 _EXTENDED_MAGIC = b"eh00"
 _EXTENDED_OFFSET = 8
-_EXTENDED_MIN_BYTES = 24  # older files do not tell the size of the segments
+_EXTENDED_MIN_BYTES = 24  # older files do not state the size of the segments
 _EXTENDED_FULL_BYTES = 32
 
 
@@ -123,7 +123,7 @@ def _plans(root: Table, storage: Storage) -> tuple[ExecutionPlan, ...]:
         raise root.error("is empty", field="execution_plan")
     names = [plan.name for plan in plans]
     if len(set(names)) != len(names):
-        raise root.error(f"has two methods of one name among {names}", field="execution_plan")
+        raise root.error(f"has two methods with the same name among {names}", field="execution_plan")
     return plans
 
 
@@ -131,7 +131,7 @@ def _header(file: memoryview) -> Header:
     """The head of `file`, with sizes that lie within it."""
     if bytes(file[4:8]) != schema.FILE_IDENTIFIER:
         raise InputError(
-            f"not a .pte file: it has {bytes(file[4:8])!r} where {schema.FILE_IDENTIFIER!r} should stand",
+            f"not a .pte file: it has {bytes(file[4:8])!r} instead of {schema.FILE_IDENTIFIER!r}",
             _NOT_A_PTE,
         )
     if bytes(file[_EXTENDED_OFFSET : _EXTENDED_OFFSET + 4]) != _EXTENDED_MAGIC:
@@ -147,15 +147,15 @@ def _header(file: memoryview) -> Header:
     )
     if header.program_bytes > len(file):
         raise InputError(
-            f"damaged .pte file: its program has {header.program_bytes:,} bytes, the file {len(file):,}",
+            f"damaged .pte file: its program has {header.program_bytes:,} bytes, but the file has {len(file):,}",
             "the file was cut off or is damaged",
         )
     if header.segment_base and header.segment_base < header.program_bytes:
-        raise InputError("damaged .pte file: its segments start inside of its program", _NOT_A_PTE)
+        raise InputError("damaged .pte file: its segments start inside its program", _NOT_A_PTE)
     if header.segment_base + header.segment_bytes > len(file):
         raise InputError(
-            f"damaged .pte file: its segments end at byte {header.segment_base + header.segment_bytes:,}, "
-            f"the file at {len(file):,}",
+            f"damaged .pte file: its segments end at byte {header.segment_base + header.segment_bytes:,}, but the "
+            f"file ends at {len(file):,}",
             "the file was cut off or is damaged",
         )
     return header

@@ -109,7 +109,7 @@ def _segments(root: Table, header: Header, file_bytes: int) -> tuple[Segment, ..
 def _segment(table: Table, header: Header, file_bytes: int) -> Segment:
     offset, size = table.integer("offset"), table.integer("size")
     if size and not header.extended:
-        raise table.error("holds data, but the file has no header that tells where segments start")
+        raise table.error("holds data, but the file has no header with the start of the segments")
     end = header.segment_base + offset + size
     if end > file_bytes or (header.segment_bytes and offset + size > header.segment_bytes):
         raise table.error(f"ends at byte {end} of a file of {file_bytes} bytes")
@@ -136,7 +136,7 @@ def _check_no_constant_buffer(root: Table) -> None:
     buffers = root.tables("constant_buffer")
     if len(buffers) > 1 or any(len(buffer.octets("storage")) for buffer in buffers):
         raise root.error(
-            "holds constants within the program, a layout that ExecuTorch gave up in 2024",
+            "holds constants within the program, a layout that ExecuTorch dropped in 2024",
             "compile the model again with ExecuTorch 1.5",
             field="constant_buffer",
         )

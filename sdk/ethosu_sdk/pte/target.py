@@ -49,8 +49,8 @@ def _delegate_target(delegate: Delegate, vela: VelaBlocks, where: str) -> Target
     compiled = accelerator(vela.config_word)
     if stored != name or compiled != name:
         raise InputError(
-            f"{where} contradicts itself: Vela was called for {name!r}, the target is given as {stored!r}, "
-            f"the command stream is for {compiled!r}",
+            f"{where} contradicts itself: Vela was called for {name!r}, the stored target is {stored!r}, the "
+            f"command stream is for {compiled!r}",
             _HINT,
         )
     try:
@@ -70,7 +70,7 @@ def _flags(delegate: Delegate, where: str) -> dict[str, str]:
             flags[name.removeprefix("--")] = value
     for name in ("accelerator-config", "system-config", "memory-mode"):
         if not flags.get(name):
-            raise InputError(f"{where} does not tell Vela's --{name}", _HINT)
+            raise InputError(f"{where} does not record Vela's --{name}", _HINT)
     return flags
 
 

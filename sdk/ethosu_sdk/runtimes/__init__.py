@@ -1,4 +1,4 @@
-"""Runtimes that others built: programs run on them as they are, as a second opinion beside the SDK's own firmware."""
+"""Prebuilt runtimes: they run programs unchanged, as a second opinion to the SDK's own firmware."""
 
 from ethosu_sdk.runtimes.image import Placed, place
 from ethosu_sdk.runtimes.runners import (

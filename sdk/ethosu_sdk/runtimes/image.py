@@ -1,4 +1,4 @@
-"""A program and its inputs as a runner finds them in memory, and what it leaves there."""
+"""Places a program and its inputs in memory for a runner, and reads its outputs from memory."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def place(runner: PrebuiltRunner, plan: pte.ExecutionPlan, program: bytes, input
     tensors = plan.output_tensors()
     if len(tensors) != len(plan.outputs) or len(plan.input_tensors()) != len(plan.inputs):
         raise BuildError(
-            "the runner hands over tensors alone, and the program has other inputs or outputs", _LEAVE
+            "Arm's runner supports only tensors, but the program has other inputs or outputs", _LEAVE
         )
     if any(not row.sizes for row in (*plan.input_tensors(), *tensors)):
         raise BuildError(
-            "an input or output of the program is a tensor without dimensions: Arm's runner ends when it lists one",
+            "an input or output of the program is a tensor without dimensions: Arm's runner fails when it lists one",
             _LEAVE,
         )
     outputs_bytes = sum(row.nbytes for row in tensors)
@@ -50,7 +50,8 @@ def place(runner: PrebuiltRunner, plan: pte.ExecutionPlan, program: bytes, input
     ):
         if need > room:
             raise BuildError(
-                f"{what} takes {need:,} bytes: Arm's runner for {runner.board} has room for {room:,}", _LEAVE
+                f"{what} takes {need:,} bytes, but Arm's runner for {runner.board} has room for {room:,}",
+                _LEAVE,
             )
     blank = secrets.token_bytes(outputs_bytes + _GUARD_BYTES)
     images = [(runner.program.address, program), (runner.outputs.address, blank)]

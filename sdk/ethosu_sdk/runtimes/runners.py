@@ -73,8 +73,8 @@ def runner_for(npu: str | None) -> PrebuiltRunner:
             return row
     known = ", ".join(name for row in runners() for name in row.npus)
     raise UsageError(
-        f"there is no runner of Arm's with ExecuTorch for {npu}: its package has them for {known}",
-        "leave --runtime out: the SDK's own firmware runs the program",
+        f"Arm publishes no ExecuTorch runner for {npu}: its package has runners for {known}",
+        "leave --runtime out: the SDK's own firmware can run the program",
     )
 
 

@@ -1,4 +1,4 @@
-"""Simulators: they run a firmware and hand back what it printed and how it ended."""
+"""Simulators run a firmware and return what it printed and how it ended."""
 
 from ethosu_sdk.simulators.base import (
     COUNTED,

@@ -1,4 +1,4 @@
-"""What every simulator takes and gives: the request, the result and the :class:`Simulator` protocol."""
+"""The interface of every simulator: the request, the result and the :class:`Simulator` protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COUNTED = "counted"  # executed instructions
 
 @dataclass(frozen=True)
 class Figures:
-    """What the NPU's counters of a simulator are worth.
+    """How far the NPU's counters of a simulator can be trusted.
 
     `source` is that of every metric of the NPU. `absent` is empty, or the reason why no counter means anything. A
     simulator that has `every_event` counts those too which the NPU model cannot know. `no_cpu_cycles` is why there

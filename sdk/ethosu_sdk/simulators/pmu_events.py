@@ -41,7 +41,7 @@ def choose_events(npu: str | None, names: str | None) -> tuple[int, ...]:
         if name not in numbers:
             raise UsageError(f"unknown PMU event '{name}'", suggestion(name.upper(), numbers))
         if chosen.count(name) > 1:
-            raise UsageError(f"the PMU event {name} is named twice")
+            raise UsageError(f"the PMU event {name} is given twice")
     return tuple(numbers[name] for name in chosen)
 
 

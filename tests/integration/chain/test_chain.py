@@ -144,7 +144,7 @@ def test_a_buffer_that_lowering_loses_is_named(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(to_pte, "lower", planted)
     init, forward = STATE["slice"]
-    with pytest.raises(VerdictError, match="does not carry the state 's'"):
+    with pytest.raises(VerdictError, match="loses the state 's'"):
         compiled(tmp_path, forward, init)
 
 

@@ -31,7 +31,7 @@ def test_a_child_that_a_task_leaves_does_not_keep_it_from_ending(call: Call) -> 
 
 def test_a_task_that_ends_its_process_is_one_that_was_killed(call: Call) -> None:
     ended = call("exit")
-    assert (ended.end, ended.detail) == (forks.KILLED, "it ended itself without a result")
+    assert (ended.end, ended.detail) == (forks.KILLED, "it exited without a result")
     assert call("nothing").end == forks.DONE
 
 

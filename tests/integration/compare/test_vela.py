@@ -54,7 +54,7 @@ def test_versions_are_compared_and_what_is_worse_is_found(made: Path, versions: 
         ),
         (["--vela", OWN, "PROGRAM"], 2, "two or more versions"),
         (["--vela", f"{OWN},{OWN}", "PROGRAM"], 2, "each once"),
-        (["--vela", f"{OWN},../x", "PROGRAM"], 2, "'../x' is no version of Vela"),
+        (["--vela", f"{OWN},../x", "PROGRAM"], 2, "'../x' is not a version of Vela"),
         (["--vela", f"{OWN},{SLOWER}", "PROGRAM", "PROGRAM"], 2, "--vela takes one model, not 2"),
         (["PROGRAM", "PROGRAM", "--target", "ethos-u85-256"], 2, "go with --vela alone"),
         (["--vela", f"{OWN},{SLOWER}", "other.pte"], 3, "the TOSA graphs of the program are not known"),
@@ -71,5 +71,5 @@ def test_what_cannot_be_done_is_named(
     assert "Traceback" not in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["other.pte"]
     if code == 4:
-        assert "other versions of Vela come from the package index" in done.err
+        assert "pip installs other versions of Vela from the package index" in done.err
         assert not [path for path in versions.iterdir() if path.name.startswith("8")]

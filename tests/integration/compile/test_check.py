@@ -165,7 +165,7 @@ def test_a_fault_behind_the_tosa_graph_is_seen_at_the_delegate(tmp_path: Path) -
     assert outcome.code == 7, outcome.err
     assert record["check"]["status"] == "fail"
     assert not record["check"]["start"]["certain"]
-    assert "what Vela made of it" in record["check"]["start"]["text"]
+    assert "Vela's output for it" in record["check"]["start"]["text"]
 
 
 def test_without_a_check_nothing_is_said_of_the_program(tmp_path: Path) -> None:

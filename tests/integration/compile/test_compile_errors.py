@@ -91,7 +91,7 @@ EXAMPLE = "example_inputs = (torch.{},)\n"
         ("calibration = [torch.ones(2)]", "Net", InputError, "input0 in calibration sample 0 of"),
         ("calibration = []", "Net", InputError, "'calibration' of"),
         ("def calibration(): raise KeyError('x')", "Net", InputError, "'calibration' of"),
-        ("calibration = 5", "Net", InputError, "gives no samples: TypeError"),
+        ("calibration = 5", "Net", InputError, "cannot be read as a list of samples: TypeError"),
         ("calibration = [{'x': 1}]", "Net", InputError, "sample 0 of 'calibration'"),
     ],
 )
@@ -144,9 +144,9 @@ def test_dynamic_shapes_of_an_exported_program(tmp_path: Path) -> None:
         ({"x": np.zeros((4, 3, 2, 2), np.float32)}, "holds x"),
         (
             {f"input{i}": np.zeros((4, 3, 2, 2), np.float32) for i in (0, 1)},
-            "holds 2 inputs, the model takes 1",
+            "holds 2 inputs, but the model takes 1",
         ),
-        ({"input0": np.zeros((4, 3, 2, 2))}, "is float64, the model takes float32"),
+        ({"input0": np.zeros((4, 3, 2, 2))}, "is float64, but the model takes float32"),
         ({"input0": np.zeros((4, 3, 3, 2), np.float32)}, "is not a stack of (1, 3, 2, 2)"),
     ],
 )

@@ -51,7 +51,7 @@ FILES = {
         (
             "compile missing.py",
             3,
-            "missing.py, line 3: there is no Python package 'no_such_package' here",
+            "missing.py, line 3: the Python package 'no_such_package' is not installed",
             "pip install",
         ),
         (
@@ -71,7 +71,7 @@ FILES = {
         (
             "compile odd.xyz",
             3,
-            "odd.xyz is not a model that can be compiled: its content is nothing known",
+            "odd.xyz is not a model that can be compiled: its format is not recognised",
             "FILE.pt2",
         ),
         (
@@ -103,7 +103,7 @@ FILES = {
         (
             "compile absent.onnx",
             2,
-            "'absent.onnx' is not a model that can be compiled: by its name",
+            "'absent.onnx' is not a model that can be compiled: its name",
             "onnx2torch",
         ),
     ],

@@ -98,7 +98,7 @@ def test_a_model_without_example_inputs_is_loaded(load: Load) -> None:
         ("", "net", "defines no 'net'"),
         ("", "", "defines 2 models (Net, Needs)"),
         ("", "x", "is a Tensor, not a model"),
-        ("", "Needs", "Needs takes arguments that nobody gives: width"),
+        ("", "Needs", "Needs needs arguments: width"),
         ("def make(): return 5", "make", "is a int, not a model"),
         ("raise ValueError('of mine')", "Net", "failed when it was loaded: ValueError: of mine"),
         ("raise SystemExit(3)", "Net", "failed when it was loaded: SystemExit: 3"),

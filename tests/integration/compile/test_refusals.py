@@ -73,10 +73,10 @@ COMPLEX = "a Conv1d with cosine and sine kernels"
 HALF = "`model.float()`"
 BRANCH = "torch.cond(condition, f, g, (x,))"
 AT = f"at net.py, line {LINE}"
-NOISE = "draw the noise outside and give it to the model as another input"
-EVAL = "training=self.training in calls of torch.nn.functional"
+NOISE = "generate the noise outside and pass it to the model as another input"
+EVAL = "pass training=self.training to functions of torch.nn.functional"
 FINITE = "load weights that are all finite"
-FEWER = "take fewer steps in one inference, with the state as an input and an output"
+FEWER = "process fewer steps in one inference and pass the state as an input and an output"
 
 Refuse = Callable[..., SdkError]
 
@@ -283,7 +283,7 @@ def test_a_sequence_that_is_too_long(
     error = refuse(body, "Rnn")
     assert error.exit_code == 3
     assert error.message.startswith("the model's recurrent layers (at net.py, line 20) unroll: ")
-    assert error.message.endswith(f"unroll: {words}, more than the 300 that are compiled")
+    assert error.message.endswith(f"unroll: {words}, but the limit is 300")
     assert FEWER in error.hint
     assert unrolling.LIMIT_VARIABLE in error.hint
 
@@ -304,7 +304,7 @@ def test_a_sequence_that_is_too_long(
 def test_arguments_that_nobody_gives(refuse: Refuse, body: str, entry: str, needed: str, call: str) -> None:
     error = refuse(f"        return y\n{body}\n", entry)
     assert error.exit_code == 3
-    assert error.message.endswith(f"net.py:{entry} takes arguments that nobody gives: {needed}")
+    assert error.message.endswith(f"net.py:{entry} needs arguments: {needed}")
     assert f"`def make(): return {call}`, and compile net.py:make" in error.hint
 
 
@@ -319,7 +319,7 @@ def test_arguments_that_nobody_gives(refuse: Refuse, body: str, entry: str, need
         (
             "if True: import torch.no_such_part",
             "No module named 'torch.no_such_part'",
-            "may need another version of it",
+            "may need another version",
         ),
         ("1 / 0", "ZeroDivisionError: division by zero, at net.py, line 15: `1 / 0`", ""),
     ],

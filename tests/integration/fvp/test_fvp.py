@@ -106,7 +106,7 @@ def test_a_replayed_log_is_not_green(run_on_double: RunOnDouble, shared_folder: 
     kept.write_bytes((shared_folder / "fvp-run" / "uart.log").read_bytes())
     outcome, record = run_on_double(f"replay {kept}")
     assert outcome.code == SimulationError.exit_code, outcome.err
-    assert "the log is not of this run" in record["error"]["message"]
+    assert "the log is not from this run" in record["error"]["message"]
 
 
 def test_an_fvp_that_does_not_start(run_on_double: RunOnDouble) -> None:

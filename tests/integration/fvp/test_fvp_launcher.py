@@ -240,9 +240,9 @@ def linked_at(path: Path, address: int) -> Path:
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("FVP_Corstone_SSE-310", "for corstone-310, a board that the installed QEMU does not have"),
-        ("VHT_Corstone_SSE-310_Ethos-U65", "for corstone-310, a board that the installed QEMU does not have"),
-        ("VHT_Corstone_SSE-320", "for corstone-320, a board that the installed QEMU does not have"),
+        ("FVP_Corstone_SSE-310", "for corstone-310, which the installed QEMU does not support"),
+        ("VHT_Corstone_SSE-310_Ethos-U65", "for corstone-310, which the installed QEMU does not support"),
+        ("VHT_Corstone_SSE-320", "for corstone-320, which the installed QEMU does not support"),
         (U55, f"for corstone-320, a board that {U55} is not"),
     ],
 )

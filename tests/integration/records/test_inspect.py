@@ -110,7 +110,7 @@ def test_a_damaged_file_is_bad_input(tmp_path: Path) -> None:
     path.write_bytes(golden("lists")[:2000])
     outcome = sdk("inspect", path, cwd=tmp_path)
     assert outcome.code == 3
-    assert "its program has 2,208 bytes, the file 2,000" in outcome.err
+    assert "its program has 2,208 bytes, but the file has 2,000" in outcome.err
     assert outcome.out == ""
 
 

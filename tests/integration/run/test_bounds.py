@@ -97,7 +97,7 @@ def test_scratch_memory_of_gigabytes(tmp_path: Path) -> None:
 def test_the_host_simulator_keeps_the_time(commands: bytes, tmp_path: Path) -> None:
     program = delegating(tmp_path / "net.pte", commands, 16 * MIB)
     outcome = watched("run", program, *HOST, "--timeout", "1", cwd=tmp_path)
-    assert_refused(outcome, 6, "the time is over", "hint: --timeout gives it more time")
+    assert_refused(outcome, 6, "the time limit was reached", "hint: --timeout gives it more time")
     assert (
         outcome.cpu_s < 60
     )  # most of it for the host runner, the first time; the work itself would take an hour
@@ -110,7 +110,7 @@ def test_qemu_keeps_the_time_within_a_job(tmp_path: Path) -> None:
     one_operation = stream(rows(1, 60000, 1 << 20), *[added((1 << 10, 1 << 12, 1))] * 2000)
     program = delegating(tmp_path / "net.pte", one_operation, 4_000_000)
     outcome = watched("run", program, "--allow-spill", "--timeout", "1", cwd=tmp_path)
-    assert_refused(outcome, 6, "the time is over, in the middle of an NPU job")
+    assert_refused(outcome, 6, "the time limit was reached during an NPU job")
 
 
 @pytest.mark.torch
@@ -142,8 +142,8 @@ def test_an_interrupt_reaches_a_job(tmp_path: Path) -> None:
 
 
 NPZ = {
-    "--inputs": ("input0", "holds 1,000,000 inferences, at most 65,536 are taken at once"),
-    "--expect": ("output0", "holds 1,000,000 inferences, at most 65,536 are taken at once"),
+    "--inputs": ("input0", "holds 1,000,000 inferences, but the limit of a run is 65,536"),
+    "--expect": ("output0", "holds 1,000,000 inferences, but the limit of a run is 65,536"),
 }
 
 

@@ -163,7 +163,9 @@ def test_what_the_delegate_returns_is_what_the_program_gets(zoo_pte: ZooPte, hos
 
 def test_delegate_that_returns_too_little(zoo_pte: ZooPte, host_runner: Path) -> None:
     output = zoo_pte("add")
-    with pytest.raises(SimulationError, match=r"returned outputs of \[16\] bytes, the program has \[20\]"):
+    with pytest.raises(
+        SimulationError, match=r"returned outputs of \[16\] bytes, but the program has \[20\]"
+    ):
         host.run_pte(host_runner, output.pte, [np.zeros(5, np.int32)], lambda call: [np.zeros(4, np.int32)])
 
 

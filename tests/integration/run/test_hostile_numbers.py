@@ -65,7 +65,7 @@ def test_a_number_in_a_log(line: str, tmp_path: Path) -> None:
         ("pmu", {"counters": [1]}, "a 'pmu' record's counters is [1]"),
         ("pmu", {"counters": [["a", -1]]}, "a 'pmu' record's counters is"),
         ("output", {"shape": [None]}, "a 'output' record's shape is [None]"),
-        ("pmu", {"cycles": float("nan")}, "NaN is no number in JSON"),
+        ("pmu", {"cycles": float("nan")}, "NaN is not a number in JSON"),
     ],
 )
 def test_a_record_of_the_firmware(name: str, change: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -86,12 +86,12 @@ def test_a_long_number_in_a_record_of_the_firmware(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (f'{{"a": {LONG}}}', "a number has 5000 digits"),
-        ('{"a": NaN}', "NaN is no number in JSON"),
-        ('{"a": -Infinity}', "-Infinity is no number in JSON"),
+        ('{"a": NaN}', "NaN is not a number in JSON"),
+        ('{"a": -Infinity}', "-Infinity is not a number in JSON"),
         ('{"a": 1e999}', "the number 1e999 is too large"),
         ('{"schema": "run-result/1", "schema": "build-result/1"}', "the key 'schema' occurs twice"),
-        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "it is nested more than 64 deep"),
-        ('{"a": ' + "[" * 900 + "]" * 900 + "}", "it is nested more than 64 deep"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "it is nested more than 64 levels deep"),
+        ('{"a": ' + "[" * 900 + "]" * 900 + "}", "it is nested more than 64 levels deep"),
     ],
 )
 def test_what_is_no_json(text: str, words: str, tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ def test_without_a_program_the_firmware_says_so(bench: Bench) -> None:
 
 def test_files_of_the_host_are_given_only_on_request(bench: Bench) -> None:
     shutil.copyfile(GOLDEN_PTE / "softmax.pte", bench.folder / "p.pte")
-    with pytest.raises(SimulationError, match="asked for a file of the host"):
+    with pytest.raises(SimulationError, match="asked for a file on the host"):
         bench.run(["runner", "-m", "p.pte"], pte.read(bench.folder / "p.pte"), files=False)
 
 

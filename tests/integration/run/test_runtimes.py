@@ -123,7 +123,7 @@ def test_a_wrong_constant_of_our_kernels_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "options", "code", "said"),
     [
-        (GOLDEN_PTE / "conv_u65_int8.pte", (), 2, "no runner of Arm's with ExecuTorch for ethos-u65"),
+        (GOLDEN_PTE / "conv_u65_int8.pte", (), 2, "no ExecuTorch runner for ethos-u65"),
         (GOLDEN_PTE / "add_u85_segment.pte", (), 4, "scripts/setup --corstone-320"),
         (SOFTMAX, ("--repeat", "2"), 2, "one inference in a boot, 2 were asked for"),
         (SOFTMAX, ("--resident",), 2, "leave --resident out"),
@@ -155,7 +155,7 @@ def test_a_run_that_does_not_end_is_cut(own_qemu: Path, tmp_path: Path) -> None:
     outcome, _ = run(
         program, tmp_path, "--runtime", "executorch", "--timeout", "3", env={VARIABLE: str(own_qemu)}
     )
-    assert (outcome.code, "the time is over" in outcome.err) == (6, True), outcome.err
+    assert (outcome.code, "the time limit was reached" in outcome.err) == (6, True), outcome.err
     assert not (tmp_path / "out" / "run.json").exists()
 
 
@@ -172,7 +172,7 @@ def planned(program: bytes, size_bytes: int) -> bytes:
         (
             3 << 20,
             5,
-            "planned memory takes 3,145,728 bytes: Arm's runner for corstone-300 has room for 2,097,152",
+            "planned memory takes 3,145,728 bytes, but Arm's runner for corstone-300 has room for 2,097,152",
         ),
         ((2 << 20) - 64, 6, "Arm's runner failed: "),  # its own objects have no room left: it says so itself
     ],

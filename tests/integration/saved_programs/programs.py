@@ -212,7 +212,7 @@ REFUSED: dict[Tamper, str] = {
     guard: "models/model.json: the guard",
     called_function: "the program calls 'torch.os.system'",
     imported_module: "the inputs' tree names an object to import",
-    parameter_name: "is no identifier",
+    parameter_name: "is not a Python identifier",
     function_as_argument: "the program calls 'torch.os.system'",
     method_of_an_operator: "the program calls 'torch.ops.aten.add.__init__'",
     opened_file: "the program calls 'torch.ops.aten.from_file.default'",

@@ -38,7 +38,7 @@ MISTAKES = [
     (BASE + "quantize = []\n", "sweep.toml:3: quantize is empty"),
     (BASE + "quantize = [8]\n", "sweep.toml:3: quantize is a list of strings"),
     (BASE + 'simulators = ["fvp"]\n', "sweep.toml:3: there is no simulator for sweeps 'fvp'"),
-    (BASE + 'vela = ["../x"]\n', "sweep.toml:3: '../x' is no version of Vela"),
+    (BASE + 'vela = ["../x"]\n', "sweep.toml:3: '../x' is not a version of Vela"),
     (BASE + 'inputs = ["no.npz"]\n', "sweep.toml:3: there is no file no.npz"),
     (BASE + "[limits]\ntime = 0\n", "sweep.toml:4: time is a number of seconds"),
     (BASE + "[limits]\ntime = inf\n", "sweep.toml:4: time is a number of seconds"),
@@ -47,7 +47,7 @@ MISTAKES = [
     (BASE + 'evaluate = "x.npz"\n', "sweep.toml:3: evaluate is a table of models and files"),
     (BASE + '[evaluate]\n"zoo:ad" = "x.npz"\n', "sweep.toml:4: the sweep has no model 'zoo:ad'"),
     (BASE + '[evaluate]\n"zoo:*" = "x.npz"\n', "sweep.toml:4: there is no file x.npz"),
-    (BASE + '[evaluate]\n"zoo:*" = "sweep.toml"\n', "sweep.toml is no sound .npz file"),
+    (BASE + '[evaluate]\n"zoo:*" = "sweep.toml"\n', "sweep.toml is not a valid .npz file"),
     (BASE + '[[exclude]]\nmodel = "zoo:add"\n[[exclude]]\nmacs = 1\n', "sweep.toml:6: a cell has no 'macs'"),
     (BASE + '[[exclude]]\nmodel = "zoo:*"\n', "sweep.toml: no cell is left to do"),
     (
@@ -166,7 +166,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
         else:
             listener.bind(str(path))
         done = sdk("sweep", path, cwd=tmp_path, timeout_s=60)
-    assert (done.code, "and no file" in done.err) == (3, True), done.err
+    assert (done.code, "not a file" in done.err) == (3, True), done.err
 
 
 def test_a_working_folder_that_was_deleted(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_cache_that_cannot_be_written_is_replaced_for_the_time(
     own = cache.directory_or_own("host-runner")
     writing.write_bytes(own / "x", b"x")
     assert cache.directory_or_own("host-runner") == own
-    assert any("is not kept" in note for note in cache.take_notes())
+    assert any("are not cached" in note for note in cache.take_notes())
 
 
 FILES = [

@@ -50,9 +50,9 @@ def test_what_a_compilation_wrote_can_be_given_as_inputs(tmp_path: Path) -> None
 def test_check_inputs() -> None:
     examples = [float_zeros(1, 3), np.zeros(2, np.int32)]
     arrays.check_inputs(examples, examples, WHERE)
-    with pytest.raises(InputError, match="holds 1 inputs, the model takes 2"):
+    with pytest.raises(InputError, match="holds 1 inputs, but the model takes 2"):
         arrays.check_inputs(examples[:1], examples, WHERE)
-    with pytest.raises(InputError, match=r"input1 .* is int64, the model takes int32"):
+    with pytest.raises(InputError, match=r"input1 .* is int64, but the model takes int32"):
         arrays.check_inputs([examples[0], np.zeros(2, np.int64)], examples, WHERE)
     with pytest.raises(InputError, match=r"input0 .* has shape \(3,\)"):
         arrays.check_inputs([float_zeros(3), examples[1]], examples, WHERE)

@@ -55,28 +55,28 @@ def test_one_sample_needs_no_axis(tmp_path: Path) -> None:
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "shape": ({"input0": np.zeros((4, 1, 8, 9), np.float32)}, "no stack of [1, 1, 8, 8]"),
-    "rank": ({"input0": np.float32(1)}, "no stack"),
-    "dtype": ({"input0": IMAGES.astype(np.float64)}, "float64, the model's is float32"),
+    "shape": ({"input0": np.zeros((4, 1, 8, 9), np.float32)}, "not a stack of [1, 1, 8, 8]"),
+    "rank": ({"input0": np.float32(1)}, "not a stack"),
+    "dtype": ({"input0": IMAGES.astype(np.float64)}, "float64, but the model's is float32"),
     "nan": ({"input0": SPOILT}, "NaN or infinite value in sample 2"),
-    "objects": ({"input0": np.array([None, {}], dtype=object)}, "not one of numbers"),
+    "objects": ({"input0": np.array([None, {}], dtype=object)}, "not a numeric type"),
     "no samples": ({"input0": IMAGES[:0]}, "no samples"),
     "no inputs": ({"labels": LABELS}, "no inputs"),
-    "two inputs": ({"input0": IMAGES, "input1": IMAGES}, "2 inputs, the model takes 1"),
-    "gap": ({"input0": IMAGES, "input2": IMAGES}, "leaves a gap"),
-    "unknown name": ({"input0": IMAGES, "label": LABELS}, "'label', which means nothing"),
-    "both names": ({"input0": IMAGES, "labels": LABELS, "label0": LABELS}, "two names of one array"),
+    "two inputs": ({"input0": IMAGES, "input1": IMAGES}, "2 inputs, but the model takes 1"),
+    "gap": ({"input0": IMAGES, "input2": IMAGES}, "with a gap in the numbers"),
+    "unknown name": ({"input0": IMAGES, "label": LABELS}, "'label', which an evaluation does not use"),
+    "both names": ({"input0": IMAGES, "labels": LABELS, "label0": LABELS}, "two names for the same array"),
     "number of labels": ({"input0": IMAGES, "labels": LABELS[:3]}, "4 samples need [4]"),
     "one-hot labels": ({"input0": IMAGES, "labels": np.eye(4, 10, dtype=int)}, "4 samples need [4]"),
-    "float labels": ({"input0": IMAGES, "labels": LABELS.astype(float)}, "labels are integers"),
+    "float labels": ({"input0": IMAGES, "labels": LABELS.astype(float)}, "labels must be integers"),
     "label too large": (
         {"input0": IMAGES, "labels": LABELS + 1},
-        "class 10 for sample 2, the classes are 0 to 9",
+        "class 10 for sample 2, but the classes are 0 to 9",
     ),
     "label too small": ({"input0": IMAGES, "labels": LABELS - 1}, "class -1 for sample 1"),
     "labels of no output": ({"input0": IMAGES, "label1": LABELS}, "labels of output 1"),
     "number of outputs": ({"input0": IMAGES, "output0": SCORES, "output1": SCORES}, "2 expected outputs"),
-    "expected shape": ({"input0": IMAGES, "output0": np.zeros((4, 9), np.float32)}, "no stack of [1, 10]"),
+    "expected shape": ({"input0": IMAGES, "output0": np.zeros((4, 9), np.float32)}, "not a stack of [1, 10]"),
     "expected count": ({"input0": IMAGES, "output0": np.zeros((3, 10), np.float32)}, "input0: 4, output0: 3"),
     "expected nan": (
         {"input0": IMAGES, "output0": np.full((4, 10), np.inf, np.float32)},
@@ -108,7 +108,7 @@ def test_a_damaged_file_is_refused_where_the_damage_shows(tmp_path: Path) -> Non
     at = bytes(data).index(IMAGES.tobytes())
     data[at + IMAGES.nbytes - 1] ^= 1
     path.write_bytes(data)
-    with pytest.raises(InputError, match="no sound"):
+    with pytest.raises(InputError, match="not a valid"):
         opened(path)
 
 

@@ -70,11 +70,11 @@ def test_what_breaks_the_contract_is_refused_by_name(name: str) -> None:
         ("--disable-fwd=1", "takes no value"),
         ("--experimental-softmax-int16-neg-exp-range=0", "takes a number"),
         ("--experimental-softmax-int16-neg-exp-range=1e9", "takes a number"),
-        ("--optimise Size", "is not one flag of Vela"),
-        ("--optimise=Size\n--cop-format=COP2", "is not one flag of Vela"),
-        ("network.tosa", "is not one flag of Vela"),
-        ("", "is not one flag of Vela"),
-        ("-o", "is not one flag of Vela"),
+        ("--optimise Size", "is not a single flag of Vela"),
+        ("--optimise=Size\n--cop-format=COP2", "is not a single flag of Vela"),
+        ("network.tosa", "is not a single flag of Vela"),
+        ("", "is not a single flag of Vela"),
+        ("-o", "is not a single flag of Vela"),
     ],
 )
 def test_what_is_refused(flag: str, words: str) -> None:

@@ -106,7 +106,7 @@ def test_a_file_of_another_version_is_refused(distribution: Path, damage: object
     assert callable(damage)
     damage(distribution / "example" / "weights")
     file = packages.PackagedFile("zoo-example", "example/weights", hashlib.sha256(b"weights").hexdigest())
-    with pytest.raises(ToolError, match=r"^zoo-example 1\.2 does not hold the example/weights") as caught:
+    with pytest.raises(ToolError, match=r"^zoo-example 1\.2 does not have the example/weights") as caught:
         packages.locate(file)
     assert caught.value.hint == "pip install --no-deps zoo-example==1.3"
 

@@ -87,7 +87,7 @@ def test_what_no_policy_can_say_is_refused_with_its_line(name: str, tmp_path: Pa
         (b"\xff", "not UTF-8"),
         (b"a = ", "not TOML"),
         (b"a = 1\na = 2\n", "not TOML"),
-        (b"a = " + b"[" * 5000, "nested too deep"),
+        (b"a = " + b"[" * 5000, "nested too deeply"),
         (b"a = " + b"9" * 5000, "not TOML"),
         (b"#" * (33 << 10), "too large"),
         (b"\n" * 1001, "too large"),

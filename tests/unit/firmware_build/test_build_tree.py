@@ -42,7 +42,7 @@ def test_a_tree_that_was_altered_is_made_anew_with_a_note(damage: str, tree: Pat
     build_tree.open_tree(tree)
     assert not tree.exists()
     (note,) = cache.take_notes()
-    assert "is not as it was left" in note
+    assert "was changed since the last build" in note
     assert "other.obj" in note if damage == "new" else "main.obj" in note
 
 

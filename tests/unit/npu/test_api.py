@@ -145,7 +145,7 @@ def test_inputs_are_taken_by_their_values_in_row_order(values: NDArray[Any]) -> 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_the_number_of_inputs_must_fit(count: int) -> None:
-    with pytest.raises(InputError, match=f"{count} inputs where the delegate has 1"):
+    with pytest.raises(InputError, match=f"{count} inputs given, but the delegate has 1"):
         npu.run(payload(U85, copy(U85)), [VALUES] * count)
 
 

@@ -73,7 +73,7 @@ def flip_output_bit(rows: Rows) -> Rows:
         (drop("end"), "0 'end' records"),
         (drop("inference"), "0 of 1 inferences"),
         (drop("output"), "0 'output' records"),
-        (drop("data"), "0 bytes where 8"),
+        (drop("data"), "0 bytes, but 8"),
         (drop("input"), "0 inputs reached"),
         (drop("method"), "0 'method' records"),
         (change("boot", model_sha256="6" * 64), "model_sha256 is 666"),
@@ -84,11 +84,11 @@ def flip_output_bit(rows: Rows) -> Rows:
         (change("input", crc32="00000000"), "changed on its way"),
         (change("input", bytes=7), "changed on its way"),
         (change("inference", inference=1), "of 1 inferences"),
-        (change("output", shape=[3, 3]), "bytes where"),
+        (change("output", shape=[3, 3]), "bytes, but"),
         (change("output", shape=[-1, -8]), "shape is [-1, -8]"),
         (change("output", shape=["2", 4]), "shape"),
         (change("output", dtype="O"), "dtype 'O'"),
-        (change("output", dtype="float32"), "bytes where"),
+        (change("output", dtype="float32"), "bytes, but"),
         (change("data", offset=1), "missing before byte"),
         (change("data", base64="%%%"), "not base64"),
         (change("end", status="error"), "status 'error'"),
@@ -246,7 +246,7 @@ def test_unknown_instructions_are_refused(values: dict[str, Any]) -> None:
 def test_a_log_of_another_run_is_refused() -> None:
     """Every record is whole, but the firmware was given another nonce."""
     other = dataclasses.replace(EXPECTED, nonce=b"0123456789abcdef")
-    with pytest.raises(ProtocolError, match="not of this run"):
+    with pytest.raises(ProtocolError, match="not from this run"):
         gather(wire.good_rows(), expected=other)
 
 
@@ -256,7 +256,7 @@ def test_a_record_that_was_changed_behind_its_crc_is_refused() -> None:
     lines[number] = wire.line(number, name, {**row, "cycles": row["cycles"] - 1})
     log = uart.parse(b"".join(lines))
     assert log.problems == ()
-    with pytest.raises(ProtocolError, match="not of this run"):
+    with pytest.raises(ProtocolError, match="not from this run"):
         evidence.gather(log, EXPECTED, 0)
 
 
@@ -308,13 +308,15 @@ def test_pieces_are_kept_apart_and_are_no_change() -> None:
 
 @pytest.mark.parametrize("jobs", [0, 2, 4])
 def test_pieces_that_are_missing_or_too_many_are_refused(jobs: int) -> None:
-    with pytest.raises(ProtocolError, match=f"reports {jobs} NPU jobs where its pieces are 3"):
+    with pytest.raises(ProtocolError, match=f"reports {jobs} NPU jobs, but its delegates have 3 pieces"):
         gather(rows_in_pieces(jobs), expected=in_pieces(3))
 
 
 def test_jobs_of_pieces_that_the_npu_did_not_run_are_refused() -> None:
     found = gather(rows_in_pieces(3), expected=in_pieces(3))
-    with pytest.raises(ProtocolError, match="4 delegate calls and pieces of them, the simulator's NPU ran 3"):
+    with pytest.raises(
+        ProtocolError, match="4 delegate calls and pieces of them, but the simulator's NPU ran 3"
+    ):
         witness.check_jobs(found, [1234, 400, 401])
     with pytest.raises(ProtocolError, match="reports 402 cycles for NPU job 3"):
         witness.check_jobs(found, [1234, 400, 401, 403])

@@ -28,13 +28,13 @@ def test_every_changed_byte_of_a_record_is_noticed() -> None:
 def test_a_missing_record_is_noticed() -> None:
     lines = wire.uart(wire.good_rows()).splitlines(keepends=True)
     log = uart.parse(b"".join(lines[:4] + lines[5:]))
-    assert any("came where" in problem for problem in log.problems)
+    assert any("came instead of" in problem for problem in log.problems)
 
 
 def test_a_record_inside_a_log_line_is_a_problem() -> None:
     log = uart.parse(b"I half a line " + wire.line(0, "inference", {"inference": 0, "delegate_calls": 0}))
     assert log.records == ()
-    assert "does not start its line" in log.problems[0]
+    assert "does not start at the beginning of a line" in log.problems[0]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_reads_and_writes_reach_the_device(ends: Ends) -> None:
 )
 def test_what_is_no_access_is_refused_and_stops_the_guest(ends: Ends, fields: tuple[int, ...]) -> None:
     ends.qemu.sendall(struct.pack("<BBHII", *fields))
-    with pytest.raises(SimulationError, match="asks for what is no access"):
+    with pytest.raises(SimulationError, match="sent an invalid access"):
         ends.transport.service()
     assert struct.unpack("<BBHI", ends.qemu.recv(8)) == (1, 0, 0, 0)
     assert (ends.device.words, ends.bridge.accesses) == ({}, 0)

@@ -25,7 +25,7 @@ def test_the_default_is_executorchs() -> None:
     [
         ("ethos-u55", "MAC_ACTVE", "unknown PMU event 'MAC_ACTVE'"),
         ("ethos-u55", "", "unknown PMU event ''"),
-        ("ethos-u55", "CYCLE,CYCLE", "named twice"),
+        ("ethos-u55", "CYCLE,CYCLE", "given twice"),
         ("ethos-u85", "AXI0_RD_DATA_BEAT_RECEIVED", "unknown PMU event"),
         ("ethos-u55", "SRAM_RD_DATA_BEAT_RECEIVED", "unknown PMU event"),
         (None, "CYCLE", "does not use an NPU"),

@@ -268,7 +268,7 @@ def test_a_file_without_symbols_has_none(tmp_path: Path) -> None:
 def test_after_the_deadline_the_npu_gets_no_memory() -> None:
     memory = NpuMemory({"DDR": np.zeros(64, np.uint8)}, BanksDouble())
     assert memory.window(0x6000_0010).size == 48
-    over = pytest.raises(SimulationError, match="the time is over, in the middle of an NPU job")
+    over = pytest.raises(SimulationError, match="the time limit was reached during an NPU job")
     with deadline.until(time.monotonic() - 1), over:
         memory.window(0x6000_0010)
 

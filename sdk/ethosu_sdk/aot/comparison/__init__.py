@@ -1,1 +1,1 @@
-"""Each stage of a compilation against the one before, and the model on labelled samples."""
+"""Compares each stage of a compilation with the stage before it, and evaluates the model on labelled samples."""

@@ -1,4 +1,4 @@
-"""Resizing on the CPU, in PyTorch and with the order of operations of ExecuTorch's kernels.
+"""Resizing on the CPU: PyTorch code with the same order of operations as ExecuTorch's kernels.
 
 Twice as large, a quantised image has values half-way between two codes all over: the last bit of a float32 sum
 decides which code they get. PyTorch's own operators add in other orders.

@@ -1,4 +1,4 @@
-"""Divisions of integers by a number, as divisions by a tensor of it: the CPU's kernels have no other."""
+"""Replaces divisions of integers by a number with divisions by a tensor: the CPU kernels have only those."""
 
 from __future__ import annotations
 

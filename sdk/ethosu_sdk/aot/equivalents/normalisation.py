@@ -1,4 +1,4 @@
-"""Normalisations that a pass of ours or of others would lose.
+"""Rewrites normalisations that a later pass would lose.
 
 Batch normalisation of a convolution's result that others read too, as in residual networks that normalise first:
 torchao 0.18's ``_fuse_conv_bn_`` and ``_fuse_linear_bn_`` fold it into the weights without a look at the other users

@@ -1,4 +1,4 @@
-"""Nodes of an exported program replaced by what a function of the same arguments computes."""
+"""Replaces nodes of an exported program by a function of the same arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ethosu_sdk.aot.graph.fx import take_place
 from ethosu_sdk.targets import Target
 
 Function = Callable[..., Any]
-# Given a node, each says what function of the same arguments to take in its place; None when it is fine as it is.
+# Given a node, each returns a function of the same arguments to use instead, or None to keep the node.
 _CHOICES: dict[str, Callable[[Any], Function | None]] = {
     **convolutions.CHOICES,
     **integers.CHOICES,

@@ -1,1 +1,1 @@
-"""Frozen data: what a compilation is asked, and what its stages hand up."""
+"""Frozen data: the request of a compilation and the results of its stages."""

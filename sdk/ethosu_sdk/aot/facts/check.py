@@ -1,5 +1,4 @@
-"""What the compiler process leaves for the check of its result: frozen data that also crosses the process boundary as
-JSON."""
+"""What the compiler process writes for the check of its result: frozen data, passed between processes as JSON."""
 
 from __future__ import annotations
 
@@ -78,6 +77,6 @@ class StartFacts:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> StartFacts:
-        """The facts as their `asdict` tells them."""
+        """The facts from the dictionary that `asdict` made of them."""
         source = data["source"]
         return cls(**{**data, "source": None if source is None else SourceLine(**source)})

@@ -1,5 +1,4 @@
-"""What a compilation is asked, and what it tells: frozen data that also crosses the process boundary as
-JSON."""
+"""The request and the result of a compilation: frozen data, passed between processes as JSON."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is asked about a model's layers, and what the compiler process leaves for it: frozen data that also crosses
-the process boundary as JSON."""
+"""The request for a model's layers and what the compiler process writes for it: frozen data, passed between
+processes as JSON."""
 
 from __future__ import annotations
 

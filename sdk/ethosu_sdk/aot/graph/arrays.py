@@ -38,7 +38,7 @@ def check_inputs(arrays: Sequence[Array], examples: Sequence[Array], where: Path
         _check_dtype(array, example, index, where)
         if array.shape != example.shape:
             raise InputError(
-                f"input{index} in {where} has shape {array.shape}, the model takes {example.shape}"
+                f"input{index} in {where} has shape {array.shape}, but the model takes {example.shape}"
             )
 
 
@@ -66,8 +66,8 @@ def _unstack(array: Array, example: Array, index: int, where: Path) -> list[Arra
         return [array]
     if array.ndim and len(array) > npz.MOST_SAMPLES:
         raise InputError(
-            f"input{index} in {where} has shape {array.shape}: at most {npz.MOST_SAMPLES:,} samples are taken",
-            "give fewer: some hundreds are enough to calibrate with",
+            f"input{index} in {where} has shape {array.shape}: at most {npz.MOST_SAMPLES:,} samples are accepted",
+            "give fewer: a few hundred are enough for calibration",
         )
     if array.shape[1:] == example.shape:
         return list(array)
@@ -81,13 +81,13 @@ def _unstack(array: Array, example: Array, index: int, where: Path) -> list[Arra
 
 def _check_count(arrays: Sequence[Array], examples: Sequence[Array], where: Path | str) -> None:
     if len(arrays) != len(examples):
-        raise InputError(f"{where} holds {len(arrays)} inputs, the model takes {len(examples)}")
+        raise InputError(f"{where} holds {len(arrays)} inputs, but the model takes {len(examples)}")
 
 
 def _check_dtype(array: Array, example: Array, index: int, where: Path | str) -> None:
     if array.dtype != example.dtype:
         raise InputError(
-            f"input{index} in {where} is {array.dtype}, the model takes {example.dtype}",
+            f"input{index} in {where} is {array.dtype}, but the model takes {example.dtype}",
             f"convert it with .astype('{example.dtype}')",
         )
 

@@ -44,7 +44,7 @@ def as_outputs(leaves: Sequence[Any], module: Any = None) -> Tensors:
         raise InputError(
             f"the model's forward returns {f'a value of type {wrong[0]}' if wrong else 'nothing'}"
             + (f" at {place}" if place else "")
-            + ": a program has tensors for outputs",
-            "return tensors, alone or in tuples, lists and dicts; keep the rest out of forward",
+            + ": the outputs of a program are tensors",
+            "return only tensors, alone or in tuples, lists and dicts",
         )
     return tuple(leaves)

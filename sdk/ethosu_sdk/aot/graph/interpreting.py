@@ -1,5 +1,5 @@
-"""Graphs executed node by node, with observers that only copy and a note of every value; and every value that a
-module computes in eager PyTorch."""
+"""Executes graphs node by node and records every value; observers only copy. Also records every value of an eager
+module."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def tensors_of(value: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def state_kept(module: Any) -> Iterator[Callable[[], bool]]:
-    """Give the module's buffers their values back afterwards. The block gets a function that tells whether they
+    """Give the module's buffers their values back afterwards. The block gets a function that returns whether they
     changed."""
     import torch
 

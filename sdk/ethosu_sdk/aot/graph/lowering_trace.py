@@ -1,5 +1,5 @@
-"""What ExecuTorch knows while it lowers and does not hand out: why a node was rejected, and which node each TOSA
-operator was made from.
+"""Records facts that ExecuTorch drops after lowering: why a node was rejected, and which node each TOSA operator was
+made from.
 
 ExecuTorch 1.5.1 logs the rejections as a table of text, and writes the origin of TOSA operators into the TOSA
 file, or beside it, only with options that change the `.pte`. So two of its functions are wrapped instead.

@@ -1,4 +1,4 @@
-"""Attributes of the tools' modules and classes, replaced for a time."""
+"""Replaces attributes of the tools' modules and classes for the time of a `with` block."""
 
 from __future__ import annotations
 

@@ -95,5 +95,5 @@ def _tensor(plan: Any, index: int) -> TensorFacts:
         raise BuildError(f"an input or output of the program is a {type(value).__name__}, not a tensor")
     name = value.scalar_type.name
     if name not in _DTYPES:
-        raise BuildError(f"an input or output of the program has the type {name}, which NumPy lacks")
+        raise BuildError(f"an input or output of the program has the type {name}, which NumPy does not have")
     return TensorFacts(_DTYPES[name], tuple(value.sizes), tuple(value.dim_order))

@@ -1,4 +1,4 @@
-"""Between torch's tensors and NumPy's arrays."""
+"""Conversion between torch tensors and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def as_numpy(tensor: Any, what: str = "a tensor") -> Array:
         array: Array = tensor.detach().cpu().numpy()
     except (TypeError, RuntimeError) as error:
         raise InputError(
-            f"{what} of type {tensor.dtype} cannot be stored in an .npz", "use a type that NumPy has"
+            f"{what} of type {tensor.dtype} cannot be stored in an .npz", "use a type that NumPy supports"
         ) from error
     return array
 

@@ -1,1 +1,1 @@
-"""From a module to a `.pte`: the steps, what is known while they run, and what makes them faster."""
+"""From a module to a `.pte`: the steps, the facts recorded while they run, and what makes them faster."""

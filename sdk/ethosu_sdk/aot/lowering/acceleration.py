@@ -1,4 +1,4 @@
-"""What makes a compilation faster and leaves its every byte as it is."""
+"""Makes a compilation faster without changing a byte of its result."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def _wanted() -> bool:
 
 @contextlib.contextmanager
 def quick_imports() -> Iterator[None]:
-    """Import ExecuTorch in the block in half the time, unless the environment forbids it: it reads a table of its
-    operators with a YAML reader written in Python, in place of which it gets the one in C."""
+    """Import ExecuTorch in the block in half the time, unless the environment forbids it: ExecuTorch reads a table
+    of its operators with a YAML reader written in Python; this replaces it by the one in C."""
     slow, quick = (importlib.import_module(name) for name in ("ruamel.yaml", "yaml"))
     load = slow.YAML.load
     if hasattr(quick, "CSafeLoader") and _wanted():

@@ -1,4 +1,4 @@
-"""What stays on the CPU: every operator that a finished program calls there, how often, why, and from where."""
+"""The operators that a finished program calls on the CPU: how often, why, and from which line of the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ExecuTorch's record of a lowering, the ETRecord: by it the Inspector tells where in the model an event comes from.
+"""ExecuTorch's record of a lowering, the ETRecord. ExecuTorch's Inspector uses it to map events to the model's lines.
 
 ExecuTorch 1.5.1 makes it, but for what happens in a delegate: its backend for Ethos-U says nothing of that. Which
 node each TOSA operator was made from is traced (:mod:`ethosu_sdk.aot.graph.lowering_trace`): that is filled in.

@@ -1,4 +1,4 @@
-"""What the tools raise, as errors of the SDK."""
+"""Turns exceptions of the tools into errors of the SDK."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def quantize_branches(
     if not hasattr(chosen, "_quantize_with_submodules"):
         raise InputError(
             f"a {type(chosen).__name__} does not quantise the branches of torch.cond and while_loop",
-            "take Arm's quantiser for this model",
+            "use Arm's quantiser for this model",
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -82,8 +82,9 @@ def quantize_branches(
         )
     if any(_NOT_CALIBRATED in str(warning.message) for warning in caught):
         raise InputError(
-            "the calibration samples do not reach every branch of the model: nothing is known of the values there",
-            "give samples that take each branch of torch.cond and while_loop, with --calibration FILE.npz or "
+            "the calibration samples do not reach every branch of the model: the other branches have no values to "
+            "calibrate with",
+            "give samples that enter every branch of torch.cond and while_loop, with --calibration FILE.npz or "
             "'calibration' in the model's file",
         )
     return whole_numbers.restore(quantized, types)

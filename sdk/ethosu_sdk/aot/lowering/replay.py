@@ -114,7 +114,7 @@ class _Computed:
 
 
 def _facts(tensor: Any) -> tuple[Any, ...]:
-    """All that a fake tensor without symbols tells of itself."""
+    """All facts of a fake tensor without symbols."""
     return (
         tensor.fake_mode,
         tensor.dtype,

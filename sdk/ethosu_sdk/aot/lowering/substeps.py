@@ -1,4 +1,4 @@
-"""Which pass of which delegate ExecuTorch is at: for whoever waits for a long lowering."""
+"""Reports which pass of which delegate ExecuTorch is working on, for a user who waits for a long lowering."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INTERVAL_S = 0.25
 
 
 class _Position:
-    """Tells where the lowering is, but not more often than a person reads."""
+    """Reports where the lowering is, but not more often than a person can read."""
 
     def __init__(self, progress: Callable[[str], None]) -> None:
         self._progress = progress

@@ -19,7 +19,8 @@ from ethosu_sdk.targets import Target
 Tensors = tuple[Any, ...]
 
 _BRANCHES_HINT = (
-    "ExecuTorch lowers branches that hold weights for Ethos-U85 only; --no-delegate leaves all on the CPU"
+    "ExecuTorch lowers branches with weights only for Ethos-U85; --no-delegate keeps every operator on the "
+    "CPU"
 )
 _QUANTIZE = "quantized_decomposed::quantize_per_tensor"
 _DEQUANTIZE = "quantized_decomposed::dequantize_per_tensor"
@@ -95,7 +96,7 @@ def _check_convertible(what: str, nodes: Sequence[Any], conversion: str) -> None
     if found != [conversion]:
         where = f"with {', '.join(found)}" if found else "with nothing"
         raise UsageError(
-            f"--io int8 does not fit this model: its {what} is connected {where}, not with {conversion} alone",
+            f"--io int8 does not fit this model: its {what} is connected {where}, not only with {conversion}",
             "compile it with --io float",
         )
 
@@ -133,7 +134,7 @@ def quantized_io_values(edge: Any, kind: str, tensors: Sequence[Any]) -> Tensors
         )
         if low < -128 or high > 127:
             raise UsageError(
-                f"--io int8 does not fit this model: {kind} {index} has the values {low} to {high}",
+                f"--io int8 does not fit this model: {kind} {index} is quantised to values from {low} to {high}",
                 "compile it with --io float",
             )
         quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default

@@ -1,1 +1,1 @@
-"""The user's model: found, loaded and looked through before anything is made of it."""
+"""Finds, loads and checks the user's model before it is compiled."""

@@ -1,4 +1,4 @@
-"""Programs without writes: what a model does in place, as operators that give new tensors.
+"""Replaces the in-place operators of a program by operators that return new tensors.
 
 PT2E puts observers between operators, and each becomes a quantise and a dequantise operator, which copy. A write
 through a view, a slice or an input then reaches a copy and is lost: ``y[:, 2] = 5`` had no effect, and nothing said
@@ -38,7 +38,7 @@ def without_writes(program: Any) -> Any:
 
 
 def writes(node: Any) -> bool:
-    """Whether a node changes a tensor that anything else may read, or has to be written otherwise all the same."""
+    """Whether a node changes a tensor that others may read, or must be rewritten for another reason."""
     if not is_mutable(node):
         return False
     if str(node.target).startswith(_ALWAYS):

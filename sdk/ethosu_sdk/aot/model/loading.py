@@ -65,7 +65,7 @@ def load(spec: ModelSpec, *, trust: bool = False) -> LoadedModel:
     if spec.kind == "zoo":
         return _load_zoo(str(spec.entry))
     if spec.path is None:
-        raise InputError("the model specification has no file")
+        raise InputError("the model specification names no file")
     return _load_python(spec.path, spec.entry) if spec.kind == "python" else _load_pt2(spec.path, trust)
 
 
@@ -103,24 +103,24 @@ def _load_tensors(load: Callable[..., Any], *arguments: Any, **options: Any) -> 
 
 
 def _unloadable(path: Path, error: Exception | None) -> InputError:
-    """What is said of a program that torch cannot load. Its own error is about the members of the archive when
-    another version wrote them."""
+    """The error for a program that torch cannot load. If another version wrote it, torch's own message is only about
+    members of the archive."""
     import torch
 
     if error is None:
         return InputError(
-            f"{path} is not a program saved by torch.export: it is no whole ZIP archive",
+            f"{path} is not a program saved by torch.export: it is not a complete ZIP archive",
             "save it again with torch.export.save(torch.export.export(model, inputs), PATH)",
         )
     ours, saved = str(torch.__version__).partition("+")[0], _saved_by(path)
     if saved in (None, ours):
         return InputError(
             f"torch {ours} cannot load the program in {path}: {plain_text.error(error)}",
-            "torch.export.save it again; a program that calls operators of another package needs a FILE.py that "
-            "imports it",
+            "save it again with torch.export.save; if the program calls operators of another package, give a "
+            "FILE.py that imports that package",
         )
     return InputError(
-        f"{path} was saved by torch {saved}, and torch {ours}, which is here, cannot load it",
+        f"{path} was saved by torch {saved}, but the installed torch {ours} cannot load it",
         f"export and save the model with torch {ours}, or give it as FILE.py",
     )
 
@@ -147,7 +147,7 @@ def _exported(program: Any, what: str) -> LoadedModel:
     arguments, keywords = program.example_inputs
     if keywords:
         raise InputError(
-            f"{what} takes keyword inputs, which a .pte cannot name", "export it with positional inputs"
+            f"{what} takes keyword inputs, which a .pte does not support", "export it with positional inputs"
         )
     inputs = as_inputs(arguments, f"the example inputs of {what}")
     return LoadedModel(program, inputs, quantize=quantize, prequantized=quantized)
@@ -279,8 +279,8 @@ def _check_takes_nothing(value: Any, path: Path, name: str) -> None:
     if needed:
         call = f"{name}({', '.join(f'{word}=…' for word in needed)})"
         raise InputError(
-            f"{path}:{name} takes arguments that nobody gives: {', '.join(needed)}",
-            f"add a function with their values, `def make(): return {call}`, and compile {path.name}:make",
+            f"{path}:{name} needs arguments: {', '.join(needed)}",
+            f"add a function that supplies them, `def make(): return {call}`, and compile {path.name}:make",
         )
 
 
@@ -298,7 +298,9 @@ def _find_calibration(namespace: ModuleType, module: Any, path: Path) -> tuple[t
     try:
         samples = list(value)
     except Exception as error:
-        raise InputError(f"{what} gives no samples: {plain_text.error(error)}", _CALIBRATION_HINT) from error
+        raise InputError(
+            f"{what} cannot be read as a list of samples: {plain_text.error(error)}", _CALIBRATION_HINT
+        ) from error
     if not samples:
         raise InputError(f"{what} holds no samples", _CALIBRATION_HINT)
     return tuple(as_inputs(sample, f"sample {index} of {what}") for index, sample in enumerate(samples))

@@ -1,5 +1,5 @@
-"""What no program for the NPU can be made of, found before quantisation and lowering: tensors of complex or half
-precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
+"""Refuses models that cannot become a program for the NPU, before quantisation and lowering: tensors of complex or
+half precision types, weights and values that are not numbers, control flow that depends on data, random numbers.
 
 ExecuTorch would carry some of it to the CPU, fail in a late pass, or quantise it to something that means nothing.
 """
@@ -25,28 +25,28 @@ _TYPES = {
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     *("float32", "float64"),
 }
-_TYPE_HINT = "give float32 or whole numbers of 8 to 64 bits: a quantised tensor as `x.dequantize()`"
+_TYPE_HINT = "give float32 or integers of 8 to 64 bits; give a quantised tensor as `x.dequantize()`"
 _HALF_HINT = (
-    "compile the float32 model: `model.float()`, float32 inputs, no torch.autocast; quantisation follows here"
+    "compile the float32 model: `model.float()`, float32 inputs, no torch.autocast; compile quantises it"
 )
 _COMPLEX_HINT = (
-    "neither the NPU nor its runtime has complex numbers: compute the spectrum outside and give features as the "
-    "model's input, or use real arithmetic, a Conv1d with cosine and sine kernels and then the sum of squares"
+    "neither the NPU nor its runtime has complex numbers: compute the spectrum outside and pass features to the "
+    "model, or use real arithmetic, such as a Conv1d with cosine and sine kernels followed by a sum of squares"
 )
-_NAN_INPUT_HINT = "give samples of real data"
+_NAN_INPUT_HINT = "give samples from real data"
 _NAN_OUTPUT_HINT = (
-    "guard the operation, such as clamp(min=1e-6) before log, sqrt or a division, or give example inputs of real "
-    "data"
+    "guard the operation, such as with clamp(min=1e-6) before log, sqrt or a division, or give example inputs from "
+    "real data"
 )
 _SCRIPT_HINT = (
-    "take the nn.Module that it was scripted or traced from; its weights load with "
-    "net.load_state_dict(script.state_dict())"
+    "compile the nn.Module that it was scripted or traced from; net.load_state_dict(script.state_dict()) loads its "
+    "weights"
 )
 _WEIGHTS_HINT = "the training diverged, or the file is damaged: load weights that are all finite"
 _BRANCH_HINT = (
     "the NPU's command stream is fixed: compute both sides and choose with torch.where, or write "
-    "torch.cond(condition, f, g, (x,)); for a number from the data (.item(), int(), range()), use a constant or a "
-    "tensor operation"
+    "torch.cond(condition, f, g, (x,)); replace numbers taken from the data (.item(), int(), range()) by constants "
+    "or tensor operations"
 )
 # The names of torch's errors for control flow and shapes that depend on data, and what others say of it.
 _DATA_DEPENDENT_ERRORS = (

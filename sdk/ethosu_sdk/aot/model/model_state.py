@@ -1,4 +1,4 @@
-"""What a model changes of itself: kept in buffers of the program, or refused with the line.
+"""State that a model changes itself: kept in buffers of the program, or refused with the model's line.
 
 An exported program carries the buffers of a module. What else a model changes, it carries as the constant that it was
 when it was traced: attributes that hold a tensor, parameters, numbers, lists. So a copy of the model is executed and
@@ -24,8 +24,8 @@ from ethosu_sdk.errors import InputError, SdkError
 BUFFER, PARAMETER, TENSOR, OTHER = "buffer", "parameter", "tensor", "other"
 _DEEPEST = 8
 _HINT = (
-    "keep it in a buffer: self.register_buffer('{name}', torch.zeros(…)) in __init__, written in forward; or make it "
-    "an input and an output of the model"
+    "keep it in a buffer: self.register_buffer('{name}', torch.zeros(…)) in __init__, written in forward; or make "
+    "it an input and an output of the model"
 )
 
 
@@ -193,8 +193,8 @@ def _refusal(module: Any, change: Change, finder: SourceFinder) -> InputError:
     place = _changing_line(type(owner), change.name, finder)
     where = f" of module '{change.module}'" if change.module else ""
     return InputError(
-        f"the model keeps a state in the attribute '{change.name}'{where} ({change.type_name}), "
-        "which a program cannot carry from one inference to the next" + (f": {place}" if place else ""),
+        f"the model keeps a state in the attribute '{change.name}'{where} ({change.type_name}), which a program "
+        "cannot keep from one inference to the next" + (f": {place}" if place else ""),
         _HINT.format(name=change.name),
     )
 

@@ -1,4 +1,4 @@
-"""Outputs in classes that a `.pte` cannot name, such as what ``torch.topk`` and ``x.max(1)`` return."""
+"""Replaces output classes that a `.pte` does not support, such as what ``torch.topk`` and ``x.max(1)`` return."""
 
 from __future__ import annotations
 

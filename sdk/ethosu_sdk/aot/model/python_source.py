@@ -40,7 +40,7 @@ def missing_package(name: str) -> str:
     """The hint for a module that a model's file imports and Python does not find."""
     package = name.partition(".")[0]
     if package != name and _is_found(package):
-        return f"'{package}' is installed and has no '{name}': the model may need another version of it"
+        return f"'{package}' is installed but has no '{name}': the model may need another version"
     return f"install it in the environment of ethosu-sdk: pip install {_PIP_NAMES.get(package, package)}"
 
 
@@ -99,7 +99,7 @@ def _check_imports(path: Path, tree: ast.Module) -> None:
         if _is_found(name):
             continue
         raise InputError(
-            f"{path}, line {line}: there is no Python package '{name}' here", missing_package(name)
+            f"{path}, line {line}: the Python package '{name}' is not installed", missing_package(name)
         )
 
 

@@ -1,4 +1,4 @@
-"""Operators that draw random numbers: a compiled program gives the same outputs for the same inputs."""
+"""Refuses operators that draw random numbers: a compiled program must give the same outputs for the same inputs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ethosu_sdk.errors import InputError
 # What operators are told that draw while a model is trained alone: quantization/training_mode.py refuses those.
 _SWITCHES = frozenset(("train", "training", "dropout_p"))
 _HINT = (
-    "neither the NPU nor its runtime draws numbers: draw the noise outside and give it to the model as another "
-    "input, or use a constant"
+    "neither the NPU nor its runtime generates random numbers: generate the noise outside and pass it to the model "
+    "as another input, or use a constant"
 )
 
 

@@ -68,7 +68,7 @@ def parse_model_spec(text: str) -> ModelSpec:
     if path.suffix not in (".py", ".pt2"):
         raise _not_a_model(text, path)
     if path.suffix == ".pt2" and entry is not None:
-        raise UsageError(f"a .pt2 file holds one program, '{entry}' names nothing in it", _FORMS)
+        raise UsageError(f"a .pt2 file holds one program: leave out ':{entry}'", _FORMS)
     if path.is_dir():
         raise file_kinds.not_a(path, "a model that can be compiled", _FORMS)
     if not path.is_file():
@@ -78,7 +78,7 @@ def parse_model_spec(text: str) -> ModelSpec:
 
 def check_file(spec: ModelSpec, *, trust: bool = False) -> None:
     """InputError when the file of `spec` is not what its name says, or a ``.pt2`` that could run code and has no
-    `trust`, as far as can be told without torch and without running anything of it."""
+    `trust`, as far as this can be checked without torch and without running anything in it."""
     if spec.path is None:
         return
     if spec.kind == "python":
@@ -98,7 +98,7 @@ def _not_a_model(text: str, path: Path) -> SdkError:
     if named is None:
         return UsageError(f"'{text}' is not a model that can be compiled", _FORMS)
     return UsageError(
-        f"'{text}' is not a model that can be compiled: by its name, it is {named.what}", named.way
+        f"'{text}' is not a model that can be compiled: its name says that it is {named.what}", named.way
     )
 
 

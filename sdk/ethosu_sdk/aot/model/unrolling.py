@@ -18,8 +18,8 @@ LIMIT_VARIABLE = "ETHOSU_SDK_MAX_UNROLLED_OPERATORS"
 _LIMIT = 4000
 WORTH_A_WARNING = 800
 _HINT = (
-    "take fewer steps in one inference, with the state as an input and an output of the model, or put convolutions "
-    "over time (a TCN) in its place; {} raises the limit, if time does not matter"
+    "process fewer steps in one inference and pass the state as an input and an output of the model, or use "
+    "convolutions over time (a TCN) instead; if time does not matter, {} raises the limit"
 )
 
 
@@ -66,9 +66,7 @@ def check(program: Any, finder: SourceFinder) -> str | None:
     )
     limit = _limit()
     if found.operators > limit:
-        raise InputError(
-            f"the model's {what}, more than the {limit:,} that are compiled", _HINT.format(LIMIT_VARIABLE)
-        )
+        raise InputError(f"the model's {what}, but the limit is {limit:,}", _HINT.format(LIMIT_VARIABLE))
     return f"The {what}, which takes long to compile. Fewer steps in one inference, with the state passed on, do not."
 
 

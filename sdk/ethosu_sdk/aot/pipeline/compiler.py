@@ -1,4 +1,4 @@
-"""The entry to compilation: checks the request, runs the worker process, passes on what it reports."""
+"""The entry to compilation: checks the request, runs the worker process and returns its result."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
                 )
             returncode = process.wait(_EXIT_GRACE_S)
     except subprocess.TimeoutExpired as error:
-        raise BuildError("the compiler process reported its end and did not end") from error
+        raise BuildError("the compiler process reported that it was done but did not exit") from error
     except OSError as error:
         raise BuildError(f"cannot write {log}: {error.strerror}") from error
     finally:
@@ -98,7 +98,7 @@ def _check(request: CompileRequest) -> None:
             raise UsageError(f"unknown {what} '{value}'", suggestion(value, choices))
     if options.io == "int8" and options.quantize not in (None, "int8"):
         raise UsageError(
-            f"--io int8 does not go with --quantize {options.quantize}", "choose --quantize int8"
+            f"--io int8 cannot be combined with --quantize {options.quantize}", "use --quantize int8"
         )
     check_file(parse_model_spec(request.model), trust=options.trust)
     for path in (options.inputs, *options.calibration):
@@ -160,7 +160,7 @@ def _how(returncode: int) -> str:
         return f"with status {returncode}"
     name = signal.Signals(-returncode).name if -returncode in set(signal.Signals) else f"signal {-returncode}"
     reasons = {
-        "SIGKILL": ", as the system does when memory runs out",
-        "SIGSEGV": ": a crash in one of its tools",
+        "SIGKILL": " (the system does this when memory runs out)",
+        "SIGSEGV": " (one of its tools crashed)",
     }
     return f"by {name}{reasons.get(name, '')}"

@@ -56,7 +56,7 @@ def make(request: CompileRequest, model: LoadedModel) -> Plan:
     quantize = options.quantize or model.quantize
     if quantize == "none" and (options.calibration or (options.io != "float" and not model.prequantized)):
         option = "--calibration" if options.calibration else f"--io {options.io}"
-        raise UsageError(f"{option} needs a quantised model", "choose --quantize int8")
+        raise UsageError(f"{option} needs a quantised model", "use --quantize int8")
     model_checks.check_module(model.module, request.model)
     inputs = _example_inputs(request, model)
     _check_examples(inputs, quantized=quantize != "none" or model.prequantized)
@@ -113,7 +113,7 @@ def _example_inputs(request: CompileRequest, model: LoadedModel) -> Tensors:
     if request.options.inputs is None:
         if examples is None:
             raise InputError(
-                f"{request.model} brings no example inputs",
+                f"{request.model} has no example inputs",
                 "define example_inputs beside the model, or give `compile` --inputs FILE.npz (input0, …)",
             )
         return examples
@@ -140,7 +140,7 @@ def _check_examples(inputs: Tensors, *, quantized: bool) -> None:
         what = f"example input {index}"
         dtype = str(tensors.as_numpy(tensor, what).dtype)
         if dtype not in program_facts.DTYPES:
-            raise InputError(f"{what} is {dtype}, a type that ExecuTorch's runtime lacks")
+            raise InputError(f"{what} is {dtype}, which ExecuTorch's runtime does not support")
         if quantized and dtype == "float64":
             raise InputError(
                 f"{what} is float64, which cannot be quantised", "give the model and its inputs as float32"

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _as_sdk_error(error: Exception) -> SdkError:
-    """What the user is told of `error`."""
+    """The SDK's error for `error`, as the user sees it."""
     if errors.is_out_of_memory(error):
         return errors.out_of_memory(f"compiling the model: {getattr(error, 'message', error)}", MemoryError())
     if isinstance(error, SdkError):

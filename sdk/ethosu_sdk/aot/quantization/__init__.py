@@ -1,1 +1,1 @@
-"""Quantisation that the user brings: quantisers, and programs that are quantised already."""
+"""Quantisation that the user provides: quantisers, and programs that are already quantised."""

@@ -1,4 +1,4 @@
-"""Operators that are left in float, for a try."""
+"""Leaves one operator in float, to try whether the model then compiles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def kept(operator: str) -> Iterator[None]:
 
 
 def applied(quantizer: Any) -> Any:
-    """Arm's `quantizer`, told of them."""
+    """Arm's `quantizer`, set to leave these operators in float."""
     import torch
 
     for name in _KEPT:

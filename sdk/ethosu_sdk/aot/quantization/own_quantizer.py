@@ -53,8 +53,9 @@ class OwnQuantizer:
         ):
             option = "--quantize" if options.quantize is not None else "--quantize-per"
             raise UsageError(
-                f"{option} would have no effect: {self.path} defines a '{NAME}' that is complete",
-                f"leave {option} out, or make '{NAME}' a function of Arm's quantiser, which is made with it",
+                f"{option} would have no effect: the '{NAME}' of {self.path} is a complete Quantizer",
+                f"leave {option} out, or make '{NAME}' a function that takes Arm's quantiser, to which {option} "
+                "applies",
             )
 
     def applied(self, default: Any, graph_module: Any) -> Any:
@@ -85,8 +86,8 @@ class OwnQuantizer:
                 continue
             names = _wanted(finder)
             raise InputError(
-                f"'{NAME}' of {self.path} has a choice for {' and '.join(names) or type(finder).__name__}, "
-                "which matches nothing in the model",
+                f"'{NAME}' of {self.path} has a setting for {' and '.join(names) or type(finder).__name__}, which "
+                "matches nothing in the model",
                 suggestion(names[0], _module_names(graph_module)) if names else _HINT,
             )
 

@@ -1,4 +1,4 @@
-"""Weights of their own for layers that a batch normalisation is folded into.
+"""Gives layers separate weights when a batch normalisation is folded into them.
 
 torchao 0.18's ``_fuse_conv_bn_`` and ``_fuse_linear_bn_`` change a layer's weights in place, although another layer
 may read them too, and drop all but the first normalisation: heads of detectors that share convolutions between

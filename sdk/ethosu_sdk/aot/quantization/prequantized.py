@@ -1,4 +1,4 @@
-"""Programs that were quantised before they came here: what tells them from float ones and from unfinished ones."""
+"""Recognises programs that are already quantised, and refuses those whose quantisation is unfinished."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ethosu_sdk.errors import InputError
 _NAMESPACE = "quantized_decomposed"
 _UNFINISHED_OPERATORS = ("aten::fake_quantize", "aten::_fake_quantize", "aten::fused_moving_avg_obs")
 _CONVERT_HINT = (
-    "finish the quantisation, move_exported_model_to_eval(model) and then convert_pt2e(model), and export what that "
-    "returns"
+    "finish the quantisation: call move_exported_model_to_eval(model), then convert_pt2e(model), and export the "
+    "model that it returns"
 )
 
 

@@ -1,4 +1,4 @@
-"""What a program that was quantised before it came here still needs, so that the NPU gets all that was quantised.
+"""Passes for programs that are already quantised, so that the NPU gets every quantised operator.
 
 ExecuTorch's partitioner was made for what Arm's quantiser leaves behind. Other quantisers, and what torchao does to
 a trained model, leave float biases, layers without Arm's mark and dropout that does nothing. None of the steps here

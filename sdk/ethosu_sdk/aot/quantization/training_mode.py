@@ -16,8 +16,9 @@ _PROBABILITIES = ("p", "dropout", "dropout_p")
 _RUNNING_MEAN = "running_mean"
 _GENERATOR = "generator"
 _HINT = (
-    "model.eval() before torch.export.export, and training=self.training in calls of torch.nn.functional; after "
-    "quantisation-aware training, move_exported_model_to_eval(model) before convert_pt2e(model)"
+    "call model.eval() before torch.export.export, and pass training=self.training to functions of "
+    "torch.nn.functional; after quantisation-aware training, call move_exported_model_to_eval(model) before "
+    "convert_pt2e(model)"
 )
 
 

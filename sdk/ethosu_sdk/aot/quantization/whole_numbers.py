@@ -12,8 +12,8 @@ from ethosu_sdk.errors import InputError
 Tensors = tuple[Any, ...]
 
 _HINT = (
-    "a quantised program computes with whole numbers of 32 bits: give values between -2147483648 and 2147483647, as "
-    "int32, or compile with --quantize none, which keeps int64 on the CPU"
+    "a quantised program computes with 32-bit integers: give values between -2147483648 and 2147483647, as int32, "
+    "or compile with --quantize none, which keeps int64 on the CPU"
 )
 
 _CASTS = ("aten.to.dtype", "aten._to_copy.")
@@ -52,7 +52,7 @@ def _check(tensor: Any, what: str, node: Any, finder: SourceFinder) -> None:
         place = finder.place(users[0].meta)
         raise InputError(
             f"{what} holds {int(wide[0])}, which does not fit 32 bits ({wide.numel():,} of its {tensor.numel():,} "
-            f"values do not); {users[0].target} takes it" + (f" at {place}" if place else ""),
+            f"values do not); it is an input of {users[0].target}" + (f" at {place}" if place else ""),
             _HINT,
         )
 

@@ -1,1 +1,1 @@
-"""Models that PyTorch runs and the tools fail on: which operator it was, at which line, and what works instead."""
+"""Errors for models that PyTorch runs but the tools cannot compile: the operator, its line, and a workaround."""

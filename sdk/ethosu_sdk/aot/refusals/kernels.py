@@ -1,4 +1,4 @@
-"""Operators that stay on the CPU, where no runtime has a kernel for them."""
+"""Refuses programs with CPU operators for which no runtime has a kernel."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ethosu_sdk.aot.refusals import rows
 from ethosu_sdk.errors import InputError
 
 _WAY_OUT = (
-    "compute it outside of the model, or write it with operators of docs/reference/kernels.md; --no-check compiles "
-    "it all the same"
+    "compute it outside the model, or write it with operators of docs/reference/kernels.md; --no-check compiles it "
+    "anyway"
 )
 
 
 def check(operators: Sequence[OperatorCount], *, strict: bool) -> tuple[str, ...]:
-    """A warning of operators that the firmware has no kernel for. If `strict`, InputError with the line of one that
-    ExecuTorch has none for either."""
+    """A warning of operators that the firmware has no kernel for. If `strict`, InputError with the line of an
+    operator for which ExecuTorch has no kernel either."""
     lacking = _lacking(operators)
     missing = [row for row in lacking if row.name not in _portable()] if lacking else []
     if missing and strict:
@@ -34,7 +34,7 @@ def _refusal(missing: Sequence[OperatorCount]) -> InputError:
     row = rows.refusal_of(missing[0].name)
     others = f", nor for {', '.join(other.name for other in missing[1:])}" if len(missing) > 1 else ""
     return InputError(
-        f"{_at(missing[0])} stays on the CPU, and neither the firmware nor ExecuTorch has a kernel for it{others}"
+        f"{_at(missing[0])} stays on the CPU, but neither the firmware nor ExecuTorch has a kernel for it{others}"
         + (f": {row.reason}" if row else ""),
         row.way_out if row else _WAY_OUT,
     )

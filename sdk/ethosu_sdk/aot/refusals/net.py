@@ -1,4 +1,4 @@
-"""Failures of the tools at a model that PyTorch runs, told as what they are: the model's operator cannot be compiled.
+"""Turns failures of the tools on a model that PyTorch runs into an error that names the operator.
 
 The quantiser, Arm's passes and Vela raise what they like, from wherever they are. What they were working on is in the
 frames of the exception; what works instead is known of some operators, and is tried for the others.
@@ -39,7 +39,7 @@ def explaining(run: Callable[..., CompileOutput]) -> Callable[..., CompileOutput
 
 
 def _silent(_stage: str) -> None:
-    """Tell nobody of a try."""
+    """Progress of a try: not shown."""
 
 
 def _is_the_models(error: Exception, request: CompileRequest) -> bool:

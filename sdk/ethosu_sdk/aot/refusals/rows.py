@@ -1,4 +1,4 @@
-"""What is known of operators that cannot be compiled: why, and what to write instead.
+"""Known operators that cannot be compiled: the reason, and what to write instead.
 
 A row is of the operators whose name fits its pattern, in PyTorch's spelling without the overload. Each way out was
 compiled and run (tests/integration/compile/forms).
@@ -19,39 +19,41 @@ class Row:
     way_out: str
 
 
-_NO_KERNEL = "neither the NPU nor the CPU's kernels have it"
+_NO_KERNEL = "neither the NPU nor the CPU kernels support it"
 
 ROWS = (
     Row(
         r"sort|argsort|msort",
-        "no kernel tells the places of sorted values",
-        "take torch.topk(x, x.shape[dim], dim), which has the places too, or use the sorted values alone",
+        "no kernel returns the indices of sorted values",
+        "use torch.topk(x, x.shape[dim], dim), which returns the indices too, or use only the sorted values",
     ),
     Row(
         r"median|kthvalue",
-        "no kernel tells the place of that value",
-        "take torch.topk(x, k, dim, largest=False), which has the places too, or use the values alone",
+        "no kernel returns the index of that value",
+        "use torch.topk(x, k, dim, largest=False), which returns the indices too, or use only the values",
     ),
     Row(
         r"convolution\.out",
-        "convolutions over three axes that are transposed or grouped have no kernel",
-        "take a Conv3d without groups, or ConvTranspose2d over the last two axes with the depth in the batch",
+        "no kernel supports transposed or grouped convolutions over three axes",
+        "use a Conv3d without groups, or a ConvTranspose2d over the last two axes with the depth moved into the "
+        "batch",
     ),
     Row(
         r"cummax|cummin",
         _NO_KERNEL,
-        "unroll it: torch.stack of torch.maximum of the step before and the next slice",
+        "unroll it: compute each step by torch.maximum of the previous step and the next slice, and join the steps "
+        "by torch.stack",
     ),
     Row(
         r"as_strided_scatter|diagonal_scatter",
         _NO_KERNEL,
-        "write diagonals by torch.where with a mask: self.register_buffer('m', torch.eye(n, dtype=torch.bool))",
+        "write diagonals with torch.where and a mask: self.register_buffer('m', torch.eye(n, dtype=torch.bool))",
     ),
-    Row(r"eye", _NO_KERNEL, "make it where the module is made: self.register_buffer('m', torch.eye(n))"),
+    Row(r"eye", _NO_KERNEL, "create it in the module's __init__: self.register_buffer('m', torch.eye(n))"),
     Row(
         r"while_loop|scan",
         "ExecuTorch's Arm backend cannot quantise or lower this loop",
-        "write it as a `for` of a fixed number of steps, which torch.export unrolls",
+        "write it as a `for` with a fixed number of steps, which torch.export unrolls",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""The operator that a tool was working on when it failed, from the frames of its exception."""
+"""Finds the operator that a tool was working on when it failed, from the frames of its exception."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _in_frame(names: Mapping[str, Any]) -> Suspect | None:
 
 
 def _in_generated_code(frame: Any, line: int) -> Suspect | None:
-    """The node of a graph that torch runs as Python of its own making, a line for each."""
+    """The node of a graph that torch runs as generated Python code, with one line for each node."""
     import torch
 
     module = frame.f_locals.get("self")
@@ -85,8 +85,8 @@ def _in_generated_code(frame: Any, line: int) -> Suspect | None:
 
 
 def _of(node: Any) -> Suspect:
-    """What is suspected of a node. What torch adds by itself, such as the write of a buffer's new value, has no place
-    of its own: that of what it reads is told."""
+    """The suspect for a node. Nodes that torch adds, such as the write of a buffer's new value, have no place in the
+    model: the place of their input is used."""
     target = node.args[1] if _name(node.target) == "with_effects" else node.target
     placed = (part for part in (node, *node.all_input_nodes) if _has_place(part.meta))
     return Suspect(_name(target), next(placed, node).meta)

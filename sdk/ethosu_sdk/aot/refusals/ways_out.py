@@ -1,4 +1,4 @@
-"""Ways out of a failed compilation that were tried: the same model with one operator in float, or all on the CPU."""
+"""Workarounds for a failed compilation, tried before they are suggested: one operator in float, or all on the CPU."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _FLOAT = (
     "keep it in float: `def quantizer(default): default.set_node_target(torch.ops.{}, None); return default` in the "
     "model's file (tried: it compiles)"
 )
-_CPU = "--no-delegate leaves all on the CPU (tried: it compiles)"
-_UNQUANTISED = "--quantize none leaves all in float on the CPU (tried: it compiles)"
+_CPU = "--no-delegate keeps every operator on the CPU (tried: it compiles)"
+_UNQUANTISED = "--quantize none keeps every operator in float on the CPU (tried: it compiles)"
 
 
 def tried(request: CompileRequest, compile_model: Compile, operator: str | None) -> str | None:
-    """Words for the first way in which `compile_model` makes the program of `request`; None when there is none."""
+    """The hint for the first workaround with which `compile_model` can compile `request`; None when none works."""
     options = request.options
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ethosu-way-out-")))
@@ -45,6 +45,6 @@ def tried(request: CompileRequest, compile_model: Compile, operator: str | None)
 def _works(compile_model: Compile, request: CompileRequest) -> bool:
     try:
         compile_model(request)
-    except Exception:  # whatever it is, this is no way out
+    except Exception:  # any failure means that this workaround does not work
         return False
     return True

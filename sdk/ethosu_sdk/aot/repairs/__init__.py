@@ -1,1 +1,1 @@
-"""Faults of the pinned tools, undone while a program is lowered."""
+"""Works around faults of the pinned tools while a program is lowered."""

@@ -1,5 +1,4 @@
-"""Faults of ExecuTorch 1.5.1 and Vela 5.1.0 that give wrong values without a word, or crash, undone while a program
-is lowered.
+"""Works around faults of ExecuTorch 1.5.1 and Vela 5.1.0 that crash or silently give wrong values.
 
 Most repairs are passes that run before one of the Arm backend's own, and change a graph only where it would
 come out wrong. ExecuTorch keeps such additions in a table of the process; it is left as it was found.

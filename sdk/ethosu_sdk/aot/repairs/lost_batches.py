@@ -1,4 +1,4 @@
-"""Batches behind which Vela would lose an activation.
+"""Batches after which Vela would lose an activation.
 
 Vela 5.1.0 makes one operation of a CONV2D with a kernel of one element and the CLAMP or TABLE behind it, also where
 the activation has several batches: those that follow the first then get other values, on every family. Linear layers

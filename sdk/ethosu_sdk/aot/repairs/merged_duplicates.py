@@ -1,4 +1,4 @@
-"""Equal operators whose results are stored differently, of which ExecuTorch would drop all but one.
+"""Equal operators whose results are stored differently: ExecuTorch would keep only one of them.
 
 The Arm backend of ExecuTorch 1.5.1 keeps one of several operators with the same target and arguments. At that point
 the quantisation of a result is a note on its operator, at which nobody looks: where two differ, what reads the

@@ -27,7 +27,7 @@ def repair(graph: Any) -> bool:
 
 
 def _hoist(activation: Any) -> bool:
-    """Let `activation` read what the TRANSPOSE before it reads; False when it is none of those in question."""
+    """Let `activation` read what the TRANSPOSE before it reads; False when it is not an affected one."""
     if operator(activation) not in ("CLAMP", "TABLE") or not _makes_part(activation):
         return False
     moved = _transposed(activation.args[0])

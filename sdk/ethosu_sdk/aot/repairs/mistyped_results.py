@@ -1,4 +1,4 @@
-"""Values that a delegate would hand over in another type than the program has for them.
+"""Values that a delegate would return in a different type than the program expects.
 
 A delegate of integers gives int8, int16, int32 or bool. ExecuTorch 1.5.1 takes operators back from it whose input is
 a float from outside, and forgets those whose result is one: a `pad` or `unsqueeze` before an operator on the CPU, as

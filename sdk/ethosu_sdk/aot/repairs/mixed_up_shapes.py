@@ -1,4 +1,4 @@
-"""Tensors that Vela would read or write in the shape of another.
+"""Tensors that Vela would read or write with the shape of another tensor.
 
 Vela 5.1.0 saves copies where it can: the operation behind a SLICE reads the part where it lies, and the one before a
 CONCAT, PAD or RESHAPE writes where, and in which shape, the result shall lie. Some operations are given another shape
@@ -36,7 +36,7 @@ def repair(graph: Any) -> bool:
 
 
 def _mixed_up(graph: Any, u55: bool) -> Iterator[Any]:
-    """The tensors in question: not those of int32, with which Vela does no such thing."""
+    """The affected tensors; Vela handles those of int32 correctly."""
     readers = (*_REDUCTIONS, "MATMUL") if u55 else _REDUCTIONS
     for node in graph.nodes:
         name = operator(node)

@@ -1,4 +1,4 @@
-"""Indices in the type that kernels take.
+"""Converts indices to the type that the kernels accept.
 
 Before a model is quantised, the Arm backend of ExecuTorch 1.5.1 makes every int64 input an int32, for the sake of the
 NPU. An operator that then stays on the CPU gets those, and the kernels of `gather` and `scatter` take int64 alone:

@@ -17,7 +17,7 @@ def of_edge(name: str, repair: Rewrite) -> Any:
 
 
 def of_tosa(name: str, repair: Rewrite) -> Any:
-    """A pass `name` over a graph of TOSA operators, whose shapes are computed anew where it changed something."""
+    """A pass `name` over a graph of TOSA operators, whose shapes are computed again where it changed something."""
     from executorch.backends.arm._passes import ArmPass
 
     return _made(name, ArmPass, repair, retrace=ArmPass.call, _passes_required_after=frozenset())
@@ -26,7 +26,7 @@ def of_tosa(name: str, repair: Rewrite) -> Any:
 def _made(
     name: str, base: Any, repair: Rewrite, retrace: Callable[[Any, Any], Any] | None = None, **attributes: Any
 ) -> Any:
-    """The frame of all passes: change the graph, write its code anew, and perhaps trace it again."""
+    """The frame of all passes: change the graph, regenerate its code, and trace it again if needed."""
     from executorch.exir.pass_base import PassResult
 
     def call(self: Any, graph_module: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tensors that only take their shape from another one: constants, whatever that one holds.
+"""Makes constants of tensors that use only the shape of another tensor.
 
 ``ones_like(x)`` and its kin read nothing of `x`. Where ExecuTorch 1.5.1 puts one into a delegate, `x` becomes an
 input of it; inside, the constant is folded and the input goes, but the program still passes it: the delegate's

@@ -1,4 +1,4 @@
-"""Negations whose result has another scale than what they negate.
+"""Negations whose result has a different scale than their input.
 
 The Arm quantiser of ExecuTorch 1.5.1 gives the result of a negation a quantisation of its own, and the lowering
 writes a TOSA NEGATE, which knows zero points and no scales: the stored numbers are those of the input's scale, and
@@ -17,7 +17,7 @@ from ethosu_sdk.aot.repairs import passes
 
 
 def _is_misread(node: Any) -> bool:
-    """Whether `node` is a quantised negation of which a stored number may mean another one behind it."""
+    """Whether `node` is a quantised negation whose output has another quantisation than its input."""
     from executorch.exir.dialects._ops import ops
 
     decomposed = ops.edge.quantized_decomposed

@@ -91,7 +91,7 @@ def _as_stored(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
 def _written(
     folder: Path, index: int, payload: bytes, made: VelaCapture, given: LoweredDelegate
 ) -> DelegateFacts:
-    """Write a delegate's artefacts, once it is what its graph asks for."""
+    """Write a delegate's artefacts after checking it against its graph."""
     finder = _Known(None)
     delegate_outputs.check(index, payload, made, finder)
     delegate_outputs.check_call(index, payload, made, finder, given.arguments)

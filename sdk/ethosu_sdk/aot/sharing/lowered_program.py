@@ -42,7 +42,7 @@ class Lowered:
 
 
 def write_facts(folder: Path, output: CompileOutput, reads: dict[str, str]) -> None:
-    """Write down what a lowering gave, and the files that it read."""
+    """Write the results of a lowering, and the files that it read."""
     facts = {"output": output.to_json(), "reads": reads}
     writing.write_bytes(folder / FACTS_NAME, json.dumps(facts).encode())
 

@@ -1,1 +1,1 @@
-"""What Vela is told, and what it tells."""
+"""Runs Vela: its flags and configuration, and the checks and facts from its output."""

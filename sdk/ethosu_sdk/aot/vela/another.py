@@ -1,4 +1,4 @@
-"""Vela in another version than ExecuTorch's own: ExecuTorch packs what that writes, as it does with its own's."""
+"""Runs another version of Vela than ExecuTorch's own. ExecuTorch packs its result in the usual way."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _ARTEFACT = re.compile(r"delegate\d+(\.tosa|\.summary\.csv|\.per-layer\.csv|\.de
 
 @contextlib.contextmanager
 def published(folder: Path, *optional: str) -> Iterator[Path]:
-    """An empty folder whose files replace those of `folder` when the block ends well, and vanish otherwise.
+    """An empty folder whose files replace those of `folder` when the block ends well, and are removed otherwise.
 
     Artefacts of delegates that an earlier compilation left are removed, and of the files `optional` those that are
     not written this time. BuildError when the disk refuses.

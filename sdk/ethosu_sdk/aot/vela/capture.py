@@ -74,7 +74,7 @@ def turns(payloads: Iterable[bytes], captures: Sequence[VelaCapture]) -> list[in
     given = [found.get(hashing.sha256_bytes(payload)) for payload in payloads]
     for index, turn in enumerate(given):
         if turn is None:
-            raise BuildError(f"delegate {index} of the program is none that was compiled in this run")
+            raise BuildError(f"delegate {index} of the program was not compiled in this run")
     return [turn for turn in given if turn is not None]
 
 

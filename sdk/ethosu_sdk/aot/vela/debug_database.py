@@ -54,9 +54,7 @@ def scheduled_operations(xml: bytes) -> tuple[ScheduledOperation, ...]:
             for (key, optimised_id), found in offsets.items()
         )
     except (KeyError, ValueError) as error:
-        raise BuildError(
-            f"Vela's debug database has another form than that of Vela 5.1.0: {error}"
-        ) from error
+        raise BuildError(f"Vela's debug database does not have the format of Vela 5.1.0: {error}") from error
 
 
 def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
@@ -76,9 +74,7 @@ def misjudged_channels(xml: bytes) -> dict[int, tuple[int, int]]:
             if row["scheduled_id"] in wrong
         }
     except (KeyError, ValueError) as error:
-        raise BuildError(
-            f"Vela's debug database has another form than that of Vela 5.1.0: {error}"
-        ) from error
+        raise BuildError(f"Vela's debug database does not have the format of Vela 5.1.0: {error}") from error
 
 
 def _channels(row: Row) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""What compiles the delegates of a program while ExecuTorch lowers it, and what is written of them."""
+"""Compiles the delegates of a program while ExecuTorch lowers it, and writes their artefacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Vela gave a delegate all outputs that its TOSA graph has.
+"""Checks that Vela gave a delegate all outputs of its TOSA graph.
 
 Vela 5.1.0 can lose one without a word (:mod:`ethosu_sdk.aot.repairs.merged_transposes` avoids the known way), and
 ExecuTorch packs what it is given: the program would read memory that the NPU never writes.
@@ -18,7 +18,7 @@ from ethosu_sdk.errors import InputError
 
 _HINT = (
     "let the model return the tensor in another form, such as multiplied by 1.0, or keep the operator on the CPU; "
-    "--no-delegate leaves all on the CPU"
+    "--no-delegate keeps every operator on the CPU"
 )
 
 
@@ -35,8 +35,8 @@ def check(index: int, payload: bytes, capture: VelaCapture, finder: SourceFinder
         for tensor in suspects
     )
     raise InputError(
-        f"Vela compiled delegate {index} with {len(sizes)} of its {len(wanted)} outputs, or others: a tensor is lost "
-        f"that the delegate both returns and uses itself. It is {'one of ' * (len(suspects) > 1)}{places}",
+        f"Vela compiled delegate {index} with {len(sizes)} of its {len(wanted)} outputs, or with other outputs: it "
+        f"lost a tensor that the delegate both returns and uses. It is {'one of ' * (len(suspects) > 1)}{places}",
         _HINT,
     )
 
@@ -53,10 +53,10 @@ def check_call(
     made = tosa_operators.outputs(capture.tosa)
     places = "; ".join(place(finder.find(capture.nodes.get(tensor.name, {}))) for tensor in made)
     raise InputError(
-        f"the program gives delegate {index} {arguments} tensors, its commands know {known}: ExecuTorch found inside "
-        f"that an input is of no use, and passes it all the same. The delegate's result is {places}",
-        "compute constants with numbers in place of tensors' shapes (torch.full in place of torch.ones_like); "
-        "--no-delegate leaves all on the CPU",
+        f"the program passes {arguments} tensors to delegate {index}, but its commands use {known}: ExecuTorch "
+        f"found that an input is unused and still passes it. The delegate's result is {places}",
+        "create constants from numbers instead of a tensor's shape (torch.full instead of torch.ones_like); "
+        "--no-delegate keeps every operator on the CPU",
     )
 
 

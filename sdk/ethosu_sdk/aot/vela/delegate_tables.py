@@ -1,4 +1,4 @@
-"""Whether Vela loads each look-up table to where it is looked for, and nothing lies over it by then.
+"""Checks that Vela loads each look-up table to where it is used, and that nothing overwrites it before.
 
 Vela 4.5.0 to 5.2.0 can lose one on Ethos-U55-32 and -64 without a word
 (:mod:`ethosu_sdk.aot.repairs.lost_lookup_tables` avoids the known ways):
@@ -15,8 +15,8 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.hazards import tables
 
 _HINT = (
-    "apply the activation before the values get another order of axes, or compile for a target that sets memory "
-    "aside for tables, such as ethos-u55-128; --no-delegate leaves all on the CPU"
+    "apply the activation before the axes are permuted, or compile for a target that reserves memory for tables, "
+    "such as ethos-u55-128; --no-delegate keeps every operator on the CPU"
 )
 
 
@@ -39,7 +39,7 @@ def check(delegate: DelegateFacts, payload: bytes) -> None:
 
 
 def _at(delegate: DelegateFacts, offset: int) -> OperationFacts | None:
-    """The operation that the command at byte `offset` is a part of: Vela tells where each one ends."""
+    """The operation that the command at byte `offset` is a part of: Vela gives the end of each one."""
     behind = [row for row in delegate.operations if row.offsets and max(row.offsets) >= offset]
     return min(behind, key=lambda row: max(row.offsets), default=None)
 

@@ -1,4 +1,4 @@
-"""Whether Vela encoded the weights of each layer for the channels that the layer has.
+"""Checks that Vela encoded the weights of each layer for all of its channels.
 
 Vela 5.1.0 can take another axis for them without a word
 (:mod:`ethosu_sdk.aot.repairs.miscounted_channels` avoids the known way):
@@ -13,8 +13,8 @@ from ethosu_sdk.aot.vela.delegate_outputs import place
 from ethosu_sdk.errors import InputError
 
 _HINT = (
-    "join its result with others in another way, such as behind an activation, or keep the operator on the CPU; "
-    "--no-delegate leaves all on the CPU"
+    "combine its result with others in another way, such as after an activation, or keep the operator on the CPU; "
+    "--no-delegate keeps every operator on the CPU"
 )
 
 
@@ -26,8 +26,8 @@ def check(delegate: DelegateFacts, debug_xml: bytes) -> None:
             if offset in wrong:
                 channels, encoded = wrong[offset]
                 raise InputError(
-                    f"Vela encoded the weights of a layer in delegate {delegate.index} for {encoded} output channels "
-                    f"instead of its {channels}: results would be wrong. It is the {operation.operator} "
+                    f"Vela encoded the weights of a layer in delegate {delegate.index} for {encoded} output "
+                    f"channels instead of its {channels}: results would be wrong. It is the {operation.operator} "
                     f"'{operation.name}', {place(operation.source)}",
                     _HINT,
                 )

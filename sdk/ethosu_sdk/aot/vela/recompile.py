@@ -1,4 +1,4 @@
-"""A program's TOSA graphs, compiled by other versions of Vela: the same program with other payloads.
+"""Compiles a program's TOSA graphs with other versions of Vela: the same program with new payloads.
 
 ExecuTorch packs payloads and programs, in a child process (:mod:`ethosu_sdk.aot.vela.recompile_worker`).
 """
@@ -55,7 +55,7 @@ def recompile(pte: Path, graphs: Sequence[Path], folders: Mapping[str, Path]) ->
         if done.returncode:
             lines = done.output.strip().splitlines()
             raise BuildError(
-                f"the program could not be given other payloads: {lines[-1] if lines else 'nothing was said'}",
+                f"the program's payloads could not be replaced: {lines[-1] if lines else 'nothing was printed'}",
                 f"{first / LOG_NAME} holds what the tools printed",
             )
         found = json_text.read_json(result)

@@ -1,4 +1,4 @@
-"""The process that puts other payloads into a program: ``python -m ethosu_sdk.aot.vela.recompile_worker REQUEST``.
+"""The process that replaces the payloads of a program: ``python -m ethosu_sdk.aot.vela.recompile_worker REQUEST``.
 
 ExecuTorch's own function calls Vela and packs what that wrote; here another Vela is called in its place.
 """
@@ -43,7 +43,7 @@ def main() -> None:
     program = _Program(path.name, path.read_bytes(), graphs)
     if _bytes(program.read()) != program.content:
         raise InputError(
-            f"{path.name} is not as this ExecuTorch writes it: it cannot be given other payloads"
+            f"{path.name} was not written by this version of ExecuTorch: its payloads cannot be replaced"
         )
     found = {}
     for row in request["versions"]:
@@ -88,6 +88,6 @@ if __name__ == "__main__":
         main()
     except SdkError as error:
         sys.exit(error.message)
-    except Exception as error:  # the last line is what the user is told, the log has the rest
+    except Exception as error:  # the last line becomes the user's error; the log has the rest
         traceback.print_exc()
         sys.exit(plain_text.error(error))

@@ -50,7 +50,9 @@ def read(path: Path) -> VelaConfig:
     for name in parser.sections():
         parent = parser.get(name, "inherit", fallback=None)
         if parent is not None and (parent == name or not parser.has_section(parent)):
-            raise InputError(f"section {name} of {path} inherits from '{parent}', which cannot be")
+            raise InputError(
+                f"section {name} of {path} inherits from '{parent}', which is itself or does not exist"
+            )
     names = {kind: _names(parser, kind) for kind in (_SYSTEM, _MEMORY)}
     for kind, found in names.items():
         if not found:

@@ -52,22 +52,22 @@ ALLOWED: dict[str, str | tuple[str, ...]] = {
 }
 
 _OTHER_OPTION = "the SDK has an option of its own for it"
-_FORMAT = "the firmware reads one format of command stream only"
-_ENDS = "with it Vela compiles nothing"
+_FORMAT = "the firmware reads only one format of command stream"
+_ENDS = "Vela compiles nothing with it"
 REFUSED: dict[str, str] = {
     "--accelerator-config": f"{_OTHER_OPTION}: --target",
     "--system-config": f"{_OTHER_OPTION}: --system-config",
     "--memory-mode": f"{_OTHER_OPTION}: --memory-mode",
     "--config": f"{_OTHER_OPTION}: --vela-config",
     "--output-dir": f"{_OTHER_OPTION}: -o",
-    "--output-format": "ExecuTorch takes Vela's raw format only",
+    "--output-format": "ExecuTorch reads only Vela's raw format",
     "--cop-format": _FORMAT,
     "--separate-io-regions": _FORMAT,
     "--cpu-tensor-alignment": "the firmware aligns tensors as Vela does by default",
-    "--ignore-ops": "what Vela would leave to the CPU is lost in a delegate",
+    "--ignore-ops": "a delegate loses the operators that Vela leaves to the CPU",
     "--enable-debug-db": "the SDK sets it already",
     "--debug-force-legacy-core": "Vela's old core does not read TOSA",
-    "--debug-force-regor": "Vela reads TOSA with no other core",
+    "--debug-force-regor": "only this core of Vela reads TOSA",
     "--recursion-limit": "it would change the limit of the whole compiler process",
     "--version": _ENDS,
     "--api-version": _ENDS,
@@ -83,12 +83,12 @@ def check(flags: Iterable[str]) -> None:
         name, separator, value = flag.partition("=")
         if re.search(r"\s", flag) or not name.startswith("--"):
             raise UsageError(
-                f"'{flag}' is not one flag of Vela", "write --extra-vela-flag=--NAME or --NAME=VALUE"
+                f"'{flag}' is not a single flag of Vela", "write --extra-vela-flag=--NAME or --NAME=VALUE"
             )
         if name in REFUSED:
             raise UsageError(f"Vela's flag {name} cannot be added: {REFUSED[name]}")
         if name not in ALLOWED:
-            raise UsageError(f"Vela has no flag {name} that could be added", suggestion(name, ALLOWED))
+            raise UsageError(f"Vela has no flag {name}, or it cannot be added", suggestion(name, ALLOWED))
         wanted = ALLOWED[name]
         if not _fits(wanted, bool(separator), value):
             words = wanted if isinstance(wanted, str) else "one of: " + ", ".join(wanted)

@@ -1,4 +1,4 @@
-"""Vela in other versions than the SDK's own: each in a folder of the cache, run as a process.
+"""Other versions of Vela: each is kept in a folder of the cache and runs as a process.
 
 What is not in the cache is installed from the package index: this is the one place where a command uses the network.
 """
@@ -25,11 +25,14 @@ _MARK = "ethosu"  # the package's own folder
 
 
 def parse(text: str) -> tuple[str, ...]:
-    """The versions of a list such as ``4.5.0,5.1.0``. UsageError for what is none, or for a single one."""
+    """The versions of a list such as ``4.5.0,5.1.0``. UsageError for a text that is not a version, or for a single
+    version."""
     versions = tuple(part.strip() for part in text.split(","))
     for version in versions:
         if _VERSION.fullmatch(version) is None:
-            raise UsageError(f"--vela: '{version[:40]}' is no version of Vela", "such as --vela 5.0.0,5.1.0")
+            raise UsageError(
+                f"--vela: '{version[:40]}' is not a version of Vela", "such as --vela 5.0.0,5.1.0"
+            )
     if len(set(versions)) != len(versions) or len(versions) < 2:
         raise UsageError("--vela takes two or more versions, each once", "such as --vela 5.0.0,5.1.0")
     return versions
@@ -79,13 +82,14 @@ def _install(version: str, place: Path) -> None:
     except SdkError as error:
         raise ToolError(
             f"Vela {version} is not in the cache and could not be installed: {_last_line(error.message)}",
-            f"other versions of Vela come from the package index, and stay in {place.parent}: let pip reach it once",
+            f"pip installs other versions of Vela from the package index, once, into {place.parent}: give pip "
+            "access to the index",
         ) from error
 
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"
 
 
 def _pip(target: Path, *words: str) -> None:

@@ -66,9 +66,7 @@ def read(xml: bytes) -> tuple[WrittenTensor, ...]:
             for tensor in _tensor(scheduled[key]["name"], details[key], lying, tuple(found))
         )
     except (KeyError, ValueError) as error:
-        raise BuildError(
-            f"Vela's debug database has another form than that of Vela 5.1.0: {error}"
-        ) from error
+        raise BuildError(f"Vela's debug database does not have the format of Vela 5.1.0: {error}") from error
 
 
 def _tensor(

@@ -1,4 +1,4 @@
-"""The SDK's own models: small, reproducible, and between them every way an operator can go.
+"""The SDK's own models: small and reproducible. Together they cover every way in which an operator can run.
 
 The table is light; a model's module imports torch when :func:`load` builds it.
 """

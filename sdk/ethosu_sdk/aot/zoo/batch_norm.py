@@ -1,4 +1,4 @@
-"""Random weights that behave: BatchNorm statistics measured on data, so that activations keep their size.
+"""Random weights with BatchNorm statistics measured on data, so that activations keep their size.
 
 With the statistics of a fresh layer the activations of a deep random network shrink towards zero, and the
 observed quantisation scales sit on the quantiser's lower bound.

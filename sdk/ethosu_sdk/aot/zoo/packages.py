@@ -67,7 +67,7 @@ def locate(file: PackagedFile) -> Path:
     path = Path(str(distribution.locate_file(file.path)))
     if not path.is_file() or hashing.sha256_file(path) != file.sha256:
         raise ToolError(
-            f"{file.distribution} {distribution.version} does not hold the {file.path} that the zoo is made for",
+            f"{file.distribution} {distribution.version} does not have the {file.path} that the zoo needs",
             install_command((file.distribution,)),
         )
     return path

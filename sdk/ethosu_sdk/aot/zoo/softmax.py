@@ -1,4 +1,4 @@
-"""``zoo:softmax``: a float softmax, which the Ethos-U partitioner leaves to the CPU."""
+"""``zoo:softmax``: a float softmax, which the Ethos-U partitioner leaves on the CPU."""
 
 from __future__ import annotations
 

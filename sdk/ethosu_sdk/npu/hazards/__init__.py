@@ -1,1 +1,1 @@
-"""What a command stream does too early."""
+"""Hazards: operations of a command stream that start too early."""

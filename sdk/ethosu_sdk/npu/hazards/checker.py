@@ -1,4 +1,4 @@
-"""What a command stream does too early: the hazards that running its operations one by one hides.
+"""Finds operations that start too early: hazards that stay hidden when operations run one by one.
 
 The NPU copies by DMA while it computes, and begins an operation before the one in front has ended. The stream keeps
 them apart with DMA_WAIT and KERNEL_WAIT, which wait until at most so many transfers or block operations are at

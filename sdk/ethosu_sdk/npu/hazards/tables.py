@@ -1,4 +1,4 @@
-"""Look-up tables that are not where an operation looks for them, without what else a stream does too early."""
+"""Finds look-up tables that are missing when an operation needs them, without checking for other hazards."""
 
 from __future__ import annotations
 

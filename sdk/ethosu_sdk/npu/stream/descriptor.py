@@ -178,7 +178,7 @@ def _transfer(registers: Registers) -> DmaOp:
 
 
 def _dma_u55(registers: Registers) -> DmaOp:
-    """Rows without gaps, copied to rows with gaps behind them; two- and three-dimensional on Ethos-U65 alone."""
+    """Rows without gaps, copied to rows followed by gaps; two- and three-dimensional only on Ethos-U65."""
     if registers.field("DMA0_SRC_REGION", "stride_mode"):
         raise registers.unsupported("DMA0_SRC_REGION", "strided source")
     dimensions = registers.field("DMA0_DST_REGION", "stride_mode") + 1

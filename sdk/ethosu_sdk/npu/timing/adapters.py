@@ -77,8 +77,8 @@ def of_executorch(system_config: str, memory_mode: str) -> Adapters:
     if rows is None:
         known = ", ".join(f"{name} with {' or '.join(row)}" for name, row in _table().items())
         raise UsageError(
-            f"ExecuTorch's runner sets no timing adapters for {system_config} with {memory_mode}",
-            f"known are: {known}",
+            f"ExecuTorch's runner has no timing adapter settings for {system_config} with {memory_mode}",
+            f"it has settings for: {known}",
         )
     first, second = (TimingAdapter(*row) for row in rows)
     return first, second
@@ -100,19 +100,21 @@ def parse(text: str, name: str) -> Adapters:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name} is not TOML: {error}") from error
     if sorted(tables) != ["axi0", "axi1"]:
-        raise InputError(f"{name} has {', '.join(tables) or 'nothing'}", "two tables are due: axi0 and axi1")
+        raise InputError(f"{name} has {', '.join(tables) or 'nothing'}", "it needs two tables: axi0 and axi1")
     first, second = (_adapter(tables[key], f"{key} of {name}") for key in ("axi0", "axi1"))
     return first, second
 
 
 def _adapter(table: Any, where: str) -> TimingAdapter:
     if not isinstance(table, Mapping) or sorted(table) != sorted(_MEMBERS):
-        raise InputError(f"{where} does not have each register once", f"due are: {', '.join(_MEMBERS)}")
+        raise InputError(
+            f"{where} does not have each register once", f"give these registers: {', '.join(_MEMBERS)}"
+        )
     values: Sequence[Any] = [table[key] for key in _MEMBERS]
     for key, value in zip(_MEMBERS, values, strict=True):
         if type(value) is not int or not 0 <= value < _LARGEST:
             raise InputError(f"{key} in {where} is {value!r}, not a number from 0 to {_LARGEST - 1:,}")
     found = TimingAdapter(*values)
     if not found.beats_per_cycle:
-        raise InputError(f"{where} lets nothing through: PULSE_ON is 0", "give PULSE_ON of at least 1")
+        raise InputError(f"{where} blocks all traffic: PULSE_ON is 0", "give PULSE_ON of at least 1")
     return found

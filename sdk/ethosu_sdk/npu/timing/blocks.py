@@ -22,7 +22,7 @@ def _micro_block(op: BlockOp) -> Shape:
 def _whole_units(op: BlockOp, depth: int) -> int:
     """`depth` filled up to the units in which Ethos-U85 keeps the IFM."""
     itemsize = op.ifm.dtype.itemsize
-    # Of micro-blocks that Vela never chooses nothing is known.
+    # Nothing is known about micro-blocks that Vela never chooses.
     units = IFM_UNITS.get(op.micro_block, ((*op.micro_block[:2], 1),) * 3)
     unit = units[(depth * itemsize > 16) + (depth * itemsize > 32)]
     return round_up(depth, unit[2] * _UNIT_BYTES // itemsize)

@@ -1,4 +1,4 @@
-"""Constants of the performance model that no register and no vela.ini tells, each with where it comes from.
+"""Constants of the performance model that neither registers nor vela.ini give, each with its source.
 
 "Fit" means: chosen once, for all networks, so that single operators and networks of published runs come out
 (docs/reference/fidelity.md). Nothing here depends on a network, an operator's name or a run.

@@ -1,4 +1,4 @@
-"""What the operations of a segment cost, worked out once for as long as the segment is kept."""
+"""The costs of a segment's operations, computed once and kept with the segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages of one operation, and what of them nothing hides.
+"""The stages of one operation, and the part of each that does not overlap with others.
 
 Blocks pass through fetching, MAC unit, output unit and writing, each of which works on another block: the slowest
 stage sets the pace. What the first block waits for before the MAC unit begins (`begin`) and what the last one needs

@@ -120,13 +120,13 @@ def arrange(streams: Sequence[Weights], key: OrderKey, offset: int) -> Weights:
     sizes = stream_sizes(key, offset)
     if len(streams) != len(sizes):
         raise WeightOrderError(
-            f"the operation at byte {offset} needs {len(sizes)} weight streams, it has {len(streams)}"
+            f"the operation at byte {offset} needs {len(sizes)} weight streams, but it has {len(streams)}"
         )
     for stream, size in zip(streams, sizes, strict=True):
         # The fast format fills its last 32 bytes.
         if stream.size < size or (stream.size > size and not key.fast):
             raise WeightOrderError(
-                f"the operation at byte {offset} needs {size} weights, its stream holds {stream.size}"
+                f"the operation at byte {offset} needs {size} weights, but its stream holds {stream.size}"
             )
     weights = np.empty((key.depth, key.height * key.width, key.ifm_depth), np.int16)
     used = [stream[:size] for stream, size in zip(streams, sizes, strict=True)]

@@ -30,7 +30,7 @@ def walk_u85(key: OrderKey) -> Walk:
 
 
 def _ifm_block(key: OrderKey) -> int:
-    """Depth of the IFM blocks: no register tells; ethos-u-vela 5.1.0 chooses it by these rules."""
+    """Depth of the IFM blocks: no register holds it; ethos-u-vela 5.1.0 chooses it by these rules."""
     if key.part_kernel_first:
         return _PART_KERNEL_IFM_BLOCK
     shallow = key.macs in (128, 256) and key.ofm_micro_depth == 16 and not key.sparse

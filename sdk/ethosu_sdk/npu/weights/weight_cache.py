@@ -113,7 +113,7 @@ def _request(op: BlockOp, data: Sequence[bytes], config: NpuConfig) -> _Request:
     sizes = stream_sizes(order, op.offset)
     if len(data) != len(sizes):
         raise WeightOrderError(
-            f"the operation at byte {op.offset} needs {len(sizes)} weight streams, it has {len(data)}"
+            f"the operation at byte {op.offset} needs {len(sizes)} weight streams, but it has {len(data)}"
         )
     if sum(sizes) > _MOST_WEIGHTS:
         raise WeightOrderError(
@@ -158,7 +158,7 @@ def _checked(result: Decoded, request: _Request, part: int) -> Weights:
         name = f"weight stream {part + 1} of {len(request.streams)}"
         raise WeightStreamError(f"{name} of {where} is damaged and cannot be decoded")
     raise WeightOrderError(
-        f"{where} needs {request.streams[part].size} weights, its stream holds {result.count}"
+        f"{where} needs {request.streams[part].size} weights, but its stream holds {result.count}"
     )
 
 

@@ -149,7 +149,7 @@ class _Children:
         return os.read(self._reader, _REPORT.size)
 
     def end(self) -> None:
-        """End what is still running and leave nothing behind."""
+        """End every process that still runs."""
         for child in self._alive:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):  # where SIGCHLD is ignored
                 os.kill(child, signal.SIGKILL)

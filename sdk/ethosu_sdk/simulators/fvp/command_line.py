@@ -78,7 +78,7 @@ def _command_line(arguments: Sequence[str]) -> str:
     limit = command_line_limit()
     if len(line) > limit:
         raise UsageError(
-            f"the firmware's command line has {len(line)} characters, the FVP takes {limit}",
-            "shorten the names of the files",
+            f"the firmware's command line has {len(line)} characters, but the FVP accepts at most {limit}",
+            "shorten the file names",
         )
     return line

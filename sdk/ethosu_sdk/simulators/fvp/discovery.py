@@ -57,8 +57,8 @@ def find(model: FvpModel) -> Path:
     only = f"; {launcher} is this SDK's launcher, {NOT_AN_FVP}" if launcher is not None else ""
     raise ToolError(
         f"{model.program} was not found {where}{only}",
-        f"`ethosu-sdk fvp install {model.board}` installs it once you accept Arm's licence; {FVP_VARIABLE} names the "
-        "folder of one that is installed; `--simulator qemu` needs none",
+        f"`ethosu-sdk fvp install {model.board}` installs it once you accept Arm's licence; {FVP_VARIABLE} names "
+        "the folder of one that is installed; `--simulator qemu` needs none",
     )
 
 
@@ -118,9 +118,12 @@ def installed(model: FvpModel) -> InstalledFvp:
     if NOT_AN_FVP in answer:
         raise ToolError(
             f"{program} is this SDK's launcher, {NOT_AN_FVP}",
-            f"use --simulator qemu, which is what it runs, or name the folder of Arm's FVP in {FVP_VARIABLE}",
+            f"use --simulator qemu, which is what the launcher runs, or set {FVP_VARIABLE} to the folder of Arm's "
+            "FVP",
         )
     match = _VERSION.search(answer)
     if match is None:
-        raise ToolError(f"{program} does not say its version", "is it an FVP? `ethosu-sdk doctor` shows more")
+        raise ToolError(
+            f"{program} does not print its version", "is it an FVP? `ethosu-sdk doctor` shows more"
+        )
     return InstalledFvp(program, match.group(), variables)

@@ -52,7 +52,7 @@ def models() -> dict[str, FvpModel]:
 
 @functools.cache
 def launchers() -> dict[str, FvpModel]:
-    """What launchers stand in for, by the name of the program: all FVPs, and others of the same command line."""
+    """The programs that launchers replace, by name: all FVPs, and others with the same command line."""
     like = {
         name: replace(
             models()[row["model"]], program=name, board=row.get("board", models()[row["model"]].board)

@@ -1,4 +1,4 @@
-"""One FVP as a child process: its output is taken as it comes, and the run is cut when it stands still."""
+"""Runs an FVP as a child process: reads its output as it comes, and stops it when it hangs."""
 
 from __future__ import annotations
 

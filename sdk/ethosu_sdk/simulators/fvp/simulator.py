@@ -1,4 +1,4 @@
-"""Firmware on Arm's FVP. Its exit status proves nothing: what it printed does."""
+"""Runs firmware on Arm's FVP. Its exit status proves nothing; only its output does."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _WITHOUT_NPU = "ethos-u55"  # a firmware without an NPU runs on any board that h
 _TAIL_LINES = 12
 _CUTS = {
     "time": ("did not end within {timeout_s:g} s", "--timeout gives it more time"),
-    "idle": ("hangs: for {idle_timeout_s:g} s it printed nothing", "the last lines tell how far it came"),
-    "output": ("prints without end", ""),
+    "idle": ("hangs: for {idle_timeout_s:g} s it printed nothing", "its last lines show how far it came"),
+    "output": ("prints too much output", ""),
     "log": ("was stopped: its UART log cannot be written", "is the disk full?"),
 }
 
@@ -144,7 +144,7 @@ def _check_board(elf: Path, model: FvpModel) -> None:
 
 
 def _refuse(finished: Finished, parted: FvpOutput, request: SimulationRequest) -> None:
-    """Raise for a run that did not end by itself, or whose output tells of a failure."""
+    """Raise for a run that did not end by itself, or whose output reports a failure."""
     messages = error_catalogue.in_text(finished.messages.splitlines())
     known = [*parted.errors, *(row for row in messages if not row.harmless)]
     if finished.cut:
@@ -152,7 +152,7 @@ def _refuse(finished: Finished, parted: FvpOutput, request: SimulationRequest) -
         values = {"timeout_s": request.timeout_s, "idle_timeout_s": request.idle_timeout_s}
         raise _error(f"the firmware {reason.format(**values)}", hint, known, finished, parted)
     if parted.failures:
-        raise _error(f"the FVP's log tells of a failure: {parted.failures[0]}", "", known, finished, parted)
+        raise _error(f"the FVP's log reports a failure: {parted.failures[0]}", "", known, finished, parted)
     if known and finished.returncode != 0:
         # The loader's and the FVP's complaints come before the first instruction.
         raise ToolError(

@@ -1,4 +1,4 @@
-"""The SDK's NPU model as what executes the Ethos-U delegates of a program on the host runtime."""
+"""Executes the Ethos-U delegates of a program on the host runtime with the SDK's NPU model."""
 
 from __future__ import annotations
 

@@ -78,12 +78,11 @@ class HostRuntime:
         What the delegate callable raises passes through, and the runtime is not usable after it.
         """
         if len(inputs) != len(self.inputs):
-            raise InputError(f"{len(inputs)} inputs given, the program takes {len(self.inputs)}")
+            raise InputError(f"{len(inputs)} inputs given, but the program takes {len(self.inputs)}")
         for index, (array, info) in enumerate(zip(inputs, self.inputs, strict=True)):
             if array.dtype != np.dtype(info.dtype) or array.shape != info.shape:
                 raise InputError(
-                    f"input {index} is {array.dtype} {array.shape}, "
-                    f"the program takes {info.dtype} {info.shape}"
+                    f"input {index} is {array.dtype} {array.shape}, but the program takes {info.dtype} {info.shape}"
                 )
         data = [info.to_memory(array) for array, info in zip(inputs, self.inputs, strict=True)]
         self._send(Kind.RUN, data)
@@ -116,8 +115,8 @@ class HostRuntime:
             return SimulationError(f"ExecuTorch's host runtime failed{where}: {text}", self._last_words())
         return SimulationError(
             f"ExecuTorch's host runtime has no kernel for {', '.join(missing)}: {text}",
-            "the operator stays on the CPU; whether the firmware has a kernel for it, docs/reference/kernels.md "
-            "tells",
+            "the operator stays on the CPU; docs/reference/kernels.md lists the operators for which the firmware "
+            "has a kernel",
         )
 
     def _adopt(self, payload: bytes) -> None:
@@ -133,7 +132,7 @@ class HostRuntime:
         described, rest = blobs[1 : 1 + 2 * count], blobs[1 + 2 * count :]
         outputs = tuple(wire.parse_descriptor(blob) for blob in rest)
         if self._delegate is None:
-            raise SimulationError(f"the program calls delegate {index}, and nothing was given to execute it")
+            raise SimulationError(f"the program calls delegate {index}, but nothing was given to execute it")
         inputs = []
         for description, content in zip(described[::2], described[1::2], strict=True):
             info = wire.parse_descriptor(description)
@@ -143,7 +142,7 @@ class HostRuntime:
         expected, got = [info.nbytes for info in outputs], [len(data) for data in results]
         if expected != got:
             raise SimulationError(
-                f"delegate {index} returned outputs of {got} bytes, the program has {expected}"
+                f"delegate {index} returned outputs of {got} bytes, but the program has {expected}"
             )
         self._send(Kind.EXECUTE, results)
 
@@ -161,7 +160,7 @@ class HostRuntime:
         except TimeoutError as error:
             if left_s < self._silence_s:
                 raise SimulationError(
-                    f"the time is over during {doing}", "--timeout gives it more time"
+                    f"the time limit was reached during {doing}", "--timeout gives it more time"
                 ) from error
             raise SimulationError(
                 f"the host runtime was silent for {self._silence_s:g} s during {doing}"

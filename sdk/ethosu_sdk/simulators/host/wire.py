@@ -75,7 +75,7 @@ def parse_descriptor(blob: bytes) -> TensorInfo:
     """Decode a descriptor blob; InputError for a type that NumPy lacks."""
     code, rank = _HEAD.unpack_from(blob)
     if code not in _DTYPES:
-        raise InputError(f"the program uses tensors of ScalarType {code}, which NumPy lacks")
+        raise InputError(f"the program uses tensors of ScalarType {code}, which NumPy does not have")
     words = struct.unpack_from(f"={2 * rank}I", blob, _HEAD.size)
     return TensorInfo(_DTYPES[code], words[:rank], words[rank:])
 

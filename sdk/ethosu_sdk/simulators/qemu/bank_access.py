@@ -1,4 +1,4 @@
-"""Two ways to the memories that live inside QEMU, for as long as the guest is stopped.
+"""Two ways to read and write memories inside QEMU while the guest is stopped.
 
 The gdb stub moves some 60 MB/s, which makes a 4 MiB SRAM cost more than everything else in an inference.
 Linux lets a parent read and write its child's memory through ``/proc/PID/mem`` (proc(5)) a hundred times
@@ -152,7 +152,7 @@ class ProcessBankAccess:
 
 def _check_moved(moved: int, piece: memoryview) -> None:
     if moved != len(piece):
-        raise GdbError("QEMU's memory is no longer all there")
+        raise GdbError("QEMU's memory file became shorter")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What the guest prints and what QEMU says, drained without ever blocking the guest."""
+"""Reads what the guest prints and what QEMU reports, without ever blocking the guest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Console:
         self._watched: int | None = None
         self._attended: dict[int, Callable[[], bool]] = {}
         self.last_byte_at = time.monotonic()
-        self.trouble = ""  # why the run cannot go on: the log cannot be written, or there is no end of output
+        self.trouble = ""  # why the run cannot go on: the log cannot be written, or there is too much output
 
     def attend(self, descriptor: int, service: Callable[[], bool]) -> None:
         """While waiting, call `service` whenever `descriptor` is readable, until it returns False."""
@@ -112,7 +112,7 @@ class Console:
         self._output += data
         try:
             if any(log.write(data) != len(data) for log in self._logs):
-                self.trouble = "the UART log cannot be written: it takes no more"
+                self.trouble = "the UART log cannot be written: it accepts no more bytes"
         except OSError as error:
             self.trouble = f"the UART log cannot be written: {error.strerror}"
         if len(self._output) > MAX_UART_BYTES:

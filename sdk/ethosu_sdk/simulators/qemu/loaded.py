@@ -1,4 +1,4 @@
-"""What the guest holds of its ELF file before the first instruction, compared with the file."""
+"""Compares the guest's memory with its ELF file before the first instruction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _compared(path: Path, stream: BinaryIO, machine: Machine) -> Iterator[Loaded
         held = _held(machine, address, size_bytes)
         if held != segment.data():
             raise SimulationError(
-                f"QEMU did not load {path.name} as it is: its memory at {address:#010x} has other bytes than the "
+                f"QEMU did not load {path.name} correctly: its memory at {address:#010x} has other bytes than the "
                 f"segment of {size_bytes:,} bytes",
                 "the file was changed while the run began, or this QEMU loads it in another way",
             )

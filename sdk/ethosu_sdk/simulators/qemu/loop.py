@@ -159,7 +159,7 @@ class RunLoop:
     def _early_end(self, returncode: int | None) -> SimulationError:
         messages = self._machine.console.messages
         if returncode is None:
-            return self._error("QEMU closed its gdb connection but does not end", None)
+            return self._error("QEMU closed its gdb connection but does not exit", None)
         reason = failure.how_qemu_ended(returncode, messages)
         return self._error(reason, failure.dumped_place(messages))
 
@@ -191,5 +191,5 @@ def _stop_reason(packet: bytes) -> str:
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         return f"the processor stopped unexpectedly ({name})"
     if packet[:1] == b"F":  # gdb's file I/O: semihosting with the target "gdb"
-        return "the firmware asked for a file of the host, which this run does not give it"
+        return "the firmware asked for a file on the host, but this run gives it no access to files"
     return f"QEMU reported {packet[:40]!r}"

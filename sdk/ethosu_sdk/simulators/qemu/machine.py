@@ -117,11 +117,10 @@ def _memory_file(bank: Bank) -> Iterator[int]:
             os.ftruncate(descriptor, bank.size_bytes)  # sparse: only pages that are touched take memory
         except OSError as error:
             text = (
-                f"the host gives no memory for the board's {bank.name} of {bank.size_bytes:,} bytes:"
-                f" {error.strerror}"
+                f"cannot allocate the {bank.size_bytes:,} bytes of the board's {bank.name}: {error.strerror}"
             )
             limited = error.errno == errno.EFBIG
-            hint = "the size of files is limited here: `ulimit -f unlimited` lifts that" if limited else ""
+            hint = "file sizes are limited: `ulimit -f unlimited` removes the limit" if limited else ""
             raise SimulationError(text, hint) from error
         yield descriptor
 
@@ -132,8 +131,8 @@ def _mapped(descriptor: int, bank: Bank) -> Iterator[Bytes]:
         mapping = mmap.mmap(descriptor, bank.size_bytes)
     except OSError as error:
         raise SimulationError(
-            f"the host cannot map the board's {bank.name} of {bank.size_bytes:,} bytes: {error.strerror}",
-            "is the address space limited (`ulimit -v`)?",
+            f"cannot map the {bank.size_bytes:,} bytes of the board's {bank.name}: {error.strerror}",
+            "check whether the address space is limited (`ulimit -v`)",
         ) from error
     try:
         yield np.frombuffer(mapping, np.uint8)

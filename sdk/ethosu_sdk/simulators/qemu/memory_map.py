@@ -98,7 +98,7 @@ def _bank(
 
 
 def board_map(name: str) -> BoardMap:
-    """The board called `name`, such as ``corstone-300``. UsageError when QEMU has none of that name."""
+    """The board called `name`, such as ``corstone-300``. UsageError when QEMU has no board of that name."""
     if name not in _maps():
         raise UsageError(f"QEMU has no board '{name}'", f"one of: {', '.join(_maps())}")
     return _maps()[name]

@@ -1,4 +1,4 @@
-"""The NPU model behind its register window, whatever brings the accesses: loads and stores of any width."""
+"""The NPU model behind its register window: loads and stores of any width, from any source."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class NpuBridge:
         except Exception as error:
             raise SimulationError(
                 f"the NPU model failed at register {offset:#06x}: {type(error).__name__}: {error}",
-                "this is a fault of the SDK; --debug shows where",
+                "this is a bug in the SDK; --debug shows where",
             ) from error
 
 
@@ -94,7 +94,7 @@ class NpuTransport(Protocol):
 
     @property
     def announces_stops(self) -> bool:
-        """Whether, after an error, a packet will tell that the guest has stopped at the access."""
+        """Whether, after an error, a packet will announce that the guest has stopped at the access."""
         ...
 
     def attach(self) -> None:
@@ -102,5 +102,5 @@ class NpuTransport(Protocol):
         ...
 
     def serve_stop(self, packet: bytes) -> bool:
-        """Serve the access that `packet`, a stop reply, tells of; False when it tells of something else."""
+        """Serve the access that `packet`, a stop reply, announces; False when it announces something else."""
         ...

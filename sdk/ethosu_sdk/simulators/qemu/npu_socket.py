@@ -48,7 +48,7 @@ class NpuSocket:
         try:
             data = self._socket.recv(_REQUEST.size - len(self._received))
         except OSError:
-            return False  # QEMU has ended: its other connections tell how
+            return False  # QEMU has ended: its other connections show why
         self._received += data
         if len(self._received) < _REQUEST.size:
             return bool(data)
@@ -73,8 +73,8 @@ class NpuSocket:
             or (operation == _READ and value)
         ):
             raise SimulationError(
-                f"QEMU's NPU device asks for what is no access: operation {operation}, {size} bytes at offset"
-                f" {offset:#x}, value {value:#x}"
+                f"QEMU's NPU device sent an invalid access: operation {operation}, {size} bytes at offset "
+                f"{offset:#x}, value {value:#x}"
             )
         if operation == _READ:
             return self._bridge.load(offset, size)

@@ -1,4 +1,4 @@
-"""Trap and emulate: a load or store that the guest was stopped at is carried out on the NPU model instead."""
+"""Trap and emulate: when the guest stops at a load or store to the NPU, it is carried out on the NPU model."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class NpuTraps:
     def service(self) -> None:
         """Carry out the access that the guest stands before, step over it and let the guest run.
 
-        Raises SimulationError when the access cannot be emulated or the NPU model fails, GdbError and
-        QtestError when QEMU does not play its part.
+        Raises SimulationError when the access cannot be emulated or the NPU model fails, GdbError and QtestError
+        when QEMU does not respond as expected.
         """
         gdb = self._machine.gdb
         registers = gdb.registers()

@@ -45,7 +45,7 @@ class IrqLine:
                 answer += data
                 if len(answer) > _MAX_ANSWER_BYTES:
                     raise QtestError(
-                        f"QEMU's answer on its qtest connection has no end: {bytes(answer[:20])!r}"
+                        f"QEMU's answer on its qtest connection is too long: {bytes(answer[:20])!r}"
                     )
         except OSError as error:
             raise QtestError(f"QEMU does not answer on its qtest connection: {error}") from error

@@ -1,4 +1,4 @@
-"""Memory that is read after a run, from wherever it is kept."""
+"""Reads the board's memory after a run, wherever it is kept."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def check(ranges: Sequence[tuple[int, int]], board: BoardMap) -> None:
         found = board.find_bank(address)
         if size_bytes <= 0 or found is None or found[1] + size_bytes > found[0].size_bytes:
             raise InputError(
-                f"the {size_bytes:,} bytes at {address:#010x} that are to be read do not lie in one memory of the "
-                "board"
+                f"the {size_bytes:,} bytes at {address:#010x} to read do not lie in one memory of the board"
             )
 
 
@@ -30,11 +29,11 @@ def stop(machine: Machine) -> None:
         machine.gdb.interrupt()
         stopped = machine.gdb.receive(_STOP_S)
     except GdbClosedError:
-        return  # behind its last character the firmware ended QEMU itself, before we could
+        return  # after its last character, the firmware ended QEMU itself before we could stop it
     except GdbError as error:
         raise SimulationError(f"QEMU does not take part as expected: {error}") from error
     if stopped is None:
-        raise SimulationError("QEMU does not stop at the end of the run")
+        raise SimulationError("QEMU did not stop at the end of the run")
 
 
 def read(ranges: Sequence[tuple[int, int]], machine: Machine, banks: BankAccess) -> tuple[bytes, ...]:
@@ -53,5 +52,5 @@ def _read(address: int, size_bytes: int, machine: Machine, banks: BankAccess) ->
     except GdbError as error:
         raise SimulationError(
             f"{bank.name} at {address:#010x} cannot be read after the run: the firmware ended QEMU by semihosting",
-            "read it from DDR, or let the firmware end with a character on its UART",
+            "read it from DDR, or end the firmware with a character on its UART",
         ) from error

@@ -1,4 +1,4 @@
-"""Firmware on QEMU, with the SDK's NPU model at the place of the Ethos-U."""
+"""Runs firmware on QEMU, with the SDK's NPU model as the Ethos-U."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _check_request(request: SimulationRequest, board: BoardMap) -> None:
         raise InputError(f"there is no folder {folder} for the firmware's files")
     for limit in (request.timeout_s, request.idle_timeout_s):
         if not (math.isfinite(limit) and limit > 0):
-            raise UsageError(f"a time-out of {limit} s is not possible", "give a positive number of seconds")
+            raise UsageError(f"the time limit of {limit} s is not valid", "give a positive number of seconds")
 
 
 def _uart(log: IO[bytes], request: SimulationRequest) -> tuple[IO[bytes], ...]:

@@ -22,7 +22,7 @@ _IT_MASK = 0x0600_FC00  # xPSR[26:25] and [15:10] hold ITSTATE[1:0] and [7:2]
 
 
 class DecodeError(Exception):
-    """The bytes at `pc` are no load or store that this decoder knows."""
+    """The bytes at `pc` are not a load or store that this decoder supports."""
 
     def __init__(self, pc: int, code: bytes) -> None:
         super().__init__(f"cannot emulate the instruction {code[:4].hex(' ')} at {pc:#010x}")

@@ -118,15 +118,19 @@ REFUSED = (
     (
         # Another result the first time: no table, but a state.
         Form("flag", "y = self.l(x) if self.first else -x; self.first = False; return y", layers=_FLAG),
-        "the attribute 'first' (bool), which a program cannot carry from one inference to the next: net.py, line {}",
+        "the attribute 'first' (bool), which a program cannot keep from one inference to the next: net.py, line {}",
         "register_buffer('first'",
     ),
     (
         Form("loop", _LOOP),
         "while_loop cannot be compiled, at net.py, line {}",
-        "`for` of a fixed number of steps",
+        "`for` with a fixed number of steps",
     ),
-    (Form("scan", _SCAN), "scan cannot be compiled, at net.py, line {}", "`for` of a fixed number of steps"),
+    (
+        Form("scan", _SCAN),
+        "scan cannot be compiled, at net.py, line {}",
+        "`for` with a fixed number of steps",
+    ),
     (
         Form("histogram", "return x.histc(4)", quantize="none"),
         "aten::histc.out (at net.py, line {})",

@@ -32,7 +32,7 @@ def test_executorch_sets_what_published_runs_state(
 
 
 def test_a_configuration_that_executorch_does_not_know_is_refused() -> None:
-    with pytest.raises(UsageError, match="no timing adapters for Ethos_U65_Embedded"):
+    with pytest.raises(UsageError, match="no timing adapter settings for Ethos_U65_Embedded"):
         adapters.of_executorch("Ethos_U65_Embedded", "Sram_Only")
 
 
@@ -67,7 +67,7 @@ def test_a_file_gives_both_adapters() -> None:
         (f"[axi0]\n{TABLE}[axi1]\n{TABLE.replace('=4', '=-1')}", "write_latency in axi1 of ta.toml is -1"),
         (f"[axi0]\n{TABLE}[axi1]\n{TABLE.replace('=5', '=true')}", "pulse_on in axi1 of ta.toml is True"),
         (f"[axi0]\n{TABLE}[axi1]\n{TABLE.replace('=3', '=99999999999')}", "not a number from 0 to"),
-        (f"[axi0]\n{TABLE}[axi1]\n{TABLE.replace('=5', '=0')}", "lets nothing through"),
+        (f"[axi0]\n{TABLE}[axi1]\n{TABLE.replace('=5', '=0')}", "blocks all traffic"),
     ],
 )
 def test_a_damaged_file_is_refused(text: str, words: str) -> None:

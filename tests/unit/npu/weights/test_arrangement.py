@@ -227,7 +227,9 @@ def test_streams_of_velas_encoder_come_back(seed: int) -> None:
 @pytest.mark.parametrize("key", [U55, U85], ids=["u55", "u85"])
 def test_a_count_that_does_not_fit_is_an_error(key: OrderKey, change: int) -> None:
     (size,) = stream_sizes(key, 72)
-    with pytest.raises(InputError, match=rf"byte 72 needs {size} weights, its stream holds {size + change}"):
+    with pytest.raises(
+        InputError, match=rf"byte 72 needs {size} weights, but its stream holds {size + change}"
+    ):
         arrange([np.zeros(size + change, np.int16)], key, 72)
 
 
@@ -242,7 +244,7 @@ def test_the_fast_format_may_hold_more_but_not_less() -> None:
 
 def test_a_missing_stream_is_an_error() -> None:
     key = dataclasses.replace(U85, macs=512, cores=2)
-    with pytest.raises(InputError, match="byte 72 needs 2 weight streams, it has 1"):
+    with pytest.raises(InputError, match="byte 72 needs 2 weight streams, but it has 1"):
         arrange([np.zeros(stream_sizes(key, 0)[0], np.int16)], key, 72)
 
 

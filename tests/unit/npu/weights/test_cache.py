@@ -146,7 +146,7 @@ def test_one_stream_of_the_fast_format() -> None:
     [
         ({"address": REGION_BYTES}, BusError, "WEIGHTS access"),
         ({"length": 3}, WeightStreamError, "weight stream 1 of 1 of the operation at byte 72 is damaged"),
-        ({"length": 0}, WeightOrderError, r"byte 72 needs \d+ weights, its stream holds 0"),
+        ({"length": 0}, WeightOrderError, r"byte 72 needs \d+ weights, but its stream holds 0"),
     ],
     ids=["no_memory", "damaged", "empty"],
 )
@@ -171,7 +171,7 @@ def test_the_damaged_one_of_two_streams_is_named() -> None:
 
 
 def test_a_missing_stream_is_an_error() -> None:
-    with pytest.raises(WeightOrderError, match="byte 72 needs 2 weight streams, it has 1"):
+    with pytest.raises(WeightOrderError, match="byte 72 needs 2 weight streams, but it has 1"):
         WeightCache().get(conv([Stream(CONSTANTS, 0, 16)], U85), memory_with(), U85)
 
 

@@ -1,5 +1,5 @@
-"""The samples on which a chain is compared: the example inputs, calibration samples, and shuffled ones to make up the
-number."""
+"""The samples of a chain of comparisons: example inputs, calibration samples, and shuffled copies if these are too
+few."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _equal(one: Tensors, other: Tensors) -> bool:
 
 
 def _shuffled(inputs: Tensors, number: int) -> Tensors:
-    """Inputs with the elements of the example in another order: of the same range, whatever they mean."""
+    """Inputs with the elements of the example in another order, so that their range stays the same."""
     import torch
 
     generator = torch.Generator().manual_seed(_SEED + number)

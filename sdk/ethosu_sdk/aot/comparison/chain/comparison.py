@@ -1,4 +1,4 @@
-"""Outputs of one stage against those of the stage before, over a row of samples."""
+"""Compares the outputs of one stage with those of the stage before it, over several samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def form(reference: Rows, candidate: Rows) -> Difference | None:
     """A difference in number, shapes or types of outputs."""
     for number, (wanted, given) in enumerate(zip(reference, candidate, strict=True)):
         if len(wanted) != len(given):
-            return Difference(0, number, f"it has {len(given)} outputs, the model {len(wanted)}")
+            return Difference(0, number, f"it has {len(given)} outputs, but the model has {len(wanted)}")
         for index, (one, other) in enumerate(zip(wanted, given, strict=True)):
             if one.shape != other.shape or not _holds(other.dtype, one.dtype):
                 return Difference(

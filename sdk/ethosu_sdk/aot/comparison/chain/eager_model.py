@@ -1,4 +1,4 @@
-"""The model as it was written, executed before anything else touched it."""
+"""Executes the user's model in eager PyTorch before any other step changes it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def execute(module: Any, samples: Sequence[Sample]) -> EagerRun:
 
 
 def _after_first(untouched: Any, running: Any) -> Any:
-    """A copy of the module after its first inference, if that changed what is no tensor; else the module before."""
+    """A copy of the module after its first inference if that changed anything but tensors; else the module before."""
     if all(row.kind != model_state.OTHER for row in model_state.changes(untouched, running)):
         return untouched
     try:

@@ -1,4 +1,4 @@
-"""How far one output of a stage is from the one before, in figures."""
+"""Figures for the difference between one output of a stage and of the stage before it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Every layer of a quantised graph by itself: what it gives against what the prepared graph's operators give for the
-same inputs.
+"""Compares each layer of a quantised graph with the operators of the prepared graph, on the same inputs.
 
 The prepared graph is executed with the values of the quantised one: at each observer the two are compared, and the
 quantised value goes on. A layer's error is then its own: rounding to its steps, and what its range cuts off.
@@ -92,8 +91,8 @@ def stored(quantized: Any, inputs: Tensors) -> Stored:
 
 
 def _origin(node: Any) -> Any:
-    """The node whose value `node` stands for, be it observed or stored several times on the way: an operator may want
-    its input in other steps than those that the one before chose."""
+    """The node whose value `node` holds, even if it was observed or stored several times on the way: an operator
+    may want its input in other steps than those that the one before chose."""
     while node.op == "call_module" or is_quantize(node) or is_dequantize(node):
         node = node.args[0]
     return node
@@ -158,11 +157,11 @@ def _is_calibrated(observer: Any) -> bool:
 def _wrong_scale(step: Step, own: Step | None) -> str:
     if own is None or abs(step.scale - own.scale) <= _SCALES_AGREE * own.scale:
         return ""
-    return f"it is stored in steps of {step.scale:.4g}, calibration asks for {own.scale:.4g}"
+    return f"it is stored in steps of {step.scale:.4g}, but calibration chose {own.scale:.4g}"
 
 
 def _nearest(rows: Sequence[tuple[Step, Any]], own: Step | None) -> tuple[Step, Any]:
-    """The stored form that an observer became, among those of one value."""
+    """The stored form that matches an observer best, among those of one value."""
     if own is None:
         return rows[0]
     return min(rows, key=lambda row: (abs(row[0].scale - own.scale), abs(row[0].zero_point - own.zero_point)))

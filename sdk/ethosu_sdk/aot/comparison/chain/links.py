@@ -1,4 +1,4 @@
-"""The links of the chain that lie in PyTorch, each an error of its own when it does not hold."""
+"""The links of the chain that are computed in PyTorch. Each raises its own error when the two stages differ."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Chain:
         lost = [name for name in state if _plain(name) not in written]
         if lost:
             raise VerdictError(
-                f"the lowered program does not carry the state '{lost[0]}', which the model changes in an inference",
+                f"the lowered program loses the state '{lost[0]}', which the model changes during an inference",
                 _HINT,
             )
 
@@ -139,8 +139,8 @@ class Chain:
         if wrong is None:
             return
         why = wrong.wrong_scale or (
-            f"its error is {wrong.error:.3g} (rms) of {wrong.signal:.3g}, "
-            f"and its step and range explain {wrong.limit:.3g}"
+            f"its error is {wrong.error:.3g} (rms) of {wrong.signal:.3g}, but its step and range explain only "
+            f"{wrong.limit:.3g}"
         )
         raise VerdictError(
             "the quantised model does not compute what the float model does: "
@@ -170,7 +170,9 @@ class Chain:
         spec = program.call_spec.out_spec
         if self._eager.structure is None or spec is None or spec == self._eager.structure:
             return None
-        return Difference(0, 0, f"its outputs come as {spec}, the model's as {self._eager.structure}")
+        return Difference(
+            0, 0, f"its outputs have the structure {spec}, but the model's have {self._eager.structure}"
+        )
 
     def _fail(self, stage: str, difference: Difference, place: str) -> None:
         where = f", first at {place}" if place else ""

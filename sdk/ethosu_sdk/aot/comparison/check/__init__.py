@@ -1,1 +1,1 @@
-"""Whether a program computes what its model does, and where it starts not to."""
+"""Checks that a program computes what its model does, and finds where the two begin to differ."""

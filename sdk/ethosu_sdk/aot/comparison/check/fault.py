@@ -1,4 +1,4 @@
-"""Where a program that computes something else than its model starts to do so.
+"""Finds where a program begins to compute something else than its model.
 
 Every quantised value of the model, as PyTorch has it, is looked for among the values of the delegates' TOSA graphs,
 which the TOSA reference model computes. The first in the order of execution that none of them holds, as near as
@@ -106,8 +106,8 @@ def _by_vela(values: Values, index: int, capture: VelaCapture, finder: SourceFin
     source = finder.find(capture.nodes.get(name, {}))
     operator = values.operators.get(name, "an input")
     text = (
-        f"first seen at a delegate's output {index} ({operator} {name}): the TOSA graph is right, "
-        "and what Vela made of it gives other values"
+        f"first seen at a delegate's output {index} ({operator} {name}): the TOSA graph is right, but Vela's output "
+        "for it computes other values"
     )
     return StartFacts(text + _place(source), False, None, operator, name, source)
 

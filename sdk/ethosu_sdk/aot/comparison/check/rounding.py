@@ -1,4 +1,4 @@
-"""How far rounding alone can move a program's outputs: its eager run, with every value rounded another way.
+"""Measures how far rounding alone can move a program's outputs, by eager runs that round every value differently.
 
 A quantised value is the nearest of the two that enclose the exact one. Hardware, ExecuTorch's kernels and PyTorch
 disagree on ties, on the precision of scales and on when to round; each still ends at one of the two. So in a trial
@@ -44,7 +44,7 @@ _ENOUGH = 64  # elements of the smallest output, over all trials: fewer give no 
 
 @dataclass(frozen=True)
 class Trial:
-    """One way to round: for each value by itself, or the same for all of a tensor."""
+    """One way to round: chosen for each value, or the same for a whole tensor."""
 
     generator: Any
     whole_tensors: bool
@@ -177,7 +177,7 @@ def save_samples(folder: Path, samples: Sequence[Tensors]) -> None:
 
 
 def _save_ties_up(module: Any, inputs: Tensors, cpu_calls: Iterable[str], folder: Path) -> bool:
-    """Whether the outputs with the NPU's rounding could be computed, in place of PyTorch's."""
+    """Store the outputs with the NPU's rounding instead of PyTorch's; whether that was possible."""
     if not any(is_quantize(node) for node in module.graph.nodes):
         return False
     try:

@@ -28,7 +28,7 @@ class Values:
 
 
 def compute(data: bytes, inputs: Sequence[Array]) -> Values:
-    """The values of the graph `data` for `inputs` in its order, of which the bytes count.
+    """The values of the graph `data` for `inputs`, in the graph's order; only their bytes matter.
 
     BuildError when the reference model refuses the graph.
     """

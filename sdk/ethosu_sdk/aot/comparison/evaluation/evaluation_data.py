@@ -49,14 +49,16 @@ def _content(reader: npz.RowReader, path: Path) -> Content:
     for name in reader.arrays:
         match = _NAME.fullmatch("label0" if name == _LABELS else name)
         if match is None:
-            raise InputError(f"{path} has an array '{name}', which means nothing to an evaluation", _FORMAT)
+            raise InputError(f"{path} has an array '{name}', which an evaluation does not use", _FORMAT)
         found[match[1]].add(int(match[2]))
     if _LABELS in reader.arrays and "label0" in reader.arrays:
-        raise InputError(f"{path} holds 'labels' and 'label0', which are two names of one array", _FORMAT)
+        raise InputError(
+            f"{path} holds 'labels' and 'label0', which are two names for the same array", _FORMAT
+        )
     for kind in ("input", "output"):
         if found[kind] != set(range(len(found[kind]))):
             listed = ", ".join(f"{kind}{index}" for index in sorted(found[kind]))
-            raise InputError(f"{path} holds {listed}, which leaves a gap", _FORMAT)
+            raise InputError(f"{path} holds {listed}, with a gap in the numbers", _FORMAT)
     if not found["input"]:
         raise InputError(f"{path} holds no inputs", _FORMAT)
     return Content(len(found["input"]), len(found["output"]), tuple(sorted(found["label"])))
@@ -76,7 +78,7 @@ class EvaluationData:
         self._outputs: list[tuple[str, Array]] = []
         self.labels: dict[int, NDArray[np.int64]] = {}
         if self._held.inputs != len(inputs):
-            raise InputError(f"{path} holds {self._held.inputs} inputs, the model takes {len(inputs)}")
+            raise InputError(f"{path} holds {self._held.inputs} inputs, but the model takes {len(inputs)}")
         self.count = self._agree(self._inputs)
 
     def fit_outputs(self, outputs: Sequence[Array]) -> None:
@@ -84,7 +86,7 @@ class EvaluationData:
         fit."""
         if self._held.outputs not in (0, len(outputs)):
             raise InputError(
-                f"{self._path} holds {self._held.outputs} expected outputs, the model gives {len(outputs)}"
+                f"{self._path} holds {self._held.outputs} expected outputs, but the model has {len(outputs)}"
             )
         if self._held.outputs:
             self._outputs = [(f"output{index}", example) for index, example in enumerate(outputs)]
@@ -92,7 +94,8 @@ class EvaluationData:
         for index in self._held.labels:
             if index >= len(outputs):
                 raise InputError(
-                    f"{self._path} holds labels of output {index}, the model gives {len(outputs)}"
+                    f"{self._path} holds labels of output {index}, but the number of the model's outputs is "
+                    f"{len(outputs)}"
                 )
             self.labels[index] = self._labels(index, outputs[index].shape)
 
@@ -139,7 +142,11 @@ class EvaluationData:
             raise InputError(f"{self._path} holds different numbers of samples ({listed})")
         count = next(iter(counts.values()))
         if not 0 < count <= _MOST_SAMPLES:
-            held = f"{count:,} samples, at most {_MOST_SAMPLES:,} are evaluated" if count else "no samples"
+            held = (
+                f"{count:,} samples, but at most {_MOST_SAMPLES:,} can be evaluated"
+                if count
+                else "no samples"
+            )
             raise InputError(f"{self._path} holds {held}")
         return count
 
@@ -147,7 +154,7 @@ class EvaluationData:
         dtype, shape = self._reader.arrays[name]
         if dtype.name != example.dtype.name:
             raise InputError(
-                f"{self._path}: '{name}' is {dtype.name}, the model's is {example.dtype.name}",
+                f"{self._path}: '{name}' is {dtype.name}, but the model's is {example.dtype.name}",
                 f"convert it with NumPy's .astype('{example.dtype.name}'); the SDK never converts values by itself",
             )
         if shape == example.shape:
@@ -156,7 +163,7 @@ class EvaluationData:
         if shape and (shape[1:] == example.shape or (in_place and len(shape) == example.ndim)):
             return shape[0]
         raise InputError(
-            f"{self._path}: '{name}' has the shape {list(shape)}, which is no stack of {list(example.shape)}",
+            f"{self._path}: '{name}' has the shape {list(shape)}, which is not a stack of {list(example.shape)}",
             "stack the samples on a leading axis",
         )
 
@@ -173,7 +180,7 @@ class EvaluationData:
         dtype, stored = self._reader.arrays[name]
         if dtype.kind not in "iu":
             raise InputError(
-                f"{where} is {dtype.name}, labels are integers", "give the index of the right class"
+                f"{where} is {dtype.name}, but labels must be integers", "give the index of the right class"
             )
         allowed = [(self.count, batch)] + ([(self.count,)] if batch == 1 else [])
         if stored not in allowed:
@@ -186,7 +193,8 @@ class EvaluationData:
         if bad.size:
             sample, place = (int(axis) for axis in bad[0])
             raise InputError(
-                f"{where} says class {labels[sample, place]} for sample {sample}, the classes are 0 to {number - 1}"
+                f"{where} says class {labels[sample, place]} for sample {sample}, but the classes are 0 to "
+                f"{number - 1}"
             )
         return labels.astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""A ``.pt2`` is code as much as data: what of it could run when ``torch.export.load`` reads it, found beforehand.
+"""Checks a ``.pt2`` file for code that could run when ``torch.export.load`` reads it.
 
 torch unpickles members with ``weights_only=False`` (tensor subclasses, the state of old files, example inputs that
 are no plain tensors), gives symbolic expressions to ``sympy.sympify`` and guards to ``exec``, both of which evaluate
@@ -24,8 +24,8 @@ from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import opening
 
 _HINT = (
-    "save the model itself with torch.export.save, or give it as FILE.py, in which its code can be read; "
-    "--trust loads the file as it is: only if you trust where it comes from, because it may then run code"
+    "save the model again with torch.export.save, or give it as FILE.py, whose code you can read; --trust loads the "
+    "file unchecked and may run code in it: use it only if you trust the source of the file"
 )
 
 
@@ -44,9 +44,7 @@ def _check(data: bytes, path: Path) -> None:
     try:
         found = archive.members(data)
     except UnsafeError as finding:
-        raise InputError(
-            f"{path} is no archive that every reader understands alike: {finding}", _HINT
-        ) from finding
+        raise InputError(f"{path} is not a well-formed ZIP archive: {finding}", _HINT) from finding
     try:
         members.check(found)
     except UnsafeError as finding:

@@ -1,4 +1,4 @@
-"""The members of a ZIP archive that all readers see alike.
+"""Reads the members of a ZIP archive, and refuses archives that different readers could read differently.
 
 torch reads a ``.pt2`` with miniz, a check in Python with :mod:`zipfile`: where an archive says a thing twice, the two
 may believe different copies. So only what torch's writer makes is taken: whole members, stored as they are, one
@@ -35,7 +35,7 @@ def members(data: bytes) -> dict[str, memoryview]:
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
         raise UnsafeError(f"its directory is damaged ({error})") from error
     if len(rows) != entries:
-        raise UnsafeError(f"its directory counts {entries} members and lists {len(rows)}")
+        raise UnsafeError(f"its directory claims {entries} members but lists {len(rows)}")
     _check_names(rows)
     position = 0
     found = {}
@@ -50,7 +50,7 @@ def _directory(data: bytes) -> tuple[int, int]:
     """Where the directory begins, and how many members it has."""
     at = len(data) - _END.size
     if at < 0 or data[at : at + 4] != b"PK\x05\x06":
-        raise UnsafeError("something stands behind its end record, or it has none")
+        raise UnsafeError("it has no end record, or bytes follow it")
     _, disk, first_disk, here, total, size, offset, comment = _END.unpack_from(data, at)
     fields: tuple[int, ...] = (disk, first_disk, here, total, size, offset)
     locator_at = at - _LOCATOR.size
@@ -61,7 +61,7 @@ def _directory(data: bytes) -> tuple[int, int]:
         raise UnsafeError("it has a comment, or more than one part")
     if offset + size != at:
         raise UnsafeError(
-            "its directory does not lie where its end record says: something was put before or behind it"
+            "its directory is not where its end record says: bytes were inserted before or after it"
         )
     return offset, total
 
@@ -70,7 +70,7 @@ def _directory64(data: bytes, locator_at: int, narrow: Sequence[int]) -> tuple[i
     at = locator_at - _END64.size
     _, disk, position, disks = _LOCATOR.unpack_from(data, locator_at)
     if at < 0 or position != at or disk or disks > 1 or data[at : at + 4] != b"PK\x06\x06":
-        raise UnsafeError("its ZIP64 end record does not lie where its locator says")
+        raise UnsafeError("its ZIP64 end record is not where its locator says")
     _, size, _, _, *fields = _END64.unpack_from(data, at)
     if size != _END64.size - 12:  # without the signature and the size itself
         raise UnsafeError("its ZIP64 end record has an unknown form")
@@ -84,7 +84,9 @@ def _check_names(rows: Sequence[zipfile.ZipInfo]) -> None:
     for row in rows:
         name = row.filename
         if row.orig_filename != name or not _NAME.fullmatch(name) or {"..", "."} & set(name.split("/")):
-            raise UnsafeError(f"the name of member {shown(row.orig_filename)} is not plain")
+            raise UnsafeError(
+                f"the name of member {shown(row.orig_filename)} has parts or characters that are not allowed"
+            )
         if name.lower() in seen:  # miniz tells upper from lower case no more than Windows does
             raise UnsafeError(f"it has two members {shown(name)}")
         seen.add(name.lower())
@@ -115,7 +117,7 @@ def _member(data: bytes, row: zipfile.ZipInfo, position: int) -> tuple[memoryvie
         )
         or (crc != row.CRC and not (late and crc == 0))
     ):
-        raise UnsafeError(f"{what} is described differently before its content and in the directory")
+        raise UnsafeError(f"{what} has a local header that contradicts the directory")
     return memoryview(data)[start:end], _behind(data, row, end, what) if late else end
 
 
@@ -136,4 +138,4 @@ def _behind(data: bytes, row: zipfile.ZipInfo, end: int, what: str) -> int:
     for layout in _DESCRIPTORS:
         if data[end : end + layout.size] == layout.pack(*wanted):
             return end + layout.size
-    raise UnsafeError(f"{what} is described differently behind its content and in the directory")
+    raise UnsafeError(f"{what} has a data descriptor that contradicts the directory")

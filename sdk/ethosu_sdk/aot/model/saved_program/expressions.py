@@ -66,7 +66,7 @@ def _nodes(text: str) -> Iterator[ast.AST]:
     printable = text.isascii() and text.isprintable() and "#" not in text and "\\" not in text
     if not printable or len(text) > _MAX_CHARACTERS:
         raise UnsafeError(
-            f"the expression {shown(text)} is too long, or has characters that arithmetic needs not"
+            f"the expression {shown(text)} is too long, or has characters that are not allowed in arithmetic"
         )
     try:
         return ast.walk(ast.parse(text, mode="eval"))

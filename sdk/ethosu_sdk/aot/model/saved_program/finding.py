@@ -1,4 +1,4 @@
-"""What speaks against loading a saved program, and the facts that it is judged by."""
+"""The error for a saved program that is unsafe to load, and the facts that it is judged by."""
 
 from __future__ import annotations
 

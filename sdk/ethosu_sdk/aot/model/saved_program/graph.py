@@ -1,4 +1,4 @@
-"""The program itself, a JSON object of torch's export schema (``torch/_export/serde/schema.py``).
+"""Checks the program itself, a JSON object of torch's export schema (``torch/_export/serde/schema.py``).
 
 Whatever torch turns into source code, looks up or evaluates must be of the plain form that a network has: by the key
 it stands under, every text is a name, an operator, an expression or a tree of inputs. A text under an unknown key
@@ -42,7 +42,7 @@ def check(name: str, program: dict[str, Any]) -> None:
 def check_plain(name: str, text: str) -> None:
     """UnsafeError unless `text`, in the member `name`, could stand in a Python string of any kind."""
     if len(text) > _MAX_PLAIN or not _PLAIN.fullmatch(text):
-        raise UnsafeError(f"{name}: the text {shown(text)} has characters that no name needs")
+        raise UnsafeError(f"{name}: the text {shown(text)} has characters that are not allowed in names")
 
 
 def _check_text(key: str, text: str, in_node: bool, name: str) -> None:
@@ -60,12 +60,14 @@ def _check_text(key: str, text: str, in_node: bool, name: str) -> None:
 
 def _refuse_objects(key: str, value: Any, name: str) -> None:
     if key in ("as_custom_obj", "custom_obj") or (key == "custom_obj_values" and value):
-        raise UnsafeError(f"{name}: the program takes an object of a class of its own ({key})")
+        raise UnsafeError(f"{name}: the program takes an object of a custom class ({key})")
 
 
 def _check_name(text: str) -> None:
     if text and not (text.isascii() and text.isidentifier()):
-        raise UnsafeError(f"the name {shown(text)} is no identifier, and torch puts it into source code")
+        raise UnsafeError(
+            f"the name {shown(text)} is not a Python identifier, and torch would insert it into source code"
+        )
 
 
 def _check_operator(text: str) -> None:
@@ -81,8 +83,8 @@ def _check_operator(text: str) -> None:
         good = namespace in plain("operators", "namespaces") and not hidden and not refused
     if not good and text not in plain("operators", "arithmetic"):
         raise UnsafeError(
-            f"the program calls {shown(text)}, which is none of the operators that compute tensors from tensors; "
-            "one of another package comes with a FILE.py that imports it"
+            f"the program calls {shown(text)}, which is not one of the allowed operators on tensors; if another "
+            "package defines it, give a FILE.py that imports that package"
         )
 
 
@@ -93,7 +95,7 @@ def _check_tree(text: str) -> None:
         for node in nodes:  # grows while it is walked
             if node["type"] is not None and node["type"] not in plain("trees", "types"):
                 raise UnsafeError(
-                    f"the inputs' tree has the type {shown(node['type'])}, which is no plain container"
+                    f"the inputs' tree has the type {shown(node['type'])}, which is not a plain container"
                 )
             _check_context(node["context"])
             nodes += node["children_spec"]

@@ -34,7 +34,7 @@ def _check_of(table: Mapping[str, _Check], name: str) -> _Check:
     for pattern, found in table.items():
         if re.fullmatch(pattern, name):
             return found
-    raise UnsafeError(f"member {shown(name)} is none that torch.export.save writes")
+    raise UnsafeError(f"torch.export.save writes no member {shown(name)}")
 
 
 def _nothing(name: str, data: memoryview) -> None:
@@ -42,7 +42,7 @@ def _nothing(name: str, data: memoryview) -> None:
 
 
 def _object(name: str, data: memoryview) -> None:
-    raise UnsafeError(f"{name} is a pickled object of a class of its own")
+    raise UnsafeError(f"{name} is a pickled object of a custom class")
 
 
 def _library(name: str, data: memoryview) -> None:
@@ -85,7 +85,7 @@ def json_object(name: str, data: memoryview) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UnsafeError(f"{name} is not JSON ({error})") from error
     if not isinstance(value, dict):
-        raise UnsafeError(f"{name} holds no JSON object")
+        raise UnsafeError(f"{name} is not a JSON object")
     return value
 
 
@@ -102,7 +102,7 @@ def _check_payloads(rows: Mapping[str, memoryview]) -> None:
             path = row.get("path_name") if isinstance(row, dict) else None
             if not isinstance(path, str) or not re.fullmatch(r"(?:weight|tensor)_\d+", path):
                 raise UnsafeError(
-                    f"{name}: {shown(fqn)} is stored in {shown(path)}, which is no plain tensor"
+                    f"{name}: {shown(fqn)} is stored in {shown(path)}, which is not a plain tensor"
                 )
             graph.check_plain(name, fqn)
             if row.get("use_pickle") is not False and f"{folder}/{path}" in rows:

@@ -26,7 +26,7 @@ def check(name: str, content: memoryview) -> None:
     try:
         inner = archive.members(bytes(content))
     except UnsafeError as finding:
-        raise UnsafeError(f"{name} is no plain file of torch.save: {finding}") from finding
+        raise UnsafeError(f"{name} is not a plain file of torch.save: {finding}") from finding
     for member, data in inner.items():
         lower = member.lower()  # torch's reader tells no more
         if lower.endswith(("constants.pkl", ".py")) or "/code/" in lower:
@@ -40,13 +40,13 @@ def _check_opcodes(where: str, data: bytes) -> None:
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name in plain("pickles", "refused_opcodes"):
                 raise UnsafeError(
-                    f"the pickle {where} has the opcode {opcode.name}, which no file of tensors needs"
+                    f"the pickle {where} has the opcode {opcode.name}, which tensors do not need"
                 )
             if opcode.name == "GLOBAL":
                 wanted = ".".join(str(argument).split(" ", 1))
                 if wanted not in plain("pickles", "globals") and not _TORCH_TYPES.fullmatch(wanted):
                     raise UnsafeError(
-                        f"the pickle {where} would call {shown(wanted)}, and holds more than tensors and containers"
+                        f"the pickle {where} would call {shown(wanted)}, which tensors and containers do not need"
                     )
     except (ValueError, IndexError) as error:
         raise UnsafeError(f"the pickle {where} is damaged ({error})") from error
