@@ -49,7 +49,7 @@ def _advise(folder: Path) -> None:
     done = profile_command.profile(
         str(folder), CompileOptions(), RunOptions(), ProfileOptions(), None, _QUIET
     )
-    found = advise_command.Inputs(done.folder, done.run_folder, done.pte, done.record, ProgramFacts())
+    found = advise_command.Inputs(done.folder, done.run_folder, done.pte, done.content, ProgramFacts())
     advise_command.advise(found, _QUIET)
 
 

@@ -8,6 +8,19 @@ from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import Host, Model, Number, Provenance, Source, Target, Tool, Unavailable
 from ethosu_sdk.records.kind import Part, RecordKind
 
+MetricName = Literal[
+    "NPU cycles",
+    "operators that compute on the CPU",
+    "CPU operators",
+    "CPU instructions",
+    "delegates",
+    "SRAM",
+    "inputs and outputs",
+    "MACs per cycle that the NPU has",
+    "output channels",
+    "SQNR",
+]
+
 
 class Evidence(Part):
     name: str
@@ -17,18 +30,7 @@ class Evidence(Part):
 
 
 class Change(Part):
-    metric: Literal[
-        "NPU cycles",
-        "operators that compute on the CPU",
-        "CPU operators",
-        "CPU instructions",
-        "delegates",
-        "SRAM",
-        "inputs and outputs",
-        "MACs per cycle that the NPU has",
-        "output channels",
-        "SQNR",
-    ]
+    metric: MetricName
     unit: str
     better: Literal["less", "more"]
     before: Number

@@ -64,3 +64,8 @@ def content(record: Record) -> Part:
     """What a valid record holds, as the class of its kind."""
     found: Part = BY_SCHEMA[record["schema"]].convert(record)
     return found
+
+
+def schema(record: Part) -> str:
+    """The member `schema` of a record, such as ``run-result/1``."""
+    return str(record.__struct_config__.tag)

@@ -65,6 +65,9 @@ class Stages(Part):
     memory: int
 
 
+_IDLE = Stages(mac=0, output=0, weight_decoder=0, memory=0)
+
+
 class Traffic(Part):
     memory: str
     port: Literal[0, 1]
@@ -109,6 +112,35 @@ class Operation(Part):
     instructions: Metric | None = None
     job: Job | None = None
 
+    @property
+    def modelled_cycles(self) -> int:
+        """Of one call; 0 where they are not known."""
+        return cycles(self.cycles, "modelled") or 0
+
+    @property
+    def busy(self) -> Stages:
+        """The cycles for which each stage works; 0 where they are not known."""
+        return self.stages or _IDLE
+
+    @property
+    def operator(self) -> str:
+        """The TOSA operator that it comes from; empty where that is not known."""
+        return self.tosa.operator if self.tosa is not None else ""
+
+    @property
+    def ifm(self) -> tuple[int, ...]:
+        """The shape of the IFM; empty where it is not known."""
+        return (self.shapes.ifm or ()) if self.shapes is not None else ()
+
+    @property
+    def ofm(self) -> tuple[int, ...]:
+        """The shape of the OFM; empty where it is not known."""
+        return (self.shapes.ofm or ()) if self.shapes is not None else ()
+
+    def moved_bytes(self, direction: str) -> int:
+        """Bytes that are read or written (`direction`) through the NPU's ports."""
+        return sum(row.bytes for row in self.traffic or () if row.direction == direction)
+
 
 class Delegate(Part):
     index: int
@@ -141,6 +173,15 @@ class MacsPerCycle(Part):
     modelled: Number | None = None
     estimated: Number | None = None
     measured: Number | None = None
+
+    def known(self) -> list[tuple[Source, Number]]:
+        """The sources that have a figure, with it."""
+        rows: tuple[tuple[Source, Number | None], ...] = (
+            ("modelled", self.modelled),
+            ("estimated", self.estimated),
+            ("measured", self.measured),
+        )
+        return [(source, value) for source, value in rows if value is not None]
 
 
 class Jobs(Part):

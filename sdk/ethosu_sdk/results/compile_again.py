@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Compilation
 
 # The options that name files, by the role of the file in the record.
 _FILES = {
@@ -15,32 +15,32 @@ _FILES = {
 }
 
 
-def command(record: Record, *more: str, **changed: str) -> str:
+def command(record: Compilation, *more: str, **changed: str) -> str:
     """The command line that makes the program of `record`, with what `changed` names in place of its own value
     (`source`, `target`, `system_config`, `memory_mode`, `quantize`, `io`), and `more` behind it."""
     return shlex.join(["ethosu-sdk", "compile", *arguments(record, **changed), *more])
 
 
-def arguments(record: Record, **changed: str) -> Iterator[str]:
+def arguments(record: Compilation, **changed: str) -> Iterator[str]:
     """The same, word by word, without the command's name. A record has only the names of files, not their folders."""
-    target, options = record["target"], record["options"]
-    yield changed["source"] if "source" in changed else str(record["source"])
-    yield from ("--target", changed.get("target", f"{target['npu']}-{target['macs']}"))
-    yield from ("--system-config", changed.get("system_config", target["system_config"]))
-    yield from ("--memory-mode", changed.get("memory_mode", target["memory_mode"]))
-    quantize = changed["quantize"] if "quantize" in changed else options.get("quantize")
-    if not record["prequantized"] and quantize is not None:
-        yield from ("--quantize", str(quantize))
-    if "quantize_per" in options:
-        yield from ("--quantize-per", options["quantize_per"])
-    yield from ("--io", changed.get("io", options["io"]))
-    yield from (() if options["delegate"] else ("--no-delegate",))
-    for flag in options["vela_flags"]:
+    target, options = record.target, record.options
+    yield changed.get("source", record.source)
+    yield from ("--target", changed.get("target", f"{target.npu}-{target.macs}"))
+    yield from ("--system-config", changed.get("system_config", target.system_config))
+    yield from ("--memory-mode", changed.get("memory_mode", target.memory_mode))
+    quantize = changed.get("quantize", options.quantize)
+    if not record.prequantized and quantize is not None:
+        yield from ("--quantize", quantize)
+    if options.quantize_per is not None:
+        yield from ("--quantize-per", options.quantize_per)
+    yield from ("--io", changed.get("io", options.io))
+    yield from (() if options.delegate else ("--no-delegate",))
+    for flag in options.vela_flags:
         yield f"--extra-vela-flag={flag}"
 
 
-def files(record: Record) -> Iterator[str]:
+def files(record: Compilation) -> Iterator[str]:
     """The options that name files, which lie where the user had them."""
-    for row in record["provenance"]["inputs"]:
-        if row["role"] in _FILES:
-            yield from (_FILES[row["role"]], row["file"])
+    for row in record.provenance.inputs:
+        if row.role in _FILES:
+            yield from (_FILES[row.role], row.file)

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.profile import Profile
 
 
 @dataclass(frozen=True)
 class MadeProfile:
     """The profile of a run in whose folder none lies; or the `reason` why none could be made."""
 
-    record: Record | None
+    record: Profile | None
     reason: str = ""
 
 

@@ -1,22 +1,25 @@
-"""Where in the model something of a record comes from, as text."""
+"""Where in the model something of a record comes from, as text; empty where it is not known."""
 
 from __future__ import annotations
 
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.common import SourceLine
 
 
-def module_or_line(row: Record) -> str:
-    """The module of `row`, the shorter way to find it, else its line; empty where neither is known."""
-    module = row.get("source", {}).get("module")
-    return str(module) if module else line(row)
+def module_or_line(source: SourceLine | None) -> str:
+    """The module, the shorter way to find it, else the line."""
+    return module(source) or line(source)
 
 
-def line_or_module(row: Record) -> str:
-    """The line of `row`, for what is changed there, else its module; empty where neither is known."""
-    return line(row) or str(row.get("source", {}).get("module", ""))
+def line_or_module(source: SourceLine | None) -> str:
+    """The line, for what is changed there, else the module."""
+    return line(source) or module(source)
 
 
-def line(row: Record) -> str:
-    """File and line of `row`; empty where they are not known."""
-    source = row.get("source", {})
-    return f"{source['file']}:{source['line']}" if "file" in source else ""
+def module(source: SourceLine | None) -> str:
+    """The module."""
+    return (source.module or "") if source is not None else ""
+
+
+def line(source: SourceLine | None) -> str:
+    """File and line."""
+    return f"{source.file}:{source.line}" if source is not None and source.file is not None else ""

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from ethosu_sdk.records import Record
+from typing import Any
+
+from ethosu_sdk.records.profile import Operation, cycles
 from ethosu_sdk.tables import figures
 
 _PLAIN = ("index", "instruction", "calls", "runs_on", "name", "kind", "delegate", "offset", "macs", "bytes")
 _SHAPES = ("ifm", "ofm", "kernel", "stride", "block")
 _STAGES = ("mac", "output", "weight_decoder", "memory")
 _SOURCES = ("modelled", "estimated", "measured")
+# Column → the member of the record's operation, with the way to it.
+_MEMBERS = {
+    **{name: name for name in (*_PLAIN, "utilisation", "bound_by", "scratch_bytes")},
+    **{name: f"source.{name}" for name in ("module", "file", "line")},
+    **{name: f"shapes.{name}" for name in _SHAPES},
+    **{f"{stage}_cycles": f"stages.{stage}" for stage in _STAGES},
+    "tosa_operator": "tosa.operator",
+    "vela_operator": "vela.operator",
+    "ifm_dtype": "dtypes.ifm",
+    "ofm_dtype": "dtypes.ofm",
+    "weight_bytes": "weights.bytes",
+    "encoded_weight_bytes": "weights.encoded_bytes",
+    "cpu_instructions": "instructions.value",
+    "job_operations": "job.operations",
+    "job_cycles": "job.cycles.value",
+    "job_source": "job.cycles.source",
+}
 COLUMNS = (
     *_PLAIN,
     *("tosa_operator", "vela_operator", "module", "file", "line"),
@@ -22,30 +41,17 @@ COLUMNS = (
 )
 
 
-def row(entry: Record) -> dict[str, object]:
-    """An operation of the record by COLUMNS; what it does not have is empty. Shapes are ``HxWxC``."""
-    source, dtypes = entry.get("source", {}), entry.get("dtypes", {})
-    weights, on_npu = entry.get("weights", {}), "traffic" in entry
-    job = entry.get("job", {})
-    found: dict[str, object] = {name: entry.get(name) for name in _PLAIN}
-    found |= {name: figures.shape(sizes) for name, sizes in entry.get("shapes", {}).items()}
-    found |= {f"{stage}_cycles": entry.get("stages", {}).get(stage) for stage in _STAGES}
-    found |= {f"cycles_{source}": figures.cycles(entry, source) for source in _SOURCES}
-    return found | {
-        "tosa_operator": entry.get("tosa", {}).get("operator"),
-        "vela_operator": entry.get("vela", {}).get("operator"),
-        **{name: source.get(name) for name in ("module", "file", "line")},
-        "ifm_dtype": dtypes.get("ifm"),
-        "ofm_dtype": dtypes.get("ofm"),
-        "utilisation": entry.get("utilisation"),
-        "bound_by": entry.get("bound_by"),
-        "weight_bytes": weights.get("bytes"),
-        "encoded_weight_bytes": weights.get("encoded_bytes"),
-        "scratch_bytes": entry.get("scratch_bytes"),
-        "read_bytes": figures.moved_bytes(entry, "read") if on_npu else None,
-        "write_bytes": figures.moved_bytes(entry, "write") if on_npu else None,
-        "cpu_instructions": entry.get("instructions", {}).get("value"),
-        "job_operations": job.get("operations"),
-        "job_cycles": job.get("cycles", {}).get("value"),
-        "job_source": job.get("cycles", {}).get("source"),
-    }
+def row(entry: Operation) -> dict[str, object]:
+    """An operation of the record by COLUMNS; what it does not have is None. Shapes are ``HxWxC``."""
+    found = {column: _member(entry, member) for column, member in _MEMBERS.items()}
+    found |= {f"cycles_{source}": cycles(entry.cycles, source) for source in _SOURCES}
+    if entry.traffic is not None:
+        found |= {f"{direction}_bytes": entry.moved_bytes(direction) for direction in ("read", "write")}
+    return found
+
+
+def _member(entry: Operation, member: str) -> object:
+    value: Any = entry
+    for name in member.split("."):
+        value = None if value is None else getattr(value, name)
+    return figures.shape(value) if isinstance(value, tuple) else value

@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from ethosu_sdk.files import csv_text
+from ethosu_sdk.records import kinds
 from ethosu_sdk.tables import profile_columns
 from tests.integration.convert.reading import convert, example, refused
 
@@ -62,7 +63,7 @@ def test_csv_has_the_same_rows(tmp_path: Path) -> None:
 def test_csv_is_that_of_profile(tmp_path: Path) -> None:
     record = example("profile-digits_cnn")
     written = csv_text.table(
-        profile_columns.COLUMNS, map(profile_columns.row, record["operations"])
+        profile_columns.COLUMNS, map(profile_columns.row, kinds.PROFILE.convert(record).operations)
     )  # as `profile` does
     assert convert(record, "csv", tmp_path) == written.encode()
 

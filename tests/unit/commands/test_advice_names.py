@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ethosu_sdk.readers.advise.facts import Facts
 from ethosu_sdk.readers.advise.rules import channels, layout, numerics
 from ethosu_sdk.readers.advise.rules.replacements import REPLACEMENTS
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.common import Metric
+from ethosu_sdk.records.debug import Comparison, Debug, Layer
+from ethosu_sdk.records.profile import Operation
+from tests.places import ROOT
 
 Record = dict[str, Any]
+
+EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+PROFILE = kinds.PROFILE.convert(json.loads((EXAMPLES / "profile-digits_cnn.json").read_bytes()))
+DEBUG = kinds.DEBUG.convert(json.loads((EXAMPLES / "debug-wrong-scale.json").read_bytes()))
 
 NAMES = (
     "head",
@@ -24,6 +36,11 @@ NAMES = (
     "a\rimport os",
     "\ud800\u2028",
 )
+DISTANCE = {"elements": 1, "differing": 0}
+LAYER = {
+    **{"name": "", "delegate": 0, "tensor": "", "operations": {"names": [], "offsets": []}},
+    **{"shape": [1], "dtype": "int8", "zero_point": 0},
+}
 CYCLES = [{"value": 100, "unit": "cycles", "source": "modelled"}]
 
 
@@ -39,11 +56,16 @@ def _texts(lines: Sequence[str]) -> set[str]:
     }
 
 
-def _facts(rows: list[Record], debug: Record | None = None, **profile: Any) -> Facts:
-    for index, row in enumerate(rows):
-        row |= {"index": index, "runs_on": "NPU", "calls": 1, "delegate": 0, "cycles": CYCLES}
-    totals = {"npu": {"cycles": [{**CYCLES[0], "value": 100 * len(rows)}]}}
-    return Facts({}, {"operations": rows, "totals": totals, **profile}, debug or {})
+def _operation(index: int, row: Record) -> Operation:
+    whole = {"index": index, "instruction": 0, "calls": 1, "runs_on": "NPU", "name": "", "kind": "conv"}
+    return msgspec.convert({**whole, "delegate": 0, "cycles": CYCLES, **row}, Operation)
+
+
+def _facts(*rows: Record, debug: Debug | None = None) -> Facts:
+    cycles = msgspec.convert([{**CYCLES[0], "value": 100 * len(rows)}], tuple[Metric, ...])
+    totals = replace(PROFILE.totals, npu=replace(PROFILE.totals.npu, cycles=cycles))
+    operations = tuple(_operation(*row) for row in enumerate(rows))
+    return Facts(replace(PROFILE, operations=operations, totals=totals), debugging=debug)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -51,7 +73,7 @@ def _facts(rows: list[Record], debug: Record | None = None, **profile: Any) -> F
 @pytest.mark.parametrize("shape", [(1, 8, 1, 1), (1, 8, 2, 2)])
 def test_replaced_modules(kind: str, name: str, shape: tuple[int, ...]) -> None:
     row = {"reason": "stride <= 3, got [4, 4]", "shapes": {"ofm": shape}}
-    lines = REPLACEMENTS[kind].lines(name, [row])
+    lines = REPLACEMENTS[kind].lines(name, [_operation(0, row)])
     assert lines is not None
     assert _texts(lines) == {name}
 
@@ -60,25 +82,29 @@ def test_replaced_modules(kind: str, name: str, shape: tuple[int, ...]) -> None:
 def test_a_linear_layer_that_becomes_a_convolution(name: str) -> None:
     rows = [
         {"shapes": {"ofm": (4, 4, 8)}},
-        {"tosa": {"operator": "TRANSPOSE"}},
+        {"tosa": {"index": 0, "operator": "TRANSPOSE"}},
         {
             "shapes": {"ifm": (1, 1, 128), "ofm": (1, 1, 10)},
             "source": {"module": name, "module_type": "Linear"},
         },
     ]
-    (advice,) = layout.flatten_as_convolution(_facts(rows))
+    (advice,) = layout.flatten_as_convolution(_facts(*rows))
     assert _texts(advice.code) == {name}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sixteen_bits(name: str) -> None:
     layers = [
-        {"float": {"sqnr_db": 40.0}, "source": {"module": f"before {name}"}},
-        {"dtype": "int8", "quantised": {"differing": 0}, "source": {"module": name}},
+        {"float": {**DISTANCE, "sqnr_db": 40.0}, "source": {"module": f"before {name}"}},
+        {"quantised": DISTANCE, "source": {"module": name}},
     ]
-    step = {"layer": 1, "input_db": 40.0, "output_db": 10.0}
-    debug = {"layers": layers, "comparisons": [{"against": "float", "first_break": step}]}
-    (advice,) = numerics.sixteen_bits(_facts([], debug))
+    step = {"layer": 1, "tensor": "", "input_db": 40.0, "output_db": 10.0}
+    debug = replace(
+        DEBUG,
+        layers=tuple(msgspec.convert({**LAYER, "index": n, **row}, Layer) for n, row in enumerate(layers)),
+        comparisons=(msgspec.convert({"against": "float", "layers": 2, "first_break": step}, Comparison),),
+    )
+    (advice,) = numerics.sixteen_bits(_facts(debug=debug))
     assert _texts(advice.code) == {f"before {name}", name}
 
 
@@ -88,5 +114,5 @@ def test_channels_are_a_comment(name: str) -> None:
         **{"kind": "conv", "scheduled": 0, "bound_by": "MAC unit"},
         **{"shapes": {"ofm": (8, 8, 25)}, "source": {"module": name}},
     }
-    (advice,) = channels.channel_steps(dataclasses.replace(_facts([row]), channel_step=8))
+    (advice,) = channels.channel_steps(dataclasses.replace(_facts(row), channel_step=8))
     assert _texts(advice.code) == set()

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from ethosu_sdk.readers.report.views import operations
+from ethosu_sdk.records import kinds
 from tests.places import ROOT
 
 PROFILE = ROOT / "schemas" / "examples" / "valid" / "profile-digits_cnn.json"
@@ -13,7 +14,7 @@ CALLS = 3
 
 
 def _sums(profile: dict[str, Any]) -> dict[str, Any]:
-    found = operations.of(profile)
+    found = operations.of(kinds.PROFILE.convert(profile))
     return {column.key: cell["text"] for column, cell in zip(found["columns"], found["sums"], strict=True)}
 
 

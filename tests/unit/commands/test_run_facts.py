@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ethosu_sdk import pte
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.profile import Delegate, Traffic
 from ethosu_sdk.results.run_facts import Lifetime, Lifetimes, RunFacts
 from ethosu_sdk.steps.run_facts import gathering, lifetimes, profiles, programs
 from tests.places import GOLDEN_PTE, ROOT
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+COMMANDS = Traffic(memory="Sram", port=0, direction="read", kind="commands", beats=0, bytes=0)
 
 
 def lay(folder: Path, **records: str) -> Path:
@@ -62,8 +67,12 @@ def test_bytes_that_two_lifetimes_share_count_once() -> None:
 @pytest.mark.parametrize(("name", "step"), [("add_u55", 8), ("add_u85_segment", None)])
 def test_the_program_tells_its_modes_and_steps(name: str, step: int | None) -> None:
     program = pte.read(GOLDEN_PTE / f"{name}.pte")
-    calls = [{"index": index, "calls": 1} for index in range(len(program.plan().delegates))]
-    found = programs.of(program, {"delegates": calls})
+    delegates = tuple(
+        Delegate(index=index, calls=1, cycles=(), commands=COMMANDS)
+        for index in range(len(program.plan().delegates))
+    )
+    profile = kinds.PROFILE.convert(json.loads((EXAMPLES / "profile-digits_cnn.json").read_bytes()))
+    found = programs.of(program, replace(profile, delegates=delegates))
     target = program.target()
     assert target is not None
     assert found.channel_step == step

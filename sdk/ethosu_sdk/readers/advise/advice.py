@@ -2,69 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from ethosu_sdk.records import Record
-
-LESS, MORE = "less", "more"
-NPU_CYCLES = ("NPU cycles", "cycles", LESS)
-CPU_OPERATORS = ("CPU operators", "calls", LESS)
-CPU_INSTRUCTIONS = ("CPU instructions", "instructions", LESS)
-COMPUTING_OPERATORS = ("operators that compute on the CPU", "calls", LESS)
-DELEGATES = ("delegates", "delegates", LESS)
-SRAM = ("SRAM", "bytes", LESS)
-IO_BYTES = ("inputs and outputs", "bytes", LESS)
-CHANNELS = ("output channels", "channels", MORE)
-MAC_UNITS = ("MACs per cycle that the NPU has", "MACs", LESS)
-SQNR = ("SQNR", "dB", MORE)
+from ethosu_sdk.records.advice import Change, Evidence, Item, MetricName
+from ethosu_sdk.records.common import Source
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure that the advice rests on. `source` is that of records: measured, modelled, estimated or counted; empty
-    for what the program itself says."""
+class Metric(NamedTuple):
+    """A figure that advice changes."""
 
-    name: str
-    value: float
+    name: MetricName
     unit: str
-    source: str = ""
-
-    def to_json(self) -> Record:
-        """As records have it."""
-        source = {"source": self.source} if self.source else {}
-        return {"name": self.name, "value": self.value, "unit": self.unit, **source}
+    better: Literal["less", "more"]
 
 
-@dataclass(frozen=True)
-class Change:
-    """What becomes of a figure when the advice is followed, and `how` that was computed.
+NPU_CYCLES = Metric("NPU cycles", "cycles", "less")
+CPU_OPERATORS = Metric("CPU operators", "calls", "less")
+CPU_INSTRUCTIONS = Metric("CPU instructions", "instructions", "less")
+COMPUTING_OPERATORS = Metric("operators that compute on the CPU", "calls", "less")
+DELEGATES = Metric("delegates", "delegates", "less")
+SRAM = Metric("SRAM", "bytes", "less")
+IO_BYTES = Metric("inputs and outputs", "bytes", "less")
+CHANNELS = Metric("output channels", "channels", "more")
+MAC_UNITS = Metric("MACs per cycle that the NPU has", "MACs", "less")
+SQNR = Metric("SQNR", "dB", "more")
 
-    `metric` is one of this module's triples. `before` comes from `source`, `after` is the expectation.
-    """
 
-    metric: tuple[str, str, str]
-    before: float
-    after: float
-    how: str
-    source: str = ""
+def figure(name: str, value: float, unit: str, source: Source | None = None) -> Evidence:
+    """A figure that the advice rests on; without `source` the program itself says it."""
+    return Evidence(name=name, value=value, unit=unit, source=source)
 
-    @property
-    def share(self) -> float:
-        """By how much of itself the figure changes."""
-        return abs(self.after - self.before) / abs(self.before) if self.before else 1.0
 
-    def to_json(self) -> Record:
-        """As records have it."""
-        name, unit, better = self.metric
-        return {
-            "metric": name,
-            "unit": unit,
-            "better": better,
-            "before": self.before,
-            "after": self.after,
-            "how": self.how,
-            **({"source": self.source} if self.source else {}),
-        }
+def change(metric: Metric, before: float, after: float, how: str, source: Source | None = None) -> Change:
+    """What becomes of a figure when the advice is followed, and `how` that was computed. `before` comes from
+    `source`, `after` is the expectation."""
+    return Change(
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        before=before,
+        after=after,
+        how=how,
+        source=source,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,22 +55,23 @@ class Advice:
 
     finding: str
     where: str = ""
-    evidence: tuple[Figure, ...]
+    evidence: tuple[Evidence, ...]
     command: str = ""
     code: tuple[str, ...] = ()
     gains: tuple[Change, ...]
-    costs: tuple[Change, ...] = field(default=())
+    costs: tuple[Change, ...] = ()
     limits: tuple[str, ...]
 
-    def to_json(self) -> Record:
-        """As records have it, without the rule's name."""
-        return {
-            "finding": self.finding,
-            **({"where": self.where} if self.where else {}),
-            "evidence": [row.to_json() for row in self.evidence],
-            **({"command": self.command} if self.command else {}),
-            **({"code": list(self.code)} if self.code else {}),
-            "gains": [row.to_json() for row in self.gains],
-            "costs": [row.to_json() for row in self.costs],
-            "limits": list(self.limits),
-        }
+    def item(self, rule: str) -> Item:
+        """As records have it."""
+        return Item(
+            rule=rule,
+            finding=self.finding,
+            where=self.where or None,
+            evidence=self.evidence,
+            command=self.command or None,
+            code=self.code or None,
+            gains=self.gains,
+            costs=self.costs,
+            limits=self.limits,
+        )

@@ -11,7 +11,10 @@ from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.readers.advise import advice_record, advise_tables, facts
 from ethosu_sdk.readers.advise.verdict import judge
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.advice import Advice
+from ethosu_sdk.records.kind import Content, RecordKind
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.results.run_facts import ProgramFacts
 
@@ -27,23 +30,24 @@ class Inputs:
     folder: Path
     run_folder: Path
     pte: Path
-    profile: Record
+    profile: Profile
     program: ProgramFacts
 
 
-def advise(inputs: Inputs, reporter: Reporter) -> Record:
+def advise(inputs: Inputs, reporter: Reporter) -> Advice:
     """Judge a profiled program; the record that was written."""
     found, files = _facts(inputs)
     try:
         record = advice_record.make(found, judge(found), files)
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError("a number in a record of the run is too large to be judged", _VALIDATE) from error
-    schema.check(record, "the advice")
+    content = record.to_json()
+    schema.check(content, "the advice")
     with locks.locked(inputs.folder), bundle.published(inputs.folder, "advise") as add:
-        json_text.write_json(inputs.folder / advice_record.RECORD_NAME, record)
+        json_text.write_json(inputs.folder / advice_record.RECORD_NAME, content)
         add(advice_record.RECORD_NAME)
     reporter.show(*advise_tables.tables(record, inputs.folder))
-    reporter.emit(record)
+    reporter.emit(content)
     return record
 
 
@@ -51,25 +55,25 @@ def _facts(inputs: Inputs) -> tuple[facts.Facts, list[tuple[str, Path]]]:
     """The facts of a profiled program, and the files that they are from."""
     compiled_file = locations.compile_record(inputs.pte)
     debug_file = inputs.run_folder / results.DEBUG_NAME
-    compiled, why = _read(compiled_file, results.COMPILE, inputs, _NO_COMPILE)
-    debug, why_not = _read(debug_file, results.DEBUG, inputs, _NO_DEBUG)
+    compiled, why = _read(compiled_file, kinds.COMPILE, inputs, _NO_COMPILE)
+    debug, why_not = _read(debug_file, kinds.DEBUG, inputs, _NO_DEBUG)
     missing = {facts.COMPILE: why, facts.DEBUG: why_not}
-    found = facts.of(inputs.program, inputs.profile, compiled or {}, debug or {}, missing)
+    found = facts.of(inputs.program, inputs.profile, compiled, debug, missing)
     files = [("model", inputs.pte), ("profile", inputs.folder / results.PROFILE_NAME)]
     files += [("compile", compiled_file)] if compiled is not None else []
     files += [("debug", debug_file)] if debug is not None else []
     return found, files
 
 
-def _read(path: Path, kind: str, inputs: Inputs, absent: str) -> tuple[Record | None, str]:
+def _read(path: Path, kind: RecordKind[Content], inputs: Inputs, absent: str) -> tuple[Content | None, str]:
     """The record of `kind` at `path`, or why there is none. InputError when it is not what it says."""
     if not path.is_file():
         return None, absent
     record = results.read(path)
-    if record["schema"] != kind:
+    if record["schema"] != kind.schema:
         raise InputError(
-            f"{path} is a {record['schema']}, not a {kind}", "give the folder of a run as it was made"
+            f"{path} is a {record['schema']}, not a {kind.schema}", "give the folder of a run as it was made"
         )
-    if record["model"]["sha256"] != inputs.profile["model"]["sha256"]:
+    if record["model"]["sha256"] != inputs.profile.model.sha256:
         return None, f"{path.name} is about another program"
-    return record, ""
+    return kind.convert(record), ""

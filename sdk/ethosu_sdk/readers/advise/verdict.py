@@ -15,14 +15,12 @@ from ethosu_sdk.readers.advise.advice import (
     NPU_CYCLES,
     SQNR,
     SRAM,
-    Advice,
 )
 from ethosu_sdk.readers.advise.facts import Facts
-from ethosu_sdk.readers.advise.rules import RULES, Rule
+from ethosu_sdk.readers.advise.rules import RULES
+from ethosu_sdk.records.advice import Item, SilentRule
 
-ABSENT = "absent"
-UNKNOWN = "unknown"
-_ORDER = (
+_METRICS = (
     SQNR,
     COMPUTING_OPERATORS,
     DELEGATES,
@@ -34,42 +32,35 @@ _ORDER = (
     CHANNELS,
     MAC_UNITS,
 )
-
-
-@dataclass(frozen=True)
-class Silence:
-    """A rule without advice: its pattern is `absent`, or it is `unknown` whether it is there, and why."""
-
-    rule: Rule
-    state: str
-    reason: str
+_ORDER = [metric.name for metric in _METRICS]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Advice with the rule that gives it, what saves most first, and the silent rules."""
+    """What the rules advise, what saves most first, and the silent rules."""
 
-    advice: tuple[tuple[Rule, Advice], ...]
-    silent: tuple[Silence, ...]
+    advice: tuple[Item, ...]
+    silent: tuple[SilentRule, ...]
 
 
 def judge(facts: Facts) -> Verdict:
     """What the rules say."""
-    advice: list[tuple[Rule, Advice]] = []
-    silent: list[Silence] = []
+    advice: list[Item] = []
+    silent: list[SilentRule] = []
     for rule in RULES:
         missing = next((facts.missing[kind] for kind in rule.needs if kind in facts.missing), "")
-        found = [] if missing else rule.find(facts)
-        advice += ((rule, row) for row in found)
+        found = [] if missing else [row.item(rule.name) for row in rule.find(facts)]
+        advice += found
         if missing:
-            silent.append(Silence(rule, UNKNOWN, missing))
+            silent.append(SilentRule(rule=rule.name, state="unknown", reason=missing))
         elif not found:
-            silent.append(Silence(rule, ABSENT, f"not seen: {rule.pattern}"))
-    advice.sort(key=lambda row: _rank(row[1]))  # stable: the table's order where gains are alike
+            silent.append(SilentRule(rule=rule.name, state="absent", reason=f"not seen: {rule.pattern}"))
+    advice.sort(key=_rank)  # stable: the table's order where gains are alike
     return Verdict(tuple(advice), tuple(silent))
 
 
-def _rank(advice: Advice) -> tuple[int, float]:
+def _rank(advice: Item) -> tuple[int, float]:
     """What is wrong comes before what is slow, that before what is large; then by the share of the gain."""
     gain = advice.gains[0]
-    return _ORDER.index(gain.metric), -gain.share
+    share = abs(gain.after - gain.before) / abs(gain.before) if gain.before else 1.0
+    return _ORDER.index(gain.metric), -share

@@ -118,7 +118,9 @@ def _parting(before: str, after: str) -> tuple[str, str]:
     """Two lists of words, without those that both have."""
     parts = [text.split(", ") for text in (before, after)]
     own = [[part for part in mine if part not in other] for mine, other in (parts, parts[::-1])]
-    return shown(", ".join(own[0]) or "nothing more"), shown(", ".join(own[1]) or "nothing more")
+    return _short_digests(", ".join(own[0]) or "nothing more"), _short_digests(
+        ", ".join(own[1]) or "nothing more"
+    )
 
 
 def metric_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
@@ -169,13 +171,13 @@ def number(value: float | str | None, sign: str = "") -> str:
     if value is None:
         return "-"
     if isinstance(value, str):
-        return shown(value)
+        return _short_digests(value)
     if isinstance(value, float) and not value.is_integer():
         return f"{value:{sign},.6g}"
     return f"{int(value):{sign},}"
 
 
-def shown(text: str) -> str:
+def _short_digests(text: str) -> str:
     """`text` with its digests cut."""
     return _DIGEST.sub(r"\1…", text)
 

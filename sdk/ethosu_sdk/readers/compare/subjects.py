@@ -99,7 +99,7 @@ def _folder(folder: Path, made: MadeProfile) -> Subject:
     if "run" in found and not (profile and _is_of(profile[1], found["run"][0])):
         found.pop("profile", None)
         if made.record is not None:
-            found["profile"] = folder, kinds.PROFILE.convert(made.record)
+            found["profile"] = folder, made.record
         else:
             missing["profile"] = made.reason
     order = [kind for kind in KINDS.values() if kind in found]

@@ -13,15 +13,15 @@ from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte.scalar_types import RECORD_TYPES
 from ethosu_sdk.readers.convert import flatbuffer
 from ethosu_sdk.readers.convert.inputs import Inputs
+from ethosu_sdk.records import kinds
 from ethosu_sdk.results import bundle
-from ethosu_sdk.results.reading import COMPILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ethosu_sdk.npz import Array
 
-KINDS = (COMPILE,)
+KINDS = (kinds.COMPILE.schema,)
 LEFT_OUT = ("all but the program, its inputs and outputs: the format has no place for figures",)
 _SCHEMA = "devtools/bundled_program/serialize/bundled_program_schema.fbs"
 _VERSION = 2  # of the format, in ExecuTorch 1.5.1
@@ -33,17 +33,12 @@ def convert(compiled: Inputs) -> bytes:
     """The program of `compiled` with its test cases. InputError when its files are gone, changed or too large."""
     from ethosu_sdk import npz
 
-    record, folder = compiled.the(COMPILE), compiled.files[COMPILE].parent
-    files = record["files"]
-    if "io" not in files:
-        raise InputError(f"{compiled.path} names no example inputs and outputs", "compile the model again")
-    path, arrays = folder / files["pte"], folder / files["io"]
+    record, file = compiled.the(kinds.COMPILE), compiled.files[kinds.COMPILE.schema]
+    path, arrays = file.with_name(record.files.pte), file.with_name(record.files.io)
     program = pte.read(path)
-    if program.sha256 != record["model"]["sha256"]:
-        raise InputError(
-            f"{path} is not the program of {compiled.files[COMPILE].name}", "compile the model again"
-        )
-    plan = program.plan(record["model"]["entry"])
+    if program.sha256 != record.model.sha256:
+        raise InputError(f"{path} is not the program of {file.name}", "compile the model again")
+    plan = program.plan(record.model.entry)
     tensors = plan.input_tensors(), plan.output_tensors()
     if len(tensors[0]) != len(plan.inputs) or len(tensors[1]) != len(plan.outputs):
         raise InputError(f"{path} has inputs or outputs that are no tensors, of which no example is kept")

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 from ethosu_sdk import plain_text, pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.pte import executorch_package
 from ethosu_sdk.readers.convert import flatbuffer
 from ethosu_sdk.readers.convert.inputs import Inputs
-from ethosu_sdk.records import Record
-from ethosu_sdk.results.reading import PROFILE
-from ethosu_sdk.tables import figures
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.profile import Operation, Profile
 
-KINDS = (PROFILE,)
+KINDS = (kinds.PROFILE.schema,)
 LEFT_OUT = (
     "operators on the CPU and the whole inference, whose time nothing models: the format has no event without a time",
     "traffic, MACs and what sets the pace of an operation: the format has times alone",
@@ -32,43 +32,37 @@ _LARGEST = (1 << 63) - 1
 
 def convert(inputs: Inputs) -> bytes:
     """The NPU's events of the profile of `inputs`. InputError when there are none."""
-    rows = [row for row in inputs.the(PROFILE)["operations"] if row["runs_on"] == "NPU"]
-    if not rows:
+    events = list(_events(inputs.the(kinds.PROFILE)))
+    if not events:
         raise InputError(f"{inputs.path} has no operations of an NPU: no time is known of what it ran")
-    profile = inputs.the(PROFILE)
-    events = list(_events(profile))
     if max(event["end_time"] for event in events) > _LARGEST:
         raise InputError(f"{inputs.path} takes more cycles than 64 bits hold")
     return _written(events)
 
 
-def _events(profile: Record) -> Iterator[Record]:
+def _events(profile: Profile) -> Iterator[dict[str, Any]]:
     """The start of each delegate and its operations, one behind the other from 0."""
-    starts = {
-        row["index"]: int(row["calls"]) * int(row.get("start_cycles", 0)) for row in profile["delegates"]
-    }
+    starts = {row.index: row.calls * (row.start_cycles or 0) for row in profile.delegates}
     now = 0
-    for row in profile["operations"]:
-        if row["runs_on"] != "NPU":
+    for row in profile.operations:
+        if row.runs_on != "NPU" or row.delegate is None:
             continue
-        instruction, delegate = row["instruction"], row["delegate"]
-        if start := starts.pop(delegate, 0):
-            yield _event(instruction, now, now + start, f"start of delegate {delegate}")
+        if start := starts.pop(row.delegate, 0):
+            yield _event(row.instruction, now, now + start, f"start of delegate {row.delegate}")
             now += start
-        end = now + (figures.cycles(row, "modelled") or 0) * int(row["calls"])
-        yield _event(instruction, now, end, _identifier(row))
+        end = now + row.modelled_cycles * row.calls
+        yield _event(row.instruction, now, end, _identifier(row))
         now = end
 
 
-def _identifier(row: Record) -> str:
+def _identifier(row: Operation) -> str:
     """What tells an operation from the others, by which the Inspector groups events; its TOSA operator is in it."""
-    name = row.get("tosa", {}).get("operator") or row["name"]
-    tensor = row.get("tosa", {}).get("tensor")
+    tensor = row.tosa.tensor if row.tosa is not None else None
     where = "" if tensor is None else f" {executorch_package.event_place(tensor)}"
-    return plain_text.line(f"{row['index']} {name}{where}")
+    return plain_text.line(f"{row.index} {row.operator or row.name}{where}")
 
 
-def _event(instruction: int, begin: int, end: int, identifier: str) -> Record:
+def _event(instruction: int, begin: int, end: int, identifier: str) -> dict[str, Any]:
     return {
         "chain_index": 0,
         "instruction_id": instruction,
@@ -78,7 +72,7 @@ def _event(instruction: int, begin: int, end: int, identifier: str) -> Record:
     }
 
 
-def _written(events: list[Record]) -> bytes:
+def _written(events: list[dict[str, Any]]) -> bytes:
     """The flatbuffer, with its size ahead, as the runtime writes it."""
     run = {"name": pte.ENTRY, "allocators": [], "events": [{"profile_event": event} for event in events]}
     content = flatbuffer.write(_SCHEMA, {"version": 0, "run_data": [run]})

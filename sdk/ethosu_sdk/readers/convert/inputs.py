@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.kind import Content, Part, RecordKind
 from ethosu_sdk.results import reading as results
-from ethosu_sdk.results.reading import PROFILE, Reading
+from ethosu_sdk.results.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -17,50 +18,50 @@ class Inputs:
     """Records by their schemas, and the files that they were read from."""
 
     path: Path
-    records: Mapping[str, Record]
+    records: Mapping[str, Part]
     files: Mapping[str, Path]
 
-    def the(self, kind: str) -> Record:
+    def the(self, kind: RecordKind[Content]) -> Content:
         """The record of `kind`. InputError when there is none."""
-        if kind not in self.records:
+        record = self.records.get(kind.schema)
+        if not isinstance(record, kind.content):
             raise InputError(
-                f"{self.path} holds no record {kind}, which this format is made from",
-                "`ethosu-sdk profile RUN_DIR` makes one" if kind == PROFILE else f"give a record {kind}",
+                f"{self.path} holds no record {kind.schema}, which this format is made from",
+                "`ethosu-sdk profile RUN_DIR` makes one"
+                if kind == kinds.PROFILE
+                else f"give a record {kind.schema}",
             )
-        return self.records[kind]
+        return record
 
 
-def read(path: Path, kinds: tuple[str, ...], reading: Reading) -> Inputs:
-    """The records of `kinds` at `path`. InputError when there is none, or one is damaged or of another program."""
+def read(path: Path, schemas: tuple[str, ...], reading: Reading) -> Inputs:
+    """The records with one of `schemas` at `path`. InputError when there is none, or one is damaged or of another
+    program."""
     reading.check_folder(path)
     if path.is_dir():
-        return _folder(path, kinds)
+        return _folder(path, schemas)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}", "give a folder of results, or a record")
     record = results.read(path, reading)
-    if record["schema"] not in kinds:
+    if record["schema"] not in schemas:
         raise InputError(
-            f"{path} is a {record['schema']}: this format has no use for it", f"it takes {', '.join(kinds)}"
+            f"{path} is a {record['schema']}: this format has no use for it", f"it takes {', '.join(schemas)}"
         )
-    return Inputs(path, {record["schema"]: record}, {record["schema"]: path})
+    return Inputs(path, {record["schema"]: kinds.content(record)}, {record["schema"]: path})
 
 
-def _folder(folder: Path, kinds: tuple[str, ...]) -> Inputs:
-    found: dict[str, Record] = {}
+def _folder(folder: Path, schemas: tuple[str, ...]) -> Inputs:
+    found: dict[str, Part] = {}
     files: dict[str, Path] = {}
-    for path in results.present(folder, kinds):
+    digests: set[str] = set()  # of the programs: a folder may hold what was compiled later
+    for path in results.present(folder, schemas):
         record = results.read(path)
-        kind = record["schema"]
-        if kind in kinds and kind not in found and _is_of(record, found):
-            found[kind], files[kind] = record, path
+        schema, digest = record["schema"], record.get("model", {}).get("sha256")
+        if schema in schemas and schema not in found and (digest is None or digests <= {digest}):
+            found[schema], files[schema] = kinds.content(record), path
+            digests |= {digest} - {None}
     if not found:
         raise InputError(
-            f"{folder} holds no record that this format has a use for", f"it takes {', '.join(kinds)}"
+            f"{folder} holds no record that this format has a use for", f"it takes {', '.join(schemas)}"
         )
     return Inputs(folder, found, files)
-
-
-def _is_of(record: Record, found: Mapping[str, Record]) -> bool:
-    """Whether `record` is about the program that `found` are about: a folder may hold what was compiled later."""
-    digests = {row["model"]["sha256"] for row in (record, *found.values()) if "model" in row}
-    return len(digests) <= 1

@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree
 
 from ethosu_sdk import redaction
 from ethosu_sdk.readers.compare import operators as compare_operators
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
-from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.records.compare import FigureChange, MetricChange
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.compare import Comparisons, FigureChange, MetricChange
+from ethosu_sdk.records.compile import Compilation, Threshold
+from ethosu_sdk.records.printed.verify import Verification
+from ethosu_sdk.records.run import Check, Run
 from ethosu_sdk.results.reading import COMPARE, COMPILE, RUN, VERIFY
 
+Judged = Run | Compilation | Comparisons | Verification
 KINDS = (RUN, COMPILE, COMPARE, VERIFY)
 LEFT_OUT = ("outputs, counters, memory and operators: JUnit knows cases that pass or fail, and no figures",)
 # What XML 1.0 cannot hold, not even as a character reference.
@@ -35,6 +40,7 @@ def convert(inputs: Inputs) -> bytes:
     """The verdicts of `inputs` as a `testsuites` document."""
     root = ElementTree.Element("testsuites")
     for kind, record in inputs.records.items():
+        assert isinstance(record, Judged)
         cases = list(_CASES[kind](record))
         name = kind.partition("/")[0]
         suite = ElementTree.SubElement(root, "testsuite", _attributes(record, name, cases))
@@ -46,35 +52,35 @@ def convert(inputs: Inputs) -> bytes:
     return text + b"\n"
 
 
-def _attributes(record: Record, name: str, cases: list[_Case]) -> dict[str, str]:
+def _attributes(record: Judged, name: str, cases: list[_Case]) -> dict[str, str]:
     found = {
         "name": _clean(f"{name} {_about(record)}"),
         "tests": str(len(cases)),
         "failures": str(sum(case.failed for case in cases)),
         "errors": "0",
         "skipped": str(sum(case.skipped for case in cases)),
-        "timestamp": record["created"][:19],  # in UTC: the format's grammar knows no time zone
+        "timestamp": record.created[:19],  # in UTC: the format's grammar knows no time zone
     }
     # The time is that of the whole command: a case has none of its own.
-    return found | ({"time": numbers.text(record["wall_time_s"], ".3f")} if "wall_time_s" in record else {})
+    return found | (
+        {} if isinstance(record, Comparisons) else {"time": numbers.text(record.wall_time_s, ".3f")}
+    )
 
 
-def _about(record: Record) -> str:
-    if "subjects" in record:
-        return " → ".join(row["name"] for row in record["subjects"])
-    name: str = record["model"]["file"] if "model" in record else record["record"]["file"]
-    return name
+def _about(record: Judged) -> str:
+    if isinstance(record, Comparisons):
+        return " → ".join(row.name for row in record.subjects)
+    return record.record.file if isinstance(record, Verification) else record.model.file
 
 
-def _properties(suite: ElementTree.Element, record: Record) -> None:
-    target = record.get("target", {})
+def _properties(suite: ElementTree.Element, record: Judged) -> None:
+    target = record.target if isinstance(record, Run | Compilation) else None
     facts = {
-        "ethosu-sdk": record["tool"]["version"],
-        "schema": record["schema"],
-        "status": record["status"],
-        **{key: target[key] for key in ("npu", "macs", "system_config", "memory_mode") if key in target},
-        **({"board": record["board"]} if "board" in record else {}),
-        **({"simulator": record["simulator"]["name"]} if "simulator" in record else {}),
+        "ethosu-sdk": record.tool.version,
+        "schema": kinds.schema(record),
+        "status": record.status,
+        **(target.to_json() if target is not None else {}),
+        **({"board": record.board, "simulator": record.simulator.name} if isinstance(record, Run) else {}),
     }
     rows = ElementTree.SubElement(suite, "properties")
     for key, value in facts.items():
@@ -98,28 +104,27 @@ def _clean(value: object) -> str:
     return _NOT_XML.sub("\ufffd", redaction.addresses(str(value)))
 
 
-def _checks(rows: Iterable[Record], before: str = "") -> Iterator[_Case]:
+def _checks(rows: Iterable[Check | Threshold], before: str = "") -> Iterator[_Case]:
     for row in rows:
-        yield _Case(f"{before}{row['name']}", row["detail"], row["status"] == "fail")
+        yield _Case(f"{before}{row.name}", row.detail, row.status == "fail")
 
 
-def _run(record: Record) -> Iterator[_Case]:
-    yield from _checks(record["verdict"]["checks"])
+def _run(record: Run) -> Iterator[_Case]:
+    yield from _checks(record.verdict.checks)
 
 
-def _compile(record: Record) -> Iterator[_Case]:
+def _compile(record: Compilation) -> Iterator[_Case]:
     """The check of the program and the thresholds of --evaluate; the compilation itself where there is neither."""
-    check = record.get("check", {})
-    for row in check.get("outputs", ()):
-        name = f"output {row['index']} is the model's, as far as rounding explains"
-        yield _Case(name, row["detail"], row["status"] == "fail")
-    yield from _checks(record.get("accuracy", {}).get("verdict", {}).get("checks", ()), "accuracy: ")
-    yield _Case("compiled", f"the record's status is {record['status']}", record["status"] == "fail")
+    for row in record.check.outputs or ():
+        name = f"output {row.index} is the model's, as far as rounding explains"
+        yield _Case(name, row.detail, row.status == "fail")
+    if record.accuracy is not None and record.accuracy.verdict is not None:
+        yield from _checks(record.accuracy.verdict.checks, "accuracy: ")
+    yield _Case("compiled", f"the record's status is {record.status}", record.status == "fail")
 
 
-def _compare(record: Record) -> Iterator[_Case]:
-    comparisons = kinds.COMPARE.convert(record)
-    for row in comparisons.comparisons:
+def _compare(record: Comparisons) -> Iterator[_Case]:
+    for row in record.comparisons:
         names = f"{row.before} → {row.after}: "
         for part in row.dimensions:
             yield _Case(f"{names}same {part.name}", f"{part.before} → {part.after}", part.status == "blocks")
@@ -130,7 +135,7 @@ def _compare(record: Record) -> Iterator[_Case]:
             yield from (_metric(where, figure) for figure in operator.figures if figure.status is not None)
         detail = f"{row.compared} figures compared, {len(row.metrics)} differ: {row.status}"
         yield _Case(f"{names}verdict", detail, row.status != "pass")
-    for failed in comparisons.failed:
+    for failed in record.failed:
         yield _Case(failed.name, failed.reason, failed=True)
 
 
@@ -142,13 +147,13 @@ def _metric(names: str, row: MetricChange | FigureChange, detail: str = "") -> _
     return _Case(f"{names}{row.name}", text.strip(), row.status == "regression", unjudged)
 
 
-def _verify(record: Record) -> Iterator[_Case]:
-    for row in record["checks"]:
-        detail = f"recorded {row['recorded']}, here {row.get('found', 'unknown')}"
-        yield _Case(row["name"], detail, row["status"] == "differs", row["status"] == "unknown")
+def _verify(record: Verification) -> Iterator[_Case]:
+    for row in record.checks:
+        detail = f"recorded {row.recorded}, here {row.found if row.found is not None else 'unknown'}"
+        yield _Case(row.name, detail, row.status == "differs", row.status == "unknown")
 
 
-_CASES: dict[str, Callable[[Record], Iterator[_Case]]] = {
+_CASES: dict[str, Callable[[Any], Iterator[_Case]]] = {
     RUN: _run,
     COMPILE: _compile,
     COMPARE: _compare,

@@ -15,11 +15,11 @@ from ethosu_sdk import extras, plain_text
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
-from ethosu_sdk.records import Record
-from ethosu_sdk.results.reading import PROFILE
-from ethosu_sdk.tables import figures
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.records.profile import Clock, Delegate, Operation, Profile, cycles as cycles_of
 
-KINDS = (PROFILE,)
+KINDS = (kinds.PROFILE.schema,)
 LEFT_OUT = (
     "time on the CPU, which nothing models: its operators are instants between the NPU's, with the instructions that "
     "were counted",
@@ -61,8 +61,8 @@ class _Clock:
 
 def convert(inputs: Inputs) -> bytes:
     """The profile of `inputs` as Perfetto's protobuf. InputError when its cycles have no clock."""
-    profile = inputs.the(PROFILE)
-    if "clock" not in profile:
+    profile = inputs.the(kinds.PROFILE)
+    if profile.clock is None:
         raise InputError(
             f"{inputs.path} has no clock of the NPU: its cycles are no time",
             "`ethosu-sdk profile RUN_DIR --clock-mhz MHZ` sets one",
@@ -70,103 +70,105 @@ def convert(inputs: Inputs) -> bytes:
     slices = sorted(_slices(profile), key=lambda row: row.begin)
     if not slices:
         raise InputError(f"{inputs.path} has no operations: there is nothing to trace")
-    nanoseconds = _NS_PER_S / Fraction(profile["clock"]["hz"])
+    nanoseconds = _NS_PER_S / Fraction(profile.clock.hz)
     if max(row.end or row.begin for row in slices) * nanoseconds >= _FURTHEST_NS:
         raise InputError(f"{inputs.path} lasts longer than a trace can tell: more than 2^63 ns")
-    return _Writer(profile).write(slices, nanoseconds)
+    return _Writer(profile, profile.clock).write(slices, nanoseconds)
 
 
-def _slices(profile: Record) -> Iterator[_Slice]:
-    clock, started = _Clock(), set()
-    starts = {row["index"]: row for row in profile["delegates"]}
-    for row in profile["operations"]:
-        if row["runs_on"] == "CPU":
-            yield _Slice(_CPU, row["name"], clock.now, None, _facts(row))
+def _slices(profile: Profile) -> Iterator[_Slice]:
+    clock = _Clock()
+    starts = {row.index: row for row in profile.delegates}
+    for row in profile.operations:
+        if row.runs_on == "CPU" or row.delegate is None:
+            yield _Slice(_CPU, row.name, clock.now, None, _facts(row))
             continue
-        delegate = starts.get(row["delegate"])
-        if delegate is not None and delegate["index"] not in started:
-            started.add(delegate["index"])
+        delegate = starts.pop(row.delegate, None)
+        if delegate is not None:
             yield from _start(delegate, clock)
         yield from _operation(row, clock)
 
 
-def _start(delegate: Record, clock: _Clock) -> Iterator[_Slice]:
+def _start(delegate: Delegate, clock: _Clock) -> Iterator[_Slice]:
     """What a delegate takes before its first operation, in all of its calls."""
-    begin, cycles = clock.now, delegate.get("start_cycles", 0) * delegate["calls"]
+    begin, cycles = clock.now, (delegate.start_cycles or 0) * delegate.calls
     clock.now += cycles
-    facts = {"calls": delegate["calls"], "cycles": cycles, "source": "modelled"}
-    yield _Slice(_OPERATIONS, f"delegate {delegate['index']} starts", begin, clock.now, facts)
+    facts = {"calls": delegate.calls, "cycles": cycles, "source": "modelled"}
+    yield _Slice(_OPERATIONS, f"delegate {delegate.index} starts", begin, clock.now, facts)
 
 
-def _operation(row: Record, clock: _Clock) -> Iterator[_Slice]:
-    begin, cycles = clock.now, figures.cycles(row, "modelled")
+def _operation(row: Operation, clock: _Clock) -> Iterator[_Slice]:
+    begin, cycles = clock.now, cycles_of(row.cycles, "modelled")
     if cycles is None:
         return
-    clock.now += cycles * row["calls"]
+    clock.now += cycles * row.calls
     facts = _facts(row)
     yield _Slice(_OPERATIONS, _name(row), begin, clock.now, {**facts, "cycles": cycles, "source": "modelled"})
-    if row["kind"] == "dma":
+    if row.kind == "dma":
         yield _Slice(_DMA, _name(row), begin, clock.now, facts)
     for stage, unit in _UNITS.items():
-        busy = row.get("stages", {}).get(stage, 0) * row["calls"]
+        busy = getattr(row.busy, stage) * row.calls
         if busy:
             start = max(begin, clock.busy.get(unit, 0))
             clock.busy[unit] = start + busy
-            placed = {"operation": row["index"], "cycles": busy, "source": "modelled", "placed": _PLACED}
+            placed = {"operation": row.index, "cycles": busy, "source": "modelled", "placed": _PLACED}
             yield _Slice(unit, _name(row), start, start + busy, placed)
     for memory, moved in _moved(row).items():
         yield _Slice(f"{memory}, port {moved['port']}", _name(row), begin, clock.now, moved)
 
 
-def _moved(row: Record) -> dict[str, Record]:
+def _moved(row: Operation) -> dict[str, dict[str, Any]]:
     """Bytes through each memory's port while the operation runs, by direction and kind."""
-    found: dict[str, Record] = {}
-    for part in row.get("traffic", ()):
-        entry = found.setdefault(part["memory"], {"port": part["port"], "source": "modelled"})
-        key = f"{part['direction']} {part['kind']}, bytes"
-        entry[key] = entry.get(key, 0) + part["bytes"] * row["calls"]
+    found: dict[str, dict[str, Any]] = {}
+    for part in row.traffic or ():
+        entry = found.setdefault(part.memory, {"port": part.port, "source": "modelled"})
+        key = f"{part.direction} {part.kind}, bytes"
+        entry[key] = entry.get(key, 0) + part.bytes * row.calls
     return found
 
 
-def _name(row: Record) -> str:
-    return str(row.get("tosa", {}).get("operator") or row["name"])
+def _name(row: Operation) -> str:
+    return row.operator or row.name
 
 
-def _facts(row: Record) -> dict[str, Any]:
-    source, estimated = row.get("source", {}), figures.cycles(row, "estimated")
-    return {
-        "operation": row["index"],
-        "instruction": row["instruction"],
-        "calls": row["calls"],
-        "name": row["name"],
-        **{
-            key: row[key]
-            for key in ("delegate", "offset", "macs", "bytes", "bound_by", "reason")
-            if key in row
-        },
-        **({"estimated cycles": estimated} if estimated is not None else {}),
-        **({"counted instructions": int(row["instructions"]["value"])} if "instructions" in row else {}),
-        **{f"model {key}": source[key] for key in ("file", "line", "module") if key in source},
+def _facts(row: Operation) -> dict[str, Any]:
+    source = row.source or SourceLine()
+    facts = {
+        "operation": row.index,
+        "instruction": row.instruction,
+        "calls": row.calls,
+        "name": row.name,
+        "delegate": row.delegate,
+        "offset": row.offset,
+        "macs": row.macs,
+        "bytes": row.bytes,
+        "bound_by": row.bound_by,
+        "reason": row.reason,
+        "estimated cycles": cycles_of(row.cycles, "estimated"),
+        "counted instructions": int(row.instructions.value) if row.instructions is not None else None,
+        "model file": source.file,
+        "model line": source.line,
+        "model module": source.module,
     }
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 class _Writer:
     """Perfetto's packets, written by its own package."""
 
-    def __init__(self, profile: Record) -> None:
-        """For `profile`, whose target and clock name the process. ToolError without the package."""
+    def __init__(self, profile: Profile, clock: Clock) -> None:
+        """For `profile`, whose target and `clock` name the process. ToolError without the package."""
         builder = extras.load("perfetto.trace_builder.proto_builder", extras.FORMATS)
         self._messages = extras.load("perfetto.protos.perfetto.trace.perfetto_trace_pb2", extras.FORMATS)
         self._trace = builder.TraceProtoBuilder()
         self._tracks: dict[str, int] = {}
-        target = profile.get("target", {})
-        npu = f"{target['npu']}-{target['macs']}" if target else "program"
+        target = profile.target
+        npu = f"{target.npu}-{target.macs}" if target is not None else "program"
         descriptor = self._packet().track_descriptor
         descriptor.uuid = _PROCESS
         descriptor.process.pid = _PROCESS
-        descriptor.process.process_name = plain_text.line(f"{npu}: {profile['model']['file']}")
-        clock = profile["clock"]
-        facts = (f"{numbers.text(clock['hz'], 'g')} Hz, {clock['source']}", profile["simulator"]["fidelity"])
+        descriptor.process.process_name = plain_text.line(f"{npu}: {profile.model.file}")
+        facts = (f"{numbers.text(clock.hz, 'g')} Hz, {clock.source}", profile.simulator.fidelity)
         descriptor.process.process_labels.extend(map(plain_text.line, facts))
 
     def write(self, slices: list[_Slice], nanoseconds: Fraction) -> bytes:

@@ -8,11 +8,11 @@ from ethosu_sdk import extras, plain_text
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import csv_text
 from ethosu_sdk.readers.convert.inputs import Inputs
-from ethosu_sdk.records import Record
-from ethosu_sdk.results.reading import PROFILE
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.tables import profile_columns
 
-KINDS = (PROFILE,)
+KINDS = (kinds.PROFILE.schema,)
 LEFT_OUT = ("totals, delegates and provenance: a table has rows of operations alone",)
 _TEXTS = {
     *("runs_on", "name", "kind", "tosa_operator", "vela_operator", "module", "file"),
@@ -24,14 +24,14 @@ _LARGEST = (1 << 63) - 1
 
 def to_csv(inputs: Inputs) -> bytes:
     """The rows of the profile of `inputs`, as `profile.csv` has them."""
-    return csv_text.table(profile_columns.COLUMNS, _rows(inputs.the(PROFILE))).encode()
+    return csv_text.table(profile_columns.COLUMNS, _rows(inputs.the(kinds.PROFILE))).encode()
 
 
 def to_parquet(inputs: Inputs) -> bytes:
     """The same rows with types. InputError for a number that no column holds."""
     arrow = extras.load("pyarrow", extras.FORMATS)
     parquet = extras.load("pyarrow.parquet", extras.FORMATS)
-    profile = inputs.the(PROFILE)
+    profile = inputs.the(kinds.PROFILE)
     rows = _rows(profile)
     for row in rows:
         for name, value in row.items():
@@ -46,8 +46,8 @@ def to_parquet(inputs: Inputs) -> bytes:
     return content
 
 
-def _rows(profile: Record) -> list[dict[str, Any]]:
-    rows = (profile_columns.row(entry) for entry in profile["operations"])
+def _rows(profile: Profile) -> list[dict[str, Any]]:
+    rows = (profile_columns.row(entry) for entry in profile.operations)
     return [{key: _value(key, value) for key, value in row.items()} for row in rows]
 
 
@@ -63,9 +63,9 @@ def _type(arrow: Any, name: str) -> Any:
     return arrow.float64() if name in _NUMBERS else arrow.int64()
 
 
-def _metadata(profile: Record) -> dict[str, str]:
+def _metadata(profile: Profile) -> dict[str, str]:
     """What the rows are of, in the file's own metadata."""
-    target = profile.get("target", {})
-    facts = {"model": profile["model"]["file"], "model_sha256": profile["model"]["sha256"], **target}
-    clock = {"clock_hz": profile["clock"]["hz"]} if "clock" in profile else {}
+    target = profile.target.to_json() if profile.target is not None else {}
+    facts = {"model": profile.model.file, "model_sha256": profile.model.sha256, **target}
+    clock = {"clock_hz": profile.clock.hz} if profile.clock is not None else {}
     return {f"ethosu-sdk.{key}": plain_text.line(value) for key, value in {**facts, **clock}.items()}

@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from ethosu_sdk import __version__, plain_text, redaction
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.build import Build
+from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.debug import Debug, Step
+from ethosu_sdk.records.printed.inspect import Inspection
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.results.reading import BUILD, COMPILE, DEBUG, INSPECT, PROFILE, RUN
 
 KINDS = (RUN, PROFILE, BUILD, COMPILE, DEBUG, INSPECT)
@@ -52,7 +59,7 @@ _RULES = (_VERDICT, _OPERATOR, _BOUNDARY, _HAZARD, _FIRMWARE, _BUILT, _BREAK, _D
 class _Finding:
     rule: _Rule
     message: str
-    source: Record
+    source: SourceLine | None = None
 
 
 def convert(inputs: Inputs) -> bytes:
@@ -84,94 +91,97 @@ def convert(inputs: Inputs) -> bytes:
     return (json.dumps(redaction.value(log), indent=2, allow_nan=False) + "\n").encode()
 
 
-def _result(row: _Finding) -> Record:
-    found: Record = {
+def _result(row: _Finding) -> dict[str, Any]:
+    found = {
         "ruleId": row.rule.id,
         "ruleIndex": _RULES.index(row.rule),
         "level": row.rule.level,
         "message": {"text": row.message},
     }
-    location = _location(row.source)
+    location = _location(row.source) if row.source is not None else {}
     return found | ({"locations": [location]} if location else {})
 
 
-def _location(source: Record) -> Record:
+def _location(source: SourceLine) -> dict[str, Any]:
     """Line and module of `source`, as far as they are known."""
-    found: Record = {}
-    if "file" in source:
+    found: dict[str, Any] = {}
+    if source.file is not None:
         found["physicalLocation"] = {
-            "artifactLocation": {"uri": quote(plain_text.line(source["file"]))},
-            "region": {"startLine": source["line"]},
+            "artifactLocation": {"uri": quote(plain_text.line(source.file))},
+            "region": {"startLine": source.line},
         }
-    if source.get("module"):
-        found["logicalLocations"] = [{"fullyQualifiedName": source["module"], "kind": "member"}]
+    if source.module:
+        found["logicalLocations"] = [{"fullyQualifiedName": source.module, "kind": "member"}]
     return found
 
 
-def _compiled(record: Record, _: Inputs) -> Iterator[_Finding]:
-    for row in record["cpu_operators"]:
-        for site in row["sites"]:
-            message = f"{row['name']} ({site['calls']} calls in an inference) is on the CPU: {site['reason']}"
-            yield _Finding(_BOUNDARY if row["boundary"] else _OPERATOR, message, site.get("source", {}))
-    for text in record["warnings"]:
-        yield _Finding(_FIRMWARE, text, {})
+def _compiled(record: Compilation, _: Inputs) -> Iterator[_Finding]:
+    for row in record.cpu_operators:
+        for site in row.sites:
+            message = f"{row.name} ({site.calls} calls in an inference) is on the CPU: {site.reason}"
+            yield _Finding(_BOUNDARY if row.boundary else _OPERATOR, message, site.source)
+    for text in record.warnings:
+        yield _Finding(_FIRMWARE, text)
 
 
-def _profiled(record: Record, inputs: Inputs) -> Iterator[_Finding]:
+def _profiled(record: Profile, inputs: Inputs) -> Iterator[_Finding]:
     """Operators on the CPU, unless the compilation's record is there, which knows more of them."""
     if COMPILE in inputs.records:
         return
-    for row in record["operations"]:
-        if row["runs_on"] == "CPU":
-            reason = row.get("reason", "why is not known without the record of the compilation")
-            message = f"{row['name']} ({row['calls']} calls in an inference) is on the CPU: {reason}"
-            yield _Finding(_OPERATOR, message, row.get("source", {}))
+    for row in record.operations:
+        if row.runs_on == "CPU":
+            reason = row.reason or "why is not known without the record of the compilation"
+            message = f"{row.name} ({row.calls} calls in an inference) is on the CPU: {reason}"
+            yield _Finding(_OPERATOR, message, row.source)
 
 
-def _ran(record: Record, _: Inputs) -> Iterator[_Finding]:
-    for row in record["verdict"]["checks"]:
-        if row["status"] == "fail":
-            yield _Finding(_VERDICT, f"{row['name']}: {row['detail']}", {})
-    for text in record.get("notes", ()):
-        yield _Finding(_FIRMWARE, text, {})
+def _ran(record: Run, _: Inputs) -> Iterator[_Finding]:
+    for row in record.verdict.checks:
+        if row.status == "fail":
+            yield _Finding(_VERDICT, f"{row.name}: {row.detail}")
+    for text in record.notes or ():
+        yield _Finding(_FIRMWARE, text)
 
 
-def _built(record: Record, _: Inputs) -> Iterator[_Finding]:
-    for text in record["notes"]:
-        yield _Finding(_BUILT, text, {})
+def _built(record: Build, _: Inputs) -> Iterator[_Finding]:
+    for text in record.notes:
+        yield _Finding(_BUILT, text)
 
 
-def _inspected(record: Record, _: Inputs) -> Iterator[_Finding]:
+def _inspected(record: Inspection, _: Inputs) -> Iterator[_Finding]:
     """Hazards, each by itself, where `inspect --hazards` looked for them."""
-    for method in record["methods"]:
-        for delegate in method["delegates"]:
-            for text in delegate.get("vela", {}).get("hazards", ()):
-                yield _Finding(_HAZARD, f"delegate {delegate['index']} of {method['name']}: {text}", {})
+    for method in record.methods:
+        for delegate in method.delegates:
+            for text in (delegate.vela.hazards or ()) if delegate.vela is not None else ():
+                yield _Finding(_HAZARD, f"delegate {delegate.index} of {method.name}: {text}")
 
 
-def _debugged(record: Record, _: Inputs) -> Iterator[_Finding]:
-    layers = record["layers"]
-    for part in record["comparisons"]:
-        for name, rule in (("first_break", _BREAK), ("largest_drop", _DROP)):
-            if name in part:
-                step = part[name]
-                message = f"{step['tensor']}, against the {part['against']} model: {_sqnr(step)}"
-                yield _Finding(rule, message, layers[step["layer"]].get("source", {}))
-    for row in record["advice"]:
-        layer = layers[row["layer"]]
-        remedy = "give it 16 bits" if row["remedy"] == "16 bits" else "calibrate it with other samples"
-        sqnr = numbers.text(row["sqnr_db"], "g")
-        message = f"{layer['tensor']}: its quantisation alone leaves an SQNR of {sqnr} dB: {remedy}"
-        yield _Finding(_ADVICE, message, layer.get("source", {}))
+def _debugged(record: Debug, _: Inputs) -> Iterator[_Finding]:
+    layers = record.layers
+    for part in record.comparisons:
+        for step, rule in ((part.first_break, _BREAK), (part.largest_drop, _DROP)):
+            if step is not None:
+                message = f"{step.tensor}, against the {part.against} model: {_sqnr(step)}"
+                yield _Finding(rule, message, layers[step.layer].source)
+    for row in record.advice:
+        layer = layers[row.layer]
+        remedy = "give it 16 bits" if row.remedy == "16 bits" else "calibrate it with other samples"
+        sqnr = numbers.text(row.sqnr_db, "g")
+        message = f"{layer.tensor}: its quantisation alone leaves an SQNR of {sqnr} dB: {remedy}"
+        yield _Finding(_ADVICE, message, layer.source)
 
 
-def _sqnr(step: Record) -> str:
-    names = {"input_db": "SQNR of its inputs", "output_db": "its own SQNR", "drop_db": "drop"}
-    parts = [f"{text} {numbers.text(step[key], 'g')} dB" for key, text in names.items() if key in step]
+def _sqnr(step: Step) -> str:
+    ratios = (
+        (step.input_db, "SQNR of its inputs"),
+        (step.output_db, "its own SQNR"),
+        (step.drop_db, "drop"),
+    )
+    parts = [f"{text} {numbers.text(value, 'g')} dB" for value, text in ratios if value is not None]
     return ", ".join(parts) or "nothing of the signal is left"
 
 
-_READERS: dict[str, Callable[[Record, Inputs], Iterator[_Finding]]] = {
+_READERS: dict[str, Callable[[Any, Inputs], Iterator[_Finding]]] = {
     RUN: _ran,
     PROFILE: _profiled,
     BUILD: _built,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
@@ -19,6 +18,7 @@ from ethosu_sdk.protocol import RECORD_PREFIX
 from ethosu_sdk.readers.logs import log_record
 from ethosu_sdk.readers.logs.log_record import LogFacts
 from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.printed.log import Log, Report
 
 _MAX_BYTES = 64 << 20
 _MAX_LINES = 1 << 20
@@ -35,12 +35,13 @@ def parse_log(path: Path, reporter: Reporter) -> None:
     content = _read(path)
     record = make(path.name if str(path) != _STDIN else "stdin", content)
     schema.check(record, "the result of the log")
-    reporter.show(_summary(record))
+    log = kinds.LOG.convert(record)
+    reporter.show(_summary(log))
     reporter.emit(record)
-    if record["status"] != "pass":
-        lines = [f"  line {row['line']}: {row['text']}" for row in record["failures"][:5]]
-        reason = "tells of a failure" if record["failures"] else "does not reach the end of the run"
-        known = sorted({name for row in record["failures"] for name in row["known"]})
+    if log.status != "pass":
+        lines = [f"  line {row.line}: {row.text}" for row in log.failures[:5]]
+        reason = "tells of a failure" if log.failures else "does not reach the end of the run"
+        known = sorted({name for row in log.failures for name in row.known})
         raise VerdictError(
             "\n".join([f"the log {reason}", *lines]),
             f"ethosu-sdk explain {known[0]}" if known else "",
@@ -116,36 +117,30 @@ def _failures(
     ]
 
 
-def _summary(record: Record) -> Table:
+def _summary(log: Log) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
-    colour = "green" if record["status"] == "pass" else "red"
-    table.add_row(
-        "log", f"[bold {colour}]{record['status']}[/bold {colour}], {', '.join(record['grammars'])}"
-    )
-    for key, value in record["model"].items():
+    colour = "green" if log.status == "pass" else "red"
+    table.add_row("log", f"[bold {colour}]{log.status}[/bold {colour}], {', '.join(log.grammars)}")
+    for key, value in log.model.to_json().items():
         table.add_row(f"model {key}", escape(str(value)))
-    for number, report in enumerate(record["npu"].get("reports", ())):
+    for number, report in enumerate(log.npu.reports):
         table.add_row(f"NPU report {number}", _report_text(report))
-    for row in record["memory"]["pools"]:
-        table.add_row(escape(row["name"]), f"{row['used_bytes']:,} of {row['size_bytes']:,} bytes")
-    for row in record["memory"]["sizes"]:
-        table.add_row(escape(row["name"]), f"{row['bytes']:,} bytes")
-    for row in record["outputs"]:
-        content = row.get("sha256", "")[:16] or f"{row['elements']} elements"
-        table.add_row(
-            f"output{row['index']}", escape(f"{row.get('dtype', '')}{row.get('shape', '')} {content}")
-        )
-    for row in record["failures"]:
-        table.add_row("failure", escape(f"line {row['line']}: {row['text']}"))
-    for row in record["unavailable"]:
-        table.add_row("unavailable", escape(f"{row['path']}: {row['reason']}"))
+    for pool in log.memory.pools:
+        table.add_row(escape(pool.name), f"{pool.used_bytes:,} of {pool.size_bytes:,} bytes")
+    for size in log.memory.sizes:
+        table.add_row(escape(size.name), f"{size.bytes:,} bytes")
+    for output in log.outputs:
+        content = (output.sha256 or "")[:16] or f"{output.elements} elements"
+        shape = list(output.shape) if output.shape is not None else ""
+        table.add_row(f"output{output.index}", escape(f"{output.dtype or ''}{shape} {content}"))
+    for failure in log.failures:
+        table.add_row("failure", escape(f"line {failure.line}: {failure.text}"))
+    for missing in log.unavailable:
+        table.add_row("unavailable", escape(f"{missing.path}: {missing.reason}"))
     return table
 
 
-def _report_text(report: dict[str, Any]) -> str:
-    cycles = report.get("cycles")
-    parts = [f"{cycles['value']:,} cycles ({cycles['source']})"] if cycles else []
-    parts += [
-        f"{row.get('event', 'counter ' + str(row['index']))} {row['value']:,}" for row in report["counters"]
-    ]
+def _report_text(report: Report) -> str:
+    parts = [] if report.cycles is None else [f"{report.cycles.value:,} cycles ({report.cycles.source})"]
+    parts += [f"{row.event or f'counter {row.index}'} {row.value:,}" for row in report.counters]
     return escape(", ".join(parts))

@@ -9,11 +9,17 @@ from pathlib import Path
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.bundle import Manifest
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.debug import Debug
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.results import bundle, reading as results
 from ethosu_sdk.results.run_facts import RunFacts
 
+Shown = Run | Profile | Build | Compilation | Debug
 RUN, PROFILE, BUILD, COMPILE, DEBUG = "run", "profile", "build", "compile", "debug"
 _KINDS = {
     results.RUN: RUN,
@@ -27,28 +33,38 @@ _GIVE = "give the folder of a run: ethosu-sdk run MODEL -o RUN_DIR makes one"
 
 @dataclass(frozen=True)
 class Inputs:
-    """A run with the records of its program by their kinds, and the program itself where it lies in the folder.
-    `facts` are what only a step can tell of it.
+    """A run with the records of its program, and the program itself where it lies in the folder. `facts` are what
+    only a step can tell of it.
 
-    `missing` says why something that a report shows is not there.
+    `records` has them by kind. `missing` says why something that a report shows is not there.
     """
 
     label: str
     folder: Path
-    records: Mapping[str, Record]
+    run: Run
+    records: Mapping[str, Shown]
     program: pte.Pte | None
     manifest: Manifest | None
     facts: RunFacts
     missing: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def run(self) -> Record:
-        """The record of the run."""
-        return self.records[RUN]
+    def profile(self) -> Profile | None:
+        """The profile of the run."""
+        record = self.records.get(PROFILE)
+        return record if isinstance(record, Profile) else None
 
-    def record(self, kind: str) -> Record:
-        """The record of that kind, or an empty one."""
-        return self.records.get(kind, {})
+    @property
+    def compiled(self) -> Compilation | None:
+        """The record of the compilation."""
+        record = self.records.get(COMPILE)
+        return record if isinstance(record, Compilation) else None
+
+    @property
+    def debug(self) -> Debug | None:
+        """The record of the layers."""
+        record = self.records.get(DEBUG)
+        return record if isinstance(record, Debug) else None
 
 
 def read(folders: Sequence[Path], facts: Sequence[RunFacts]) -> list[Inputs]:
@@ -68,33 +84,35 @@ def _read(folder: Path, label: str, facts: RunFacts) -> Inputs:
     if not (folder / results.RUN_NAME).is_file():
         what = "it is not the folder of a run" if folder.is_dir() else "there is no such folder"
         raise InputError(f"{folder} holds no {results.RUN_NAME}: {what}", _GIVE)
-    found: dict[str, Record] = {}
+    found: dict[str, Shown] = {}
     missing: dict[str, str] = {}
     for path in results.present(folder, _KINDS):
         _add(path, found, missing)
+    run = found[RUN]
+    assert isinstance(run, Run)
     _complete(facts, found, missing)
-    program = _program(folder, found[RUN], missing)
-    return Inputs(label, folder, found, program, bundle.read(folder), facts, missing)
+    program = _program(folder, run, missing)
+    return Inputs(label, folder, run, found, program, bundle.read(folder), facts, missing)
 
 
-def _add(path: Path, found: dict[str, Record], missing: dict[str, str]) -> None:
-    record = results.read(path)
-    kind = _KINDS.get(record["schema"])
-    if not found and kind != RUN:
+def _add(path: Path, found: dict[str, Shown], missing: dict[str, str]) -> None:
+    record = kinds.content(results.read(path))
+    if not found and not isinstance(record, Run):
         raise InputError(f"{path} is no record of a run", _GIVE)
-    if kind is None or kind in found:
+    if not isinstance(record, Shown):
         return
-    if found and record["model"]["sha256"] != found[RUN]["model"]["sha256"]:
+    kind = _KINDS[kinds.schema(record)]
+    if kind in found:
+        return
+    if found and record.model.sha256 != found[RUN].model.sha256:
         missing[kind] = f"{path.name} is about another program"
         return
-    if kind == PROFILE and not results.is_of_run(
-        kinds.PROFILE.convert(record), path.with_name(results.RUN_NAME)
-    ):
+    if isinstance(record, Profile) and not results.is_of_run(record, path.with_name(results.RUN_NAME)):
         return
     found[kind] = record
 
 
-def _complete(facts: RunFacts, found: dict[str, Record], missing: dict[str, str]) -> None:
+def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str]) -> None:
     """Take the profile that was made where the folder has none; say what other commands would add."""
     if PROFILE not in found and facts.profile is not None:
         if facts.profile.record is not None:
@@ -109,9 +127,9 @@ def _complete(facts: RunFacts, found: dict[str, Record], missing: dict[str, str]
         )
 
 
-def _program(folder: Path, run: Record, missing: dict[str, str]) -> pte.Pte | None:
-    path = folder / Path(run["model"]["file"]).name
-    if not path.is_file() or hashing.sha256_file(path) != run["model"]["sha256"]:
+def _program(folder: Path, run: Run, missing: dict[str, str]) -> pte.Pte | None:
+    path = folder / Path(run.model.file).name
+    if not path.is_file() or hashing.sha256_file(path) != run.model.sha256:
         missing["program"] = f"the program of the run is not in the folder: {path.name}"
         return None
     return pte.read(path)

@@ -14,22 +14,22 @@ _ESTIMATES = ("total_cycles", "inference_time", "sram_used", "dram_used", "off_c
 
 def lines(record: Compilation) -> list[str]:
     """The lines of the summary."""
-    model, content = record.model, record.to_json()
+    model = record.model
     facts = [
         ("source", record.source),
         ("target", target_text(record.target)),
         ("program", f"{model.file}, {model.bytes:,} bytes, SHA-256 {model.sha256[:16]}…"),
-        ("quantised", compile_rows.quantised_words(content)),
+        ("quantised", compile_rows.quantised_words(record)),
         ("inputs and outputs", record.options.io),
         ("delegates", len(record.delegates)),
-        ("on the CPU", compile_rows.cpu_words(content)),
+        ("on the CPU", compile_rows.cpu_words(record)),
     ]
     return [
         title(record.status, "compile", model.file),
         *table(("", ""), facts),
-        *table(("on the CPU", "calls", "reason", "where"), compile_rows.cpu_rows(content)),
+        *table(("on the CPU", "calls", "reason", "where"), compile_rows.cpu_rows(record)),
         *table(("NPU", "value", "unit", "source"), _estimates(record)),
-        *table(evaluate_tables.HEADINGS, evaluate_tables.rows(content)),
+        *table(evaluate_tables.HEADINGS, evaluate_tables.rows(record)),
         *table(("check", "", "detail"), _checks(record)),
         *table(("warning",), ((warning,) for warning in record.warnings)),
     ]

@@ -26,11 +26,10 @@ _HEADINGS = (
 
 def lines(record: Profile) -> list[str]:
     """The lines of the summary."""
-    content = record.to_json()
-    rows = profile_tables.slowest(profile_tables.merged(content["operations"]), _MOST_ROWS)
+    rows = profile_tables.slowest(profile_tables.merged(record.operations), _MOST_ROWS)
     return [
         title(record.status, "profile", record.model.file),
-        *table(("", ""), [("target", target_text(record.target)), *profile_tables.total_rows(content)]),
+        *table(("", ""), [("target", target_text(record.target)), *profile_tables.total_rows(record)]),
         *table(_HEADINGS, (tuple(profile_tables.cells(row)) for row in rows)),
         *table(("memory", "AXI port", "read", "written", "unit"), _memories(record)),
     ]

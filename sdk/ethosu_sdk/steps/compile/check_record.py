@@ -14,7 +14,7 @@ from ethosu_sdk import aot, provenance
 from ethosu_sdk.aot.comparison.distance import Distance, Figure
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.steps.compile import compile_record, unrunnable
 
 PASS, FAIL, UNAVAILABLE, LEFT_OUT = "pass", "fail", "unavailable", "left-out"
@@ -150,7 +150,7 @@ def raise_if_failed(record: Record, *, recorded: bool) -> None:
     if check["status"] != FAIL:
         return
     if "outputs" not in check:
-        raise unrunnable.refusal(record, recorded=recorded)
+        raise unrunnable.refusal(kinds.COMPILE.convert(record), recorded=recorded)
     lines = [f"  output{row['index']}: {row['detail']}" for row in check["outputs"] if row["status"] == FAIL]
     lines += [f"  {check['start']['text']}"] if "start" in check else []
     raise VerdictError(

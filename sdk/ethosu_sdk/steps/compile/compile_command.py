@@ -12,7 +12,8 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.files import hashing, locks
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile import chain_record, check, check_record, compile_record, compile_tables
 from ethosu_sdk.steps.compile.options import CompileOptions
@@ -52,7 +53,7 @@ def compile_model(
                 record = _compile(model, options, target, folder, key, reporter)
                 add(*_files(pte, record))
             if reuse:
-                for line in compile_rows.cpu_lines(record):
+                for line in compile_rows.cpu_lines(kinds.COMPILE.convert(record)):
                     reporter.note(escape(line))
                 reporter.note(f"check: {escape(check_record.line(record))}")
                 if "chain" in record:
@@ -61,7 +62,7 @@ def compile_model(
                 reporter.show(*compile_tables.tables(record, folder))
             reporter.emit(record)
     if options.require_full_delegation:
-        _check_delegation(record, recorded=reporter.as_json)
+        _check_delegation(kinds.COMPILE.convert(record), recorded=reporter.as_json)
     check_record.raise_if_failed(record, recorded=reporter.as_json)
     chain_record.raise_if_low(record, recorded=reporter.as_json)
     evaluate_record.check(record, recorded=reporter.as_json)
@@ -74,13 +75,12 @@ def _files(pte: Path, record: Record) -> list[str]:
     return [locations.compile_record(pte).name, *record["files"].values(), *delegates]
 
 
-def _check_delegation(record: Record, *, recorded: bool) -> None:
+def _check_delegation(record: Compilation, *, recorded: bool) -> None:
     """VerdictError when an operator stays on the CPU; `recorded` says that the record is on stdout."""
-    rows = record["cpu_operators"]
-    if not rows:
+    if not record.cpu_operators:
         return
     hint = "compile.json tells where each comes from, under cpu_operators"
-    if all(row["boundary"] for row in rows) and record["options"]["io"] == "float":
+    if all(row.boundary for row in record.cpu_operators) and record.options.io == "float":
         hint = "only the conversions from and to float are left: --io int8 removes those of an int8 model"
     lines = [f"  {line}" for line in compile_rows.cpu_lines(record)]
     raise VerdictError(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.compile import Compilation, CpuOperator, Delegate
 from ethosu_sdk.steps.compile import chain_record, check_record
 from ethosu_sdk.tables import compile_rows, evaluate_tables
 
@@ -23,23 +24,24 @@ _AREAS = (
 
 def tables(record: Record, folder: Path) -> list[RenderableType]:
     """The summary, what stays on the CPU, Vela's estimates and the accuracy: each a table, empty ones left out."""
-    parts: list[RenderableType] = [_summary(record, folder)]
-    if record["cpu_operators"]:
-        parts += ["", _cpu_table(record)]
-    if record["delegates"]:
-        parts += ["", _estimates_table(record)]
-    return parts + evaluate_tables.tables(record)
+    content = kinds.COMPILE.convert(record)
+    parts: list[RenderableType] = [_summary(record, content, folder)]
+    if content.cpu_operators:
+        parts += ["", _cpu_table(content.cpu_operators)]
+    if content.delegates:
+        parts += ["", _estimates_table(content.delegates)]
+    return parts + evaluate_tables.tables(content)
 
 
-def _summary(record: Record, folder: Path) -> Table:
+def _summary(record: Record, content: Compilation, folder: Path) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
-    target = record["target"]
+    model, target = content.model, content.target
     for name, text in (
-        ("program", f"{record['model']['file']}, {record['model']['bytes']:,} bytes"),
-        ("target", f"{target['npu']}-{target['macs']}, {target['system_config']}, {target['memory_mode']}"),
-        ("quantised", compile_rows.quantised_words(record)),
-        ("delegates", str(len(record["delegates"]))),
-        ("on the CPU", compile_rows.cpu_words(record)),
+        ("program", f"{model.file}, {model.bytes:,} bytes"),
+        ("target", f"{target.npu}-{target.macs}, {target.system_config}, {target.memory_mode}"),
+        ("quantised", compile_rows.quantised_words(content)),
+        ("delegates", str(len(content.delegates))),
+        ("on the CPU", compile_rows.cpu_words(content)),
         ("compared", chain_record.of(record) or "nothing"),
         ("check", check_record.line(record)),
         ("files", str(folder)),
@@ -48,30 +50,29 @@ def _summary(record: Record, folder: Path) -> Table:
     return table
 
 
-def _cpu_table(record: Record) -> Table:
+def _cpu_table(rows: Sequence[CpuOperator]) -> Table:
     """What the model computes there comes first, with its places; mere conversions are counted below."""
     table = Table(title="On the CPU", title_justify="left", box=None)
     table.add_column("operator", overflow="fold")
     table.add_column("calls", justify="right")
     table.add_column("why")
     table.add_column("where", overflow="fold")
-    rows = record["cpu_operators"]
-    for row in (row for row in rows if not row["boundary"]):
-        for site in row["sites"]:
-            cells = (row["name"], str(site["calls"]), site["reason"], compile_rows.place(site))
+    for row in (row for row in rows if not row.boundary):
+        for site in row.sites:
+            cells = (row.name, str(site.calls), site.reason, compile_rows.place(site.source))
             table.add_row(*(escape(cell) for cell in cells))
-    for row in (row for row in rows if row["boundary"]):
-        table.add_row(escape(row["name"]), str(row["calls"]), row["sites"][0]["reason"], "")
+    for row in (row for row in rows if row.boundary):
+        table.add_row(escape(row.name), str(row.calls), row.sites[0].reason, "")
     return table
 
 
-def _estimates_table(record: Record) -> Table:
+def _estimates_table(delegates: Sequence[Delegate]) -> Table:
     """Vela's network summary: a column for each delegate. Rows that are zero in all of them are left out."""
     table = Table("", title="On the NPU, as Vela estimates", title_justify="left", box=None)
     values = []
-    for part in record["delegates"]:
-        table.add_column(f"delegate {part['index']}", justify="right")
-        values.append({row["name"]: row["value"] for row in part["estimates"]})
+    for part in delegates:
+        table.add_column(f"delegate {part.index}", justify="right")
+        values.append({row.name: row.value for row in part.estimates})
     rows: list[tuple[str, str, Callable[[float], str]]] = [
         ("total_cycles", "cycles", _count),
         ("npu_cycles", "NPU cycles", _count),

@@ -6,7 +6,7 @@ import re
 
 from ethosu_sdk import aot
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.results import source_place
 
 _OPERATOR = re.compile(r"\b[A-Za-z_]\w*::\w+(\.\w+)?")
@@ -19,17 +19,19 @@ _KERNEL = (
 )
 
 
-def refusal(record: Record, *, recorded: bool) -> InputError:
+def refusal(record: Compilation, *, recorded: bool) -> InputError:
     """The error for a program whose check failed before it gave outputs; `recorded`: its record is on stdout."""
-    reason = record["check"]["reason"]
+    reason = record.check.reason or ""
     name = _OPERATOR.search(reason)
-    rows = [row for row in record.get("cpu_operators", ()) if name and row["name"] == name[0]]
+    rows = [row for row in record.cpu_operators if name and row.name == name[0]]
     text, hint = f"the program that was made does not run: {reason}", _DELEGATE
     if rows:
         hint = _KERNEL
-        places = {source_place.line_or_module(site) for site in rows[0]["sites"] if "source" in site}
+        places = {
+            source_place.line_or_module(site.source) for site in rows[0].sites if site.source is not None
+        }
         text += f" (called at {'; '.join(sorted(places))})" if places else ""
-        known = aot.refusal_of(rows[0]["name"])
+        known = aot.refusal_of(rows[0].name)
         if known:
             text, hint = f"{text}; {known.reason}", known.way_out
     return InputError(text, hint, recorded=recorded)

@@ -20,7 +20,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import csv_text, json_text, locks, writing
 from ethosu_sdk.npu import Written, deadline
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
@@ -141,7 +141,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         reporter.warn(
             escape(f"{subject.path.name} has no delegate that ran on the NPU: there is nothing to see")
         )
-    reporter.show(*debug_tables.tables(record, subject.folder, options.rows))
+    reporter.show(*debug_tables.tables(kinds.DEBUG.convert(record), subject.folder, options.rows))
     reporter.emit(record)
     return record
 

@@ -12,6 +12,7 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import csv_text, hashing, json_text, locks, writing
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.profile import profile_record
@@ -36,6 +37,11 @@ class Profiled:
     pte: Path
     record: Record
 
+    @property
+    def content(self) -> Profile:
+        """What the record holds."""
+        return kinds.PROFILE.convert(self.record)
+
 
 def profile(
     subject: str,
@@ -58,13 +64,14 @@ def profile(
         done = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
     record = _record(done, options.clock_mhz, run_options.timeout_s)
     schema.check(record, "the profile")
+    content = kinds.PROFILE.convert(record)
     folder = writing.make_directory(out_dir) if out_dir is not None else done.folder
     with locks.locked(folder), bundle.published(folder, "profile") as add:
-        table = csv_text.table(profile_columns.COLUMNS, map(profile_columns.row, record["operations"]))
+        table = csv_text.table(profile_columns.COLUMNS, map(profile_columns.row, content.operations))
         writing.write_bytes(folder / CSV_NAME, table.encode())
         json_text.write_json(folder / RECORD_NAME, record)
         add(RECORD_NAME, CSV_NAME)
-    reporter.show(*profile_tables.tables(record, folder, options.rows))
+    reporter.show(*profile_tables.tables(content, folder, options.rows))
     reporter.emit(record)
     return Profiled(folder, done.folder, done.pte, record)
 

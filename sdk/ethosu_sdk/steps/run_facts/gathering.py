@@ -7,7 +7,7 @@ from pathlib import Path
 from ethosu_sdk import pte
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import kinds
 from ethosu_sdk.results import reading as results
 from ethosu_sdk.results.run_facts import RunFacts
 from ethosu_sdk.steps.run_facts import lifetimes, profiles, programs
@@ -27,7 +27,8 @@ def of(folder: Path) -> RunFacts:
         return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
     facts, why = None, made.reason if made is not None else ""
     try:
-        profile: Record | None = results.read(folder / results.PROFILE_NAME) if made is None else made.record
+        read = kinds.PROFILE.convert
+        profile = read(results.read(folder / results.PROFILE_NAME)) if made is None else made.record
         facts = None if profile is None else programs.of(program, profile)
     except SdkError as error:
         why = error.message

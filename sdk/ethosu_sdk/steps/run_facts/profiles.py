@@ -36,6 +36,6 @@ def _is_whole(folder: Path) -> bool:
 
 def _made(folder: Path) -> MadeProfile:
     try:
-        return MadeProfile(profile_command.of_run(folder, timeout_s=_TIMEOUT_S))
+        return MadeProfile(kinds.PROFILE.convert(profile_command.of_run(folder, timeout_s=_TIMEOUT_S)))
     except SdkError as error:
         return MadeProfile(None, error.message)

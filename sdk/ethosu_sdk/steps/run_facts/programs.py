@@ -12,7 +12,7 @@ from ethosu_sdk.errors import SdkError
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.timing import system_config
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results.run_facts import Mode, ProgramFacts
 from ethosu_sdk.steps.profile import npu_rows
 from ethosu_sdk.targets import Target
@@ -21,12 +21,12 @@ _TIMEOUT_S = 60.0
 _FIXED_STEP = ("ethos-u55", "ethos-u65")  # Ethos-U85 chooses its step for each operation
 
 
-def read(path: Path, profile: Record) -> ProgramFacts:
+def read(path: Path, profile: Profile) -> ProgramFacts:
     """The facts of the program at `path`; see :func:`of`."""
     return of(pte.read(path), profile)
 
 
-def of(program: pte.Pte, profile: Record) -> ProgramFacts:
+def of(program: pte.Pte, profile: Profile) -> ProgramFacts:
     """The facts of `program`, of which `profile` says how often each delegate is called."""
     target = program.target()
     if target is None:
@@ -39,12 +39,12 @@ def of(program: pte.Pte, profile: Record) -> ProgramFacts:
     return ProgramFacts(modes, reason, step)
 
 
-def _modes(program: pte.Pte, target: Target, profile: Record) -> tuple[dict[str, Mode], str]:
+def _modes(program: pte.Pte, target: Target, profile: Profile) -> tuple[dict[str, Mode], str]:
     """The program in each memory mode that its system configuration has, and why there is none.
 
     The command streams are priced as they are with the memories of the other mode: Vela would schedule anew.
     """
-    calls = {row["index"]: row["calls"] for row in profile.get("delegates", ())}
+    calls = {row.index: row.calls for row in profile.delegates}
     names = target.family.system_configs.get(target.system_config, ())
     try:
         with deadline.until(time.monotonic() + _TIMEOUT_S):

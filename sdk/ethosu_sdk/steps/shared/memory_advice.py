@@ -10,7 +10,8 @@ from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.errors import BuildError, SdkError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.firmware_build import MemoryFitError
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.results import compile_again, locations, reading as results
 from ethosu_sdk.targets import families
 
@@ -41,29 +42,29 @@ def _compile_command(path: Path, mode: str) -> str:
     Empty where there is no record, or it lacks what is needed.
     """
     try:
-        record = results.read(locations.compile_record(path))
-        if record["schema"] != results.COMPILE:
+        record = kinds.content(results.read(locations.compile_record(path)))
+        if not isinstance(record, Compilation):
             return ""
-        if record["model"]["sha256"] != hashing.sha256_file(path) or not _is_complete(record):
+        if record.model.sha256 != hashing.sha256_file(path) or not _is_complete(record):
             return ""
         return compile_again.command(record, *_folder(path, record), memory_mode=mode)
     except (SdkError, OSError):  # the record may name a file whose name no file system takes
         return ""
 
 
-def _is_complete(record: Record) -> bool:
+def _is_complete(record: Compilation) -> bool:
     """Whether the record has everything that the command needs: it has the names of files, not their folders."""
-    spec = parse_model_spec(record["source"])
-    target = record["target"]
+    spec = parse_model_spec(record.source)
+    target = record.target
     return (
         (spec.path is None or spec.path.is_file())
         and not any(compile_again.files(record))
-        and target["system_config"] in families()[target["npu"]].system_configs
+        and target.system_config in families()[target.npu].system_configs
     )
 
 
-def _folder(path: Path, record: Record) -> list[str]:
+def _folder(path: Path, record: Compilation) -> list[str]:
     """-o, unless the program lies where `compile` puts it by itself."""
-    target = record["target"]
-    usual = Path(locations.BUILD_FOLDER) / f"{path.stem}-{target['npu']}-{target['macs']}"
+    target = record.target
+    usual = Path(locations.BUILD_FOLDER) / f"{path.stem}-{target.npu}-{target.macs}"
     return [] if path.parent.resolve() == usual.resolve() else ["-o", str(path.parent)]

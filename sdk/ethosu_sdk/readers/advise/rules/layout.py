@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from ethosu_sdk.readers.advise.advice import NPU_CYCLES, Advice, Change, Figure
+from ethosu_sdk.readers.advise.advice import NPU_CYCLES, Advice, change, figure
 from ethosu_sdk.readers.advise.facts import WORTH_SHARE, Facts, modelled
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.profile import Operation
 from ethosu_sdk.results import source_place
 
 _SPATIAL = {"CONV2D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D", "MAX_POOL2D", "AVG_POOL2D"}
@@ -22,18 +22,18 @@ def channels_last_input(facts: Facts) -> list[Advice]:
     """TRANSPOSEs in front of the first convolution or pooling, for a 4-D input whose channels come first."""
     turned = list(itertools.takewhile(_is_transpose, facts.npu_rows))
     following = facts.npu_rows[len(turned) : len(turned) + 1]
-    inputs = [row["shape"] for row in facts.compiled["inputs"] if _has_channels(row["shape"])]
-    sizes = {math.prod(_shape(row, "ifm")) for row in turned}
+    inputs = [row.shape for row in facts.compiled.inputs if _has_channels(row.shape)]
+    sizes = {math.prod(row.ifm) for row in turned}
     shapes = [shape for shape in inputs if math.prod(shape) in sizes]
-    own = {row["operator"] for row in facts.compiled.get("delegation", ())} & _PERMUTES
-    if not shapes or own or not following or _tosa(following[0]) not in _SPATIAL:
+    own = {row.operator for row in facts.compiled.delegation or ()} & _PERMUTES
+    if not shapes or own or not following or following[0].operator not in _SPATIAL:
         return []
     shape = "x".join(map(str, shapes[0]))
     return _worth(
         facts,
         turned,
         finding=f"the input {shape} is turned from NCHW to NHWC on the NPU, in {_operations(turned)}",
-        where=source_place.module_or_line(following[0]),
+        where=source_place.module_or_line(following[0].source),
         code=("example_inputs = tuple(x.to(memory_format=torch.channels_last) for x in example_inputs)",),
         limits=(
             "the application has to hand over bytes in the order NHWC: where it has NCHW, the work moves to the CPU",
@@ -48,25 +48,25 @@ def flatten_as_convolution(facts: Facts) -> list[Advice]:
     found = []
     rows = facts.npu_rows
     for start, end in _transposes(rows):
-        linear = rows[end] if end < len(rows) else {}
-        if not start or linear.get("source", {}).get("module_type") != "Linear":
+        linear = rows[end] if end < len(rows) else None
+        if not start or linear is None or linear.source is None or linear.source.module_type != "Linear":
             continue
-        shape = next((shape for row in reversed(rows[:start]) if (shape := _shape(row, "ofm"))), ())
-        outputs = _shape(linear, "ofm")
-        if len(shape) != 3 or len(outputs) != 3:
+        shape = next((row.ofm for row in reversed(rows[:start]) if row.ofm), ())
+        if len(shape) != 3 or len(linear.ofm) != 3:
             continue
         height, width, channels = shape
-        if _shape(linear, "ifm") != (1, 1, height * width * channels) or height * width == 1:
+        if linear.ifm != (1, 1, height * width * channels) or height * width == 1:
             continue
         if height > _MOST_KERNEL_HEIGHT or height * width > _MOST_KERNEL_AREA:
             continue
+        name = source_place.module_or_line(linear.source)
         found += _worth(
             facts,
             rows[start:end],
             finding=f"the feature map {height}x{width}x{channels} is turned from NHWC to NCHW on the NPU, in "
             f"{_operations(rows[start:end])}, for the linear layer that flattens it",
-            where=source_place.module_or_line(linear),
-            code=_convolution(source_place.module_or_line(linear), (height, width, channels), outputs[2]),
+            where=name,
+            code=_convolution(name, (height, width, channels), linear.ofm[2]),
             limits=(
                 "training goes on with the convolution; a checkpoint of the linear layer has to be reshaped as above",
                 "quantisation is that of a convolution: outputs may differ by a step",
@@ -89,7 +89,7 @@ def _convolution(name: str, shape: tuple[int, int, int], outputs: int) -> tuple[
 
 def _worth(
     facts: Facts,
-    turned: Sequence[Record],
+    turned: Sequence[Operation],
     *,
     finding: str,
     where: str,
@@ -105,17 +105,17 @@ def _worth(
             finding=finding,
             where=where,
             evidence=(
-                Figure("cycles of the TRANSPOSEs", cycles, "cycles", "modelled"),
-                Figure("cycles of an inference", whole, "cycles", "modelled"),
+                figure("cycles of the TRANSPOSEs", cycles, "cycles", "modelled"),
+                figure("cycles of an inference", whole, "cycles", "modelled"),
             ),
             code=code,
-            gains=(Change(NPU_CYCLES, whole, whole - cycles, _FALLS_AWAY, "modelled"),),
+            gains=(change(NPU_CYCLES, whole, whole - cycles, _FALLS_AWAY, "modelled"),),
             limits=limits,
         )
     ]
 
 
-def _transposes(rows: Sequence[Record]) -> list[tuple[int, int]]:
+def _transposes(rows: Sequence[Operation]) -> list[tuple[int, int]]:
     """First row and end of each run of TRANSPOSEs."""
     found, start = [], 0
     for is_transpose, group in itertools.groupby(rows, _is_transpose):
@@ -126,22 +126,13 @@ def _transposes(rows: Sequence[Record]) -> list[tuple[int, int]]:
     return found
 
 
-def _is_transpose(row: Record) -> bool:
-    return _tosa(row) == "TRANSPOSE"
-
-
-def _shape(row: Record, name: str) -> tuple[int, ...]:
-    """Sizes of the feature map `name` of a row; empty where the profile does not tell."""
-    return tuple(row.get("shapes", {}).get(name, ()))
-
-
-def _tosa(row: Record) -> str:
-    return str(row.get("tosa", {}).get("operator", ""))
+def _is_transpose(row: Operation) -> bool:
+    return row.operator == "TRANSPOSE"
 
 
 def _has_channels(shape: Sequence[int]) -> bool:
     return len(shape) == 4 and shape[1] > 1 and shape[2] * shape[3] > 1
 
 
-def _operations(rows: Sequence[Record]) -> str:
+def _operations(rows: Sequence[Operation]) -> str:
     return "1 operation" if len(rows) == 1 else f"{len(rows)} operations"

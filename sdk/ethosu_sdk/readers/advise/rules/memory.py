@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ethosu_sdk.readers.advise.advice import NPU_CYCLES, SRAM, Advice, Change, Figure
+from ethosu_sdk.readers.advise.advice import NPU_CYCLES, SRAM, Advice, change, figure
 from ethosu_sdk.readers.advise.facts import WORTH_SHARE, Facts, modelled
+from ethosu_sdk.records.advice import Evidence
 from ethosu_sdk.results.run_facts import Mode
 
 _HOW = "the same command stream, priced with the memories of {mode}"
@@ -18,7 +19,7 @@ _LIMITS = (
 def memory_mode(facts: Facts) -> list[Advice]:
     """The mode with the fewest cycles among those that fit, if it saves some; else the one with the least SRAM whose
     cycles are the same."""
-    name = facts.compiled["target"]["memory_mode"]
+    name = facts.compiled.target.memory_mode
     present = facts.modes.get(name)
     if present is None:
         return []
@@ -34,8 +35,8 @@ def memory_mode(facts: Facts) -> list[Advice]:
 
 
 def _advice(facts: Facts, present: Mode, other: Mode, *, is_faster: bool) -> Advice:
-    cycles = Change(NPU_CYCLES, present.cycles, other.cycles, _HOW.format(mode=other.name), "modelled")
-    sram = Change(SRAM, present.sram_bytes, other.sram_bytes, _SIZES.format(mode=other.name))
+    cycles = change(NPU_CYCLES, present.cycles, other.cycles, _HOW.format(mode=other.name), "modelled")
+    sram = change(SRAM, present.sram_bytes, other.sram_bytes, _SIZES.format(mode=other.name))
     changes = (cycles, sram) if is_faster else (sram, cycles)
     finding = (
         f"{_bound(facts):.0%} of the cycles go into operations that wait for a memory; in {other.name} it is nearer"
@@ -46,7 +47,7 @@ def _advice(facts: Facts, present: Mode, other: Mode, *, is_faster: bool) -> Adv
         finding=finding,
         evidence=(
             *_traffic(facts),
-            Figure("SRAM in use", present.sram_bytes, "bytes"),
+            figure("SRAM in use", present.sram_bytes, "bytes"),
         ),
         command=facts.compiled_again(memory_mode=other.name),
         gains=tuple(row for row in changes if row.after < row.before),
@@ -56,14 +57,12 @@ def _advice(facts: Facts, present: Mode, other: Mode, *, is_faster: bool) -> Adv
 
 
 def _bound(facts: Facts) -> float:
-    waiting = sum(modelled(row) for row in facts.npu_rows if row.get("bound_by") in facts.memories)
+    waiting = sum(modelled(row) for row in facts.npu_rows if row.bound_by in facts.memories)
     return waiting / facts.npu_cycles if facts.npu_cycles else 0.0
 
 
-def _traffic(facts: Facts) -> tuple[Figure, ...]:
+def _traffic(facts: Facts) -> tuple[Evidence, ...]:
     return tuple(
-        Figure(
-            f"{row['memory']} read and written", row["read_bytes"] + row["write_bytes"], "bytes", "modelled"
-        )
-        for row in facts.profile["memories"]
+        figure(f"{row.memory} read and written", row.read_bytes + row.write_bytes, "bytes", "modelled")
+        for row in facts.profile.memories
     )

@@ -6,18 +6,22 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from ethosu_sdk.readers.advise.advice import (
     COMPUTING_OPERATORS,
     CPU_OPERATORS,
     DELEGATES,
     Advice,
-    Change,
-    Figure,
+    change,
+    figure,
 )
-from ethosu_sdk.readers.advise.facts import Facts, module
+from ethosu_sdk.readers.advise.facts import Facts
 from ethosu_sdk.readers.advise.rules import cpu
 from ethosu_sdk.readers.advise.rules.replacements import REPLACEMENTS
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Site
+from ethosu_sdk.records.profile import Operation
+from ethosu_sdk.results.source_place import module
 
 Modules = Mapping[str, str]  # name in the model → class
 
@@ -26,7 +30,7 @@ Modules = Mapping[str, str]  # name in the model → class
 class _Island:
     """Rows of the CPU between two delegates, and the modules that they are from."""
 
-    rows: tuple[Record, ...]
+    rows: tuple[Operation, ...]
     modules: Modules
 
 
@@ -45,15 +49,14 @@ def replaced_operators(facts: Facts) -> list[Advice]:
     return found
 
 
-def _is_elsewhere(row: Record, modules: Modules, rows: Sequence[Record]) -> bool:
+def _is_elsewhere(row: Operation, modules: Modules, rows: Sequence[Operation]) -> bool:
     """Whether `row` makes constants for `modules`, which the program does in front of everything else."""
-    return row["runs_on"] == "CPU" and row.get("source", {}).get("module") in modules and row not in rows
+    return row.runs_on == "CPU" and module(row.source) in modules and row not in rows
 
 
-def _islands(sited: Sequence[Record]) -> Iterator[_Island]:
+def _islands(sited: Sequence[Operation]) -> Iterator[_Island]:
     groups = [
-        (runs_on, tuple(rows))
-        for runs_on, rows in itertools.groupby(sited, key=lambda row: str(row["runs_on"]))
+        (runs_on, tuple(rows)) for runs_on, rows in itertools.groupby(sited, key=lambda row: row.runs_on)
     ]
     for place, (runs_on, rows) in enumerate(groups):
         modules = _modules(rows) if runs_on == "CPU" and 0 < place < len(groups) - 1 else None
@@ -61,48 +64,55 @@ def _islands(sited: Sequence[Record]) -> Iterator[_Island]:
             yield _Island(rows, modules)
 
 
-def _with_sites(facts: Facts) -> Iterator[Record]:
+def _with_sites(facts: Facts) -> Iterator[Operation]:
     """The profile's rows, each of the CPU's with its place in the model and the reason, where they can be told.
 
     Calls of an operator run in the order in which their places are listed, but those of modules called repeatedly.
     """
     sites = {
-        row["name"]: _repeated(row["sites"])
-        for row in facts.compiled["cpu_operators"]
-        if not {module(site) for site in row["sites"]} & _called_repeatedly(facts)
+        row.name: _repeated(row.sites)
+        for row in facts.compiled.cpu_operators
+        if not {module(site.source) for site in row.sites} & _called_repeatedly(facts)
     }
-    for row in facts.profile["operations"]:
-        site = next(sites.get(row["name"], iter(())), {}) if row["runs_on"] == "CPU" else {}
-        yield {**{key: site[key] for key in ("reason", "source") if key in site}, **row}
+    for row in facts.profile.operations:
+        site = next(sites.get(row.name, iter(())), None) if row.runs_on == "CPU" else None
+        if site is None:
+            yield row
+        else:
+            yield replace(row, reason=row.reason or site.reason, source=row.source or site.source)
 
 
-def _repeated(sites: Sequence[Record]) -> Iterator[Record]:
+def _repeated(sites: Sequence[Site]) -> Iterator[Site]:
     """Each site as often as it calls; one by one, since a record can state any number."""
-    return (site for site in sites for _ in range(site["calls"]))
+    return (site for site in sites for _ in range(site.calls))
 
 
 def _called_repeatedly(facts: Facts) -> set[str]:
     """The modules that call none of their operators once alone."""
     calls: dict[str, int] = {}
-    for row in facts.compiled["cpu_operators"]:
-        for site in row["sites"]:
-            calls[module(site)] = min(calls.get(module(site), site["calls"]), site["calls"])
-    return {module for module, least in calls.items() if least > 1}
+    for row in facts.compiled.cpu_operators:
+        for site in row.sites:
+            name = module(site.source)
+            calls[name] = min(calls.get(name, site.calls), site.calls)
+    return {name for name, least in calls.items() if least > 1}
 
 
-def _modules(rows: Sequence[Record]) -> Modules | None:
+def _modules(rows: Sequence[Operation]) -> Modules | None:
     """The modules that called the operators of `rows`; None when one of them is not known or has no replacement."""
-    sources = [row.get("source", {}) for row in rows if not cpu.is_conversion(row)]
-    if not all(source.get("module") and source.get("module_type") in REPLACEMENTS for source in sources):
-        return None
-    return {source["module"]: source["module_type"] for source in sources}
+    found: dict[str, str] = {}
+    for source in (row.source for row in rows if not cpu.is_conversion(row)):
+        kind = source.module_type if source is not None else None
+        if kind is None or kind not in REPLACEMENTS or not module(source):
+            return None
+        found[module(source)] = kind
+    return found
 
 
-def _lines(modules: Modules, rows: Sequence[Record]) -> tuple[str, ...] | None:
+def _lines(modules: Modules, rows: Sequence[Operation]) -> tuple[str, ...] | None:
     """The code that replaces `modules`, whose calls are among `rows`; None where one of them cannot be."""
     found: list[str] = []
     for name, kind in modules.items():
-        own = [row for row in rows if row.get("source", {}).get("module") == name]
+        own = [row for row in rows if module(row.source) == name]
         lines = REPLACEMENTS[kind].lines(name, own)
         if lines is None:
             return None
@@ -111,26 +121,26 @@ def _lines(modules: Modules, rows: Sequence[Record]) -> tuple[str, ...] | None:
 
 
 def _advice(
-    facts: Facts, modules: Modules, rows: Sequence[Record], count: int, lines: tuple[str, ...]
+    facts: Facts, modules: Modules, rows: Sequence[Operation], count: int, lines: tuple[str, ...]
 ) -> Advice:
     kinds = list(dict.fromkeys(modules.values()))
-    delegates = len(facts.profile["delegates"])
-    calls = sum(row["calls"] for row in facts.cpu_rows)
-    own = sum(row["calls"] for row in rows)
-    names = list(dict.fromkeys(row["name"] for row in rows if not cpu.is_conversion(row)))
+    delegates = len(facts.profile.delegates)
+    calls = sum(row.calls for row in facts.cpu_rows)
+    own = sum(row.calls for row in rows)
+    names = list(dict.fromkeys(row.name for row in rows if not cpu.is_conversion(row)))
     return Advice(
         finding=f"{', '.join(names)} run on the CPU between two delegates; "
         f"{'; '.join(REPLACEMENTS[kind].words for kind in kinds)} is delegated",
         where=", ".join(modules),
         evidence=(
-            Figure("delegates", delegates, "delegates"),
-            Figure("calls on the CPU there, conversions among them", own, "calls"),
+            figure("delegates", delegates, "delegates"),
+            figure("calls on the CPU there, conversions among them", own, "calls"),
         ),
         code=lines,
         gains=(
-            Change(DELEGATES, delegates, delegates - count, "the delegates on both sides become one"),
+            change(DELEGATES, delegates, delegates - count, "the delegates on both sides become one"),
             *cpu.without(facts, rows),
-            Change(CPU_OPERATORS, calls, calls - own, "these calls and their conversions fall away"),
+            change(CPU_OPERATORS, calls, calls - own, "these calls and their conversions fall away"),
         ),
         limits=(
             "the NPU takes cycles for it, which nothing here estimates, and saves those of a delegate's border",
@@ -142,18 +152,18 @@ def _advice(
 def quantise(facts: Facts) -> list[Advice]:
     """A floating-point program, of which the NPU gets nothing."""
     rows = [row for row in facts.cpu_rows if not cpu.is_conversion(row)]
-    is_float = any(row["dtype"] == "float32" for row in facts.compiled["inputs"])
-    options = facts.compiled["options"]
-    asked = options.get("quantize") == "none" and options["delegate"] and not facts.compiled["prequantized"]
-    if not asked or facts.compiled["delegates"] or not is_float or not rows:
+    is_float = any(row.dtype == "float32" for row in facts.compiled.inputs)
+    options = facts.compiled.options
+    asked = options.quantize == "none" and options.delegate and not facts.compiled.prequantized
+    if not asked or facts.compiled.delegates or not is_float or not rows:
         return []
-    calls = sum(row["calls"] for row in rows)
+    calls = sum(row.calls for row in rows)
     return [
         Advice(
             finding=f"the program is floating point: all of its {calls} operator calls run on the CPU",
-            evidence=(Figure("operators that compute on the CPU", calls, "calls"),),
+            evidence=(figure("operators that compute on the CPU", calls, "calls"),),
             command=facts.compiled_again(quantize="int8"),
-            gains=(Change(COMPUTING_OPERATORS, calls, 0, "if every operator is one that is delegated"),),
+            gains=(change(COMPUTING_OPERATORS, calls, 0, "if every operator is one that is delegated"),),
             limits=(
                 "quantisation needs samples (--calibration F.npz) and costs accuracy: `compile --evaluate` says what",
                 "inputs and outputs are converted on the CPU then, unless --io int8 is given",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.profile import Operation
 
 _STRIDE = re.compile(r"stride <= 3, got \[(\d{1,6}), (\d{1,6})\]")
 # log(1 + exp(x)), whose intermediate values are small, so that eight bits hold them.
@@ -16,7 +16,7 @@ _SOFTPLUS = f"torch.relu(x) + {_SMALL}"
 
 # Lines that put another module in the place of the module of that name; None where there is none. They are given the
 # rows of its calls on the CPU.
-Lines = Callable[[str, Sequence[Record]], tuple[str, ...] | None]
+Lines = Callable[[str, Sequence[Operation]], tuple[str, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Replacement:
 def _by_formula(formula: str, check: str = "") -> Lines:
     """A module without parameters that computes `formula` of x; `check` is what has to hold of the `old` one."""
 
-    def lines(name: str, _: Sequence[Record]) -> tuple[str, ...]:
+    def lines(name: str, _: Sequence[Operation]) -> tuple[str, ...]:
         return (
             *_old(name, check),
             "class Replacement(nn.Module):",
@@ -46,10 +46,10 @@ def _old(name: str, check: str) -> tuple[str, ...]:
     return (f"old = model.get_submodule({name!r})", f"assert {check}") if check else ()
 
 
-def _average_pool(name: str, rows: Sequence[Record]) -> tuple[str, ...] | None:
+def _average_pool(name: str, rows: Sequence[Operation]) -> tuple[str, ...] | None:
     """A mean where one value is left of each channel, else several poolings with strides of 2 and 3."""
-    found = next((match for row in rows if (match := _STRIDE.search(row.get("reason", "")))), None)
-    shapes = [row.get("shapes", {}).get("ofm", ()) for row in rows]
+    found = next((match for row in rows if (match := _STRIDE.search(row.reason or ""))), None)
+    shapes = [row.ofm for row in rows]
     if found is None or not shapes or any(len(shape) != 4 for shape in shapes):
         return None
     strides = (int(found[1]), int(found[2]))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from ethosu_sdk.page.plot import Plot
-from ethosu_sdk.readers.report.inputs import DEBUG, PROFILE, Inputs
+from ethosu_sdk.readers.report.inputs import Inputs
 from ethosu_sdk.readers.report.plots import accuracy, arena, cycles, roofline, timeline
 
 
 def of(inputs: Inputs, prefix: str) -> dict[str, Plot]:
     """Plots by name; their `id` begins with `prefix`."""
-    profile = inputs.record(PROFILE)
+    profile = inputs.profile
     plots = {
         "cycles": cycles.of(profile, f"{prefix}-plot-cycles"),
         "roofline": roofline.of(profile, f"{prefix}-plot-roofline"),
         "timeline": timeline.of(profile, f"{prefix}-plot-timeline"),
         **arena.of(inputs, f"{prefix}-plot-arena"),
     }
-    if inputs.record(DEBUG).get("comparisons"):
-        plots["accuracy"] = accuracy.of(inputs.record(DEBUG), f"{prefix}-plot-accuracy")
+    if inputs.debug is not None and inputs.debug.comparisons:
+        plots["accuracy"] = accuracy.of(inputs.debug, f"{prefix}-plot-accuracy")
     return plots

@@ -7,32 +7,32 @@ from typing import Any
 import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named, short
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.debug import Debug
 
 _TITLE = "Signal to quantisation noise by layer"
 _HEIGHT = 260
 _AGAINST = ("quantised", "float")
 
 
-def of(debug: Record, name: str) -> Plot:
+def of(debug: Debug, name: str) -> Plot:
     """A point for each layer and each model that it was compared with."""
     rows = [
         {
-            "layer": layer["index"],
-            "tensor": short(layer["tensor"]),
+            "layer": layer.index,
+            "tensor": short(layer.tensor),
             "against": against,
-            "db": layer[against]["sqnr_db"],
+            "db": distance.sqnr_db,
         }
-        for layer in debug["layers"]
-        for against in _AGAINST
-        if "sqnr_db" in layer.get(against, {})
+        for layer in debug.layers
+        for against, distance in zip(_AGAINST, (layer.quantised, layer.float), strict=True)
+        if distance is not None and distance.sqnr_db is not None
     ]
     if not rows:
         return Plot(
             name, _TITLE, "No layer has a finite distance to the model: those that were compared are equal."
         )
     text = "Layers that are equal to the model's have no noise, and no point; layers that were not compared neither."
-    return drawn(name, _TITLE, text, _chart(debug["thresholds"]["break_db"]), rows=rows)
+    return drawn(name, _TITLE, text, _chart(debug.thresholds.break_db), rows=rows)
 
 
 def _chart(threshold_db: float) -> Any:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named, short
-from ethosu_sdk.readers.report.inputs import PROFILE, Inputs
-from ethosu_sdk.records import Record
+from ethosu_sdk.readers.report.inputs import Inputs
+from ethosu_sdk.records.profile import Operation
 from ethosu_sdk.results.run_facts import Lifetime, Lifetimes
 from ethosu_sdk.vela_blocks import REGION_FAST_SCRATCH, REGION_SCRATCH
 
@@ -31,9 +31,9 @@ def of(inputs: Inputs, name: str) -> dict[str, Plot]:
         reason = inputs.missing.get("program", inputs.facts.lifetimes_reason)
         return {"arena": Plot(name, _TITLE, f"Not known: {reason}.")}
     rows = {
-        row["offset"]: row
-        for row in inputs.record(PROFILE).get("operations", ())
-        if row.get("delegate") == found.delegate and "offset" in row
+        row.offset: row
+        for row in (inputs.profile.operations if inputs.profile is not None else ())
+        if row.delegate == found.delegate and row.offset is not None
     }
     return {
         **{
@@ -41,7 +41,7 @@ def of(inputs: Inputs, name: str) -> dict[str, Plot]:
             for region in _REGIONS
             if any(row.region == region for row in found.rows)
         },
-        "arena-use": _use(found, list(rows.values()), f"{name}-use"),
+        "arena-use": _use(found, rows, f"{name}-use"),
     }
 
 
@@ -51,7 +51,7 @@ def _which(found: Lifetimes) -> str:
     return f"Delegate {found.delegate}, of {found.delegates:,} the one with the largest arena. "
 
 
-def _extents(found: Lifetimes, region: int, rows: Mapping[int, Record], name: str) -> Plot:
+def _extents(found: Lifetimes, region: int, rows: Mapping[int, Operation], name: str) -> Plot:
     own = [row for row in found.rows if row.region == region]
     live = found.live_bytes(region)
     peak = max(live, default=0)
@@ -74,9 +74,11 @@ def _extents(found: Lifetimes, region: int, rows: Mapping[int, Record], name: st
     )
 
 
-def _rectangle(row: Lifetime, rows: Mapping[int, Record]) -> dict[str, Any]:
-    entry = rows.get(-1 if row.offset is None else row.offset, {})
-    tensor = entry.get("tosa", {}).get("tensor") or entry.get("name", "")
+def _rectangle(row: Lifetime, rows: Mapping[int, Operation]) -> dict[str, Any]:
+    entry = rows.get(row.offset) if row.offset is not None else None
+    tensor = ""
+    if entry is not None:
+        tensor = (entry.tosa.tensor if entry.tosa is not None else None) or entry.name
     return {
         "from": max(row.first, 0),
         "to": row.last + 1,
@@ -115,22 +117,22 @@ def _rectangles(peak: int) -> Any:
     return (rectangles + mark).properties(width="container", height=_HEIGHT)
 
 
-def _use(found: Lifetimes, rows: Sequence[Record], name: str) -> Plot:
+def _use(found: Lifetimes, rows: Mapping[int, Operation], name: str) -> Plot:
     """What the stream needs, beside what Vela states."""
     live = found.live_bytes(REGION_SCRATCH)
     by_offset = {row.offset: row.first for row in found.rows if row.offset is not None}
     points = [{"at": at, "bytes": value, "what": "needed, by the stream"} for at, value in enumerate(live)]
     stated = [
-        {"at": by_offset[row["offset"]], "bytes": row["scratch_bytes"], "what": "in use, by Vela"}
-        for row in rows
-        if "scratch_bytes" in row and row["offset"] in by_offset
+        {"at": by_offset[offset], "bytes": row.scratch_bytes, "what": "in use, by Vela"}
+        for offset, row in rows.items()
+        if row.scratch_bytes is not None and offset in by_offset
     ]
     text = (
         f"{_which(found)}The arena has {found.arena_bytes:,} bytes; at most {max(live, default=0):,} of them are "
         "needed at once by what the command stream writes and reads. "
     )
     if stated:
-        most = max(row["bytes"] for row in stated)
+        most = max(row.scratch_bytes or 0 for offset, row in rows.items() if offset in by_offset)
         text += f"Vela states up to {most:,} bytes in use, for the operations it scheduled."
     else:
         text += "What Vela states of each operation is in the compile record, which is not there."

@@ -10,8 +10,7 @@ import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named, short
 from ethosu_sdk.readers.report.views.operations import origin
-from ethosu_sdk.records import Record
-from ethosu_sdk.tables import figures
+from ethosu_sdk.records.profile import Operation, Profile, cycles
 
 _MOST = 40
 _TITLE = "Cycles per operation"
@@ -23,34 +22,32 @@ _SOURCES = ("modelled", "estimated", "measured")
 class _Scheduled:
     """The NPU operations that one of Vela's scheduled operations became; Vela estimates them together."""
 
-    rows: list[Record] = field(default_factory=list)
+    rows: list[Operation] = field(default_factory=list)
 
     @property
     def label(self) -> str:
         """The number of the first one, and what they stand for."""
-        names = (
-            row.get("tosa", {}).get("operator") or row.get("vela", {}).get("operator") for row in self.rows
-        )
-        name = next((name for name in names if name), self.rows[-1]["name"])
-        return short(f"{self.rows[0]['index']} {name}")
+        names = (row.operator or (row.vela.operator if row.vela is not None else "") for row in self.rows)
+        name = next(filter(None, names), self.rows[-1].name)
+        return short(f"{self.rows[0].index} {name}")
 
     def cycles(self) -> dict[str, int]:
         """Cycles by source, of sources that have any."""
         found = {}
         for source in _SOURCES:
-            known = [value for row in self.rows if (value := figures.cycles(row, source)) is not None]
+            known = [value for row in self.rows if (value := cycles(row.cycles, source)) is not None]
             if known:
                 found[source] = sum(known)
         return found
 
 
-def of(profile: Record, name: str) -> Plot:
+def of(profile: Profile | None, name: str) -> Plot:
     """The longest operations, in the order in which they run."""
-    known = _scheduled([row for row in profile.get("operations", ()) if row["runs_on"] == "NPU"])
+    known = _scheduled([] if profile is None else [row for row in profile.operations if row.runs_on == "NPU"])
     if not known:
         return Plot(name, _TITLE, "There is no profile with operations of the NPU.")
     longest = sorted(known, key=lambda group: max(group.cycles().values(), default=0), reverse=True)[:_MOST]
-    ordered = sorted(longest, key=lambda group: int(group.rows[0]["index"]))
+    ordered = sorted(longest, key=lambda group: group.rows[0].index)
     rows = [part for group in ordered for part in _bars(group)]
     sources = [source for source in _SOURCES if any(row["source"] == source for row in rows)]
     which = (
@@ -69,24 +66,24 @@ def _and(words: Sequence[str]) -> str:
     return " and ".join(words)
 
 
-def _scheduled(rows: Sequence[Record]) -> list[_Scheduled]:
+def _scheduled(rows: Sequence[Operation]) -> list[_Scheduled]:
     """Rows by what they were scheduled for; alone where that is not known."""
     found: dict[tuple[Any, ...], _Scheduled] = {}
     for row in rows:
-        number = row.get("scheduled")
-        key = (
-            (row["instruction"], "row", row["index"])
-            if number is None
-            else (row["instruction"], "op", number)
-        )
+        own = ("row", row.index) if row.scheduled is None else ("op", row.scheduled)
+        key = (row.instruction, *own)
         found.setdefault(key, _Scheduled()).rows.append(row)
     return list(found.values())
 
 
 def _bars(group: _Scheduled) -> list[dict[str, Any]]:
     last = group.rows[-1]
-    base = {"operation": group.label, "index": group.rows[0]["index"], "from": short(origin(last))}
-    base |= {"bound": last.get("bound_by", ""), "jobs": len(group.rows)}
+    base = {
+        "operation": group.label,
+        "index": group.rows[0].index,
+        "from": short(origin(last)),
+    }
+    base |= {"bound": last.bound_by or "", "jobs": len(group.rows)}
     return [{**base, "source": source, "cycles": value} for source, value in group.cycles().items()]
 
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named, short
 from ethosu_sdk.readers.report.views.operations import origin
-from ethosu_sdk.records import Record
-from ethosu_sdk.tables import figures
+from ethosu_sdk.records.profile import Operation, Profile
 
 _TITLE = "Roofline"
 _HEIGHT = 380
 
 
-def of(profile: Record, name: str) -> Plot:
+def of(profile: Profile | None, name: str) -> Plot:
     """Operations with MACs, by the memory that they keep busy for longest."""
-    ideal = profile.get("totals", {}).get("npu", {}).get("macs_per_cycle", {}).get("ideal", 0)
-    widths = bytes_per_cycle(profile)
-    rows = list(_points(profile, widths, ideal))
+    ideal = profile.totals.npu.macs_per_cycle.ideal if profile is not None else 0
+    widths = bytes_per_cycle(profile) if profile is not None else {}
+    rows = list(_points(profile.operations, widths, ideal)) if profile is not None else []
     if not rows or not ideal:
         return Plot(name, _TITLE, "No operation of the profile has MACs and a memory with a known bandwidth.")
     lines = list(_roofs(rows, widths, ideal))
@@ -35,18 +34,17 @@ def of(profile: Record, name: str) -> Plot:
     )
 
 
-def bytes_per_cycle(profile: Record) -> dict[str, float]:
+def bytes_per_cycle(profile: Profile) -> dict[str, float]:
     """Bytes that each memory moves in a cycle of the NPU at most."""
-    clock = profile.get("clock", {}).get("hz")
-    rows = (row for row in profile.get("memories", ()) if clock and row.get("peak_bytes_per_s"))
-    return {row["memory"]: row["peak_bytes_per_s"] / clock for row in rows}
+    hz = profile.clock.hz if profile.clock is not None else 0
+    return {row.memory: row.peak_bytes_per_s / hz for row in profile.memories if hz and row.peak_bytes_per_s}
 
 
-def moved(entry: Record) -> dict[str, int]:
+def moved(entry: Operation) -> dict[str, int]:
     """Bytes that an operation moves to and from each memory."""
     found: defaultdict[str, int] = defaultdict(int)
-    for part in entry.get("traffic", ()):
-        found[part["memory"]] += part["bytes"]
+    for part in entry.traffic or ():
+        found[part.memory] += part.bytes
     return dict(found)
 
 
@@ -54,28 +52,30 @@ def _used(memory: str, rows: list[dict[str, Any]]) -> bool:
     return any(row["memory"] == memory for row in rows)
 
 
-def _points(profile: Record, widths: Mapping[str, float], ideal: int) -> Iterator[dict[str, Any]]:
-    for entry in profile.get("operations", ()):
+def _points(
+    operations: Sequence[Operation], widths: Mapping[str, float], ideal: float
+) -> Iterator[dict[str, Any]]:
+    for entry in operations:
         own = {name: size for name, size in moved(entry).items() if size and name in widths}
         # An operation that runs beside the one before adds fewer cycles than its MAC unit works.
-        cycles = max(figures.cycles(entry, "modelled") or 0, entry.get("stages", {}).get("mac", 0))
-        if not entry.get("macs") or not own or not cycles:
+        cycles = max(entry.modelled_cycles, entry.busy.mac)
+        if not entry.macs or not own or not cycles:
             continue
         busiest = max(own, key=lambda name: own[name] / widths[name])
-        intensity = entry["macs"] / own[busiest]
+        intensity = entry.macs / own[busiest]
         yield {
-            "operation": short(f"{entry['index']} {entry['name']}"),
+            "operation": short(f"{entry.index} {entry.name}"),
             "from": short(origin(entry)),
             "memory": busiest,
             "intensity": round(intensity, 4),
-            "rate": round(entry["macs"] / cycles, 4),
+            "rate": round(entry.macs / cycles, 4),
             "roof": round(min(ideal, widths[busiest] * intensity), 4),
-            "macs": entry["macs"],
-            "bound": entry.get("bound_by", ""),
+            "macs": entry.macs,
+            "bound": entry.bound_by or "",
         }
 
 
-def _roofs(rows: list[dict[str, Any]], widths: Mapping[str, float], ideal: int) -> Iterator[dict[str, Any]]:
+def _roofs(rows: list[dict[str, Any]], widths: Mapping[str, float], ideal: float) -> Iterator[dict[str, Any]]:
     used = [name for name in widths if _used(name, rows)]
     knees = [ideal / widths[name] for name in used]
     least = min(*(row["intensity"] for row in rows), *knees) / 2

@@ -11,8 +11,7 @@ import altair
 from ethosu_sdk.page.plot import Plot, drawn, named, short
 from ethosu_sdk.readers.report.plots.roofline import bytes_per_cycle, moved
 from ethosu_sdk.readers.report.views.operations import origin
-from ethosu_sdk.records import Record
-from ethosu_sdk.tables import figures
+from ethosu_sdk.records.profile import Operation, Profile
 
 _TITLE = "Timeline of units and memories"
 _UNITS = {"mac": "MAC unit", "output": "output unit", "weight_decoder": "weight decoder"}
@@ -20,10 +19,10 @@ _ROW_PIXELS = 34
 _MOST = 1000  # operations: more are finer than a pixel, and slow to draw
 
 
-def of(profile: Record, name: str) -> Plot:
+def of(profile: Profile | None, name: str) -> Plot:
     """One call of each delegate, one after the other: what the CPU does between them has no cycles."""
-    widths = bytes_per_cycle(profile)
-    bars = list(_bars(profile, widths))
+    widths = bytes_per_cycle(profile) if profile is not None else {}
+    bars = list(_bars(profile, widths)) if profile is not None else []
     if not bars:
         return Plot(name, _TITLE, "There is no profile with operations of the NPU.")
     lanes = [
@@ -49,25 +48,23 @@ def _longest(bars: Sequence[dict[str, Any]]) -> list[str]:
     return sorted(lengths, key=lambda operation: -lengths[operation])[:_MOST]
 
 
-def _bars(profile: Record, widths: dict[str, float]) -> Iterator[dict[str, Any]]:
-    starts = {
-        row["index"]: row["start_cycles"] for row in profile.get("delegates", ()) if "start_cycles" in row
-    }
+def _bars(profile: Profile, widths: dict[str, float]) -> Iterator[dict[str, Any]]:
+    starts = {row.index: row.start_cycles or 0 for row in profile.delegates}
     now, call = 0, None
     work: defaultdict[str, float] = defaultdict(float)
-    for entry in profile.get("operations", ()):
-        if entry["runs_on"] != "NPU":
+    for entry in profile.operations:
+        if entry.runs_on != "NPU" or entry.delegate is None:
             continue
-        if (entry["instruction"], entry.get("delegate")) != call:
-            call = (entry["instruction"], entry.get("delegate"))
-            now += starts.get(entry.get("delegate"), 0)
+        if (entry.instruction, entry.delegate) != call:
+            call = (entry.instruction, entry.delegate)
+            now += starts.get(entry.delegate, 0)
             work.clear()
         for stage, unit in _UNITS.items():
-            work[unit] += entry.get("stages", {}).get(stage, 0)
+            work[unit] += getattr(entry.busy, stage)
         for memory, size in moved(entry).items():
             if memory in widths:
                 work[short(memory)] += size / widths[memory]
-        cycles = figures.cycles(entry, "modelled")
+        cycles = entry.modelled_cycles
         if not cycles:
             continue
         yield from _of_operation(entry, now, cycles, work)
@@ -75,7 +72,9 @@ def _bars(profile: Record, widths: dict[str, float]) -> Iterator[dict[str, Any]]
         work.clear()
 
 
-def _of_operation(entry: Record, start: int, cycles: int, work: dict[str, float]) -> Iterator[dict[str, Any]]:
+def _of_operation(
+    entry: Operation, start: int, cycles: int, work: dict[str, float]
+) -> Iterator[dict[str, Any]]:
     for unit, busy in work.items():
         if busy:
             yield {
@@ -84,9 +83,9 @@ def _of_operation(entry: Record, start: int, cycles: int, work: dict[str, float]
                 "end": start + cycles,
                 "share": round(min(1.0, busy / cycles), 3),
                 "cycles": cycles,
-                "operation": short(f"{entry['index']} {entry['name']}"),
+                "operation": short(f"{entry.index} {entry.name}"),
                 "from": short(origin(entry)),
-                "bound": entry.get("bound_by", ""),
+                "bound": entry.bound_by or "",
             }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ethosu_sdk.readers.report.inputs import COMPILE, PROFILE, Inputs
+from ethosu_sdk.readers.report.inputs import Inputs
 from ethosu_sdk.readers.report.views import (
     accuracy,
     advice,
@@ -20,26 +20,28 @@ from ethosu_sdk.readers.report.views import (
 
 def of(inputs: Inputs) -> dict[str, Any]:
     """All views of one run."""
-    profile = inputs.record(PROFILE)
+    run, profile, compiled = inputs.run, inputs.profile, inputs.compiled
     return {
         "label": inputs.label,
-        "status": inputs.run["verdict"]["status"],
+        "status": run.verdict.status,
         "cards": summary.cards(inputs),
         "summary": summary.rows(inputs),
         "advice": advice.of(inputs),
-        "checks": inputs.run["verdict"]["checks"],
-        "memory": memory.of(inputs.run),
-        "traffic": memory.traffic(profile),
+        "checks": run.verdict.checks,
+        "memory": memory.of(run.memory),
+        "traffic": memory.traffic(profile.memories) if profile is not None else [],
         "sources": sources.of(profile),
         "vela": sources.vela(profile),
         "operations": operations.of(profile),
-        "delegation": profile.get("delegation", inputs.record(COMPILE).get("delegation", [])),
-        "not_delegated": operations.not_delegated(inputs.record(COMPILE)),
+        "delegation": next(
+            (row.delegation for row in (profile, compiled) if row and row.delegation is not None), ()
+        ),
+        "not_delegated": operations.not_delegated(compiled) if compiled is not None else [],
         "planned": arena.planned(inputs.program),
         "accuracy": accuracy.of(inputs),
         "origins": origins.of(inputs),
         "unavailable": origins.unavailable(inputs),
-        "counters": inputs.run.get("npu", {}).get("counters", []),
+        "counters": run.npu.counters if run.npu is not None else (),
         "missing": inputs.missing,
     }
 

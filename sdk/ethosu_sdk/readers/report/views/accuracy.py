@@ -5,61 +5,60 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ethosu_sdk.readers.report.inputs import DEBUG, Inputs
-from ethosu_sdk.readers.report.views.operations import origin
-from ethosu_sdk.records import Record
-
-_AGAINST = ("quantised", "float")
+from ethosu_sdk.readers.report.inputs import Inputs
+from ethosu_sdk.records.debug import Debug, Distance, Layer
+from ethosu_sdk.records.run import ReferenceOutput
+from ethosu_sdk.results import source_place
 
 
 def of(inputs: Inputs) -> dict[str, Any]:
     """Rows of the outputs and of the layers, and what `debug` concludes; empty where no record has any."""
-    debug = inputs.record(DEBUG)
+    reference, debug = inputs.run.reference, inputs.debug
     return {
-        "outputs": [_output(row) for row in inputs.run.get("reference", {}).get("outputs", ())],
-        "layers": [_layer(row) for row in debug.get("layers", ())],
-        "findings": list(_findings(debug)),
+        "outputs": [_output(row) for row in (reference.outputs if reference is not None else ())],
+        "layers": [_layer(row) for row in (debug.layers if debug is not None else ())],
+        "findings": list(_findings(debug)) if debug is not None else [],
     }
 
 
-def _output(row: Record) -> tuple[Any, ...]:
-    error = row.get("max_abs_error")
-    return row["index"], row["elements"], row["equal"], "" if error is None else f"{error:.4g}", _db(row)
+def _output(row: ReferenceOutput) -> tuple[Any, ...]:
+    error = row.max_abs_error
+    return row.index, row.elements, row.equal, "" if error is None else f"{error:.4g}", _db(row)
 
 
-def _layer(row: Record) -> tuple[Any, ...]:
-    used = row.get("range", {}).get("used_share")
+def _layer(row: Layer) -> tuple[Any, ...]:
+    operator = row.tosa.operator if row.tosa is not None else ""
     return (
-        row["index"],
-        row["tensor"],
-        origin({key: row[key] for key in ("tosa", "source") if key in row}),
-        row["dtype"],
-        "" if used is None else f"{used:.0%}",
-        *(_distance(row.get(against)) for against in _AGAINST),
-        row.get("reason", ""),
+        row.index,
+        row.tensor,
+        ", ".join(filter(None, (operator, source_place.module_or_line(row.source)))),
+        row.dtype,
+        "" if row.range is None else f"{row.range.used_share:.0%}",
+        *(_distance(found) for found in (row.quantised, row.float)),
+        row.reason or "",
     )
 
 
-def _distance(found: Record | None) -> str:
+def _distance(found: Distance | None) -> str:
     if found is None:
         return ""
-    return "equal" if not found["differing"] else _db(found)
+    return "equal" if not found.differing else _db(found)
 
 
-def _db(row: Record) -> str:
-    return f"{row['sqnr_db']:.1f} dB" if "sqnr_db" in row else ""
+def _db(row: Distance | ReferenceOutput) -> str:
+    return f"{row.sqnr_db:.1f} dB" if row.sqnr_db is not None else ""
 
 
-def _findings(debug: Record) -> Iterator[str]:
-    for row in debug.get("comparisons", ()):
-        against = f"{row['layers']:,} layers beside the {row['against']} model"
-        for name, words in (
-            ("first_break", "the first that breaks is"),
-            ("largest_drop", "the largest drop is in"),
+def _findings(debug: Debug) -> Iterator[str]:
+    for row in debug.comparisons:
+        against = f"{row.layers:,} layers beside the {row.against} model"
+        for step, words in (
+            (row.first_break, "the first that breaks is"),
+            (row.largest_drop, "the largest drop is in"),
         ):
-            if name in row:
-                yield f"{against}: {words} {row[name]['layer']} ({row[name]['tensor']})"
-        if "first_break" not in row:
+            if step is not None:
+                yield f"{against}: {words} {step.layer} ({step.tensor})"
+        if row.first_break is None:
             yield f"{against}: none breaks"
-    for row in debug.get("advice", ()):
-        yield f"layer {row['layer']}: {row['remedy']} ({row['sqnr_db']:.1f} dB by itself)"
+    for advice in debug.advice:
+        yield f"layer {advice.layer}: {advice.remedy} ({advice.sqnr_db:.1f} dB by itself)"

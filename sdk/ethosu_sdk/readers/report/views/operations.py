@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.common import Metric
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.profile import Operation, Profile, cycles
 from ethosu_sdk.results import source_place
 from ethosu_sdk.tables import figures
 
@@ -42,9 +44,10 @@ _OF_ALL_CALLS = ("instructions",)  # in the record; all other figures are of one
 _ALWAYS = ("index", "where", "name", "modelled")
 
 
-def of(profile: Record) -> dict[str, Any]:
+def of(profile: Profile | None) -> dict[str, Any]:
     """Columns that hold something, their rows, and the sums of an inference."""
-    rows = [_row(entry) for entry in profile.get("operations", ())]
+    rows = [_row(entry) for entry in (profile.operations if profile is not None else ())]
+    totals = profile.totals.npu.cycles if profile is not None else ()
     columns = [
         column
         for column in _COLUMNS
@@ -53,36 +56,33 @@ def of(profile: Record) -> dict[str, Any]:
     return {
         "columns": columns,
         "rows": [[_cell(row[column.key], column) for column in columns] for row in rows],
-        "sums": [_sum(rows, profile, column) for column in columns],
+        "sums": [_sum(rows, totals, column) for column in columns],
     }
 
 
-def _row(entry: Record) -> dict[str, Any]:
-    on_npu = entry["runs_on"] == "NPU"
-    shapes = entry.get("shapes", {})
+def _row(entry: Operation) -> dict[str, Any]:
+    on_npu = entry.runs_on == "NPU"
     return {
-        "index": entry["index"],
-        "calls": entry["calls"],
-        "where": entry["runs_on"],
-        "name": entry["name"],
+        "index": entry.index,
+        "calls": entry.calls,
+        "where": entry.runs_on,
+        "name": entry.name,
         "origin": origin(entry),
-        "shapes": " → ".join(figures.shape(shapes[name]) for name in ("ifm", "ofm") if name in shapes),
-        "macs": entry.get("macs") or None,
-        **{source: figures.cycles(entry, source) for source in ("modelled", "estimated", "measured")},
-        "alone": entry.get("job", {}).get("cycles", {}).get("value"),
-        "instructions": entry.get("instructions", {}).get("value"),
-        "utilisation": entry.get("utilisation") if entry.get("macs") else None,
-        "read": figures.moved_bytes(entry, "read") if on_npu else None,
-        "written": figures.moved_bytes(entry, "write") if on_npu else None,
-        "bound": entry.get("bound_by", ""),
+        "shapes": " → ".join(figures.shape(sizes) for sizes in (entry.ifm, entry.ofm) if sizes),
+        "macs": entry.macs or None,
+        **{source: cycles(entry.cycles, source) for source in ("modelled", "estimated", "measured")},
+        "alone": entry.job.cycles.value if entry.job is not None else None,
+        "instructions": entry.instructions.value if entry.instructions is not None else None,
+        "utilisation": entry.utilisation if entry.macs else None,
+        "read": entry.moved_bytes("read") if on_npu else None,
+        "written": entry.moved_bytes("write") if on_npu else None,
+        "bound": entry.bound_by or "",
     }
 
 
-def origin(entry: Record) -> str:
+def origin(entry: Operation) -> str:
     """What of the model an operation stands for: TOSA operator, module or line."""
-    place = source_place.module_or_line(entry)
-    names = [entry.get("tosa", {}).get("operator"), place, entry.get("reason")]
-    return ", ".join(str(name) for name in names if name)
+    return ", ".join(filter(None, (entry.operator, source_place.module_or_line(entry.source), entry.reason)))
 
 
 def _cell(value: Any, column: Column) -> dict[str, Any]:
@@ -92,30 +92,28 @@ def _cell(value: Any, column: Column) -> dict[str, Any]:
     return {"text": text, "sort": str(value), "is_number": column.is_number}
 
 
-def _sum(rows: Sequence[dict[str, Any]], profile: Record, column: Column) -> dict[str, Any]:
+def _sum(rows: Sequence[dict[str, Any]], totals: Sequence[Metric], column: Column) -> dict[str, Any]:
     """What a column adds up to in an inference; cycles of the whole, which has some before its first operation."""
-    totals = {
-        row["source"]: row["value"] for row in profile.get("totals", {}).get("npu", {}).get("cycles", ())
-    }
-    if column.key in totals:
-        return {"text": totals[column.key], "is_number": True}
+    for row in totals:
+        if row.source == column.key:
+            return {"text": row.value, "is_number": True}
     known = [
-        row[column.key] * (1 if column.key in _OF_ALL_CALLS else row["calls"])
-        for row in rows
-        if column.key in _SUMMED and row[column.key] is not None
+        cells[column.key] * (1 if column.key in _OF_ALL_CALLS else cells["calls"])
+        for cells in rows
+        if column.key in _SUMMED and cells[column.key] is not None
     ]
     return {"text": sum(known) if known else "", "is_number": column.is_number}
 
 
-def not_delegated(compiled: Record) -> list[dict[str, Any]]:
+def not_delegated(compiled: Compilation) -> list[dict[str, Any]]:
     """Operators that stay on the CPU, with the reason."""
     return [
         {
-            "name": row["name"],
-            "calls": site["calls"],
-            "reason": site.get("reason", ""),
-            "place": source_place.line_or_module(site),
+            "name": row.name,
+            "calls": site.calls,
+            "reason": site.reason,
+            "place": source_place.line_or_module(site.source),
         }
-        for row in compiled.get("cpu_operators", ())
-        for site in row["sites"]
+        for row in compiled.cpu_operators
+        for site in row.sites
     ]

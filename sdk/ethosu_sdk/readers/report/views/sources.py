@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.common import Metric
+from ethosu_sdk.records.profile import Profile
 
 SOURCES = ("estimated", "modelled", "measured")
 
 
-def of(profile: Record) -> list[dict[str, Any]]:
+def of(profile: Profile | None) -> list[dict[str, Any]]:
     """Rows with a cell for each source; empty where nothing is known."""
     return [
         {"name": name, "cells": [cells.get(source, "") for source in SOURCES]}
@@ -18,41 +19,33 @@ def of(profile: Record) -> list[dict[str, Any]]:
     ]
 
 
-def _figures(profile: Record) -> Iterator[tuple[str, dict[str, str]]]:
-    totals = profile.get("totals")
-    if totals is None:
+def _figures(profile: Profile | None) -> Iterator[tuple[str, dict[str, str]]]:
+    if profile is None:
         return
-    yield "NPU cycles of an inference", _cycles(totals["npu"]["cycles"])
-    if len(profile["delegates"]) > 1:
-        for row in profile["delegates"]:
-            yield f"delegate {row['index']}, cycles of a call", _cycles(row["cycles"])
-    per_cycle = {key: f"{value:,.1f}" for key, value in totals["npu"]["macs_per_cycle"].items()}
-    yield "MACs per cycle", per_cycle
-    speed = totals.get("speed", ())
-    yield (
-        "time of an inference (NPU)",
-        {row["source"]: f"{row['inference_s'] * 1e3:,.3f} ms" for row in speed},
-    )
-    yield "inferences per second (NPU)", {row["source"]: f"{row['inferences_per_s']:,.1f}" for row in speed}
-    yield (
-        "tera-operations per second",
-        {row["source"]: f"{row['tera_operations_per_s']:,.4f}" for row in speed},
-    )
+    totals = profile.totals
+    yield "NPU cycles of an inference", _cycles(totals.npu.cycles)
+    if len(profile.delegates) > 1:
+        for row in profile.delegates:
+            yield f"delegate {row.index}, cycles of a call", _cycles(row.cycles)
+    yield "MACs per cycle", {key: f"{value:,.1f}" for key, value in totals.npu.macs_per_cycle.known()}
+    speed = totals.speed or ()
+    yield "time of an inference (NPU)", {row.source: f"{row.inference_s * 1e3:,.3f} ms" for row in speed}
+    yield "inferences per second (NPU)", {row.source: f"{row.inferences_per_s:,.1f}" for row in speed}
+    yield "tera-operations per second", {row.source: f"{row.tera_operations_per_s:,.4f}" for row in speed}
 
 
-def _cycles(rows: list[Record]) -> dict[str, str]:
-    return {row["source"]: f"{row['value']:,}" for row in rows}
+def _cycles(rows: Sequence[Metric]) -> dict[str, str]:
+    return {row.source: f"{row.value:,}" for row in rows}
 
 
-def vela(profile: Record) -> list[dict[str, Any]]:
+def vela(profile: Profile | None) -> list[dict[str, Any]]:
     """Everything that Vela estimated of each delegate."""
     return [
         {
-            "delegate": row["delegate"],
+            "delegate": row.delegate,
             "estimates": [
-                {"name": part["name"], "text": f"{part['value']:,}", "unit": part.get("unit", "")}
-                for part in row["estimates"]
+                {"name": part.name, "text": f"{part.value:,}", "unit": part.unit} for part in row.estimates
             ],
         }
-        for row in profile.get("vela", ())
+        for row in (profile.vela or () if profile is not None else ())
     ]
