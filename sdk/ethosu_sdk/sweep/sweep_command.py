@@ -8,6 +8,8 @@ import secrets
 import time
 from pathlib import Path
 
+from msgspec import structs
+
 from ethosu_sdk import extras, provenance, records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
@@ -142,18 +144,12 @@ def _tell(plan: Plan, reporter: Reporter) -> None:
 
 def plan_record(plan: Plan, jobs: int) -> SweepPlan:
     """The plan for machines."""
-    known, total = plan.record(), plan.total()
     record = SweepPlan(
         status="pass",
         created=records.timestamp(),
         tool=Tool(**provenance.tool()),
         name=plan.configuration.name,
-        cells=total.cells,
-        lowerings=total.lowerings,
-        vela_runs=total.vela_runs,
-        simulations=total.simulations,
-        excluded=known.excluded,
-        dropped=known.dropped,
+        **structs.asdict(plan.record()),
         done=len(plan.done),
         left=plan.left(),
         estimated_s=round(plan.estimated_s(jobs), 1),
