@@ -5,11 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
+
+from msgspec import convert
 
 from ethosu_sdk import __version__, proc, records, resources
 from ethosu_sdk.errors import SdkError, ToolError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
+from ethosu_sdk.records.common import Provenance, Tool
 
 _GIT_TIMEOUT_S = 10.0
 
@@ -67,6 +71,23 @@ def tool_entry(name: str, version: str, program: Path | None = None) -> Record:
         "name": name,
         "version": version,
         **({"sha256": hashing.sha256_file(program)} if program is not None else {}),
+    }
+
+
+class Origin(TypedDict):
+    """The members of a record's class that say when it was made, by whom, and from what."""
+
+    created: str
+    tool: Tool
+    provenance: Provenance
+
+
+def origin(inputs: Sequence[Record], tools: Sequence[Record]) -> Origin:
+    """Now, this SDK, and the rows of what shaped the result."""
+    return {
+        "created": records.timestamp(),
+        "tool": Tool(**tool()),
+        "provenance": convert({"inputs": inputs, "tools": tools}, Provenance),
     }
 
 

@@ -58,11 +58,12 @@ def _report(error: SdkError, invocation: Invocation) -> int:
     hint = "\n".join(filter(None, (advice, *(f"try: {command}" for command in tries))))
     if invocation.json and not error.recorded:
         from ethosu_sdk import provenance
+        from ethosu_sdk.records import kinds
 
         sys.stdout.write(
             json_text.dumps(
                 {
-                    "schema": "error/1",
+                    "schema": kinds.ERROR.schema,
                     "status": "error",
                     "created": records.timestamp(),
                     "tool": provenance.tool(),

@@ -7,11 +7,18 @@ from typing import Literal
 from ethosu_sdk.records.common import Host, Model, Provenance, Target, Tool
 from ethosu_sdk.records.kind import Part, RecordKind
 
+SizeName = Literal[
+    "scratch", "fast_scratch", "planned", "method_pool", "executorch_temp", "executorch_method"
+]
+Known = Literal["exact", "least", "most", "measured"]
+
 
 class Size(Part):
-    name: Literal["scratch", "fast_scratch", "planned", "method_pool", "executorch_temp", "executorch_method"]
+    """Bytes of a pool: `exact`, at `least` or at `most`, or `measured` in a run."""
+
+    name: SizeName
     bytes: int
-    known: Literal["exact", "least", "most", "measured"]
+    known: Known
     detail: str
 
 

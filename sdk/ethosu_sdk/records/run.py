@@ -72,10 +72,10 @@ class Input(Part):
 
 class Output(Part):
     index: int
-    name: str
     shape: tuple[int, ...]
     dtype: Dtype
     sha256: str
+    name: str
     file: str
 
 

@@ -26,6 +26,10 @@ FigureName = Literal[
     "check_sqnr_db",
     "cpu_calls",
 ]
+Status = Literal["pass", "fail", "incomplete"]
+Want = Literal["min", "max"]
+Standing = Literal["winner", "pareto", "dominated", "not ranked", "broken", "not judged", "no result"]
+Source = Literal["measured", "modelled", "estimated"]
 
 
 class Dimensions(Part):
@@ -81,7 +85,7 @@ class Constraint(Part):
 
 class Goal(Part):
     figure: FigureName
-    want: Literal["min", "max"]
+    want: Want
     clock_mhz: Number | None = None
     tolerance_percent: Number | None = None
     text: str
@@ -96,7 +100,7 @@ class VerdictCounts(Part):
 
 
 class Ranking(Part):
-    source: Literal["measured", "modelled", "estimated"] | None = None
+    source: Source | None = None
     pareto: tuple[str, ...]
     winners: tuple[str, ...]
 
@@ -107,7 +111,7 @@ class Miss(Part):
     limit: Number
     by: Number
     percent: Number | None = None
-    source: Literal["measured", "modelled", "estimated"] | None = None
+    source: Source | None = None
     text: str
 
 
@@ -142,8 +146,8 @@ class TargetVerdict(Part):
 
 class CellVerdict(Part):
     cell: str
-    standing: Literal["winner", "pareto", "dominated", "not ranked", "broken", "not judged", "no result"]
-    source: Literal["measured", "modelled", "estimated"] | None = None
+    standing: Standing
+    source: Source | None = None
     misses: tuple[Miss, ...] | None = None
     missing: tuple[str, ...] | None = None
 
@@ -177,7 +181,7 @@ class Session(Part):
 class Sweep(Part, tag_field="schema", tag="sweep/1"):
     """A sweep: many models by many settings."""
 
-    status: Literal["pass", "fail", "incomplete"]
+    status: Status
     created: str
     tool: Tool
     provenance: Provenance

@@ -13,6 +13,7 @@ from ethosu_sdk.records.kind import Part, RecordKind
 from ethosu_sdk.records.sweep_cell import Cell
 
 CellStatus = Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed", "not run"]
+CellVerdict = Literal["pass", "fail", "blocked", "missing", "new"]
 
 
 class Policy(Part):
@@ -31,7 +32,7 @@ class Counts(Part):
 
 class ComparedCell(Part):
     cell: Cell
-    status: Literal["pass", "fail", "blocked", "missing", "new"]
+    status: CellVerdict
     before_status: CellStatus | None = None
     after_status: CellStatus | None = None
     reasons: tuple[str, ...]

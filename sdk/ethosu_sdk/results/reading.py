@@ -12,6 +12,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results import bundle
 
@@ -50,15 +51,21 @@ class Reading:
 def read(path: Path, reading: Reading | None = None) -> Record:
     """The record at `path`. InputError when it is not valid, or not as a manifest lists it: somebody may have changed
     it by hand. `reading` is for a file that the user named."""
-    content = json_text.read_content(path)
-    if reason := bundle.difference(path, hashing.sha256_bytes(content)):
+    text = json_text.read_content(path)
+    if reason := bundle.difference(path, hashing.sha256_bytes(text)):
         if reading is None or not reading.loose:
             way = "" if reading is None else "; --loose reads it as it is, and says so"
             raise InputError(f"{path} {reason}", f"run the command again that wrote it{way}")
         reading.differences[path] = reason
-    record = json_text.parse_record(content, path)
+    record = json_text.parse_record(text, path)
     schema.check(record, str(path))
     return record
+
+
+def of_program(path: Path, sha256: str) -> Compilation | None:
+    """What `compile` wrote at `path` of the program with the digest `sha256`; None when it is about another."""
+    record = kinds.content(read(path))
+    return record if isinstance(record, Compilation) and record.model.sha256 == sha256 else None
 
 
 def present(folder: Path, schemas: Collection[str]) -> list[Path]:

@@ -17,7 +17,6 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, host_facts, locations, target_record
 from ethosu_sdk.steps.shared import board as run_board, fast_scratch, hazards, memory_advice
 
-RECORD_NAME = kinds.BUILD.file
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 
 
@@ -55,7 +54,7 @@ def build(
 
 def files(record: Record) -> tuple[str, ...]:
     """What a build leaves in its folder."""
-    return (RECORD_NAME, record["elf"]["file"], record["map"]["file"], *firmware_build.WORK_FILES)
+    return (kinds.BUILD.file, record["elf"]["file"], record["map"]["file"], *firmware_build.WORK_FILES)
 
 
 def build_in(
@@ -69,7 +68,7 @@ def build_in(
     """Build in `folder`, which the caller has locked; `board_reason` is why it is the board of `options`."""
     start = time.monotonic()
     # Should this build fail, an earlier one must not be taken for it.
-    (folder / RECORD_NAME).unlink(missing_ok=True)
+    (folder / kinds.BUILD.file).unlink(missing_ok=True)
     for name in _PROGRAMS:
         tools.require(name)
     with reporter.stage(f"building the firmware for {escape(path.name)}"):
@@ -81,7 +80,7 @@ def build_in(
     for note in firmware.spilled:
         reporter.warn(escape(note))
     schema.check(record, "the build result")
-    json_text.write_json(folder / RECORD_NAME, record)
+    json_text.write_json(folder / kinds.BUILD.file, record)
     return Built(program, firmware, record)
 
 

@@ -15,7 +15,8 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
 from ethosu_sdk.files import hashing, json_text, locks, writing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile import compile_command, compile_record
 from ethosu_sdk.steps.compile.options import CompileOptions
@@ -126,13 +127,14 @@ def _read(path: Path) -> _Source:
             "give the model itself, or the program in the folder in which `compile` made it",
         )
     record = results.read(file)
-    if record["schema"] != results.COMPILE or record["model"]["sha256"] != hashing.sha256_file(path):
+    content = kinds.content(record)
+    if not isinstance(content, Compilation) or content.model.sha256 != hashing.sha256_file(path):
         raise InputError(f"{file} is not about {path}", "compile the model again")
-    if any(row["role"] == "vela configuration" for row in record["provenance"]["inputs"]):
+    if any(row.role == "vela configuration" for row in content.provenance.inputs):
         raise UsageError(
             "--vela does not go with a Vela configuration of your own", "compile without --vela-config"
         )
-    graphs = [path.parent / row["files"]["tosa"] for row in record["delegates"]]
+    graphs = [path.parent / row.files.tosa for row in content.delegates]
     if not graphs:
         raise InputError(f"{path} delegates nothing: Vela has no part in it")
     return _Source(path, record, graphs)
@@ -146,7 +148,7 @@ def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter
         for version, folder in folders.items():
             stack.enter_context(locks.locked(folder))
             add[version] = stack.enter_context(bundle.published(folder, "compare"))
-            for name in (run_command.RECORD_NAME, run_command.OUTPUTS_NAME):
+            for name in (kinds.RUN.file, run_command.OUTPUTS_NAME):
                 (folder / name).unlink(missing_ok=True)  # of another program
         with reporter.stage(f"compiling {count}"):
             found = recompile.recompile(source.pte, source.graphs, folders)

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
+from msgspec import convert
 from rich.table import Table
 
 from ethosu_sdk import provenance, schema
@@ -18,14 +20,21 @@ from ethosu_sdk.readers.compare import compare_command, compare_record, policy a
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Compared, Subject
-from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.records.compare import Comparison, KindName
+from ethosu_sdk.records import kinds, sweep_compare
+from ethosu_sdk.records.common import Host
+from ethosu_sdk.records.compare import Comparison, KindName, Status
+from ethosu_sdk.records.sweep_cell import Cell
+from ethosu_sdk.records.sweep_compare import CellStatus, CellVerdict, ComparedCell, Counts, SweepComparison
 from ethosu_sdk.results import bundle, host_facts, reading as results
 from ethosu_sdk.sweep import query, rows, store
 from ethosu_sdk.sweep.configuration import DIMENSIONS
+from ethosu_sdk.sweep.rows import Row
 
-RECORD_NAME = kinds.SWEEP_COMPARE.file
-PASS, FAIL, BLOCKED, MISSING, NEW = "pass", "fail", "blocked", "missing", "new"
+PASS: Final = "pass"
+FAIL: Final = "fail"
+BLOCKED: Final = "blocked"
+MISSING: Final = "missing"
+NEW: Final = "new"
 _MOST_SHOWN = 50
 _MOST_REASONS = 8
 Identity = tuple[str | None, ...]
@@ -36,16 +45,16 @@ class _Sweep:
     """A sweep that was read: its folder and its rows."""
 
     folder: Path
-    rows: Sequence[Record]
+    rows: Sequence[Row]
 
-    def by_identity(self, names: Sequence[str]) -> dict[Identity, Record]:
+    def by_identity(self, names: Sequence[str]) -> dict[Identity, Row]:
         """The rows by the values of the dimensions `names`."""
         return {tuple(row[name] for name in names): row for row in self.rows}
 
 
 def compare(
     before: Path, after: Path, options: CompareOptions, out_dir: Path | None, reporter: Reporter
-) -> Record:
+) -> SweepComparison:
     """Compare the sweep in `after` with the one in `before` and write the record.
 
     Raises InputError, after it was written, when cells cannot be compared, VerdictError when one is worse or missing.
@@ -55,50 +64,45 @@ def compare(
     folder = compare_command.folder_of(out_dir)
     writing.make_directory(folder)
     with locks.locked(folder), bundle.published(folder, "sweep") as add:
-        json_text.write_json(folder / RECORD_NAME, record)
-        add(RECORD_NAME)
+        json_text.write_json(folder / kinds.SWEEP_COMPARE.file, record.to_json())
+        add(kinds.SWEEP_COMPARE.file)
     reporter.show(*tables(record))
-    reporter.emit(record)
+    reporter.emit(record.to_json())
     _conclude(record)
     return record
 
 
-def make(before: Path, after: Path, policy: Policy) -> Record:
+def make(before: Path, after: Path, policy: Policy) -> SweepComparison:
     """The record of comparing two sweeps. InputError for a folder that is none."""
     old, new = _read(before), _read(after)
     names = _names(old, new)
     first, second = old.by_identity(names), new.by_identity(names)
-    found = []
-    for identity in dict.fromkeys((*first, *second)):
-        row, other = first.get(identity), second.get(identity)
-        part = _cell(old, new, row, other, policy)
-        cell = row or other or {}
-        dimensions = {name: cell[name] for name in DIMENSIONS if cell[name] is not None}
-        found.append({"cell": dimensions, **part})
-    counted = Counter(part["status"] for part in found)
-    bad = FAIL if counted[FAIL] or counted[MISSING] else PASS
-    record = {
-        **provenance.header(
-            kinds.SWEEP_COMPARE.schema, BLOCKED if counted[BLOCKED] else bad, _inputs(old, new), []
-        ),
-        "policy": {"source": policy.source, "sha256": policy.sha256, "allow": list(policy.allow)},
-        "before": old.folder.name,
-        "after": new.folder.name,
-        "counts": {name: counted[name] for name in (PASS, FAIL, BLOCKED, MISSING, NEW)},
-        "cells": found,
-        "host": host_facts.host(),
-    }
-    schema.check(record, "the comparison")
+    identities = dict.fromkeys((*first, *second))
+    cells = tuple(_cell(old, new, first.get(row), second.get(row), policy) for row in identities)
+    counted = Counter[str](row.status for row in cells)
+    bad: Status = FAIL if counted[FAIL] or counted[MISSING] else PASS
+    status: Status = BLOCKED if counted[BLOCKED] else bad
+    record = SweepComparison(
+        status=status,
+        **provenance.origin(_inputs(old, new), []),
+        policy=sweep_compare.Policy(source=policy.source, sha256=policy.sha256, allow=policy.allow),
+        before=old.folder.name,
+        after=new.folder.name,
+        counts=convert({name: counted[name] for name in (PASS, FAIL, BLOCKED, MISSING, NEW)}, Counts),
+        cells=cells,
+        host=Host(**host_facts.host()),
+    )
+    schema.check(record.to_json(), "the comparison")
     return record
 
 
-def _inputs(old: _Sweep, new: _Sweep) -> list[Record]:
+def _inputs(old: _Sweep, new: _Sweep) -> list[dict[str, Any]]:
     pairs = (("before", old), ("after", new))
     return [provenance.file_entry(role, sweep.folder / store.TABLE_NAME) for role, sweep in pairs]
 
 
 def _read(folder: Path) -> _Sweep:
-    bundle.check(folder, [store.TABLE_NAME, store.RECORD_NAME])
+    bundle.check(folder, [store.TABLE_NAME, kinds.SWEEP.file])
     return _Sweep(folder.resolve(), query.read(folder).to_pylist())
 
 
@@ -108,36 +112,33 @@ def _names(old: _Sweep, new: _Sweep) -> list[str]:
     return [name for name in DIMENSIONS if several or name != "vela"]
 
 
-def _cell(old: _Sweep, new: _Sweep, row: Record | None, other: Record | None, policy: Policy) -> Record:
-    if row is None or other is None:
-        status, known = (NEW, other) if row is None else (MISSING, row)
-        words = "was not there before" if row is None else "is not there any more"
-        assert known is not None
-        side = "after" if row is None else "before"
-        return {"status": status, f"{side}_status": known["status"], "reasons": [f"the cell {words}"]}
-    both = {"before_status": row["status"], "after_status": other["status"]}
-    if rows.PASS not in (row["status"], other["status"]):
-        return {"status": PASS, **both, "reasons": []}
-    if other["status"] != rows.PASS:
+def _cell(old: _Sweep, new: _Sweep, row: Row | None, other: Row | None, policy: Policy) -> ComparedCell:
+    known = row or other or {}
+    cell = Cell(**{name: known[name] for name in DIMENSIONS})
+    before: CellStatus | None = None if row is None else row["status"]
+    after: CellStatus | None = None if other is None else other["status"]
+    status: CellVerdict = PASS
+    reasons: tuple[str, ...] = ()
+    worse = None
+    if row is None:
+        status, reasons = NEW, ("the cell was not there before",)
+    elif other is None:
+        status, reasons = MISSING, ("the cell is not there any more",)
+    elif before == after == rows.PASS:
+        compared = compare_record.compared(_subject(old, row), _subject(new, other), policy, "B")
+        status, reasons = compared.status, tuple(_reasons(compared))
+        worse = tuple(part for part in compared.metrics if part.status == "regression")
+    elif before == rows.PASS:
         message = f": {other['message'].splitlines()[0]}" if other["message"] else ""
-        return {
-            "status": FAIL,
-            **both,
-            "reasons": [f"it was {row['status']} and is {other['status']}{message}"],
-        }
-    if row["status"] != rows.PASS:
-        return {"status": PASS, **both, "reasons": [f"it was {row['status']} and passes"]}
-    first, second = _subject(old, row), _subject(new, other)
-    compared = compare_record.compared(first, second, policy, "B")
-    return {
-        "status": compared.status,
-        **both,
-        "reasons": _reasons(compared),
-        "metrics": [part.to_json() for part in compared.metrics if part.status == "regression"],
-    }
+        status, reasons = FAIL, (f"it was {before} and is {after}{message}",)
+    elif after == rows.PASS:
+        reasons = (f"it was {before} and passes",)
+    return ComparedCell(
+        cell=cell, status=status, before_status=before, after_status=after, reasons=reasons, metrics=worse
+    )
 
 
-def _subject(sweep: _Sweep, row: Record) -> Subject:
+def _subject(sweep: _Sweep, row: Row) -> Subject:
     """The records of a cell, which lies where the sweep keeps it."""
     name = row["folder"] or ""
     folder = (sweep.folder / name.replace("\0", "")).resolve()
@@ -145,7 +146,7 @@ def _subject(sweep: _Sweep, row: Record) -> Subject:
         raise InputError(f"{sweep.folder} names a cell outside of itself")
     found: dict[KindName, Compared] = {}
     files: dict[KindName, Path] = {}
-    for path in results.present(folder, (results.RUN, results.COMPILE)):
+    for path in results.present(folder, (kinds.RUN.schema, kinds.COMPILE.schema)):
         kind, found[kind] = subjects.record_of(path)
         files[kind] = path
     if not found:
@@ -166,36 +167,37 @@ def _value(value: float | str | None) -> float | str:
     return "nothing" if value is None else value
 
 
-def tables(record: Record) -> list[Table]:
+def tables(record: SweepComparison) -> list[Table]:
     """The comparison for people: how many cells, and those that are not as before."""
     head = Table(box=None, show_header=False, pad_edge=False)
-    for name, count in record["counts"].items():
+    for name, count in record.counts.to_json().items():
         if count:
             head.add_row(name, f"{count:,}")
-    worse = [row for row in record["cells"] if row["status"] != PASS]
+    worse = [row for row in record.cells if row.status != PASS]
     if not worse:
         return [head]
     listed = Table(box=None, pad_edge=False)
     for heading in ("cell", "", "why"):
         listed.add_column(heading)
     for row in worse[:_MOST_SHOWN]:
-        listed.add_row(escape(_label(row)), row["status"], escape("; ".join(row["reasons"][:_MOST_REASONS])))
+        listed.add_row(escape(_label(row)), row.status, escape("; ".join(row.reasons[:_MOST_REASONS])))
     return [head, listed]
 
 
-def _label(row: Record) -> str:
-    return " ".join(str(value) for name, value in row["cell"].items() if name not in ("vela", "quantize"))
+def _label(row: ComparedCell) -> str:
+    cell = row.cell.to_json()
+    return " ".join(value for name, value in cell.items() if name not in ("vela", "quantize"))
 
 
-def _conclude(record: Record) -> None:
-    if record["status"] == PASS:
+def _conclude(record: SweepComparison) -> None:
+    if record.status == PASS:
         return
-    wanted = (BLOCKED,) if record["status"] == BLOCKED else (FAIL, MISSING)
-    chosen = [row for row in record["cells"] if row["status"] in wanted]
-    lines = [f"  {_label(row)}: {'; '.join(row['reasons'][:_MOST_REASONS])}" for row in chosen[:_MOST_SHOWN]]
+    wanted = (BLOCKED,) if record.status == BLOCKED else (FAIL, MISSING)
+    chosen = [row for row in record.cells if row.status in wanted]
+    lines = [f"  {_label(row)}: {'; '.join(row.reasons[:_MOST_REASONS])}" for row in chosen[:_MOST_SHOWN]]
     lines += [f"  and {len(chosen) - _MOST_SHOWN} more"] if len(chosen) > _MOST_SHOWN else []
     text = "\n".join(lines)
-    if record["status"] == BLOCKED:
+    if record.status == BLOCKED:
         raise InputError(
             f"cells cannot be compared:\n{text}",
             "sweep both alike; or let them differ in what is meant: --allow NAME, or `allow` in a policy",

@@ -8,13 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from ethosu_sdk import schema
 from ethosu_sdk.aot import sharing
 from ethosu_sdk.aot.sharing.lowered_program import FACTS_NAME
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import json_text
 from ethosu_sdk.proc.forks import Task
-from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records import kinds, sweep
+from ethosu_sdk.records.printed.sweep_plan import Left
 from ethosu_sdk.records.sweep_cell import SweepCell
 from ethosu_sdk.results import locations
 from ethosu_sdk.steps.shared import compilers
@@ -23,6 +26,7 @@ from ethosu_sdk.sweep.cells import Cell, Cells
 from ethosu_sdk.sweep.configuration import NONE, Configuration
 from ethosu_sdk.sweep.keys import Keys
 from ethosu_sdk.sweep.options import SweepOptions
+from ethosu_sdk.sweep.rows import Row
 
 DEFAULT_FOLDER = Path(locations.BUILD_FOLDER) / "sweep"
 # Seconds, where no cell tells: small networks on one core.
@@ -39,7 +43,7 @@ class Planned:
     lowering: str
     model_sha256: str
 
-    def row_not_run(self) -> Record:
+    def row_not_run(self) -> Row:
         """Its row while it is not run."""
         return rows.not_run(self.key, self.model_sha256, self.cell.dimensions())
 
@@ -67,38 +71,42 @@ class Plan:
         """The cells that are still to be done."""
         return tuple(row for row in self.cells if row.key not in self.done)
 
-    def counts(self) -> Record:
-        """The plan in numbers: all there is, and what is left to do."""
+    def total(self) -> Left:
+        """All there is, in numbers."""
+        return _numbers(self.cells)
+
+    def left(self) -> Left:
+        """What is left to do, in numbers."""
         left = self.todo
         compilations = {row.compilation for row in left} - self.compiled
         lowerings = {row.lowering for row in left if row.compilation in compilations} - self.lowered.keys()
-        steps = {"lowerings": len(lowerings), "vela_runs": len(compilations)}
-        return {"total": _numbers(self.cells), "left": {**_numbers(left), **steps}}
+        return structs.replace(_numbers(left), lowerings=len(lowerings), vela_runs=len(compilations))
 
-    def pairings(self) -> Record:
-        """How many pairings are no cells, as records have it."""
-        dropped = [{"reason": reason, "count": count} for reason, count in self.expanded.dropped.items()]
-        return {"excluded": self.expanded.excluded, "dropped": dropped}
+    def record(self) -> sweep.Plan:
+        """The plan as the record of a sweep has it."""
+        dropped = (sweep.Dropped(reason=name, count=count) for name, count in self.expanded.dropped.items())
+        return sweep.Plan(
+            **structs.asdict(self.total()), excluded=self.expanded.excluded, dropped=tuple(dropped)
+        )
 
     def estimated_s(self, jobs: int) -> float:
         """A rough guess of the seconds that the rest takes, by the cells that are done, or by small networks."""
-        left = self.counts()["left"]
         known = [row.wall_time_s for row in self.done.values() if row.status == rows.PASS]
-        work_s: float = left["lowerings"] * _USUAL_S["lower"]
+        work_s: float = self.left().lowerings * _USUAL_S["lower"]
         for planned in self.todo:
             usual = _USUAL_S["compile"] + _USUAL_S[planned.cell.simulator]
             work_s += sum(known) / len(known) if known else usual
         return work_s / max(1, jobs)
 
 
-def _numbers(chosen: Sequence[Planned]) -> Record:
+def _numbers(chosen: Sequence[Planned]) -> Left:
     """How many cells these are, and how many steps they are made of."""
-    return {
-        "cells": len(chosen),
-        "lowerings": len({row.lowering for row in chosen}),
-        "vela_runs": len({row.compilation for row in chosen}),
-        "simulations": sum(row.cell.simulator != NONE for row in chosen),
-    }
+    return Left(
+        cells=len(chosen),
+        lowerings=len({row.lowering for row in chosen}),
+        vela_runs=len({row.compilation for row in chosen}),
+        simulations=sum(row.cell.simulator != NONE for row in chosen),
+    )
 
 
 def folder_of(configuration: Configuration, chosen: Path | None) -> Path:
@@ -120,7 +128,7 @@ def make(configuration: Configuration, store: Path, options: SweepOptions) -> Pl
     done = {}
     for key in planned:
         record = _cell(store, key, keys, configuration, options)
-        if record is not None and _is_whole(places.cell(store, key), rows.CELL_NAME, changed):
+        if record is not None and _is_whole(places.cell(store, key), kinds.SWEEP_CELL.file, changed):
             done[key] = record
     todo = [row for row in planned.values() if row.key not in done]
     lowered, stale = _lowered(store, planned.values(), keys)
@@ -151,7 +159,7 @@ def make(configuration: Configuration, store: Path, options: SweepOptions) -> Pl
 
 def _is_whole(folder: Path, needed: str, changed: dict[str, None]) -> bool:
     """Whether the task's `folder` is as it was written; else `changed` gets the reason. Of a cell, records count."""
-    counts = evidence.is_record if needed == rows.CELL_NAME else evidence.is_any
+    counts = evidence.is_record if needed == kinds.SWEEP_CELL.file else evidence.is_any
     reason = evidence.problem(folder, needed, counts)
     if reason:
         changed[reason] = None
@@ -162,7 +170,7 @@ def _cell(
     store: Path, key: str, keys: Keys, configuration: Configuration, options: SweepOptions
 ) -> SweepCell | None:
     """The record of a cell that is there, and need not be done again."""
-    path = places.cell(store, key) / rows.CELL_NAME
+    path = places.cell(store, key) / kinds.SWEEP_CELL.file
     if not path.is_file():
         return None
     try:
@@ -195,7 +203,7 @@ def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -
     return {key: record for key, record in found.items() if record is not None}
 
 
-def _reads_of(store: Path, compilation: str) -> Record | None:
+def _reads_of(store: Path, compilation: str) -> dict[str, str] | None:
     """The files that a compilation rests on; None where there is no whole one."""
     try:
         return json_text.read_json(places.compiled(store, compilation) / places.READS_NAME)

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.records import Record
 from ethosu_sdk.sweep import rows
 from ethosu_sdk.sweep.plan import Plan, Planned
+from ethosu_sdk.sweep.rows import Row
 
 _LINE_EVERY_S = 2.0
 _MOST_RUNNING = 16
@@ -49,7 +49,7 @@ class Progress:
             while len(self._running) > _MOST_RUNNING:
                 self._running.pop(next(iter(self._running)))
 
-    def ended(self, planned: Planned, row: Record) -> None:
+    def ended(self, planned: Planned, row: Row) -> None:
         """A cell came to its end."""
         with self._lock:
             self._counted[row["status"]] += 1
@@ -59,7 +59,7 @@ class Progress:
         if not self._reporter.is_live:
             self._line(planned, row)
 
-    def _line(self, planned: Planned, row: Record) -> None:
+    def _line(self, planned: Planned, row: Row) -> None:
         """A line for the cell, unless there was one just now; what did not pass always gets one."""
         now = time.monotonic()
         last = self._finished == self._left

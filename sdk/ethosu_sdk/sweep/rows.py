@@ -20,7 +20,7 @@ from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.steps.evaluate.thresholds import EXECUTED, TRUTHS
 from ethosu_sdk.sweep import places
 
-CELL_NAME = kinds.SWEEP_CELL.file
+Row = dict[str, Any]  # of the table of cells, by its columns
 PASS, FAIL, REFUSED, FAILED, NOT_RUN = "pass", "fail", "refused", "failed", "not run"
 TIMEOUT, OUT_OF_MEMORY, KILLED = "timeout", "out of memory", "killed"
 STATUSES = (PASS, FAIL, REFUSED, FAILED, TIMEOUT, OUT_OF_MEMORY, KILLED, NOT_RUN)
@@ -74,7 +74,7 @@ COLUMNS = {
 VOLATILE = ("seconds",)
 
 
-def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Record:
+def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Row:
     """Write the record of a cell into its folder, with a manifest over all that is there; its row."""
     error = dict(outcome.get("error", {}))
     status = PASS if not error else error.pop("status", _BY_EXIT_CODE.get(error["exit_code"], FAILED))
@@ -101,7 +101,7 @@ def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Rec
         "host": host_facts.host(),
     }
     schema.check(record, "the cell")
-    json_text.write_json(out / CELL_NAME, record)
+    json_text.write_json(out / kinds.SWEEP_CELL.file, record)
     list_files(out)
     return row(kinds.SWEEP_CELL.convert(record))
 
@@ -126,10 +126,10 @@ def _read(kind: RecordKind[Content], out: Path) -> Content | None:
     return kind.convert(json_text.read_json(paths[0])) if paths else None
 
 
-def row(record: SweepCell) -> Record:
+def row(record: SweepCell) -> Row:
     """The row of a cell's record: every column, None where there is nothing to say."""
     key, error = places.short(record.key), record.error
-    known: Record = {
+    known: Row = {
         **record.cell.to_json(),
         **record.figures.to_json(),
         **dict.fromkeys(record.no_noise or (), math.inf),
@@ -145,12 +145,12 @@ def row(record: SweepCell) -> Record:
     return {name: known.get(name) for name in COLUMNS}
 
 
-def _head(key: str, model_sha256: str, target: str) -> Record:
+def _head(key: str, model_sha256: str, target: str) -> Row:
     npu, _, macs = target.rpartition("-")
     return {"cell": places.short(key), "model_sha256": model_sha256, "npu": npu, "macs": int(macs)}
 
 
-def not_run(key: str, model_sha256: str, dimensions: Mapping[str, Any]) -> Record:
+def not_run(key: str, model_sha256: str, dimensions: Mapping[str, Any]) -> Row:
     """The row of a cell that was not come to."""
     known = {**dimensions, **_head(key, model_sha256, dimensions["target"]), "status": NOT_RUN}
     return {name: known.get(name) for name in COLUMNS}

@@ -9,23 +9,25 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.sweep import Sweep, Verdict
 from ethosu_sdk.sweep import page
 from ethosu_sdk.sweep.page import overview, settings
 from ethosu_sdk.sweep.plan import Plan
+from ethosu_sdk.sweep.rows import Row
 
 _MOST_MODELS = 40
 
 
 def plan_tables(plan: Plan, jobs: int) -> list[Table]:
     """The plan for people."""
-    counts = plan.counts()
+    total, left = plan.total(), plan.left()
     numbers = Table(box=None, pad_edge=False)
     for heading in ("", "in all", "to do"):
         numbers.add_column(heading, justify="left" if not heading else "right")
-    for name in ("cells", "lowerings", "vela_runs", "simulations"):
-        label = name.replace("_", " ").replace("vela runs", "runs of Vela")
-        numbers.add_row(label, f"{counts['total'][name]:,}", f"{counts['left'][name]:,}")
+    numbers.add_row("cells", f"{total.cells:,}", f"{left.cells:,}")
+    numbers.add_row("lowerings", f"{total.lowerings:,}", f"{left.lowerings:,}")
+    numbers.add_row("runs of Vela", f"{total.vela_runs:,}", f"{left.vela_runs:,}")
+    numbers.add_row("simulations", f"{total.simulations:,}", f"{left.simulations:,}")
     numbers.add_row("excluded", f"{plan.expanded.excluded:,}", "")
     numbers.add_row("estimate", "", f"{plan.estimated_s(jobs):,.0f} s with {jobs} jobs, roughly")
     parts = [numbers]
@@ -37,19 +39,19 @@ def plan_tables(plan: Plan, jobs: int) -> list[Table]:
     return parts
 
 
-def result_tables(record: Record, found: Sequence[Record], folder: Path) -> list[RenderableType]:
+def result_tables(record: Sweep, found: Sequence[Row], folder: Path) -> list[RenderableType]:
     """The sweep for people: the rows `found` were judged in `record`."""
     head = Table(box=None, show_header=False, pad_edge=False)
-    for name, count in record["cells"].items():
+    for name, count in record.cells.to_json().items():
         if count:
             head.add_row(name, f"{count:,}")
     head.add_row("page", escape(str(folder / page.FILE_NAME)))
-    return [head, "", *_verdict(record, found)]
+    return [head, "", *_verdict(record.verdict, found)]
 
 
-def _verdict(record: Record, found: Sequence[Record]) -> list[RenderableType]:
+def _verdict(verdict: Verdict, found: Sequence[Row]) -> list[RenderableType]:
     """The best cells of each model, or why there is none; constraints and goals that judged them."""
-    judged = overview.of(record, found, settings.of(found))
+    judged = overview.of(verdict, found, settings.of(found))
     table = Table(box=None, pad_edge=False)
     for heading in ("model", "", "cell", *judged["goal_titles"], "cycles", "why"):
         table.add_column(heading, overflow="fold")

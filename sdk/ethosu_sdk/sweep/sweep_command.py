@@ -8,12 +8,16 @@ import secrets
 import time
 from pathlib import Path
 
+from msgspec import structs
+
 from ethosu_sdk import extras, provenance, records, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import ToolError, VerdictError
 from ethosu_sdk.files import json_text, locks
-from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.common import Tool
+from ethosu_sdk.records.printed.sweep_plan import SweepPlan
+from ethosu_sdk.records.sweep import Sweep
 from ethosu_sdk.sweep import (
     configuration as sweep_configuration,
     engine,
@@ -28,6 +32,7 @@ from ethosu_sdk.sweep.engine import Watch
 from ethosu_sdk.sweep.options import SweepOptions
 from ethosu_sdk.sweep.plan import Plan, Planned
 from ethosu_sdk.sweep.progress import Progress
+from ethosu_sdk.sweep.rows import Row
 from ethosu_sdk.sweep.store import Session
 
 _SAVE_EVERY_S = 30.0
@@ -35,8 +40,8 @@ _MOST_NOTES = 10
 _TOKEN_NAME = ".token"
 
 
-def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> Record:
-    """Do the cells of the sweep in the file `path` that are not done yet; the record that was written.
+def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Reporter) -> None:
+    """Do the cells of the sweep in the file `path` that are not done yet, and write the record.
 
     Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
     or none passed: then everything was written.
@@ -47,9 +52,8 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
     if options.dry_run:
         plan = sweep_plan.make(configuration, folder, options)
         reporter.show(*shown.plan_tables(plan, jobs))
-        record = plan_record(plan, jobs)
-        reporter.emit(record)
-        return record
+        reporter.emit(plan_record(plan, jobs).to_json())
+        return
     for module in ("distributed", "pyarrow"):
         extras.load(module, extras.SWEEP)
     page.require()
@@ -59,9 +63,8 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
     with locks.locked(folder):
         record, found = _run(configuration, folder, options, jobs, reporter)
     reporter.show(*shown.result_tables(record, found, folder))
-    reporter.emit(record)
+    reporter.emit(record.to_json())
     _conclude(record, folder)
-    return record
 
 
 def _run(
@@ -70,7 +73,7 @@ def _run(
     options: SweepOptions,
     jobs: int,
     reporter: Reporter,
-) -> tuple[Record, list[Record]]:
+) -> tuple[Sweep, list[Row]]:
     start = time.monotonic()
     work.remove_leftovers(folder)
     plan = sweep_plan.make(configuration, folder, options)
@@ -79,7 +82,7 @@ def _run(
     found = {key: rows.row(record) for key, record in plan.done.items()}
     progress = Progress(plan, jobs, reporter)
 
-    def written() -> tuple[Record, list[Record]]:
+    def written() -> tuple[Sweep, list[Row]]:
         # A worker may have ended one when nobody listened any more.
         missing = [planned for planned in plan.todo if planned.key not in found]
         later = sweep_plan.found_later(plan, missing, options)
@@ -97,13 +100,13 @@ def _run(
 
 
 def _work(
-    plan: Plan, options: SweepOptions, found: dict[str, Record], progress: Progress, reporter: Reporter
+    plan: Plan, options: SweepOptions, found: dict[str, Row], progress: Progress, reporter: Reporter
 ) -> None:
     token = secrets.token_hex(16)
     saved = time.monotonic()
     json_text.write_json(plan.store / _TOKEN_NAME, {"token": token})
 
-    def ended(planned: Planned, row: Record) -> None:
+    def ended(planned: Planned, row: Row) -> None:
         nonlocal saved
         found[planned.key] = row
         progress.ended(planned, row)
@@ -120,17 +123,16 @@ def _work(
         (plan.store / _TOKEN_NAME).unlink(missing_ok=True)
 
 
-def _rows(plan: Plan, found: dict[str, Record]) -> list[Record]:
+def _rows(plan: Plan, found: dict[str, Row]) -> list[Row]:
     """A row for every cell, in the plan's order."""
     return [found.get(row.key) or row.row_not_run() for row in plan.cells]
 
 
 def _tell(plan: Plan, reporter: Reporter) -> None:
-    counts = plan.counts()
-    total, left = counts["total"], counts["left"]
+    total, left = plan.total(), plan.left()
     reporter.note(
-        f"{total['cells']:,} cells, {len(plan.done):,} of them done; to do: {left['lowerings']:,} lowerings, "
-        f"{left['vela_runs']:,} runs of Vela, {left['simulations']:,} simulations"
+        f"{total.cells:,} cells, {len(plan.done):,} of them done; to do: {left.lowerings:,} lowerings, "
+        f"{left.vela_runs:,} runs of Vela, {left.simulations:,} simulations"
     )
     for reason in plan.changed[:_MOST_NOTES]:
         reporter.warn(escape(f"{reason}: it is done again"))
@@ -140,34 +142,32 @@ def _tell(plan: Plan, reporter: Reporter) -> None:
         reporter.note(escape(f"dropped {count:,}: {reason}"))
 
 
-def plan_record(plan: Plan, jobs: int) -> Record:
+def plan_record(plan: Plan, jobs: int) -> SweepPlan:
     """The plan for machines."""
-    counts = plan.counts()
-    record = {
-        "schema": kinds.SWEEP_PLAN.schema,
-        "status": "pass",
-        "created": records.timestamp(),
-        "tool": provenance.tool(),
-        "name": plan.configuration.name,
-        **counts["total"],
-        **plan.pairings(),
-        "done": len(plan.done),
-        "left": counts["left"],
-        "estimated_s": round(plan.estimated_s(jobs), 1),
-    }
-    schema.check(record, "the plan")
+    record = SweepPlan(
+        status="pass",
+        created=records.timestamp(),
+        tool=Tool(**provenance.tool()),
+        name=plan.configuration.name,
+        **structs.asdict(plan.record()),
+        done=len(plan.done),
+        left=plan.left(),
+        estimated_s=round(plan.estimated_s(jobs), 1),
+    )
+    schema.check(record.to_json(), "the plan")
     return record
 
 
-def _conclude(record: Record, folder: Path) -> None:
+def _conclude(record: Sweep, folder: Path) -> None:
     """VerdictError when something failed, nothing passed, or a model keeps the constraints nowhere."""
-    if record["status"] == store.PASS:
+    if record.status == "pass":
         return
-    without = [row["model"] for row in record["verdict"]["models"] if not row["counts"]["kept"]]
-    if not any(record["cells"][name] for name in (rows.FAIL, *rows.UNFINISHED, rows.NOT_RUN)) and without:
+    without = [row.model for row in record.verdict.models if not row.counts.kept]
+    counts = record.cells.to_json()
+    if not any(counts[name] for name in (rows.FAIL, *rows.UNFINISHED, rows.NOT_RUN)) and without:
         message = f"no cell keeps the constraints for {len(without)} models, such as {without[0]}"
         raise VerdictError(message, f"the page shows by how much: {folder / page.FILE_NAME}", recorded=True)
-    counted = [f"{count:,} {name}" for name, count in record["cells"].items() if count and name != rows.PASS]
+    counted = [f"{count:,} {name}" for name, count in counts.items() if count and name != rows.PASS]
     hint = 'ethosu-sdk sweep query "SELECT model, target, memory_mode, status, message FROM cells '
     hint += f"WHERE status <> 'pass'\" {folder}"
     raise VerdictError(f"not every cell passed: {', '.join(counted)}", hint, recorded=True)

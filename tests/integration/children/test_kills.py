@@ -59,7 +59,9 @@ def test_a_lock_outlives_the_sdk_as_long_as_a_compiler_does(tmp_path: Path) -> N
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
     supervisor = int(done.stdout)
-    waiting = "import pathlib\nfrom ethosu_sdk.files import locks\nwith locks.locked(pathlib.Path('out')): pass"
+    waiting = (
+        "import pathlib\nfrom ethosu_sdk.files import locks\nwith locks.locked(pathlib.Path('out')): pass"
+    )
     with subprocess.Popen([sys.executable, "-c", waiting], cwd=tmp_path) as other:
         with pytest.raises(subprocess.TimeoutExpired):
             other.wait(1.5)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ethosu_sdk import pte, schema
+from ethosu_sdk.records import kinds
 from ethosu_sdk.steps.profile import profile_record
 from ethosu_sdk.steps.profile.profile_record import ProfileFacts
 from tests.places import GOLDEN_PTE, ROOT
@@ -35,7 +36,7 @@ def _profile(instructions: int, tmp_path: Path) -> dict[str, Any]:
     facts = ProfileFacts(
         path=PROGRAM,
         program=replace(program, plans=(plan,)),
-        run=run,
+        run=kinds.RUN.convert(run),
         run_file=run_file,
         compiled=None,
         compiled_file=tmp_path / "missing.compile.json",

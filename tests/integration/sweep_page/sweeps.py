@@ -8,10 +8,12 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace
 
 from ethosu_sdk.files import writing
-from ethosu_sdk.files.hashing import sha256_bytes
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.sweep import Verdict
 from ethosu_sdk.sweep import page
 from ethosu_sdk.sweep.goals import judge, parse
 from ethosu_sdk.targets import target_names
@@ -43,14 +45,14 @@ class Sweep:
 
     path: Path
     rows: list[Row]
-    verdict: dict[str, Any]
+    verdict: Verdict
 
     def row(self, cell: str) -> Row:
         return next(row for row in self.rows if row["cell"] == cell)
 
     @property
     def standings(self) -> dict[str, str]:
-        return {cell["cell"]: cell["standing"] for cell in self.verdict["cells"]}
+        return {cell.cell: cell.standing for cell in self.verdict.cells}
 
 
 def recorded(name: str) -> Row:
@@ -132,12 +134,7 @@ def made(found: list[Row], folder: Path, goals: str = GOALS, name: str = "keywor
         if number % 3 and len(found) < 1000:
             place = writing.make_directory(folder / entry["folder"])
             (place / ("report.html" if number % 3 == 1 else "run.json")).write_text("{}", encoding="utf-8")
-    verdict = json.loads(json.dumps(judge(found, parse(tomllib.loads(goals), str)).to_json()))
-    provenance = {
-        "inputs": [{"role": "sweep", "file": "SWEEP.toml", "bytes": 812, "sha256": sha256_bytes(b"sweep")}],
-        "tools": [{"name": "ethos-u-vela", "version": "5.1.0"}],
-    }
-    tool = {"name": "ethosu-sdk", "version": "0.1.0", "git": "0123456789ab"}
-    record = {"schema": "sweep/1", "created": "2026-01-02T03:04:05Z", "tool": tool, "name": name}
-    path = page.write(folder, {**record, "verdict": verdict, "provenance": provenance}, found)
+    verdict = judge(found, parse(tomllib.loads(goals), str)).to_record()
+    example = kinds.SWEEP.convert(json.loads((EXAMPLES / "sweep.json").read_text(encoding="utf-8")))
+    path = page.write(folder, replace(example, name=name, verdict=verdict), found)
     return Sweep(path, found, verdict)

@@ -93,15 +93,15 @@ def test_every_row_is_a_field_and_a_line(browser: Browser, sweep: Sweep) -> None
 
 
 def test_the_verdict_comes_first(browser: Browser, sweep: Sweep) -> None:
-    models, counts = sweep.verdict["models"], sweep.verdict["counts"]
+    models, counts = sweep.verdict.models, sweep.verdict.counts
     passed = Counter(row["status"] for row in sweep.rows)["pass"]
-    kept = sum(model["counts"]["kept"] > 0 for model in models)
+    kept = sum(model.counts.kept > 0 for model in models)
     with opened(browser, sweep.path) as shown:
         page = shown.page
         cards = page.locator(".card .text").all_inner_texts()
         assert kept == len(models) - 1  # one is too slow everywhere
         assert cards[0] == f"{kept} of {len(models)}"
-        assert cards[2:] == [f"{counts['kept']} of {len(sweep.rows)}", f"{passed}"]
+        assert cards[2:] == [f"{counts.kept} of {len(sweep.rows)}", f"{passed}"]
         first = page.locator("main h3").first.bounding_box()
         grid = page.locator("#grid").bounding_box()
         assert first is not None
@@ -111,11 +111,12 @@ def test_the_verdict_comes_first(browser: Browser, sweep: Sweep) -> None:
         assert lines.count() == len(models)
         for index, model in enumerate(models):
             line = lines.nth(index)
-            assert line.locator("th").inner_text() == model["model"]
+            assert line.locator("th").inner_text() == model.model
             opens = line.locator("button").evaluate_all("all => all.map(button => button.dataset.cell)")
-            nearest = model.get("no_winner", {}).get("nearest", {}).get("cell")
-            assert opens == (model["winners"][:3] or [nearest])
-        every = [row["target"] for row in sweep.verdict["targets"] if row["every_model"]]
+            nearest = model.no_winner.nearest if model.no_winner is not None else None
+            cells = model.winners[:3] or (nearest.cell if nearest is not None else None,)
+            assert opens == list(cells)
+        every = [row.target for row in sweep.verdict.targets if row.every_model]
         marked = page.locator("table.targets tr", has_text="✓ every model").locator("th").all_inner_texts()
         assert marked == every
 
@@ -141,7 +142,7 @@ def test_filters_and_search(browser: Browser, sweep: Sweep) -> None:
         assert len(listed(shown)) == len(sweep.rows)
         choose(page, "standing", "winner")
         assert sorted(listed(shown)) == sorted(
-            cell for model in sweep.verdict["models"] for cell in model["winners"]
+            cell for model in sweep.verdict.models for cell in model.winners
         )
         choose(page, "standing", "")
         search(page, "2,412,544 U85-1024")

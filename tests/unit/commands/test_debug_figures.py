@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.aot.facts.layers import LayerValue
+from ethosu_sdk.records.compile import Delegate, DelegateFiles
 from ethosu_sdk.steps.debug import figures, findings
 from ethosu_sdk.steps.debug.figures import Distance, Own
 from ethosu_sdk.steps.debug.findings import BITS, CALIBRATION, FLOAT, QUANTISED
@@ -85,8 +86,20 @@ def test_names_of_others_become_names_of_arrays() -> None:
     assert len(layer(0, "x" * 100_000, 9.0).dump_name) < 200
 
 
+DELEGATE = Delegate(
+    index=0,
+    payload_sha256="",
+    payload_bytes=0,
+    scratch_bytes=0,
+    fast_scratch_bytes=0,
+    files=DelegateFiles(tosa="", summary="", per_layer="", debug=""),
+    estimates=(),
+    operations=(),
+)
+
+
 def notes(**inputs: tuple[str, ...]) -> dict[int, DelegateNotes]:
-    return {0: DelegateNotes({"operations": []}, (), {}, inputs)}
+    return {0: DelegateNotes(DELEGATE, (), {}, inputs)}
 
 
 def test_the_first_break_has_inputs_that_are_right() -> None:

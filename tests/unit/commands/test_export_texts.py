@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from ethosu_sdk import pte
+from ethosu_sdk.records import kinds
 from ethosu_sdk.steps.export import sizes, texts
 from tests.places import GOLDEN_PTE, ROOT
 
@@ -24,7 +25,7 @@ def _facts(version: str) -> texts.Facts:
     program = pte.read(GOLDEN_PTE / "softmax.pte")
     run: dict[str, Any] = json.loads(RUN.read_text(encoding="utf-8"))
     run["runtime"]["version"] = version
-    found = sizes.of(program, "forward", run)
+    found = sizes.of(program, "forward", kinds.RUN.convert(run))
     return texts.Facts("softmax.pte", program.sha256, program.target(), ["aten::_softmax.out"], found)
 
 

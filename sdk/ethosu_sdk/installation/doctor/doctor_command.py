@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import convert
 from rich.table import Table
 
 from ethosu_sdk import provenance, records, schema
@@ -13,6 +15,7 @@ from ethosu_sdk.console.terminal import escape, escape_lines
 from ethosu_sdk.errors import ToolError
 from ethosu_sdk.installation.doctor import bundle as doctor_bundle, rows as doctor_rows
 from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.printed.doctor import Check
 from ethosu_sdk.results import host_facts
 
 _COLOURS = {"found": "green", "missing": "red", "too old": "red", "broken": "red"}
@@ -28,14 +31,15 @@ def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
     if bundle is not None:
         doctor_bundle.check_path(bundle)
     with reporter.stage("trying every tool"):
-        checks = doctor_rows.rows()
-    bad = [row for row in checks if row["required"] and row["status"] != "found"]
+        rows = doctor_rows.rows()
+    checks = convert(rows, tuple[Check, ...])
+    bad = [row for row in checks if row.required and row.status != "found"]
     record: Record = {
         "schema": kinds.DOCTOR.schema,
         "status": "fail" if bad else "pass",
         "created": records.timestamp(),
         "tool": provenance.tool(),
-        "checks": checks,
+        "checks": rows,
         "wall_time_s": round(time.monotonic() - start, 3),
         "host": host_facts.host(),
     }
@@ -47,9 +51,9 @@ def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
         reporter.show(f"Support archive: {escape(str(bundle))}; look into it before you send it.")
     reporter.emit(record)
     if bad:
-        names = ", ".join(row["name"] for row in bad)
-        raise ToolError(f"not ready: {names}", bad[0]["fix"], recorded=True)
-    lacking = [row["name"] for row in checks if row["needed_for"] == "compile" and row["status"] != "found"]
+        names = ", ".join(row.name for row in bad)
+        raise ToolError(f"not ready: {names}", bad[0].fix or "", recorded=True)
+    lacking = [row.name for row in checks if row.needed_for == "compile" and row.status != "found"]
     reporter.show(
         f"Ready: what build and run need works; compile needs {', '.join(lacking)} as well."
         if lacking
@@ -57,38 +61,38 @@ def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
     )
 
 
-def _table(checks: list[Record]) -> Table:
+def _table(checks: Sequence[Check]) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("tool", "state", "version", "lock"):
         table.add_column(heading, no_wrap=True)
     table.add_column("needed for")
     for row in checks:
-        colour = _COLOURS[row["status"]] if row["required"] or row["status"] == "found" else "yellow"
-        optional = "" if row["required"] else " (optional)"
-        told = f"; {row['detail']}" if row["status"] == "found" and "detail" in row else ""
+        colour = _COLOURS[row.status] if row.required or row.status == "found" else "yellow"
+        optional = "" if row.required else " (optional)"
+        told = f"; {row.detail}" if row.status == "found" and row.detail is not None else ""
         table.add_row(
-            escape(row["name"]),
-            f"[{colour}]{row['status']}[/{colour}]",
-            escape(row.get("version", "")),
-            _LOCK_WORDS[row["lock"]["status"]],
-            escape(f"{row['needed_for']}{optional}{told}"),
+            escape(row.name),
+            f"[{colour}]{row.status}[/{colour}]",
+            escape(row.version or ""),
+            _LOCK_WORDS[row.lock.status],
+            escape(f"{row.needed_for}{optional}{told}"),
         )
     return table
 
 
-def _problems(checks: list[Record], reporter: Reporter) -> None:
+def _problems(checks: Sequence[Check], reporter: Reporter) -> None:
     """What is wrong with each tool, what differs from the lock, and the fix."""
     for row in checks:
-        lock = row["lock"]
-        if row["status"] == "missing" and not row["required"]:
+        lock = row.lock
+        if row.status == "missing" and not row.required:
             continue  # nothing is wrong; --json has how to get it
-        if row["status"] != "found":
-            reason = f": {row['detail']}" if "detail" in row else ""
-            need = f", {row['wanted']} is wanted" if "wanted" in row and row["status"] == "too old" else ""
-            reporter.show(f"{escape(row['name'])}: {row['status']}{need}{escape_lines(reason)}")
-            reporter.show(f"  fix: {escape(row['fix'])}")
-        elif lock["status"] == "differs":
+        if row.status != "found":
+            reason = f": {row.detail}" if row.detail is not None else ""
+            need = f", {row.wanted} is wanted" if row.wanted is not None and row.status == "too old" else ""
+            reporter.show(f"{escape(row.name)}: {row.status}{need}{escape_lines(reason)}")
+            reporter.show(f"  fix: {escape(row.fix or '')}")
+        elif lock.status == "differs":
             reporter.show(
-                f"{escape(row['name'])}: version {escape(lock['installed'])}, tested with {escape(lock['locked'])}: "
-                "results may differ from the image's"
+                f"{escape(row.name)}: version {escape(lock.installed or '')}, tested with "
+                f"{escape(lock.locked or '')}: results may differ from the image's"
             )

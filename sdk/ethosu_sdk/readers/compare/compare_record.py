@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import convert
 from msgspec.structs import replace
 
 from ethosu_sdk import provenance
 from ethosu_sdk.readers.compare import dimensions, judgement, metrics, operator_limits, operators, outputs
 from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Subject
-from ethosu_sdk.records import compare, kinds
-from ethosu_sdk.records.common import Host, Provenance, Tool, Unavailable
+from ethosu_sdk.records import compare
+from ethosu_sdk.records.common import Host, Unavailable
 from ethosu_sdk.records.compare import (
     Comparison,
     Comparisons,
@@ -44,12 +43,9 @@ def make(subjects: Sequence[Subject], policy: Policy, failed: Mapping[str, str] 
     words = {row.status for row in comparisons} | {FAIL if failed else PASS}
     status = next(word for word in _WORST_FIRST if word in words)
     inputs = [row for number, subject in enumerate(subjects) for row in subject.inputs(label(number))]
-    header = provenance.header(kinds.COMPARE.schema, status, inputs, [])
     return Comparisons(
         status=status,
-        created=header["created"],
-        tool=Tool(**header["tool"]),
-        provenance=convert(header["provenance"], Provenance),
+        **provenance.origin(inputs, []),
         policy=_policy(policy, subjects),
         subjects=tuple(_subject(label(number), subject) for number, subject in enumerate(subjects)),
         comparisons=comparisons,

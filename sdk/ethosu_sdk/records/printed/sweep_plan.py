@@ -6,11 +6,7 @@ from typing import Literal
 
 from ethosu_sdk.records.common import Number, Tool
 from ethosu_sdk.records.kind import Part, RecordKind
-
-
-class Dropped(Part):
-    reason: str
-    count: int
+from ethosu_sdk.records.sweep import Dropped
 
 
 class Left(Part):

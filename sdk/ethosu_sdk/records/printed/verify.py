@@ -15,9 +15,12 @@ class Record(Part):
     loose: Literal[True] | None = None
 
 
+CheckStatus = Literal["agrees", "differs", "unknown"]
+
+
 class Check(Part):
     name: str
-    status: Literal["agrees", "differs", "unknown"]
+    status: CheckStatus
     recorded: str
     found: str | None = None
 

@@ -128,15 +128,12 @@ def _compile(
 def compile_key(model: str, options: CompileOptions, target: Target) -> str:
     """SHA-256 over all that shapes a compilation and can be seen beforehand."""
     spec = parse_model_spec(model)
-    files = [
-        path
-        for path in (spec.path, options.inputs, options.vela_config, *options.calibration)
-        if path is not None
-    ]
+    files = [("model", spec.path), ("inputs", options.inputs), ("vela_config", options.vela_config)]
+    files += [("calibration", path) for path in options.calibration]
     basis = {
         **compilers.identity(),
         "model": model if spec.path is None else spec.entry,
-        "files": [hashing.sha256_file(path) for path in files],
+        "files": [(role, hashing.sha256_file(path)) for role, path in files if path is not None],
         "target": [target.name, target.system_config, target.memory_mode],
         "options": options.shape(),
     }

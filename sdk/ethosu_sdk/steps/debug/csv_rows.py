@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ethosu_sdk.records import Record
+from collections.abc import Sequence
+
+from ethosu_sdk.records.debug import Layer
+from ethosu_sdk.records.kind import Part
 from ethosu_sdk.steps.debug.findings import FLOAT, QUANTISED
 
 _PLAIN = ("index", "name", "delegate", "tensor", "dtype", "zero_point", "reason")
@@ -21,21 +24,25 @@ COLUMNS = (
 )
 
 
-def row(entry: Record) -> dict[str, object]:
+def row(entry: Layer) -> dict[str, object]:
     """A layer of the record by COLUMNS; what it does not have is empty."""
-    found: dict[str, object] = {name: entry.get(name) for name in _PLAIN}
-    found |= {name: entry.get("range", {}).get(name) for name in _RANGE}
-    found |= {name: entry.get("own", {}).get(name) for name in ("rounding_db", "clipping_db")}
-    for against in (QUANTISED, FLOAT):
-        distance = entry.get(against, {})
-        found |= {f"{against}_{name}": distance.get(name) for name in _DISTANCE}
+    found = _members(entry, _PLAIN) | _members(entry.range, _RANGE)
+    found |= _members(entry.own, ("rounding_db", "clipping_db"))
+    for against, distance in ((QUANTISED, entry.quantised), (FLOAT, entry.float)):
+        found |= {f"{against}_{name}": value for name, value in _members(distance, _DISTANCE).items()}
+    known = entry.quantisation
     return found | {
-        "operations": " ".join(entry["operations"]["names"]),
-        "vela_operator": entry.get("vela", {}).get("operator"),
-        "tosa_operator": entry.get("tosa", {}).get("operator"),
-        "node": entry.get("pytorch", {}).get("node"),
-        **{name: entry.get("source", {}).get(name) for name in ("module", "file", "line")},
-        "shape": "x".join(map(str, entry["shape"])),
-        "scale": entry.get("quantisation", {}).get("scale"),
-        "quantised_zero_point": entry.get("quantisation", {}).get("zero_point"),
+        "operations": " ".join(entry.operations.names),
+        "vela_operator": entry.vela.operator if entry.vela is not None else None,
+        "tosa_operator": entry.tosa.operator if entry.tosa is not None else None,
+        "node": entry.pytorch.node if entry.pytorch is not None else None,
+        **_members(entry.source, ("module", "file", "line")),
+        "shape": "x".join(map(str, entry.shape)),
+        "scale": known.scale if known is not None else None,
+        "quantised_zero_point": known.zero_point if known is not None else None,
     }
+
+
+def _members(part: Part | None, names: Sequence[str]) -> dict[str, object]:
+    """The members `names` of `part`, None where there is none."""
+    return {name: getattr(part, name, None) for name in names}

@@ -21,7 +21,7 @@ from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import csv_text, json_text, locks, writing
 from ethosu_sdk.npu import Written, deadline
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
 from ethosu_sdk.steps.compile import compile_command
@@ -132,11 +132,11 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
     )
     record = make(facts)
     schema.check(record, "the debug record")
-    table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, record["layers"]))
+    table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, kinds.DEBUG.convert(record).layers))
     with locks.locked(subject.folder), bundle.published(subject.folder, "debug") as add:
         writing.write_bytes(subject.folder / CSV_NAME, table.encode())
-        json_text.write_json(subject.folder / results.DEBUG_NAME, record)
-        add(CSV_NAME, results.DEBUG_NAME)
+        json_text.write_json(subject.folder / kinds.DEBUG.file, record)
+        add(CSV_NAME, kinds.DEBUG.file)
     if not layers:
         reporter.warn(
             escape(f"{subject.path.name} has no delegate that ran on the NPU: there is nothing to see")

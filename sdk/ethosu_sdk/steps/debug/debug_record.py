@@ -9,6 +9,8 @@ from pathlib import Path
 
 from ethosu_sdk import provenance, pte
 from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.compile import Operation
+from ethosu_sdk.records.debug import Writer
 from ethosu_sdk.results import host_facts, locations, target_record
 from ethosu_sdk.steps.compile.compile_record import source_part
 from ethosu_sdk.steps.debug import findings
@@ -81,7 +83,7 @@ def _counts(facts: DebugFacts) -> Record:
     layers = facts.layers
     return {
         "layers": len(layers),
-        "of_the_graph": sum("tosa" in row.origin and not _is_velas(row, facts) for row in layers),
+        "of_the_graph": sum(_is_of_the_graph(row, facts) for row in layers),
         "gathered": sum(row.values is not None for row in layers),
         QUANTISED: sum(row.quantised is not None for row in layers),
         FLOAT: sum(row.float_ is not None for row in layers),
@@ -89,26 +91,25 @@ def _counts(facts: DebugFacts) -> Record:
     }
 
 
-def _is_velas(layer: Layer, facts: DebugFacts) -> bool:
-    notes = facts.notes.get(layer.delegate)
-    return notes is None or layer.name not in notes.shapes
+def _is_of_the_graph(layer: Layer, facts: DebugFacts) -> bool:
+    origin, notes = layer.origin, facts.notes.get(layer.delegate)
+    return origin is not None and origin.tosa is not None and notes is not None and layer.name in notes.shapes
 
 
 def _layer(row: Layer) -> Record:
     first = row.gathered.parts[0]
     address = first.address
     value, origin = row.value, row.origin
-    source = {"source": origin["source"]} if "source" in origin else {}
-    if not source and value is not None:
-        source = source_part(value.source)
+    written = {} if origin is None else _writer(origin)
+    if "source" not in written and value is not None:
+        written |= source_part(value.source)
     return {
         "index": row.index,
         "name": row.dump_name,
         "delegate": row.delegate,
         "tensor": row.name,
         "operations": _operations(row),
-        **{key: origin[key] for key in ("vela", "tosa") if key in origin},
-        **source,
+        **written,
         **({"writers": [_writer(part) for part in row.writers]} if len(row.writers) > 1 else {}),
         "shape": list(first.shape if row.values is None else row.values.shape),
         "dtype": first.dtype.name,
@@ -135,8 +136,8 @@ def _operations(row: Layer) -> Record:
     }
 
 
-def _writer(entry: Record) -> Record:
-    return {key: entry[key] for key in ("vela", "tosa", "source") if key in entry}
+def _writer(entry: Operation) -> Record:
+    return Writer(vela=entry.vela, tosa=entry.tosa, source=entry.source).to_json()
 
 
 def _range(found: Range) -> Record:
@@ -202,7 +203,8 @@ def _step(row: Step) -> Record:
 
 def _advice(row: Advice) -> Record:
     layer = row.layer
-    module = layer.origin.get("source", {}).get("module")
+    source = None if layer.origin is None else layer.origin.source
+    module = None if source is None else source.module
     return {
         "remedy": row.remedy,
         "layer": layer.index,

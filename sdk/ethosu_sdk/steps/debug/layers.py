@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk.aot.facts.layers import LayerFacts, LayerValue, TensorOrigin
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Operation
 from ethosu_sdk.steps.debug import figures
 from ethosu_sdk.steps.debug.figures import Distance, Own, Range
 from ethosu_sdk.steps.debug.gathering import Gathered
@@ -43,7 +43,7 @@ class Layer:
     gathered: Gathered
     values: Array | None
     range: Range | None
-    writers: tuple[Record, ...] = ()
+    writers: tuple[Operation, ...] = ()
     inputs: tuple[str, ...] = ()
     node: str | None = None
     value: LayerValue | None = None
@@ -54,9 +54,9 @@ class Layer:
     reason: str = ""
 
     @property
-    def origin(self) -> Record:
-        """The entry of the last writer; empty without one."""
-        return self.writers[-1] if self.writers else {}
+    def origin(self) -> Operation | None:
+        """The entry of the last writer."""
+        return self.writers[-1] if self.writers else None
 
     @property
     def key(self) -> tuple[int, str]:

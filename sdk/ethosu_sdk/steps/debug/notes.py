@@ -11,7 +11,7 @@ from ethosu_sdk.aot.vela import written_tensors
 from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
 from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.files import hashing, opening
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Delegate, Operation
 from ethosu_sdk.results import locations, reading as results
 
 _MOST_BYTES = 1 << 30
@@ -24,14 +24,14 @@ class DelegateNotes:
     """`record` is the delegate's entry in the compile record, `written` what Vela's operations write. `shapes` are
     those of the TOSA graph's tensors by name, `inputs` the tensors that each is computed from, constants left out."""
 
-    record: Record
+    record: Delegate
     written: tuple[WrittenTensor, ...]
     shapes: dict[str, tuple[int, ...]]
     inputs: dict[str, tuple[str, ...]]
 
-    def origins(self, offsets: Sequence[int]) -> list[Record]:
+    def origins(self, offsets: Sequence[int]) -> list[Operation]:
         """The entries of what Vela scheduled as the NPU operations at `offsets`, in its order."""
-        return [row for row in self.record["operations"] if set(row["offsets"]) & set(offsets)]
+        return [row for row in self.record.operations if set(row.offsets) & set(offsets)]
 
 
 def read(path: Path) -> dict[int, DelegateNotes]:
@@ -42,23 +42,19 @@ def read(path: Path) -> dict[int, DelegateNotes]:
     file = locations.compile_record(path)
     if not file.is_file():
         return {}
-    record = results.read(file)
-    if record["schema"] != results.COMPILE or record["model"]["sha256"] != hashing.sha256_file(path):
-        return {}
-    return {row["index"]: _delegate(path.parent, row) for row in record["delegates"]}
+    record = results.of_program(file, hashing.sha256_file(path))
+    return {} if record is None else {row.index: _delegate(path.parent, row) for row in record.delegates}
 
 
-def _delegate(folder: Path, row: Record) -> DelegateNotes:
-    tosa = _content(folder / row["files"]["tosa"])
-    xml = _content(folder / row["files"]["debug"])
+def _delegate(folder: Path, row: Delegate) -> DelegateNotes:
+    tosa = _content(folder / row.files.tosa)
+    xml = _content(folder / row.files.debug)
     try:
         shapes = {name: tensor.shape for name, tensor in tosa_operators.tensors(tosa).items()}
         operators = tosa_operators.read(tosa)
         written = written_tensors.read(xml)
     except BuildError as error:
-        raise InputError(
-            f"the files of delegate {row['index']} in {folder}: {error.message}", _MAKE
-        ) from error
+        raise InputError(f"the files of delegate {row.index} in {folder}: {error.message}", _MAKE) from error
     constants = {name for op in operators if op.name in _CONSTANTS for name in op.outputs}
     inputs = {
         output: tuple(name for name in op.inputs if name not in constants)

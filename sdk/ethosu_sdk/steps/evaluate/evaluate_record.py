@@ -14,7 +14,7 @@ from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.evidence.accuracy import HISTOGRAM_LSB, Comparison
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.steps.evaluate.thresholds import COSINE, EXECUTED, MAX_ERROR, SQNR, PairResult
 
 _IN_TORCH = {
@@ -168,10 +168,11 @@ def _histogram(counts: dict[int, int]) -> Record:
 
 def check(record: Record, *, recorded: bool) -> None:
     """VerdictError when a threshold is missed; `recorded` says that the record is on stdout."""
-    verdict = record.get("accuracy", {}).get("verdict", {"checks": []})
-    missed = [row for row in verdict["checks"] if row["status"] == "fail"]
+    accuracy = kinds.COMPILE.convert(record).accuracy
+    verdict = accuracy.verdict if accuracy is not None else None
+    missed = [row for row in verdict.checks if row.status == "fail"] if verdict is not None else []
     if missed:
-        lines = [f"  {row['name']}: {row['detail']}" for row in missed]
+        lines = [f"  {row.name}: {row.detail}" for row in missed]
         raise VerdictError(
             "the accuracy is not what is demanded:\n" + "\n".join(lines),
             "compile.json has all figures, under accuracy",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from msgspec import convert
 from rich.table import Table
 
 from ethosu_sdk import provenance, pte, schema
@@ -12,52 +13,53 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import json_text, locks, writing
-from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.common import Host, Model, Target
+from ethosu_sdk.records.export import Export, Files
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.results import bundle, host_facts, locations, reading as results, target_record
 from ethosu_sdk.results.reading import Reading
 from ethosu_sdk.steps.export import sizes, texts
-from ethosu_sdk.steps.run.run_command import RECORD_NAME as RUN_RECORD
 
 # They become text of CMake, Kconfig and YAML: nothing else may come through.
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)?")
 _SETTING = re.compile(r"[A-Za-z0-9_.-]+")
-_FILES = {
-    "cmake": (".cmake", texts.cmake),
-    "kconfig": (".conf", texts.kconfig),
-    "clayer": (".clayer.yml", texts.clayer),
-}
 
 
-def export(
-    path: Path, run: Path | None, out_dir: Path | None, reading: Reading, reporter: Reporter
-) -> Record:
+def export(path: Path, run: Path | None, out_dir: Path | None, reading: Reading, reporter: Reporter) -> None:
     """Write what other builds must know of the program at `path`, with what the run at `run` measured.
 
     Raises InputError for a damaged program, for names that no build file takes, and for the run of another program.
     """
     program = pte.read(locations.require_pte(path))
-    ran = None if run is None else _run(run, program, reading)
+    run_file = None if run is None else _run_file(run, reading)
+    ran = None if run_file is None else _run(run_file, program, reading)
     facts = texts.Facts(
         model=path.name,
         sha256=program.sha256,
         target=program.target(),
         kernels=_kernels(program),
-        sizes=sizes.of(program, _method(program), None if ran is None else ran[1]),
+        sizes=sizes.of(program, _method(program), ran),
     )
     _check_settings(facts)
     folder = locations.for_pte(path, facts.target, out_dir)
-    record = _record(path, program, facts, None if ran is None else ran[0], reading)
+    record = _record(path, program, facts, run_file, reading)
     reading.warn(reporter)
-    schema.check(record, "the export's record")
+    content = record.to_json()
+    schema.check(content, "the export's record")
     with locks.locked(folder), bundle.published(folder, "export") as add:
-        for name, (_, make) in _FILES.items():
-            writing.write_bytes(folder / record["files"][name], make(facts).encode())
+        files = record.files
+        for name, text in (
+            (files.cmake, texts.cmake),
+            (files.kconfig, texts.kconfig),
+            (files.clayer, texts.clayer),
+        ):
+            writing.write_bytes(folder / name, text(facts).encode())
         name = kinds.EXPORT.name(path.stem)
-        json_text.write_json(folder / name, record)
-        add(*record["files"].values(), name)
+        json_text.write_json(folder / name, content)
+        add(files.cmake, files.kconfig, files.clayer, name)
     _show(facts, folder, reporter)
-    reporter.emit(record)
-    return record
+    reporter.emit(content)
 
 
 def _method(program: pte.Pte) -> str:
@@ -65,20 +67,26 @@ def _method(program: pte.Pte) -> str:
     return names[0] if len(names) == 1 else pte.ENTRY
 
 
-def _run(path: Path, program: pte.Pte, reading: Reading) -> tuple[Path, Record]:
+def _run_file(path: Path, reading: Reading) -> Path:
+    """The record of the run at `path`, a folder or the record itself."""
     reading.check_folder(path)
-    if path.is_dir():
-        bundle.check(path, [RUN_RECORD])
-        path = path / RUN_RECORD
+    if not path.is_dir():
+        return path
+    bundle.check(path, [kinds.RUN.file])
+    return path / kinds.RUN.file
+
+
+def _run(path: Path, program: pte.Pte, reading: Reading) -> Run:
     record = results.read(path, reading)
-    if record["schema"] != results.RUN:
+    run = kinds.content(record)
+    if not isinstance(run, Run):
         raise InputError(f"{path} is a {record['schema']}, and no run", "give the folder of a run")
-    if record["model"]["sha256"] != program.sha256:
+    if run.model.sha256 != program.sha256:
         raise InputError(
             f"{path} is the run of another program: its sizes say nothing of this one",
             "run this one, then again",
         )
-    return path, record
+    return run
 
 
 def _kernels(program: pte.Pte) -> list[str]:
@@ -100,26 +108,20 @@ def _check_settings(facts: texts.Facts) -> None:
             )
 
 
-def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, reading: Reading) -> Record:
+def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, reading: Reading) -> Export:
     inputs = [provenance.file_entry("model", path, program.sha256)]
     inputs += [] if run is None else [{**provenance.file_entry("run", run), **reading.mark(run)}]
-    return {
-        **provenance.header(kinds.EXPORT.schema, "pass", inputs, []),
-        "model": {
-            "file": path.name,
-            "sha256": program.sha256,
-            "bytes": program.size,
-            "entry": _method(program),
-        },
-        **target_record.members(facts.target),
-        "kernels": list(facts.kernels),
-        "sizes": [
-            {"name": row.name, "bytes": row.bytes, "known": row.known, "detail": row.detail}
-            for row in facts.sizes.values()
-        ],
-        "files": {name: f"{path.stem}{suffix}" for name, (suffix, _) in _FILES.items()},
-        "host": host_facts.host(),
-    }
+    name, target = path.stem, facts.target
+    return Export(
+        status="pass",
+        **provenance.origin(inputs, []),
+        model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=_method(program)),
+        target=None if target is None else convert(target_record.part(target), Target),
+        kernels=tuple(facts.kernels),
+        sizes=tuple(facts.sizes.values()),
+        files=Files(cmake=f"{name}.cmake", kconfig=f"{name}.conf", clayer=f"{name}.clayer.yml"),
+        host=Host(**host_facts.host()),
+    )
 
 
 def _show(facts: texts.Facts, folder: Path, reporter: Reporter) -> None:

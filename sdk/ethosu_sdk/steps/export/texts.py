@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk import __version__, plain_text
-from ethosu_sdk.steps.export.sizes import ET_METHOD, ET_TEMP, FAST_SCRATCH, LEAST, Size
+from ethosu_sdk.records.export import Size
+from ethosu_sdk.steps.export.sizes import ET_METHOD, ET_TEMP, FAST_SCRATCH, LEAST
 from ethosu_sdk.targets import Target
 
 

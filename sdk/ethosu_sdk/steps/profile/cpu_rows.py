@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from ethosu_sdk import pte
 from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.run import Operator
 
 
 def row(
-    call: pte.KernelCall, plan: pte.ExecutionPlan, ran: Sequence[Record], compiled: Record | None
+    call: pte.KernelCall, plan: pte.ExecutionPlan, ran: Sequence[Operator], compiled: Compilation | None
 ) -> Record:
     """A kernel's calls. `ran` are their entries in the run record; `compiled` is the compile record, if there is
     one."""
@@ -26,18 +28,18 @@ def row(
     }
 
 
-def _instructions(ran: Sequence[Record]) -> Record:
+def _instructions(ran: Sequence[Operator]) -> Record:
     """The executed instructions of all calls."""
-    counted = [row["instructions"] for row in ran if "instructions" in row]
+    counted = [row.instructions for row in ran if row.instructions is not None]
     if len(counted) < len(ran):
         return {}
-    return {"instructions": {**counted[0], "value": sum(row["value"] for row in counted)}}
+    return {"instructions": {**counted[0].to_json(), "value": sum(row.value for row in counted)}}
 
 
-def _origin(name: str, compiled: Record | None) -> Record:
+def _origin(name: str, compiled: Compilation | None) -> Record:
     """Why an operator is on the CPU and its line in the model, where all of its calls have those in common."""
-    for operator in (compiled or {}).get("cpu_operators", ()):
-        if operator["name"] == name and len(operator["sites"]) == 1:
-            site = operator["sites"][0]
+    for operator in compiled.cpu_operators if compiled is not None else ():
+        if operator.name == name and len(operator.sites) == 1:
+            site = operator.sites[0].to_json()
             return {key: site[key] for key in ("reason", "source") if key in site}
     return {}

@@ -13,11 +13,14 @@ from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
 from ethosu_sdk.npu.timing import OperationProfile, StreamProfile
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Delegate, Operation
+from ethosu_sdk.records.profile import Job
+from ethosu_sdk.records.run import Piece
 from ethosu_sdk.simulators import MODELLED
 from ethosu_sdk.steps.profile.constants import Constants
 from ethosu_sdk.steps.run.execution import metric
 
-_Origin = tuple[int | None, Record, bool]
+_Origin = tuple[int, Operation, bool]
 ESTIMATED = "estimated"  # by Vela
 _BRANCHES = "its command stream branches: which operations run depends on data"
 
@@ -54,45 +57,42 @@ def read(index: int, delegate: pte.Delegate, system: SystemConfig) -> DelegatePr
     return DelegateProfile(index, config, system, len(commands), stream, Constants(vela.weights), reason)
 
 
-def rows(found: DelegateProfile, known: Record | None) -> Iterator[Record]:
+def rows(found: DelegateProfile, known: Delegate | None) -> Iterator[Record]:
     """The operations of a delegate. `known` is its entry in the compile record, if there is one."""
     operations = () if found.stream is None else found.stream.operations
     origins = _origins([row.operation.offset for row in operations], known)
-    for operation, (number, origin, is_first) in zip(operations, origins, strict=True):
+    for operation, origin in zip(operations, origins, strict=True):
         yield {
             "runs_on": "NPU",
             "name": operation.operation.name,
             "delegate": found.index,
             "offset": operation.operation.offset,
-            **({} if number is None else {"scheduled": number}),
-            **{key: origin[key] for key in ("vela", "tosa", "source") if key in origin},
+            **_origin(origin),
             **_shapes(operation),
             **_constants(operation, found),
             "macs": operation.price.macs,
             "cycles": [
                 metric(operation.cycles, "cycles", MODELLED),
-                *(_estimates(origin) if is_first else ()),
+                *(metric(value, "cycles", ESTIMATED) for value in _estimates(origin, "cycles")),
             ],
             **_figures(operation, found),
             "traffic": _traffic(operation, found),
-            **(_scratch(origin) if is_first else {}),
+            **_scratch(origin),
         }
 
 
-def with_jobs(rows: Iterable[Record], pieces: Sequence[Record]) -> list[Record]:
+def with_jobs(rows: Iterable[Record], pieces: Sequence[Piece]) -> list[Record]:
     """`rows` with what the counters said of the job that an operation was, where the run cut command streams.
 
     A job of several operations stands at the first of them. Of several calls the first one counts.
     """
-    jobs = {
-        (row["instruction"], row["offsets"][0]): row for row in pieces if row["call"] == 0 and row["offsets"]
-    }
+    jobs = {(row.instruction, row.offsets[0]): row for row in pieces if row.call == 0 and row.offsets}
     found = ((row, jobs.get((row["instruction"], row.get("offset", -1)))) for row in rows)
     return [row if job is None else {**row, "job": _job(job)} for row, job in found]
 
 
-def _job(piece: Record) -> Record:
-    return {"operations": len(piece["offsets"]), "cycles": piece["cycles"], "counters": piece["counters"]}
+def _job(piece: Piece) -> Record:
+    return Job(operations=len(piece.offsets), cycles=piece.cycles, counters=piece.counters).to_json()
 
 
 def fetched_commands(found: DelegateProfile) -> Record:
@@ -101,13 +101,13 @@ def fetched_commands(found: DelegateProfile) -> Record:
     return _moved(found, found.system.command_stream, "read", "commands", beats)
 
 
-def _origins(offsets: Sequence[int], known: Record | None) -> list[_Origin]:
+def _origins(offsets: Sequence[int], known: Delegate | None) -> list[_Origin | None]:
     """For each operation of a stream the number and entry of what Vela scheduled it for, and whether it is its first.
 
     Of many small operations that stand for one (a transpose on Ethos-U55), Vela names the last alone.
     """
-    scheduled = (known or {}).get("operations", ())
-    by_offset = {offset: number for number, row in enumerate(scheduled) for offset in row["offsets"]}
+    scheduled = () if known is None else known.operations
+    by_offset = {offset: number for number, row in enumerate(scheduled) for offset in row.offsets}
     numbers: list[int | None] = []
     following = None
     for offset in reversed(offsets):
@@ -118,20 +118,33 @@ def _origins(offsets: Sequence[int], known: Record | None) -> list[_Origin]:
     for place, number in enumerate(numbers):
         first.setdefault(number, place)
     return [
-        (None, {}, False) if number is None else (number, scheduled[number], first[number] == place)
+        None if number is None else (number, scheduled[number], first[number] == place)
         for place, number in enumerate(numbers)
     ]
 
 
-def _estimates(origin: Record) -> Iterator[Record]:
-    for row in origin["estimates"]:
-        if row["name"] == "cycles":
-            yield metric(int(row["value"]), "cycles", ESTIMATED)
+def _origin(origin: _Origin | None) -> Record:
+    """What `compile` knew of the operation that Vela scheduled."""
+    if origin is None:
+        return {}
+    number, row, _ = origin
+    content = row.to_json()
+    return {
+        "scheduled": number,
+        **{key: content[key] for key in ("vela", "tosa", "source") if key in content},
+    }
 
 
-def _scratch(origin: Record) -> Record:
+def _estimates(origin: _Origin | None, name: str) -> list[int]:
+    """Vela's estimates called `name` of what it scheduled, at the first operation of that."""
+    if origin is None or not origin[2]:
+        return []
+    return [int(row.value) for row in origin[1].estimates if row.name == name]
+
+
+def _scratch(origin: _Origin | None) -> Record:
     """What is alive in the arena while the operation runs, as Vela states it for all of its NPU operations."""
-    found = [int(row["value"]) for row in origin["estimates"] if row["name"] == "staging"]
+    found = _estimates(origin, "staging")
     return {"scratch_bytes": found[0]} if found else {}
 
 

@@ -12,7 +12,9 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import csv_text, hashing, json_text, locks, writing
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.profile import profile_record
@@ -23,7 +25,6 @@ from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.run.run_command import RunResult
 from ethosu_sdk.tables import profile_columns, profile_tables
 
-RECORD_NAME = kinds.PROFILE.file
 CSV_NAME = "profile.csv"
 _MAKE_A_RUN = "give the program itself: ethosu-sdk profile MODEL.pte makes a run"
 
@@ -69,8 +70,8 @@ def profile(
     with locks.locked(folder), bundle.published(folder, "profile") as add:
         table = csv_text.table(profile_columns.COLUMNS, map(profile_columns.row, content.operations))
         writing.write_bytes(folder / CSV_NAME, table.encode())
-        json_text.write_json(folder / RECORD_NAME, record)
-        add(RECORD_NAME, CSV_NAME)
+        json_text.write_json(folder / kinds.PROFILE.file, record)
+        add(kinds.PROFILE.file, CSV_NAME)
     reporter.show(*profile_tables.tables(content, folder, options.rows))
     reporter.emit(record)
     return Profiled(folder, done.folder, done.pte, record)
@@ -82,12 +83,13 @@ def of_run(folder: Path, *, timeout_s: float) -> Record:
 
 
 def _record(done: RunResult, clock_mhz: float | None, timeout_s: float) -> Record:
+    run = kinds.RUN.convert(done.record)
     facts = ProfileFacts(
         path=done.pte,
         program=pte.read(done.pte),
-        run=done.record,
-        run_file=done.folder / run_command.RECORD_NAME,
-        compiled=_compile_record(done),
+        run=run,
+        run_file=done.folder / kinds.RUN.file,
+        compiled=_compile_record(done.pte, run),
         compiled_file=locations.compile_record(done.pte),
         clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
     )
@@ -97,26 +99,20 @@ def _record(done: RunResult, clock_mhz: float | None, timeout_s: float) -> Recor
 
 def _finished(folder: Path) -> RunResult:
     """The run in `folder`. InputError when there is none, or not its program."""
-    path = folder / run_command.RECORD_NAME
+    path = folder / kinds.RUN.file
     if not path.is_file():
-        raise InputError(
-            f"{folder} holds no {run_command.RECORD_NAME}: it is not the folder of a run", _MAKE_A_RUN
-        )
+        raise InputError(f"{folder} holds no {path.name}: it is not the folder of a run", _MAKE_A_RUN)
     record = results.read(path)
-    if record["schema"] != results.RUN:
+    run = kinds.content(record)
+    if not isinstance(run, Run):
         raise InputError(f"{path} is no record of a run", _MAKE_A_RUN)
-    model = record["model"]
-    program = folder / Path(model["file"]).name
-    if not program.is_file() or hashing.sha256_file(program) != model["sha256"]:
-        raise InputError(f"the program of the run is not in {folder}: {model['file']}", _MAKE_A_RUN)
+    program = folder / Path(run.model.file).name
+    if not program.is_file() or hashing.sha256_file(program) != run.model.sha256:
+        raise InputError(f"the program of the run is not in {folder}: {run.model.file}", _MAKE_A_RUN)
     return RunResult(folder, record, program)
 
 
-def _compile_record(done: RunResult) -> Record | None:
+def _compile_record(program: Path, run: Run) -> Compilation | None:
     """What `compile` wrote of the program; None when there is nothing, or when it is about another."""
-    path = locations.compile_record(done.pte)
-    if not path.is_file():
-        return None
-    record = results.read(path)
-    known = record["schema"] == results.COMPILE
-    return record if known and record["model"]["sha256"] == done.record["model"]["sha256"] else None
+    path = locations.compile_record(program)
+    return results.of_program(path, run.model.sha256) if path.is_file() else None

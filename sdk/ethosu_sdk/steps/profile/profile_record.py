@@ -11,6 +11,8 @@ from ethosu_sdk import provenance, pte
 from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.run import Operator, Run
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps.profile import cpu_rows, npu_rows, totals
 from ethosu_sdk.steps.profile.npu_rows import DelegateProfile
@@ -35,9 +37,9 @@ class ProfileFacts:
 
     path: Path
     program: pte.Pte
-    run: Record
+    run: Run
     run_file: Path
-    compiled: Record | None
+    compiled: Compilation | None
     compiled_file: Path
     clock_hz: float | None
 
@@ -48,7 +50,7 @@ class _Call:
 
     index: int
     instruction: pte.KernelCall | pte.DelegateCall
-    ran: Sequence[Record]
+    ran: Sequence[Operator]
 
     @property
     def calls(self) -> int:
@@ -63,7 +65,7 @@ def make(facts: ProfileFacts) -> Record:
     system = None if target is None else _system(target, facts.run)
     delegates = {} if system is None else _delegates(plan, system)
     calls = _calls(plan, facts.run)
-    rows = npu_rows.with_jobs(_rows(calls, plan, delegates, facts.compiled), facts.run.get("pieces", ()))
+    rows = npu_rows.with_jobs(_rows(calls, plan, delegates, facts.compiled), facts.run.pieces or ())
     sums = totals.Sums(
         rows=rows,
         ran=_ran(calls),
@@ -71,14 +73,15 @@ def make(facts: ProfileFacts) -> Record:
         compiled=facts.compiled,
     )
     clock = facts.clock_hz or (None if system is None else system.clock_hz)
+    run = facts.run.to_json()
     return {
         **provenance.header(
-            kinds.PROFILE.schema, facts.run["status"], _inputs(facts), facts.run["provenance"]["tools"]
+            kinds.PROFILE.schema, facts.run.status, _inputs(facts), run["provenance"]["tools"]
         ),
-        "model": facts.run["model"],
+        "model": run["model"],
         **target_record.members(target),
-        "board": facts.run["board"],
-        "simulator": facts.run["simulator"],
+        "board": facts.run.board,
+        "simulator": run["simulator"],
         **({} if clock is None else {"clock": _clock(clock, facts.clock_hz is not None)}),
         "operations": [{"index": index, **row} for index, row in enumerate(rows)],
         **totals.parts(sums, clock),
@@ -97,7 +100,7 @@ def _inputs(facts: ProfileFacts) -> list[Record]:
     ]
 
 
-def _system(target: Target, run: Record) -> SystemConfig:
+def _system(target: Target, run: Run) -> SystemConfig:
     known = system_config.known(target.npu, target.system_config, target.memory_mode)
     return memory_timing.of_run(run, known or system_config.default_for(target.npu))
 
@@ -111,12 +114,12 @@ def _delegates(plan: pte.ExecutionPlan, system: SystemConfig) -> dict[int, Deleg
     return {row.index: row for row in found if row is not None}
 
 
-def _calls(plan: pte.ExecutionPlan, run: Record) -> list[_Call]:
+def _calls(plan: pte.ExecutionPlan, run: Run) -> list[_Call]:
     """The kernel and delegate calls of the first inference in the order of their first run."""
     instructions = plan.instructions
-    ran: defaultdict[int, list[Record]] = defaultdict(list)
-    for row in run["operators"]:
-        ran[row["instruction"]].append(row)
+    ran: defaultdict[int, list[Operator]] = defaultdict(list)
+    for row in run.operators:
+        ran[row.instruction].append(row)
     return [
         _Call(index, instruction, entries)
         for index, entries in ran.items()
@@ -125,9 +128,9 @@ def _calls(plan: pte.ExecutionPlan, run: Record) -> list[_Call]:
     ]
 
 
-def _ran(calls: Sequence[_Call]) -> dict[int, list[Record]]:
+def _ran(calls: Sequence[_Call]) -> dict[int, list[Operator]]:
     """The entries of each delegate's calls, which may be of several instructions."""
-    found: defaultdict[int, list[Record]] = defaultdict(list)
+    found: defaultdict[int, list[Operator]] = defaultdict(list)
     for call in calls:
         if isinstance(call.instruction, pte.DelegateCall):
             found[call.instruction.delegate_index] += call.ran
@@ -138,9 +141,9 @@ def _rows(
     calls: Sequence[_Call],
     plan: pte.ExecutionPlan,
     delegates: dict[int, DelegateProfile],
-    compiled: Record | None,
+    compiled: Compilation | None,
 ) -> Iterator[Record]:
-    known = {row["index"]: row for row in (compiled or {}).get("delegates", ())}
+    known = {} if compiled is None else {row.index: row for row in compiled.delegates}
     for call in calls:
         place = {"instruction": call.index, "calls": call.calls}
         if isinstance(call.instruction, pte.KernelCall):
@@ -167,14 +170,11 @@ def _unavailable(
         if found.reason:
             yield {"path": f"/delegates/{found.index}/operations", "reason": found.reason}
     if any(row["runs_on"] == "CPU" and "instructions" not in row for row in rows):
-        reasons = [row["reason"] for row in facts.run["unavailable"] if row["path"] == "/cpu/instructions"]
+        reasons = [row.reason for row in facts.run.unavailable if row.path == "/cpu/instructions"]
         reason = (
             reasons[0] if reasons else "the run did not count them: `profile MODEL` makes a run that does"
         )
         yield {"path": "/totals/cpu/instructions", "reason": reason}
-    if not any(row["source"] == "measured" for row in _npu_cycles(facts.run)):
+    cycles = (row.npu_cycles for row in facts.run.operators)
+    if not any(row is not None and row.source == "measured" for row in cycles):
         yield {"path": "/totals/npu/cycles/measured", "reason": "no hardware and no FVP ran the program"}
-
-
-def _npu_cycles(run: Record) -> Iterator[Record]:
-    yield from (row["npu_cycles"] for row in run["operators"] if "npu_cycles" in row)

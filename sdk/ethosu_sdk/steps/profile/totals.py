@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from ethosu_sdk.npu.timing.system_config import Memory
 from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.run import Operator
 from ethosu_sdk.simulators import MODELLED
 from ethosu_sdk.steps.profile import npu_rows
 from ethosu_sdk.steps.profile.npu_rows import ESTIMATED, DelegateProfile
@@ -22,9 +24,9 @@ class Sums:
     the compile record."""
 
     rows: Sequence[Record]
-    ran: Mapping[int, Sequence[Record]]
+    ran: Mapping[int, Sequence[Operator]]
     delegates: Sequence[DelegateProfile]
-    compiled: Record | None
+    compiled: Compilation | None
 
     @property
     def macs(self) -> int:
@@ -37,10 +39,7 @@ def parts(sums: Sums, clock_hz: float | None) -> Record:
     delegates = [_delegate(found, sums) for found in sums.delegates if found.index in sums.ran]
     cycles = _summed_cycles(delegates)
     moved = list(_traffic(delegates, sums))
-    compiled = sums.compiled or {}
-    estimates = [
-        {"delegate": row["index"], "estimates": row["estimates"]} for row in compiled.get("delegates", ())
-    ]
+    compiled = {} if sums.compiled is None else _of_compile(sums.compiled)
     return {
         "delegates": delegates,
         "memories": [_memory(row, moved, cycles, clock_hz) for row in npu_rows.memories(sums.delegates)],
@@ -49,8 +48,16 @@ def parts(sums: Sums, clock_hz: float | None) -> Record:
             "cpu": _cpu(sums),
             **({} if clock_hz is None else {"speed": list(_speed(sums, cycles, clock_hz))}),
         },
+        **compiled,
+    }
+
+
+def _of_compile(record: Compilation) -> Record:
+    content = record.to_json()
+    estimates = [{"delegate": row["index"], "estimates": row["estimates"]} for row in content["delegates"]]
+    return {
         **({"vela": estimates} if estimates else {}),
-        **({"delegation": compiled["delegation"]} if "delegation" in compiled else {}),
+        **{key: content[key] for key in ("delegation",) if key in content},
     }
 
 
@@ -62,7 +69,7 @@ def _delegate(found: DelegateProfile, sums: Sums) -> Record:
         cycles.append(metric(found.stream.cycles, "cycles", MODELLED))
     cycles += [metric(int(value), "cycles", ESTIMATED) for value in _estimated(found.index, sums)]
     known = {row["source"] for row in cycles}
-    counted = [row["npu_cycles"] for row in ran if "npu_cycles" in row]
+    counted = [row.npu_cycles.to_json() for row in ran if row.npu_cycles is not None]
     cycles += [row for row in counted[:1] if row["source"] not in known]
     return {
         "index": found.index,
@@ -74,9 +81,9 @@ def _delegate(found: DelegateProfile, sums: Sums) -> Record:
 
 
 def _estimated(index: int, sums: Sums) -> Iterator[float]:
-    for row in (sums.compiled or {}).get("delegates", ()):
-        if row["index"] == index:
-            yield from (part["value"] for part in row["estimates"] if part["name"] == "total_cycles")
+    for row in sums.compiled.delegates if sums.compiled is not None else ():
+        if row.index == index:
+            yield from (part.value for part in row.estimates if part.name == "total_cycles")
 
 
 def _summed_cycles(delegates: Sequence[Record]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from ethosu_sdk.files import opening
 from ethosu_sdk.npu.timing import adapters
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, default_for, known
 from ethosu_sdk.records import Record
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.steps.run.options import EXECUTORCH, VELA_TIMING
 from ethosu_sdk.targets import Target, suggestion
 
@@ -70,13 +71,14 @@ def _facts(memory: Memory) -> Record:
     }
 
 
-def of_run(run: Record, system: SystemConfig) -> SystemConfig:
+def of_run(run: Run, system: SystemConfig) -> SystemConfig:
     """`system` with the memories as the record of a run has them."""
-    rows = run.get("npu", {}).get("memory_timing", {}).get("interfaces", ())
-    facts = {row["axi"]: {key: value for key, value in row.items() if key != "axi"} for row in rows}
+    timing = run.npu.memory_timing if run.npu is not None else None
+    facts: dict[int, Record] = {row.axi: row.to_json() for row in timing.interfaces} if timing else {}
 
     def seen(memory: Memory) -> Memory:
-        return replace(memory, **facts.get(memory.interface, {}))
+        row = facts.get(memory.interface, {})
+        return replace(memory, **{key: value for key, value in row.items() if key != "axi"})
 
     return replace(
         system, constants=seen(system.constants), arena=seen(system.arena), cache=seen(system.cache)

@@ -35,10 +35,9 @@ from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
 from ethosu_sdk.steps.shared import hazards, memory_advice
 
-RECORD_NAME = kinds.RUN.file
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
-    *(RECORD_NAME, OUTPUTS_NAME, UART_NAME),
+    *(kinds.RUN.file, OUTPUTS_NAME, UART_NAME),
     *(second_opinion.OUTPUTS_NAME, second_opinion.UART_NAME),
 )
 
@@ -136,23 +135,23 @@ def _write(job: RunJob, execution: Execution, judged: Verdict, start: float, rep
     npz.write_npz(job.folder / OUTPUTS_NAME, arrays)
     record = run_record.make(job, execution, judged, OUTPUTS_NAME, time.monotonic() - start)
     schema.check(record, "the run result")
-    json_text.write_json(job.folder / RECORD_NAME, record)
+    json_text.write_json(job.folder / kinds.RUN.file, record)
     return record
 
 
 def _earlier_build(folder: Path) -> tuple[str, ...]:
     """The files of the firmware that an earlier command built in the folder. InputError if its record has changed."""
-    path = folder / build_command.RECORD_NAME
+    path = folder / kinds.BUILD.file
     return build_command.files(results.read(path)) if path.is_file() else ()
 
 
 def _raise_if_failed(record: Record, folder: Path) -> None:
-    if record["status"] == "pass":
+    run = kinds.RUN.convert(record)
+    if run.status == "pass":
         return
-    failed = [row for row in record["verdict"]["checks"] if row["status"] == "fail"]
+    failed = [row for row in run.verdict.checks if row.status == "fail"]
     raise VerdictError(
-        "the outputs are not as expected:\n"
-        + "\n".join(f"  {row['name']}: {row['detail']}" for row in failed),
+        "the outputs are not as expected:\n" + "\n".join(f"  {row.name}: {row.detail}" for row in failed),
         f"the outputs are in {folder / OUTPUTS_NAME}",
         recorded=True,
     )

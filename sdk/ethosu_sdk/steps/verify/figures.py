@@ -8,10 +8,14 @@ from typing import Any
 
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
+from ethosu_sdk.records.build import Build
+from ethosu_sdk.records.run import Run
 
 # What a run or a build that is done again must give again. Where a file lies and when it was made is no figure.
-_RUN = ("outputs", "repeats", "npu", "cpu", "memory", "operators", "pieces")
-_BUILD = ("sections", "kernels", "memory")
+_MEMBERS = {
+    Run: ("outputs", "repeats", "npu", "cpu", "memory", "operators", "pieces"),
+    Build: ("sections", "kernels", "memory"),
+}
 _LEFT_OUT = (
     "group",
     "groups",
@@ -20,14 +24,10 @@ _NOTHING = "nothing"
 _LONGEST = 200
 
 
-def of_run(record: Record) -> Record:
-    """The members of a run's record that hold its figures."""
-    return {name: record[name] for name in _RUN if name in record}
-
-
-def of_build(record: Record) -> Record:
-    """The members of a build's record that hold its figures."""
-    return {name: record[name] for name in _BUILD if name in record}
+def of(record: Run | Build) -> Record:
+    """The members of the record of a run or build that hold its figures."""
+    content = record.to_json()
+    return {name: content[name] for name in _MEMBERS[type(record)] if name in content}
 
 
 def digest(part: Record) -> str:

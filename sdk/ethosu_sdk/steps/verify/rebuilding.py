@@ -14,7 +14,10 @@ from ethosu_sdk.errors import ToolError, VerdictError
 from ethosu_sdk.files import hashing, locks, writing
 from ethosu_sdk.firmware_build import BuildOptions, resident
 from ethosu_sdk.firmware_build.executable import Executable
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.build import Build
+from ethosu_sdk.records.common import ProvenanceInput
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.results import reading as results
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile.options import CompileOptions
@@ -38,45 +41,45 @@ class Rebuilt:
     no_figures: str = ""
 
 
-def firmware(record: Record) -> Record | None:
+def firmware(record: Run) -> ProvenanceInput | None:
     """The firmware's row among the inputs of a run."""
-    return next((row for row in record["provenance"]["inputs"] if row["role"] == "firmware"), None)
+    return next((row for row in record.provenance.inputs if row.role == "firmware"), None)
 
 
-def build(record: Record, path: Path) -> Rebuilt:
+def build(record: Build, path: Path) -> Rebuilt:
     """Build the firmware that the `record` of a build describes, for the program at `path`."""
-    options = record["options"]
+    options = record.options
     build_options = BuildOptions(
-        board=record["board"],
-        simulator=options.get("simulator"),
-        inferences=options["inferences"],
-        allow_spill=options["allow_spill"],
+        board=record.board,
+        simulator=options.simulator,
+        inferences=options.inferences,
+        allow_spill=options.allow_spill,
     )
     with _from_nothing() as folder:
         made = build_command.build_in(path, pte.read(path), folder, build_options, Reporter(quiet=True))
-        return _built(made.firmware, figures.of_build(made.record))
+        return _built(made.firmware, figures.of(kinds.BUILD.convert(made.record)))
 
 
-def run(record: Record, path: Path, inputs: Path | None) -> Rebuilt:
+def run(record: Run, path: Path, inputs: Path | None) -> Rebuilt:
     """Build and run the program at `path` as the `record` of a run describes. Without the simulator, build it."""
     unknown = _unknown_timing(record)
     if unknown:
         return _built_for_run(record, path, unknown)
     with _from_nothing() as folder:
         try:
-            quiet = Reporter(quiet=True)
-            made = run_command.run(
-                str(path), CompileOptions(), _run_options(record, inputs), folder, quiet
-            ).record
+            options, quiet = _run_options(record, inputs), Reporter(quiet=True)
+            content = run_command.run(str(path), CompileOptions(), options, folder, quiet).record
         except VerdictError:  # the record holds it, and the records are compared
-            made = results.read(folder / run_command.RECORD_NAME)
+            content = results.read(folder / kinds.RUN.file)
         except ToolError as error:
             return _built_for_run(record, path, f"it could not be run again: {error.message}")
-    if [row["sha256"] for row in made["inputs"]] != [row["sha256"] for row in record["inputs"]]:
-        source = record["inputs"][0]["source"] if record["inputs"] else "none"
+    made = kinds.RUN.convert(content)
+    elf = "" if made.runtime is None else made.runtime.elf_sha256 or ""
+    if [row.sha256 for row in made.inputs] != [row.sha256 for row in record.inputs]:
+        source = record.inputs[0].source if record.inputs else "none"
         why = f"the inputs of the run are not here ({source}): --inputs FILE.npz gives them"
-        return Rebuilt(made["runtime"]["elf_sha256"], no_figures=why)
-    return Rebuilt(made["runtime"]["elf_sha256"], figures=figures.of_run(made))
+        return Rebuilt(elf, no_figures=why)
+    return Rebuilt(elf, figures=figures.of(made))
 
 
 @contextmanager
@@ -89,16 +92,16 @@ def _from_nothing() -> Iterator[Path]:
         yield writing.make_directory(temporary / "out")
 
 
-def _built_for_run(record: Record, path: Path, why: str) -> Rebuilt:
+def _built_for_run(record: Run, path: Path, why: str) -> Rebuilt:
     options = BuildOptions(
-        board=record["board"],
-        simulator=record["simulator"]["name"],
-        inferences=record["inferences"],
+        board=record.board,
+        simulator=record.simulator.name,
+        inferences=record.inferences,
         allow_spill=True,
     )
     with _from_nothing() as folder:
         if _is_resident(record):
-            made: Executable = resident.build(folder, record["board"])
+            made: Executable = resident.build(folder, record.board)
         else:
             made = build_command.build_in(
                 path, pte.read(path), folder, options, Reporter(quiet=True)
@@ -110,39 +113,38 @@ def _built(made: Executable, part: Record) -> Rebuilt:
     return Rebuilt(made.elf_sha256, hashing.sha256_file(made.map), made.build_key, part)
 
 
-def _is_resident(record: Record) -> bool:
+def _is_resident(record: Run) -> bool:
     row = firmware(record)
-    return row is not None and row["file"] == _RESIDENT_ELF
+    return row is not None and row.file == _RESIDENT_ELF
 
 
-def _timing(record: Record) -> str:
-    return str(record.get("npu", {}).get("memory_timing", {}).get("name", VELA_TIMING))
+def _timing(record: Run) -> str:
+    timing = record.npu.memory_timing if record.npu is not None else None
+    return VELA_TIMING if timing is None else timing.name
 
 
-def _unknown_timing(record: Record) -> str:
+def _unknown_timing(record: Run) -> str:
     known = _timing(record) in (VELA_TIMING, EXECUTORCH)
     return "" if known else f"the run's memory timing is that of a file, {_timing(record)}"
 
 
-def _run_options(record: Record, inputs: Path | None) -> RunOptions:
+def _run_options(record: Run, inputs: Path | None) -> RunOptions:
     """The options that the record was made with. Spilling is allowed: it changes nothing for a program that fits."""
-    names = [row["event"] for row in record.get("npu", {}).get("counters", ())]
+    names = [row.event for row in record.npu.counters] if record.npu is not None else []
     names += [
-        row["path"].removeprefix(_COUNTERS)
-        for row in record["unavailable"]
-        if row["path"].startswith(_COUNTERS)
+        row.path.removeprefix(_COUNTERS) for row in record.unavailable if row.path.startswith(_COUNTERS)
     ]
-    repeats = record.get("repeats", {})
+    repeats = record.repeats
     return RunOptions(
         inputs=inputs,
-        simulator=record["simulator"]["name"],
+        simulator=record.simulator.name,
         events=",".join(names) or None,
-        board=record["board"],
+        board=record.board,
         resident=_is_resident(record),
-        repeat=repeats.get("count", 1),
-        keep_state=repeats.get("state") == KEPT,
+        repeat=1 if repeats is None else repeats.count,
+        keep_state=repeats is not None and repeats.state == KEPT,
         allow_spill=True,
-        count_instructions=any("instructions" in row for row in record["operators"]),
-        split="pieces" in record,
+        count_instructions=any(row.instructions is not None for row in record.operators),
+        split=record.pieces is not None,
         memory_timing=_timing(record),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec import convert
 from rich.table import Table
 
 from ethosu_sdk import provenance, records, schema, tools
@@ -13,7 +14,11 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.build import Build
+from ethosu_sdk.records.common import Host, Tool
+from ethosu_sdk.records.printed.verify import Check, CheckStatus, Record, Verification
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.results import host_facts, locations, reading as results
 from ethosu_sdk.results.reading import Reading
 from ethosu_sdk.steps.verify import figures, rebuilding
@@ -37,76 +42,71 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
     record = _read(path, reading)
     reading.warn(reporter)
     pte_path = _model(path, record, model)
-    checks = [_check("model", record["model"]["sha256"], hashing.sha256_file(pte_path))]
+    checks = [_check("model", record.model.sha256, hashing.sha256_file(pte_path))]
     causes = []
     if _same(checks):
-        with reporter.stage(
-            "building it again, from nothing" + (", and running it" if _is_run(record) else "")
-        ):
-            rebuilt = (
-                rebuilding.run(record, pte_path, inputs)
-                if _is_run(record)
-                else rebuilding.build(record, pte_path)
-            )
+        ran = ", and running it" if isinstance(record, Run) else ""
+        with reporter.stage(f"building it again, from nothing{ran}"):
+            if isinstance(record, Run):
+                rebuilt = rebuilding.run(record, pte_path, inputs)
+            else:
+                rebuilt = rebuilding.build(record, pte_path)
         checks += [*_digests(record, rebuilt), *_figures(record, rebuilt)]
         causes = list(_causes(record, rebuilt, checks))
     else:
         causes = ["the model is not the one that the record is about: nothing was built"]
-    result: Record = {
-        "schema": kinds.VERIFY.schema,
-        "status": "pass" if _same(checks) else "fail",
-        "created": records.timestamp(),
-        "tool": provenance.tool(),
-        "record": {
-            "file": path.name,
-            "schema": record["schema"],
-            "sha256": hashing.sha256_file(path),
-            **reading.mark(path),
-        },
-        "checks": checks,
-        "causes": causes,
-        "wall_time_s": round(time.monotonic() - start, 3),
-        "host": host_facts.host(),
+    about = {
+        "file": path.name,
+        "schema": (kinds.RUN if isinstance(record, Run) else kinds.BUILD).schema,
+        "sha256": hashing.sha256_file(path),
+        **reading.mark(path),
     }
-    schema.check(result, "the result of verify")
+    result = Verification(
+        status="pass" if _same(checks) else "fail",
+        created=records.timestamp(),
+        tool=Tool(**provenance.tool()),
+        record=convert(about, Record),
+        checks=tuple(checks),
+        causes=tuple(causes),
+        wall_time_s=round(time.monotonic() - start, 3),
+        host=Host(**host_facts.host()),
+    )
+    schema.check(result.to_json(), "the result of verify")
     _show(result, reporter)
-    reporter.emit(result)
-    if result["status"] != "pass":
-        names = [row["name"] for row in _differing(checks)]
+    reporter.emit(result.to_json())
+    if result.status != "pass":
+        names = [row.name for row in _differing(checks)]
         differing = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
         raise VerdictError(
             f"{path} is not reproduced: {differing} differ(s)", "; ".join(causes), recorded=True
         )
 
 
-def _is_run(record: Record) -> bool:
-    return bool(record["schema"] == results.RUN)
-
-
-def _read(path: Path, reading: Reading) -> Record:
-    record = results.read(path, reading)
-    if record["schema"] not in (results.BUILD, results.RUN):
+def _read(path: Path, reading: Reading) -> Run | Build:
+    found = results.read(path, reading)
+    record = kinds.content(found)
+    if not isinstance(record, Run | Build):
         raise InputError(
-            f"{path} is a {record['schema']}",
-            f"give a {results.BUILD} or {results.RUN}: build.json or run.json",
+            f"{path} is a {found['schema']}",
+            f"give a {kinds.BUILD.schema} or {kinds.RUN.schema}: build.json or run.json",
         )
-    if record["schema"] == results.RUN and any(
-        row["role"] == "runner" for row in record["provenance"]["inputs"]
-    ):
+    if isinstance(record, Build):
+        return record
+    if any(row.role == "runner" for row in record.provenance.inputs):
         raise InputError(
             f"{path} describes a run on Arm's prebuilt runner",
             "its firmware is Arm's: there is nothing to build again",
         )
-    if record["schema"] == results.RUN and rebuilding.firmware(record) is None:
+    if rebuilding.firmware(record) is None:
         raise InputError(
-            f"{path} describes a run without a firmware, on the simulator '{record['simulator']['name']}'",
+            f"{path} describes a run without a firmware, on the simulator '{record.simulator.name}'",
             "there is nothing to build; run it again and compare the outputs' digests",
         )
     return record
 
 
-def _model(path: Path, record: Record, model: Path | None) -> Path:
-    beside = path.parent / record["model"]["file"]
+def _model(path: Path, record: Run | Build, model: Path | None) -> Path:
+    beside = path.parent / record.model.file
     if model is None and not beside.is_file():
         raise InputError(
             f"the record's model, {beside.name}, is not beside it", "name it with --model FILE.pte"
@@ -114,26 +114,25 @@ def _model(path: Path, record: Record, model: Path | None) -> Path:
     return locations.require_pte(model or beside)
 
 
-def _digests(record: Record, rebuilt: Rebuilt) -> list[Record]:
-    firmware = rebuilding.firmware(record)
+def _digests(record: Run | Build, rebuilt: Rebuilt) -> list[Check]:
     checks = []
-    if record["schema"] == results.BUILD:
+    if isinstance(record, Build):
         checks += [
-            _check("elf", record["elf"]["sha256"], rebuilt.elf),
-            _check("map", record["map"]["sha256"], rebuilt.map),
+            _check("elf", record.elf.sha256, rebuilt.elf),
+            _check("map", record.map.sha256, rebuilt.map),
         ]
-    elif firmware is not None:
-        checks.append(_check("elf", firmware["sha256"], rebuilt.elf))
-    for row in record["provenance"]["tools"]:
-        known = tools.table().get(_PROGRAMS.get(row["name"], row["name"]))
+    elif (firmware := rebuilding.firmware(record)) is not None:
+        checks.append(_check("elf", firmware.sha256, rebuilt.elf))
+    for row in record.provenance.tools:
+        known = tools.table().get(_PROGRAMS.get(row.name, row.name))
         found = tools.probe(known.name).version if known is not None else ""
-        checks.append(_check(f"version of {row['name']}", row["version"], found))
+        checks.append(_check(f"version of {row.name}", row.version, found))
     return checks
 
 
-def _figures(record: Record, rebuilt: Rebuilt) -> list[Record]:
+def _figures(record: Run | Build, rebuilt: Rebuilt) -> list[Check]:
     """One check over all figures, and one for each that differs."""
-    recorded = figures.of_run(record) if _is_run(record) else figures.of_build(record)
+    recorded = figures.of(record)
     if rebuilt.figures is None:
         return [_check("figures", figures.digest(recorded), "")]
     rows = list(figures.differences(recorded, rebuilt.figures))[:_MOST_FIGURES]
@@ -143,67 +142,63 @@ def _figures(record: Record, rebuilt: Rebuilt) -> list[Record]:
     ]
 
 
-def _check(name: str, recorded: str, found: str) -> Record:
+def _check(name: str, recorded: str, found: str) -> Check:
     if not found:
-        return {"name": name, "status": "unknown", "recorded": recorded}
-    return {
-        "name": name,
-        "status": "agrees" if recorded == found else "differs",
-        "recorded": recorded,
-        "found": found,
-    }
+        return Check(name=name, status="unknown", recorded=recorded)
+    status: CheckStatus = "agrees" if recorded == found else "differs"
+    return Check(name=name, status=status, recorded=recorded, found=found)
 
 
-def _differing(checks: list[Record]) -> list[Record]:
-    return [row for row in checks if row["status"] == "differs"]
+def _differing(checks: Sequence[Check]) -> list[Check]:
+    return [row for row in checks if row.status == "differs"]
 
 
-def _same(checks: list[Record]) -> bool:
+def _same(checks: Sequence[Check]) -> bool:
     return not _differing(checks)
 
 
-def _causes(record: Record, rebuilt: Rebuilt, checks: list[Record]) -> Iterator[str]:
+def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> Iterator[str]:
     """Why something differs or is not known, as far as that can be told."""
     if rebuilt.no_figures:
         yield f"outputs and figures were not compared: {rebuilt.no_figures}"
-    for row in checks:
-        if row["name"].startswith("version of") and row["status"] == "differs":
-            yield f"{row['name']} is {row['found']} here, {row['recorded']} in the record"
-    if all(row["status"] == "agrees" for row in checks if row["name"] in ("elf", "map")):
-        if not _same(checks) and not any(row["name"].startswith("version of") for row in _differing(checks)):
+    others = [row for row in _differing(checks) if row.name.startswith("version of")]
+    for row in others:
+        yield f"{row.name} is {row.found} here, {row.recorded} in the record"
+    if all(row.status == "agrees" for row in checks if row.name in ("elf", "map")):
+        if not _same(checks) and not others:
             yield "the same firmware gives other figures here: the record was changed, or the SDK is another"
         return
-    here, there = provenance.tool(), record["tool"]
+    here, there = Tool(**provenance.tool()), record.tool
     if here != there:
-        words = [" ".join(filter(None, (row["version"], row.get("git", "")))) for row in (here, there)]
+        words = [" ".join(filter(None, (row.version, row.git))) for row in (here, there)]
         yield f"ethosu-sdk is {words[0]} here, {words[1]} in the record"
-    if record.get("build_key") == rebuilt.build_key:
+    if isinstance(record, Build) and record.build_key == rebuilt.build_key:
         yield "sources, settings and tools are the same: the build is not reproducible, or the record is wrong"
-    elif "build_key" in record:
+    elif isinstance(record, Build):
         yield "the firmware's sources, its settings or the tools are not those of the record (build_key)"
 
 
-def _show(result: Record, reporter: Reporter) -> None:
+def _show(result: Verification, reporter: Reporter) -> None:
     colours = {"agrees": "green", "differs": "red", "unknown": "yellow"}
     table = Table("", "", "recorded", "here", box=None, pad_edge=False)
-    for row in result["checks"]:
-        colour = colours[row["status"]]
+    for row in result.checks:
+        colour = colours[row.status]
         table.add_row(
-            escape(row["name"]),
-            f"[{colour}]{row['status']}[/{colour}]",
-            escape(row["recorded"][:_SHOWN]),
-            escape(row.get("found", "")[:_SHOWN]),
+            escape(row.name),
+            f"[{colour}]{row.status}[/{colour}]",
+            escape(row.recorded[:_SHOWN]),
+            escape((row.found or "")[:_SHOWN]),
         )
     reporter.show(table)
-    for cause in result["causes"]:
+    for cause in result.causes:
         reporter.show(f"why: {escape(cause)}")
-    if result["status"] == "pass":
-        reporter.show(f"{escape(result['record']['file'])}: {_found_again(result)}")
+    if result.status == "pass":
+        reporter.show(f"{escape(result.record.file)}: {_found_again(result)}")
 
 
-def _found_again(result: Record) -> str:
+def _found_again(result: Verification) -> str:
     built = "the firmware was built again, byte for byte"
-    known = all(row["status"] == "agrees" for row in result["checks"] if row["name"] == "figures")
-    if result["record"]["schema"] != results.RUN:
+    known = all(row.status == "agrees" for row in result.checks if row.name == "figures")
+    if result.record.schema != kinds.RUN.schema:
         return f"{built}."
     return f"{built}, and gave the same outputs and figures." if known else f"{built}; it was not run."

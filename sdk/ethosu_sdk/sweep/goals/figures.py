@@ -6,12 +6,17 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, get_args
+
+from ethosu_sdk.records.sweep import FigureName, Source, Want
 
 Row = Mapping[str, object]
 
-MIN, MAX = "min", "max"
-TIME, CYCLES = "time_ms", "npu_cycles"
-SOURCES = ("measured", "modelled", "estimated")
+MIN: Final = "min"
+MAX: Final = "max"
+TIME: Final = "time_ms"
+CYCLES: Final = "npu_cycles"
+SOURCES: tuple[Source, ...] = get_args(Source)
 MOST = 1e15  # a double holds every integer up to here
 _MS_PER_UNIT = {"": 1.0, "s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
 _BYTES = {"": 1.0, "bytes": 1.0, "B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}
@@ -26,11 +31,11 @@ _QUANTITY = re.compile(r"([+-]?\d{1,15}(?:\.\d{1,9})?) ?([A-Za-zµ]{0,8}|%)")
 class Figure:
     """A figure: `units` are those that a limit may be given in; `better` is what a goal wants of it."""
 
-    name: str
+    name: FigureName
     title: str
     unit: str
     units: Mapping[str, float]
-    better: str = MIN
+    better: Want = MIN
 
     @property
     def has_source(self) -> bool:
@@ -38,7 +43,7 @@ class Figure:
         return self.name in (TIME, CYCLES)
 
 
-FIGURES = {
+FIGURES: dict[str, Figure] = {
     row.name: row
     for row in (
         Figure("sram_bytes", "SRAM", "bytes", _BYTES),
@@ -64,7 +69,7 @@ class Value:
     """A figure of a cell; without `number`, `why` says what is missing."""
 
     number: float | None = None
-    source: str = ""
+    source: Source | None = None
     why: str = ""
 
 
@@ -72,8 +77,8 @@ def value(row: Row, name: str, clock_mhz: float | None) -> Value:
     """The figure called `name` of the cell `row`; a time at `clock_mhz`, where that is given, from its cycles."""
     if not FIGURES[name].has_source:
         return _number(row, name)
-    source = row.get("npu_cycles_source")
-    if source not in SOURCES:
+    source = next((known for known in SOURCES if known == row.get("npu_cycles_source")), None)
+    if source is None:
         return Value(why=f"{name} has no source")
     if row.get("operators_npu") == 0 or row.get(CYCLES) == 0:
         return Value(why=f"{name} is of the NPU alone, on which nothing ran")
@@ -81,7 +86,7 @@ def value(row: Row, name: str, clock_mhz: float | None) -> Value:
     if found.number is None:
         return found
     number = found.number / (clock_mhz * 1e3) if clock_mhz else found.number
-    return Value(number, str(source))
+    return Value(number, source)
 
 
 def _number(row: Row, name: str) -> Value:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.records.sweep import Miss, Ranking, Source, Standing, TargetVerdict
 from ethosu_sdk.sweep.goals import figures, ranking
 from ethosu_sdk.sweep.goals.figures import Row, Value
-from ethosu_sdk.sweep.goals.reading import Constraint, Goal, Goals
+from ethosu_sdk.sweep.goals.reading import Constraint, Goal, Goals, named
 from ethosu_sdk.sweep.goals.verdict import (
     BROKEN,
     DOMINATED,
@@ -20,10 +21,7 @@ from ethosu_sdk.sweep.goals.verdict import (
     UNRANKED,
     WINNER,
     Judged,
-    Miss,
     ModelVerdict,
-    Ranking,
-    TargetVerdict,
     Verdict,
 )
 
@@ -67,13 +65,13 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
 def _model(name: str, rows: Sequence[Row], goals: Goals) -> ModelVerdict:
     cells = {str(row["cell"]): _cell(row, goals) for row in rows}
     rankings: list[Ranking] = []
-    for source in sorted({cell.source for cell in cells.values() if cell.standing == DOMINATED}):
+    for source in sorted({cell.source for cell in cells.values() if cell.standing == DOMINATED}, key=str):
         rivals = [row for row in cells.values() if row.standing == DOMINATED and row.source == source]
         found = _rank(source, rivals, goals)
         rankings.append(found)
         winners = set(found.winners)
         for cell in found.pareto:
-            standing = WINNER if cell in winners else PARETO
+            standing: Standing = WINNER if cell in winners else PARETO
             cells[cell] = replace(cells[cell], standing=standing)
     judged = tuple(cells.values())
     reason = _reason(judged, rankings)
@@ -96,7 +94,7 @@ def _cell(row: Row, goals: Goals) -> Judged:
     unknown = tuple(value.why for value in values if value.number is None)
     if unknown:
         return replace(base, standing=UNRANKED, missing=tuple(dict.fromkeys(unknown)))
-    source = next((value.source for value in values if value.source), "")
+    source = next((value.source for value in values if value.source), None)
     return replace(base, standing=DOMINATED, values=values, source=source)
 
 
@@ -122,10 +120,25 @@ def _miss(index: int, constraint: Constraint, found: Value, number: float) -> It
         (constraint.least, (constraint.least or 0.0) - number),
     ):
         if limit is not None and by > 0:
-            yield Miss(index, constraint.figure, number, limit, by, found.source, constraint.clock_mhz)
+            yield Miss(
+                constraint=index,
+                value=number,
+                limit=limit,
+                by=by,
+                percent=round(100 * by / abs(limit), 4) if limit else None,
+                source=found.source,
+                text=_miss_text(constraint, number, limit),
+            )
 
 
-def _rank(source: str, rivals: Sequence[Judged], goals: Goals) -> Ranking:
+def _miss_text(constraint: Constraint, number: float, limit: float) -> str:
+    name, sign = named(constraint.figure, constraint.clock_mhz), ">" if number > limit else "<"
+    value, most = (figures.shown(constraint.figure, figure) for figure in (number, limit))
+    more = f" (by {100 * abs(number - limit) / abs(limit):,.1f} %)" if limit else ""
+    return f"{name} {value} {sign} {most}{more}"
+
+
+def _rank(source: Source | None, rivals: Sequence[Judged], goals: Goals) -> Ranking:
     points = [
         [
             -float(value.number or 0) if goal.want == figures.MAX else float(value.number or 0)
@@ -136,15 +149,15 @@ def _rank(source: str, rivals: Sequence[Judged], goals: Goals) -> Ranking:
     free = ranking.pareto(points)
     best = ranking.first(points, [goal.tolerance_percent for goal in goals.goals])
     return Ranking(
-        source,
-        tuple(row.cell for row, is_free in zip(rivals, free, strict=True) if is_free),
-        tuple(rivals[index].cell for index in best),
+        source=source,
+        pareto=tuple(row.cell for row, is_free in zip(rivals, free, strict=True) if is_free),
+        winners=tuple(rivals[index].cell for index in best),
     )
 
 
 def _distance(row: Judged) -> tuple[bool, float, float, str]:
     """How near a cell is to keeping its constraints: those with figures missing come last."""
-    shares = [miss.share for miss in row.misses]
+    shares = [miss.by / max(abs(miss.limit), 1.0) for miss in row.misses]
     return bool(row.missing), max(shares), sum(shares), row.cell
 
 
@@ -153,7 +166,7 @@ def _reason(cells: Sequence[Judged], rankings: Sequence[Ranking]) -> str:
     if len(rankings) == 1:
         return ""
     if len(rankings) > 1:
-        sources = " and ".join(row.source for row in rankings)
+        sources = " and ".join(str(row.source) for row in rankings)
         return f"figures of different sources, {sources}, are not ranked against each other"
     standings = {row.standing for row in cells}
     if UNRANKED in standings:
@@ -191,8 +204,13 @@ def _targets(models: Sequence[ModelVerdict]) -> Iterator[TargetVerdict]:
         for model in models:
             found[_on(target, model)].append(model.model)
         yield TargetVerdict(
-            target,
-            *(tuple(found[name]) for name in ("kept", BROKEN, UNJUDGED, NO_RESULT, "not swept")),
+            target=target,
+            every_model=found.keys() == {"kept"},
+            kept=tuple(found.get("kept", ())),
+            broken=tuple(found.get(BROKEN, ())),
+            not_judged=tuple(found.get(UNJUDGED, ())),
+            no_result=tuple(found.get(NO_RESULT, ())),
+            not_swept=tuple(found.get("not swept", ())),
         )
 
 

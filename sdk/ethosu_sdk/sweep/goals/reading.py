@@ -10,7 +10,8 @@ from typing import Any
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files.toml_lines import Place
 from ethosu_sdk.files.toml_source import short
-from ethosu_sdk.records import Record
+from ethosu_sdk.records import sweep
+from ethosu_sdk.records.sweep import FigureName, Want
 from ethosu_sdk.sweep.goals import figures
 from ethosu_sdk.targets import suggestion
 
@@ -30,7 +31,7 @@ _MOST_PERCENT = 1000.0
 class Constraint:
     """A figure's limits. `models` are patterns of the models that it is for; none of them: for all."""
 
-    figure: str
+    figure: FigureName
     most: float | None = None
     least: float | None = None
     clock_mhz: float | None = None
@@ -39,6 +40,17 @@ class Constraint:
     def is_for(self, model: str) -> bool:
         """Whether the cells of `model` must keep it."""
         return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
+
+    def to_record(self) -> sweep.Constraint:
+        """As a record has it."""
+        return sweep.Constraint(
+            figure=self.figure,
+            min=self.least,
+            max=self.most,
+            clock_mhz=self.clock_mhz,
+            models=self.models or None,
+            text=self.text,
+        )
 
     @property
     def text(self) -> str:
@@ -53,10 +65,20 @@ class Constraint:
 class Goal:
     """A figure that should be least or most. Cells within `tolerance_percent` of the best are as good as it."""
 
-    figure: str
-    want: str
+    figure: FigureName
+    want: Want
     clock_mhz: float | None = None
     tolerance_percent: float = 0.0
+
+    def to_record(self) -> sweep.Goal:
+        """As a record has it."""
+        return sweep.Goal(
+            figure=self.figure,
+            want=self.want,
+            clock_mhz=self.clock_mhz,
+            tolerance_percent=self.tolerance_percent or None,
+            text=self.text,
+        )
 
     @property
     def text(self) -> str:
@@ -82,38 +104,10 @@ class Goals:
         names = list(models)
         return [row for row in self.constraints if not any(map(row.is_for, names))]
 
-    def to_json(self) -> Record:
-        """As a record has them."""
-        return {
-            "constraints": [_constraint_record(row) for row in self.constraints],
-            "goals": [_goal_record(row) for row in self.goals],
-            "default_goals": self.are_default,
-        }
-
 
 def named(figure: str, clock_mhz: float | None) -> str:
     """A figure by its title, with the clock that it is for."""
     return figures.FIGURES[figure].title + (f" at {clock_mhz:g} MHz" if clock_mhz else "")
-
-
-def _clock(clock_mhz: float | None) -> Record:
-    return {} if clock_mhz is None else {"clock_mhz": clock_mhz}
-
-
-def _constraint_record(row: Constraint) -> Record:
-    return {
-        "figure": row.figure,
-        **({} if row.least is None else {"min": row.least}),
-        **({} if row.most is None else {"max": row.most}),
-        **_clock(row.clock_mhz),
-        **({"models": list(row.models)} if row.models else {}),
-        "text": row.text,
-    }
-
-
-def _goal_record(row: Goal) -> Record:
-    within = {"tolerance_percent": row.tolerance_percent} if row.tolerance_percent else {}
-    return {"figure": row.figure, "want": row.want, **_clock(row.clock_mhz), **within, "text": row.text}
 
 
 def parse(tables: Mapping[str, Any], locate: Locate) -> Goals:
@@ -170,7 +164,7 @@ def _goal(row: Mapping[str, Any], place: Place, locate: Locate) -> Goal:
     return Goal(name, want, _clock_of(row, name, place, locate), percent)
 
 
-def _figure(row: Mapping[str, Any], place: Place, locate: Locate) -> str:
+def _figure(row: Mapping[str, Any], place: Place, locate: Locate) -> FigureName:
     name = row.get("figure")
     if name is None:
         what = f"{locate(place)}: a table of [[{place[0]}]] names a figure"
@@ -179,7 +173,7 @@ def _figure(row: Mapping[str, Any], place: Place, locate: Locate) -> str:
         text = short(name) if isinstance(name, str) else type(name).__name__
         what = f"{locate((*place, 'figure'))}: there is no figure '{text}'"
         raise InputError(what, suggestion(text, figures.FIGURES))
-    return name
+    return figures.FIGURES[name].name
 
 
 def _limit(text: object, name: str, place: Place, locate: Locate) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import writing
 from ethosu_sdk.page import drawing
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.sweep import Sweep
 
 FILE_NAME = "index.html"
 _TOO_LARGE = "a number in the results of the sweep is too large to be drawn"
@@ -19,7 +19,7 @@ def require() -> None:
     drawing.require()
 
 
-def write(folder: Path, record: Record, rows: Sequence[Mapping[str, object]]) -> Path:
+def write(folder: Path, record: Sweep, rows: Sequence[Mapping[str, object]]) -> Path:
     """The page about `rows`, written into `folder`; `record` has name, verdict and provenance of the sweep."""
     require()
     from ethosu_sdk.sweep.page import content

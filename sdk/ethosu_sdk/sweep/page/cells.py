@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records import kinds
+from ethosu_sdk.records.sweep import CellVerdict, Nearest, Verdict
 from ethosu_sdk.sweep.goals import figures
 from ethosu_sdk.sweep.page.settings import MOST_MESSAGE, TITLES, Row, Settings, short
 
@@ -45,15 +46,15 @@ class _Texts:
         return self.places.setdefault(text, len(self.places))
 
 
-def of(folder: Path, verdict: Record, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
+def of(folder: Path, verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
     """Everything that the script shows of `rows`, which lie below `folder`."""
     texts = _Texts()
-    judged = {cell["cell"]: cell for cell in verdict["cells"]}
+    judged = {cell.cell: cell for cell in verdict.cells}
     listed = rows[:MOST_CELLS]
     return {
         "textColumns": [*_TEXTS, *_MESSAGES, *_MADE],
         "numberColumns": list(NUMBERS),
-        "rows": [_row(folder, row, judged.get(row["cell"], {}), texts) for row in listed],
+        "rows": [_row(folder, row, judged.get(str(row["cell"])), texts) for row in listed],
         "texts": list(texts.places),
         "titles": TITLES,
         "beside": settings.beside,
@@ -61,7 +62,7 @@ def of(folder: Path, verdict: Record, rows: Sequence[Row], settings: Settings) -
         "shown": settings.shown,
         "varying": list(settings.varying),
         "figures": [_figure(name) for name in NUMBERS if any(row.get(name) is not None for row in listed)],
-        "first": verdict["goals"][0]["figure"],
+        "first": verdict.goals[0].figure,
     }
 
 
@@ -72,17 +73,19 @@ def _figure(name: str) -> dict[str, str]:
     return {"name": name, "title": title, "unit": unit}
 
 
-def _row(folder: Path, row: Row, judged: Mapping[str, Any], texts: _Texts) -> list[Any]:
+def _row(folder: Path, row: Row, judged: CellVerdict | None, texts: _Texts) -> list[Any]:
     link, link_text = _link(folder, row.get("folder"))
     found = [short(row.get(name)) for name in _TEXTS]
     found += [short(row.get(name), MOST_MESSAGE) for name in _MESSAGES]
-    found += [judged.get("standing", ""), short(why(judged), MOST_MESSAGE), link, link_text]
+    standing, reason = ("", "") if judged is None else (judged.standing, why(judged))
+    found += [standing, short(reason, MOST_MESSAGE), link, link_text]
     return [*(texts.place(text) for text in found), *(_number(row.get(name)) for name in NUMBERS)]
 
 
-def why(judged: Mapping[str, Any]) -> str:
+def why(judged: CellVerdict | Nearest) -> str:
     """What keeps a cell from being ranked."""
-    return "; ".join([*(row["text"] for row in judged.get("misses", ())), *judged.get("missing", ())])
+    missing = judged.missing or () if isinstance(judged, CellVerdict) else ()
+    return "; ".join([*(row.text for row in judged.misses or ()), *missing])
 
 
 def _number(value: object) -> float | str | None:

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ethosu_sdk.records import Record
-from ethosu_sdk.sweep.goals import figures
+from ethosu_sdk.records.sweep import Goal, ModelVerdict, Ranking, TargetVerdict, Verdict, VerdictCounts
+from ethosu_sdk.sweep.goals import figures, reading
 from ethosu_sdk.sweep.page import cells
 from ethosu_sdk.sweep.page.settings import MOST_MESSAGE, TITLES, Row, Settings, short
 
@@ -16,21 +16,20 @@ _MOST_LISTED = 3
 _MOST_FAILURES = 100
 
 
-def of(record: Record, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
+def of(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, Any]:
     """Everything that the page says above the cells."""
-    verdict = record["verdict"]
     by_cell = {str(row["cell"]): row for row in rows}
-    targets = [_target(row, len(verdict["models"])) for row in verdict["targets"]]
+    targets = [_target(row, len(verdict.models)) for row in verdict.targets]
     return {
-        "status": verdict["status"],
-        "cards": _cards(verdict, rows, targets),
-        "constraints": [row["text"] for row in verdict["constraints"]],
-        "goals": [row["text"] for row in verdict["goals"]],
-        "default_goals": verdict["default_goals"],
-        "goal_titles": [_goal_title(row) for row in verdict["goals"]],
-        "models": [_model(row, verdict["goals"], by_cell, settings) for row in verdict["models"]],
+        "status": verdict.status,
+        "cards": _cards(verdict, rows),
+        "constraints": [row.text for row in verdict.constraints],
+        "goals": [row.text for row in verdict.goals],
+        "default_goals": verdict.default_goals,
+        "goal_titles": [_goal_title(row) for row in verdict.goals],
+        "models": [_model(row, verdict.goals, by_cell, settings) for row in verdict.models],
         "targets": targets,
-        "notes": verdict["notes"],
+        "notes": verdict.notes,
         **_failures(rows, settings),
         "fixed": [(TITLES[name], value) for name, value in settings.fixed.items()],
         "cells": len(rows),
@@ -38,33 +37,31 @@ def of(record: Record, rows: Sequence[Row], settings: Settings) -> dict[str, Any
     }
 
 
-def _cards(
-    verdict: Record, rows: Sequence[Row], targets: Sequence[Mapping[str, Any]]
-) -> list[dict[str, str]]:
-    models, kept = verdict["models"], verdict["counts"]["kept"]
-    fitting = sum(row["counts"]["kept"] > 0 for row in models)
-    what = "keep all constraints in a cell at least" if verdict["constraints"] else "pass in a cell at least"
+def _cards(verdict: Verdict, rows: Sequence[Row]) -> list[dict[str, str]]:
+    models, kept = verdict.models, verdict.counts.kept
+    fitting = sum(row.counts.kept > 0 for row in models)
+    what = "keep all constraints in a cell at least" if verdict.constraints else "pass in a cell at least"
     statuses = Counter(str(row["status"]) for row in rows)
     others = ", ".join(f"{count:,} {name}" for name, count in sorted(statuses.items()) if name != "pass")
-    everywhere = [row["target"] for row in targets if row["every_model"]]
+    everywhere = [row.target for row in verdict.targets if row.every_model]
     found = [
         {
             "name": "models",
             "text": f"{fitting:,} of {len(models):,}",
             "note": what,
-            "status": verdict["status"],
+            "status": verdict.status,
         },
         {"name": "targets for every model", "text": _names(everywhere) or "none", "note": "", "status": ""},
         {
             "name": "cells that keep the constraints",
             "text": f"{kept:,} of {len(rows):,}",
-            "note": _stands(verdict["counts"]),
+            "note": _stands(verdict.counts),
             "status": "",
         },
         {"name": "cells that pass", "text": f"{statuses['pass']:,}", "note": others, "status": ""},
     ]
     return [
-        card for card in found if card["name"] != "cells that keep the constraints" or verdict["constraints"]
+        card for card in found if card["name"] != "cells that keep the constraints" or verdict.constraints
     ]
 
 
@@ -102,56 +99,59 @@ def _failure(key: tuple[str, ...], rows: Sequence[Row], settings: Settings) -> d
     }
 
 
-def _stands(counts: Mapping[str, int]) -> str:
-    words = {"broken": "break one", "not_judged": "not judged", "no_result": "without a result"}
-    return ", ".join(f"{counts[name]:,} {text}" for name, text in words.items() if counts[name])
+def _stands(counts: VerdictCounts) -> str:
+    words = {
+        "break one": counts.broken,
+        "not judged": counts.not_judged,
+        "without a result": counts.no_result,
+    }
+    return ", ".join(f"{count:,} {text}" for text, count in words.items() if count)
 
 
-def _goal_title(goal: Mapping[str, Any]) -> str:
-    clock = f" at {goal['clock_mhz']:g} MHz" if "clock_mhz" in goal else ""
-    return figures.FIGURES[goal["figure"]].title + clock
+def _goal_title(goal: Goal) -> str:
+    return reading.named(goal.figure, goal.clock_mhz)
 
 
 def _model(
-    model: Record, goals: Sequence[Record], by_cell: Mapping[str, Row], settings: Settings
+    model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
 ) -> dict[str, Any]:
     """A row of the table of models: a line for each ranking, or why there is none."""
-    lines = [_winner(part, model, goals, by_cell, settings) for part in model["rankings"]] or [
+    lines = [_winner(part, model, goals, by_cell, settings) for part in model.rankings] or [
         _nearest(model, goals, by_cell, settings)
     ]
-    reason = model.get("no_winner", {}).get("reason", "")
+    reason = "" if model.no_winner is None else model.no_winner.reason
     return {
-        "model": short(model["model"]),
+        "model": short(model.model),
         "lines": lines,
         "reason": reason,
-        "counts": model["counts"],
-        "notes": model["notes"],
+        "counts": model.counts,
+        "notes": model.notes,
     }
 
 
 def _winner(
-    part: Record, model: Record, goals: Sequence[Record], by_cell: Mapping[str, Row], settings: Settings
+    part: Ranking, model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
 ) -> dict[str, Any]:
-    first = by_cell[part["winners"][0]]
-    more = len(part["winners"]) - _MOST_LISTED
+    first = by_cell[part.winners[0]]
+    more = len(part.winners) - _MOST_LISTED
     return {
-        "kind": "winner" if model["winners"] else "best of its source",
-        "cells": [_named(cell, by_cell, settings) for cell in part["winners"][:_MOST_LISTED]],
+        "kind": "winner" if model.winners else "best of its source",
+        "cells": [_named(cell, by_cell, settings) for cell in part.winners[:_MOST_LISTED]],
         "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
         "values": [_value(first, goal) for goal in goals],
-        "source": part.get("source", ""),
+        "source": part.source or "",
         "why": "",
     }
 
 
 def _nearest(
-    model: Record, goals: Sequence[Record], by_cell: Mapping[str, Row], settings: Settings
+    model: ModelVerdict, goals: Sequence[Goal], by_cell: Mapping[str, Row], settings: Settings
 ) -> dict[str, Any]:
-    nearest = model.get("no_winner", {}).get("nearest")
-    row: Row = by_cell[nearest["cell"]] if nearest else {}
+    nearest = None if model.no_winner is None else model.no_winner.nearest
+    row: Row = by_cell[nearest.cell] if nearest else {}
     return {
         "kind": "nearest miss" if nearest else "",
-        "cells": [_named(nearest["cell"], by_cell, settings)] if nearest else [],
+        "cells": [_named(nearest.cell, by_cell, settings)] if nearest else [],
         "more": "",
         "values": [_value(row, goal) for goal in goals],
         "source": str(row.get("npu_cycles_source") or ""),
@@ -163,19 +163,23 @@ def _named(cell: str, by_cell: Mapping[str, Row], settings: Settings) -> dict[st
     return {"cell": cell, "text": settings.words(by_cell[cell]) or cell}
 
 
-def _value(row: Row, goal: Mapping[str, Any]) -> str:
-    number = figures.value(row, goal["figure"], goal.get("clock_mhz")).number
-    return "-" if number is None else figures.shown(goal["figure"], number)
+def _value(row: Row, goal: Goal) -> str:
+    number = figures.value(row, goal.figure, goal.clock_mhz).number
+    return "-" if number is None else figures.shown(goal.figure, number)
 
 
-def _target(row: Record, models: int) -> dict[str, Any]:
-    words = {"broken": "broken by", "not_judged": "not judged for", "no_result": "no result for"}
-    words["not_swept"] = "not swept for"
+def _target(row: TargetVerdict, models: int) -> dict[str, Any]:
+    words = {
+        "broken by": row.broken,
+        "not judged for": row.not_judged,
+        "no result for": row.no_result,
+        "not swept for": row.not_swept,
+    }
     return {
-        "target": short(row["target"]),
-        "every_model": row["every_model"],
-        "kept": f"{len(row['kept']):,} of {models:,}",
-        "others": "; ".join(f"{text} {_names(row[name])}" for name, text in words.items() if row[name]),
+        "target": short(row.target),
+        "every_model": row.every_model,
+        "kept": f"{len(row.kept):,} of {models:,}",
+        "others": "; ".join(f"{text} {_names(names)}" for text, names in words.items() if names),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named
-from ethosu_sdk.records import Record
+from ethosu_sdk.records.sweep import CellVerdict, Constraint, Verdict
 from ethosu_sdk.sweep.goals import figures
 from ethosu_sdk.sweep.goals.verdict import STANDINGS
 from ethosu_sdk.sweep.page.cells import MOST_CELLS
@@ -31,20 +31,20 @@ _SIZES = {"winner": 240, "pareto": 120, "dominated": 35}
 _SIZE = 60  # of all others
 
 
-def of(verdict: Record, rows: Sequence[Row], settings: Settings) -> Plot:
+def of(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> Plot:
     """Every cell that passed and has both figures."""
-    judged = {cell["cell"]: cell for cell in verdict["cells"]}
-    found = (_point(row, judged.get(row["cell"], {}), settings) for row in rows[:MOST_CELLS])
+    judged = {cell.cell: cell for cell in verdict.cells}
+    found = (_point(row, judged.get(str(row["cell"])), settings) for row in rows[:MOST_CELLS])
     points = [row for row in found if row is not None]
     if not points:
         return Plot(ID, _TITLE, "No cell that passed has both SRAM and NPU time.")
-    is_front = {(goal["figure"], goal["want"]) for goal in verdict["goals"]} == {
+    is_front = {(goal.figure, goal.want) for goal in verdict.goals} == {
         ("sram_bytes", "min"),
         ("time_ms", "min"),
-    } and not any("clock_mhz" in goal for goal in verdict["goals"])
+    } and not any(goal.clock_mhz is not None for goal in verdict.goals)
     groups = _grouped(points)
     front = [row for name in groups for row in _front_of(name, points)] if is_front else []
-    limits = {axis: list(_limits(verdict["constraints"], figure)) for axis, figure in _AXES.items()}
+    limits = {axis: list(_limits(verdict.constraints, figure)) for axis, figure in _AXES.items()}
     text = (
         "The cells of a model that passed, by the SRAM that they need and the time of the NPU in an inference; low "
         "and left is better. A cell of the Pareto set is beaten by no other in all goals. Dashed lines are limits "
@@ -55,7 +55,7 @@ def of(verdict: Record, rows: Sequence[Row], settings: Settings) -> Plot:
     return drawn(ID, _TITLE, text, chart, points=points, **({"front": front} if front else {}), **datasets)
 
 
-def _point(row: Row, judged: Mapping[str, Any], settings: Settings) -> dict[str, Any] | None:
+def _point(row: Row, judged: CellVerdict | None, settings: Settings) -> dict[str, Any] | None:
     if row["status"] != "pass":
         return None
     sram, time = (figures.value(row, name, None) for name in ("sram_bytes", "time_ms"))
@@ -69,7 +69,7 @@ def _point(row: Row, judged: Mapping[str, Any], settings: Settings) -> dict[str,
         "sram": sram.number,
         "time": time.number,
         "source": time.source,
-        "standing": judged.get("standing", ""),
+        "standing": "" if judged is None else judged.standing,
     }
 
 
@@ -89,13 +89,13 @@ def _front_of(group: str, points: Sequence[dict[str, Any]]) -> list[dict[str, An
     return [row for row in own if row["standing"] in ("winner", "pareto")] or own[:1]
 
 
-def _limits(constraints: Sequence[Mapping[str, Any]], figure: str) -> Iterator[dict[str, Any]]:
+def _limits(constraints: Sequence[Constraint], figure: str) -> Iterator[dict[str, Any]]:
     """Limits that are straight lines in the plot: those for all models, and of a time at its own clock."""
     for row in constraints:
-        if row["figure"] == figure and "clock_mhz" not in row and "models" not in row:
-            for limit in ("max", "min"):
-                if row.get(limit):
-                    yield {"at": row[limit], "text": row["text"]}
+        if row.figure == figure and row.clock_mhz is None and row.models is None:
+            for limit in (row.max, row.min):
+                if limit:
+                    yield {"at": limit, "text": row.text}
 
 
 def _chart(group: str, points: Sequence[Mapping[str, Any]], has_front: bool, limited: Sequence[str]) -> Any:

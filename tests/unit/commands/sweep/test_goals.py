@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from typing import Any
 
 import jsonschema
 import pytest
@@ -32,7 +31,7 @@ def goals(text: str = "") -> Goals:
 def verdict(rows: list[Row], text: str = "") -> Verdict:
     """The verdict, whose record is as its schema says and is JSON."""
     found = judge(rows, goals(text))
-    record = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    record = json.loads(json.dumps(found.to_record().to_json(), allow_nan=False))
     jsonschema.Draft202012Validator(SCHEMA).validate(record)
     return found
 
@@ -174,7 +173,7 @@ def test_every_figure_can_be_a_goal_and_a_constraint() -> None:
         text = f'[[constraints]]\nfigure = "{name}"\nmin = 0\n[[goals]]\nfigure = "{name}"'
         found = verdict([row(dram_bytes=1, cpu_calls=0, check_sqnr_db=40.0, operators_cpu=1, top1=0.9)], text)
         assert found.models[0].winners, name
-        assert figure.title in found.to_json()["goals"][0]["text"]
+        assert figure.title in found.to_record().goals[0].text
         assert name in GUIDE, "the guide does not name it"
 
 
@@ -235,7 +234,7 @@ def test_the_nearest_miss() -> None:
     assert found.reason == "no cell keeps all constraints"
     assert found.nearest is not None
     assert found.nearest.cell == near["cell"]
-    assert [round(miss.share, 4) for miss in found.nearest.misses] == [0.25, 0.2]
+    assert [miss.percent for miss in found.nearest.misses] == [25.0, 20.0]
 
 
 def test_targets_that_fit_every_model() -> None:
@@ -250,7 +249,7 @@ def test_targets_that_fit_every_model() -> None:
         row(model="a", target="partly", npu_cycles=900_000, memory_mode="Sram_Only"),
     ]
     found = {part.target: part for part in verdict(rows, text).targets}
-    assert [name for name, part in found.items() if part.is_kept_by_all] == ["good"]
+    assert [name for name, part in found.items() if part.every_model] == ["good"]
     mixed = found["mixed"]
     assert (mixed.kept, mixed.broken, mixed.not_judged, mixed.no_result) == (("a",), ("b",), ("c",), ("d",))
     assert (found["partly"].kept, found["partly"].not_swept) == (("a",), ("b", "c", "d"))
@@ -287,5 +286,5 @@ def test_a_cell_stands_once() -> None:
 
 
 def test_nothing_is_no_pass() -> None:
-    found: dict[str, Any] = verdict([]).to_json()
-    assert (found["status"], found["counts"]["cells"]) == ("fail", 0)
+    found = verdict([]).to_record()
+    assert (found.status, found.counts.cells) == ("fail", 0)

@@ -93,7 +93,11 @@ def rivals_of(rows: list[Row], goals: Goals) -> dict[tuple[str, str], list[Row]]
 @given(rows(), asked())
 def test_the_pareto_set_is_what_nothing_dominates(rows: list[Row], goals: Goals) -> None:
     found = judge(rows, goals)
-    sets = {(model.model, part.source): set(part.pareto) for model in found.models for part in model.rankings}
+    sets = {
+        (model.model, part.source or ""): set(part.pareto)
+        for model in found.models
+        for part in model.rankings
+    }
     assert sets == {
         key: {row["cell"] for row in rivals if not any(dominates(other, row, goals) for other in rivals)}
         for key, rivals in rivals_of(rows, goals).items()
@@ -135,7 +139,7 @@ def test_winners_are_equal_and_in_the_pareto_set(rows: list[Row], goals: Goals) 
                 assert all(by_cell[cell][first.figure] == best for cell in part.winners)
             equal = [
                 row["cell"]
-                for row in rivals_of(rows, goals)[model.model, part.source]
+                for row in rivals_of(rows, goals)[model.model, part.source or ""]
                 if tuple(row[goal.figure] for goal in goals.goals) in tuples
             ]
             assert sorted(equal) == sorted(part.winners)
@@ -144,7 +148,7 @@ def test_winners_are_equal_and_in_the_pareto_set(rows: list[Row], goals: Goals) 
 @given(rows(), asked(), st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_does_not_matter(rows: list[Row], goals: Goals, chance: random.Random) -> None:
     shuffled = chance.sample(rows, len(rows))
-    assert judge(shuffled, goals).to_json() == judge(rows, goals).to_json()
+    assert judge(shuffled, goals).to_record() == judge(rows, goals).to_record()
 
 
 @given(st.lists(st.tuples(small, small, small), max_size=40))

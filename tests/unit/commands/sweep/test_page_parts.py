@@ -30,9 +30,9 @@ def unpacked(data: dict[str, Any]) -> list[Row]:
 
 
 def packed(rows: list[Row], folder: Path = Path("/nowhere")) -> dict[str, Any]:
-    verdict = judge(rows, Goals()).to_json()
+    verdict = judge(rows, Goals()).to_record()
     data = cells.of(folder, verdict, rows, settings.of(rows))
-    overview.of({"verdict": verdict}, rows, settings.of(rows))
+    overview.of(verdict, rows, settings.of(rows))
     return dict(json.loads(json.dumps(data, allow_nan=False)))
 
 
@@ -112,7 +112,7 @@ def test_failures_stand_by_their_message() -> None:
         without_result("timeout", "too long", model="t"),
         row(),
     ]
-    found = overview.of({"verdict": judge(rows, Goals()).to_json()}, rows, settings.of(rows))
+    found = overview.of(judge(rows, Goals()).to_record(), rows, settings.of(rows))
     assert [(part["status"], part["message"], part["count"]) for part in found["failures"]] == [
         ("refused", "too large", 5),
         ("timeout", "too long", 1),
@@ -124,7 +124,7 @@ def test_failures_stand_by_their_message() -> None:
 def test_a_page_lists_so_many_cells_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "MOST_CELLS", 50)
     rows = [row(cell=f"{number:012x}") for number in range(51)]
-    verdict = judge(rows, Goals()).to_json()
+    verdict = judge(rows, Goals()).to_record()
     assert len(cells.of(Path("/nowhere"), verdict, rows, settings.of(rows))["rows"]) == 50
-    found = overview.of({"verdict": verdict}, rows, settings.of(rows))
+    found = overview.of(verdict, rows, settings.of(rows))
     assert (found["cells"], found["listed"]) == (51, 50)
