@@ -54,7 +54,7 @@ def build(
 
 
 def files(record: Record) -> tuple[str, ...]:
-    """What a build leaves in its folder."""
+    """The files that a build writes to its folder."""
     return (RECORD_NAME, record["elf"]["file"], record["map"]["file"], *firmware_build.WORK_FILES)
 
 

@@ -1,4 +1,4 @@
-"""What a sweep has to do: its cells by their keys, what they share, and what is there already."""
+"""The plan of a sweep: its cells by their keys, the steps they share, and the results that exist."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Plan:
         return tuple(row for row in self.cells if row.key not in self.done)
 
     def counts(self) -> Record:
-        """The plan in numbers: all there is, and what is left to do."""
+        """The plan in numbers: totals, and what is left to do."""
         left = self.todo
         compilations = {row.compilation for row in left} - self.compiled
         lowerings = {row.lowering for row in left if row.compilation in compilations} - self.lowered.keys()
@@ -188,7 +188,7 @@ def _more_is_allowed(record: SweepCell, configuration: Configuration) -> bool:
 
 
 def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -> dict[str, SweepCell]:
-    """The records, by their keys, of cells that came to their end after the plan was made, whoever was told of it."""
+    """The records, by their keys, of cells that ended after the plan was made."""
     keys = Keys(plan.configuration.folder, trust=options.trust)
     as_is = replace(options, retry=False)
     found = {row.key: _cell(plan.store, row.key, keys, plan.configuration, as_is) for row in missing}

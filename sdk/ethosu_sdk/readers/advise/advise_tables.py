@@ -57,7 +57,7 @@ def figure_text(figure: Record) -> str:
 
 
 def change_text(change: Record) -> str:
-    """What becomes of a figure."""
+    """The expected change of a figure as text."""
     before, after = change["before"], change["after"]
     unit = (
         "" if change["metric"].endswith(change["unit"]) or change["unit"] == "calls" else f" {change['unit']}"

@@ -54,7 +54,7 @@ class Verdict:
 
 
 def judge(facts: Facts) -> Verdict:
-    """What the rules say."""
+    """Apply all rules to the facts."""
     advice: list[tuple[Rule, Advice]] = []
     silent: list[Silence] = []
     for rule in RULES:

@@ -34,7 +34,7 @@ def convert(inputs: Inputs) -> bytes:
     """The NPU's events of the profile of `inputs`. InputError when there are none."""
     rows = [row for row in inputs.the(PROFILE)["operations"] if row["runs_on"] == "NPU"]
     if not rows:
-        raise InputError(f"{inputs.path} has no operations of an NPU: no time is known of what it ran")
+        raise InputError(f"{inputs.path} has no NPU operations: there are no times to write")
     profile = inputs.the(PROFILE)
     events = list(_events(profile))
     if max(event["end_time"] for event in events) > _LARGEST:

@@ -40,7 +40,7 @@ def read(path: Path, kinds: tuple[str, ...], reading: Reading) -> Inputs:
     record = results.read(path, reading)
     if record["schema"] not in kinds:
         raise InputError(
-            f"{path} is a {record['schema']}: this format has no use for it", f"it takes {', '.join(kinds)}"
+            f"{path} is a {record['schema']}, which this format cannot hold", f"it takes {', '.join(kinds)}"
         )
     return Inputs(path, {record["schema"]: record}, {record["schema"]: path})
 
@@ -55,7 +55,7 @@ def _folder(folder: Path, kinds: tuple[str, ...]) -> Inputs:
             found[kind], files[kind] = record, path
     if not found:
         raise InputError(
-            f"{folder} holds no record that this format has a use for", f"it takes {', '.join(kinds)}"
+            f"{folder} holds no record that this format can hold", f"it takes {', '.join(kinds)}"
         )
     return Inputs(folder, found, files)
 

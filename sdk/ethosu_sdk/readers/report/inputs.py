@@ -81,7 +81,7 @@ def _add(path: Path, found: dict[str, Record], missing: dict[str, str]) -> None:
     record = results.read(path)
     kind = _KINDS.get(record["schema"])
     if not found and kind != RUN:
-        raise InputError(f"{path} is no record of a run", _GIVE)
+        raise InputError(f"{path} is not a record of a run", _GIVE)
     if kind is None or kind in found:
         return
     if found and record["model"]["sha256"] != found[RUN]["model"]["sha256"]:

@@ -55,7 +55,7 @@ def _read(path: Path, reading: Reading) -> Record:
     record = results.read(path, reading)
     if record["schema"] not in _KINDS:
         raise InputError(
-            f"{path} is a {record['schema']}: there is no summary of such a record",
+            f"{path} is a {record['schema']}, which has no summary",
             f"there are summaries of {', '.join(_KINDS)}",
         )
     return record

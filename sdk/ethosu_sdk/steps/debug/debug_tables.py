@@ -112,7 +112,7 @@ def finding_rows(record: Record) -> Iterator[tuple[str, str]]:
     if "dump" in record:
         yield "dump", f"{record['dump']['file']}, {record['dump']['arrays']} arrays"
     for row in record["unavailable"]:
-        yield "not known", f"{row['path']}: {row['reason']}"
+        yield "unknown", f"{row['path']}: {row['reason']}"
 
 
 def _described(layers: Sequence[Record], step: Record) -> str:
@@ -121,5 +121,5 @@ def _described(layers: Sequence[Record], step: Record) -> str:
     module = layer.get("source", {}).get("module")
     where = f" ({module})" if module else ""
     before = f"{step['input_db']:.1f} dB → " if "input_db" in step else ""
-    after = f"{step['output_db']:.1f} dB" if "output_db" in step else "nothing of the signal"
+    after = f"{step['output_db']:.1f} dB" if "output_db" in step else "no signal left"
     return f"layer {step['layer']}, {operator} {step['tensor']}{where}: {before}{after}"

@@ -31,7 +31,7 @@ _FILES = {
 def export(
     path: Path, run: Path | None, out_dir: Path | None, reading: Reading, reporter: Reporter
 ) -> Record:
-    """Write what other builds must know of the program at `path`, with what the run at `run` measured.
+    """Write the build settings of the program at `path`, with the sizes that the run at `run` measured.
 
     Raises InputError for a damaged program, for names that no build file takes, and for the run of another program.
     """
@@ -72,11 +72,11 @@ def _run(path: Path, program: pte.Pte, reading: Reading) -> tuple[Path, Record]:
         path = path / RUN_RECORD
     record = results.read(path, reading)
     if record["schema"] != results.RUN:
-        raise InputError(f"{path} is a {record['schema']}, and no run", "give the folder of a run")
+        raise InputError(f"{path} is a {record['schema']}, not a run", "give the folder of a run")
     if record["model"]["sha256"] != program.sha256:
         raise InputError(
-            f"{path} is the run of another program: its sizes say nothing of this one",
-            "run this one, then again",
+            f"{path} is a run of another program, so its sizes do not apply",
+            "run this program, then repeat the export with its folder",
         )
     return path, record
 
@@ -85,7 +85,7 @@ def _kernels(program: pte.Pte) -> list[str]:
     names = sorted({row.full_name for row in program.plan(_method(program)).operators})
     for name in names:
         if not _OPERATOR.fullmatch(name):
-            raise InputError(f"the program calls {name[:80]!r}, which is no name of an operator")
+            raise InputError(f"the program calls {name[:80]!r}, which is not an operator's name")
     return names
 
 
@@ -96,7 +96,7 @@ def _check_settings(facts: texts.Facts) -> None:
         if not _SETTING.fullmatch(value):
             raise InputError(
                 f"the program was compiled for {value[:80]!r}, which a build file cannot name",
-                "names of Vela's configurations are letters, digits, points, dashes and underscores",
+                "names of Vela's configurations may contain letters, digits, points, dashes and underscores",
             )
 
 

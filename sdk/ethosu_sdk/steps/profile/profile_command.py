@@ -24,7 +24,7 @@ from ethosu_sdk.tables import profile_columns, profile_tables
 
 RECORD_NAME = kinds.PROFILE.file
 CSV_NAME = "profile.csv"
-_MAKE_A_RUN = "give the program itself: ethosu-sdk profile MODEL.pte makes a run"
+_MAKE_A_RUN = "give the program itself: `ethosu-sdk profile MODEL.pte` runs it first"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def profile(
     A model or program is run first, and its instructions on the CPU are counted.
     """
     if Path(subject).is_dir() and options.split:
-        raise UsageError("--split makes a run of its own", _MAKE_A_RUN)
+        raise UsageError("--split needs a new run and cannot use the folder of an earlier one", _MAKE_A_RUN)
     if Path(subject).is_dir():
         done = _finished(Path(subject))
     else:
@@ -93,15 +93,15 @@ def _finished(folder: Path) -> RunResult:
     path = folder / run_command.RECORD_NAME
     if not path.is_file():
         raise InputError(
-            f"{folder} holds no {run_command.RECORD_NAME}: it is not the folder of a run", _MAKE_A_RUN
+            f"{folder} is not the folder of a run: it has no {run_command.RECORD_NAME}", _MAKE_A_RUN
         )
     record = results.read(path)
     if record["schema"] != results.RUN:
-        raise InputError(f"{path} is no record of a run", _MAKE_A_RUN)
+        raise InputError(f"{path} is not a record of a run", _MAKE_A_RUN)
     model = record["model"]
     program = folder / Path(model["file"]).name
     if not program.is_file() or hashing.sha256_file(program) != model["sha256"]:
-        raise InputError(f"the program of the run is not in {folder}: {model['file']}", _MAKE_A_RUN)
+        raise InputError(f"{folder} does not contain the program of the run, {model['file']}", _MAKE_A_RUN)
     return RunResult(folder, record, program)
 
 

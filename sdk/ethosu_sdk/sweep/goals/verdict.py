@@ -191,7 +191,7 @@ class Verdict:
 
 
 def counts(cells: Sequence[Judged]) -> Record:
-    """How many cells stand how."""
+    """The number of cells by standing."""
     found = Counter(row.standing for row in cells)
     return {
         "cells": len(cells),

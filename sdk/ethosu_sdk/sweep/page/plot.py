@@ -122,7 +122,7 @@ def _rules(axis: str) -> Any:
 
 
 def _front(x: Any, y: Any) -> Any:
-    """What the Pareto set leaves to be beaten, of each source."""
+    """The line of the Pareto set, for each source."""
     line = altair.Chart(named("front")).mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.6)
     order = altair.Order("sram:Q")
     return line.encode(x=x, y=y, detail="source:N", order=order, color=altair.value("#888888"))

@@ -13,7 +13,7 @@ _AGAINST = ("quantised", "float")
 
 
 def of(inputs: Inputs) -> dict[str, Any]:
-    """Rows of the outputs and of the layers, and what `debug` concludes; empty where no record has any."""
+    """Rows of the outputs and of the layers, with the findings of `debug`; empty if no record has them."""
     debug = inputs.record(DEBUG)
     return {
         "outputs": [_output(row) for row in inputs.run.get("reference", {}).get("outputs", ())],
