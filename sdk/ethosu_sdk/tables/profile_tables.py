@@ -164,7 +164,7 @@ def total_rows(record: Record) -> Iterator[tuple[str, str]]:
         yield "NPU clock", f"{record['clock']['hz'] / 1e6:,.0f} MHz ({record['clock']['source']})"
     yield "worth", record["simulator"]["fidelity"]
     for row in record["unavailable"]:
-        yield "not known", f"{row['path']}: {row['reason']}"
+        yield "unknown", f"{row['path']}: {row['reason']}"
 
 
 def _cycles_text(cycles: Record, speed: Record | None) -> str:

@@ -93,7 +93,7 @@ def _run(record: Run) -> list[str]:
         *table(("check", "", "detail"), checks),
         *table(("NPU", "value", "unit", "source"), _npu(record)),
         *_memory(record),
-        *table(("not known", "reason"), ((row.path, row.reason) for row in record.unavailable)),
+        *table(("unknown", "reason"), ((row.path, row.reason) for row in record.unavailable)),
     ]
 
 
