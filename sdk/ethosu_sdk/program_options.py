@@ -68,9 +68,11 @@ def name_of(found: Field[Any]) -> str:
 
 
 # Options of several commands.
-INPUTS = Option("input0 … in model order.", metavar="F.npz", shapes=False)
+INPUTS = Option("Arrays input0, input1 … in the model's order.", metavar="F.npz", shapes=False)
 TRUST = Option(
-    "Load a .pt2 even if that may run code in it. A .py is always run: it needs no leave.", shapes=False
+    "Load a .pt2 file even if that may run code in it. A .py file is always executed; --trust does not "
+    "apply.",
+    shapes=False,
 )
 
 
@@ -94,11 +96,18 @@ class ProgramOptions:
     )
     quantize_per: str = option(
         "channel",
-        Option("Weights get a scale for each output channel, or one.", choices=QUANTIZE_PER_CHOICES),
+        Option(
+            "Quantise weights with one scale per output channel or per tensor.", choices=QUANTIZE_PER_CHOICES
+        ),
     )
     calibration: tuple[Path, ...] = option(
         (),
-        Option("Samples to calibrate with.", metavar="F.npz", shown_default="example inputs", shapes=False),
+        Option(
+            "Samples for calibration; can be given several times.",
+            metavar="F.npz",
+            shown_default="example inputs",
+            shapes=False,
+        ),
     )
     inputs: Path | None = option(None, INPUTS)
     io: str = option("float", Option("Type of the model's inputs and outputs.", choices=IO_CHOICES))
@@ -108,22 +117,26 @@ class ProgramOptions:
     )
     vela_flags: tuple[str, ...] = option(
         (),
-        Option("A flag to add to Vela's, such as --optimise=Size.", name="--extra-vela-flag", metavar="FLAG"),
+        Option(
+            "Pass a further flag to Vela, such as --optimise=Size; can be given several times.",
+            name="--extra-vela-flag",
+            metavar="FLAG",
+        ),
     )
     require_full_delegation: bool = option(
-        False, Option("Exit code 7 when an operator stays on the CPU.", shapes=False)
+        False, Option("Fail with exit code 7 if an operator stays on the CPU.", shapes=False)
     )
     etrecord: bool = option(
         False,
         Option(
-            "Write MODEL.etrecord too: by it ExecuTorch's Inspector tells where in the model events come from.",
+            "Also write MODEL.etrecord, which lets ExecuTorch's Inspector map events to the model's source.",
             shapes=False,
         ),
     )
     check: bool = option(
         True,
         Option(
-            "Do not execute the program once to compare it with the model it was made from.",
+            "Skip the run that compares the program with the model it was made from.",
             name="--no-check",
             shapes=False,
         ),

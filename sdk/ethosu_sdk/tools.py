@@ -128,7 +128,7 @@ def require(name: str) -> ToolStatus:
     """The tool called `name`, fit for use. ToolError, with the fix, when it is missing, too old or broken."""
     found = probe(name)
     if found.status != "found":
-        version = f" ({found.version}, {found.tool.wanted} is wanted)" if found.version else ""
+        version = f" ({found.version}, {found.tool.wanted} is needed)" if found.version else ""
         raise ToolError(
             f"'{name}', needed for {found.tool.needed_for}, is {found.status}{version}", found.tool.fix
         )

@@ -19,7 +19,7 @@ def advise_command(
     subject: Annotated[
         str,
         Option(
-            "The folder of a run that has its program in it, or what `profile` takes.",
+            "The folder of a run that contains its program, or a model as `profile` takes it.",
             metavar="RUN_DIR|MODEL",
             completion="models",
         ),
@@ -30,11 +30,11 @@ def advise_command(
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
-    """Say what to change so that a program takes fewer cycles, less of the CPU or loses less accuracy.
+    """Suggest changes with which a program takes fewer cycles, uses the CPU less or loses less accuracy.
 
-    Each advice has the figures it rests on, a command line or lines of code, the gain that is expected and how it was
-    computed, and where it does not hold. A MODEL is profiled first; of a run, its profile and what `debug` left in
-    the folder are judged. A model FILE.py is executed.
+    Each suggestion has the figures behind it, a command line or lines of code, the expected gain and its computation,
+    and its limits. A MODEL is profiled first. From the folder of a run, the profile and the record of `debug` are
+    used. A model FILE.py is executed.
     """
     from ethosu_sdk.readers.advise import advise_command
     from ethosu_sdk.steps.profile import profile_command

@@ -1,4 +1,4 @@
-"""What the shell can complete: names from the tables, without what else the tables' packages import.
+"""Candidates for completion by the shell, read from the tables without importing their packages.
 
 A shell waits for this at every Tab: NumPy alone would take longer than all of it.
 """
@@ -34,14 +34,14 @@ def targets(_chosen: Chosen, _incomplete: str) -> list[str]:
 
 
 def system_configs(chosen: Chosen, _incomplete: str) -> list[str]:
-    """Those of the target's family; every one for a target that does not exist."""
+    """The system configurations of the target's family; all of them if the target does not exist."""
     target = chosen.get("target") or ""
     rows = [row for row in families().values() if target.startswith(f"{row.name}-")] or families().values()
     return [name for row in rows for name in row.system_configs]
 
 
 def memory_modes(chosen: Chosen, _incomplete: str) -> list[str]:
-    """Those that go with the target and its system configuration, or the family's default."""
+    """The memory modes of the target with its system configuration, or with the family's default."""
     target, system_config = chosen.get("target") or "", chosen.get("system_config")
     found: dict[str, None] = {}
     for row in families().values():
@@ -56,7 +56,7 @@ def _every_mode() -> list[str]:
 
 
 def models(_chosen: Chosen, incomplete: str) -> list[str]:
-    """Models of the zoo, and files that can be a model, with the folders on the way to others.
+    """The models of the zoo, files that can be a model, and folders that may contain such files.
 
     Nothing where folders alone are left: the shell's own completion goes on into them.
     """
@@ -90,7 +90,7 @@ def _files(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[str]:
 
 
 def events(chosen: Chosen, incomplete: str) -> list[str]:
-    """PMU events of the target; of every NPU for a ready program, which has its own. With commas, several at once."""
+    """The PMU events of the target, or of every NPU for a MODEL.pte. Several are separated by commas."""
     ready = str(chosen.get("model") or "").endswith(".pte")
     target = "" if ready else chosen.get("target") or ""
     table = _module("npu/tables/events.py")
@@ -104,7 +104,7 @@ def events(chosen: Chosen, incomplete: str) -> list[str]:
 
 
 def _module(name: str) -> ModuleType:
-    """A module that is data alone, without the package around it."""
+    """Import a module that only holds data, without its package."""
     path = resources.PACKAGE_ROOT / name
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None

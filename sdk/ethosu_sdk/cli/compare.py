@@ -21,8 +21,8 @@ def compare_command(
     runs: Annotated[
         list[str],
         Option(
-            "Folders of runs, or records of run, profile, build or compile. A is what the others "
-            "are compared with. With --vela, one model as `compile` takes it, or its MODEL.pte.",
+            "Folders of runs, or records of run, profile, build or compile. The others are compared with "
+            "A. With --vela, one model as `compile` takes it, or its MODEL.pte.",
             metavar="A B…|MODEL",
             completion="models",
         ),
@@ -33,8 +33,8 @@ def compare_command(
     vela: Annotated[
         str | None,
         Option(
-            "Compile MODEL with each of these versions of Vela and compare what comes of it with the first. "
-            "Versions that are not in the cache are installed from the package index.",
+            "Compile MODEL with each of these versions of Vela and compare the results with those of the "
+            "first. Versions that are not cached are installed from the package index.",
             metavar="V,V…",
         ),
         Offer(before="rows"),
@@ -42,11 +42,11 @@ def compare_command(
     output: Annotated[OutDir, Offer(before="loose")] = None,
     invocation: Invocation,
 ) -> None:
-    """Compare runs figure by figure, and tell what became worse and at which operator.
+    """Compare runs figure by figure, and show what became worse and at which operator.
 
-    Runs of other models, settings, simulators or versions are not compared unless that is allowed (exit code 3); a
-    figure that is worse than the policy tolerates ends with exit code 7. The record goes to build/compare. A model
-    FILE.py is executed.
+    Runs that differ in model, settings, simulator or versions are refused with exit code 3, unless the difference is
+    allowed. The exit code is 7 if a figure is worse than the policy tolerates. The record goes to build/compare. A
+    model FILE.py is executed.
     """
     from ethosu_sdk.readers.compare import compare_command
     from ethosu_sdk.steps.run_facts import profiles
@@ -54,12 +54,12 @@ def compare_command(
     reporter = invocation.reporter()
     if vela is None:
         if compile_options != CompileOptions():
-            raise UsageError("options of `compile` go with --vela alone: runs are compared as they are")
+            raise UsageError("options of `compile` need --vela: without it, nothing is compiled")
         paths = [Path(path) for path in runs]
         compare_command.compare(paths, profiles.missing(paths), options, output, reporter)
         return
     if options.loose:
-        raise UsageError("--loose is for records: --vela makes its own")
+        raise UsageError("--loose cannot be used with --vela, which reads no existing records")
     from ethosu_sdk.steps import vela_versions
 
     options = replace(options, allow=(*vela_versions.ALLOWED, *options.allow))

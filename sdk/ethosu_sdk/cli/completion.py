@@ -25,7 +25,7 @@ _OF_COMPLETION = ("install_completion", "show_completion")  # whose values would
 
 
 def of(row: Option) -> Callable[..., list[str]] | None:
-    """What offers the values of an option; its candidates are imported when the shell asks for them."""
+    """The function that completes the values of an option. It imports the candidates when the shell asks for them."""
     if not row.choices and row.completion is None:
         return None
 
@@ -44,7 +44,7 @@ class Command(typer.core.TyperCommand):
     everything else here to run."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Which parameters are given, and as what text, is all that completion needs."""
+        """Parse names and texts only: completion needs no more."""
         if not ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         known = args[:-1] if args and args[-1].startswith("-") else args  # whose value is being typed
@@ -62,7 +62,7 @@ def is_wanted() -> bool:
 
 
 def answer(app: typer.core.TyperGroup) -> None:
-    """Print the completions of `app` for what the shell says in the environment, and end the process."""
+    """Print the completions of `app` for the command line in the environment, and end the process."""
     _without_values(app)
     prefix = _rejoin() if os.environ[VARIABLE] == _IN_BASH else ""
     text = io.StringIO()
@@ -89,7 +89,9 @@ def _rejoin() -> str:
     words = raw.split("\n") if "\n" in raw else raw.split()
     if not number.isdecimal():
         raise UsageError(
-            f"{VARIABLE} is for the shell: COMP_WORDS and COMP_CWORD say where it is", "unset it"
+            f"{VARIABLE} is set, but COMP_CWORD is not a number: only a shell's completion sets these "
+            "variables",
+            "unset it",
         )
     cursor = int(number)
     joined, place = _joined(words, cursor)

@@ -18,22 +18,22 @@ def convert_command(
     subject: Annotated[
         Path,
         Option(
-            "A folder of results, of which every record is read that the format has a use for, or one record.",
+            "One record, or a folder of results: all of its records that fit the format are used.",
             metavar="RUN_DIR|RECORD.json",
         ),
     ],
     *,
     to: Annotated[
         str,
-        Option("The format.", choices=FORMATS),
+        Option("The output format.", choices=FORMATS),
     ],
-    output: Annotated[Path, Option("Where it goes.", short="-o", metavar="FILE")],
+    output: Annotated[Path, Option("Write to this file.", short="-o", metavar="FILE")],
     loose: Loose = False,
     invocation: Invocation,
 ) -> None:
     """Write records in a format that other tools open: CI servers, code hosts, trace viewers, data tools.
 
-    What a format has no place for is left out, and named.
+    Facts that the format has no place for are left out, and the output names them.
     """
     from ethosu_sdk.readers.convert import convert_command
     from ethosu_sdk.results.reading import Reading

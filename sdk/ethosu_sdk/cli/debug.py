@@ -26,8 +26,8 @@ def debug_command(
 ) -> None:
     """Compare every layer inside the NPU's delegates with the model in PyTorch, quantised and in floating point.
 
-    The model is compiled, and its program run once on the host simulator. Of a MODEL.pte, whose model is not known,
-    values and ranges alone are shown. A model FILE.py is executed.
+    The model is compiled, and its program runs once on the host simulator. For a MODEL.pte, whose PyTorch model is
+    not known, only values and ranges are shown. A model FILE.py is executed.
     """
     from ethosu_sdk.steps.debug import debug_command
 

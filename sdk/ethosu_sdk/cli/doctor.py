@@ -16,13 +16,13 @@ def doctor_command(
     bundle: Annotated[
         Path | None,
         Option(
-            "Write a support archive: the report and versions, without names, paths or secrets.",
+            "Write a support archive with the report and versions, without names, paths or secrets.",
             metavar="FILE.tar.gz",
         ),
     ] = None,
     invocation: Invocation,
 ) -> None:
-    """Try every tool that the SDK uses: found, missing, too old or broken, and the fix."""
+    """Try every tool that the SDK uses; show which are missing, too old or broken, and how to fix that."""
     from ethosu_sdk.installation.doctor import doctor_command
 
     doctor_command.doctor(invocation.reporter(), bundle)

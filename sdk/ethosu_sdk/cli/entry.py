@@ -118,7 +118,7 @@ def _failed(error: Exception, invocation: Invocation) -> int:
 
 
 def _known(error: Exception) -> SdkError | None:
-    """`error` as one of the SDK's own, when it is the system that refused."""
+    """`error` as an SdkError if the operating system caused it; None for an internal error."""
     if isinstance(error, SdkError):
         return error
     if isinstance(error, MemoryError):
@@ -160,5 +160,5 @@ def run() -> int:
 
 
 def main() -> None:
-    """The same, and end the process."""
+    """Run the command of the command line and end the process with its exit code."""
     sys.exit(run())

@@ -13,13 +13,17 @@ from ethosu_sdk.program_options import Option
 def explain_command(
     words: Annotated[
         list[str] | None,
-        Option("Without one: all known errors.", metavar="[ID|CODE|TEXT]"),
+        Option(
+            "The error's id, code or text. Without it, all known errors are listed.", metavar="[ID|CODE|TEXT]"
+        ),
     ] = None,
     *,
-    markdown: Annotated[bool, Option("Print docs/guide/errors.md.")] = False,
+    markdown: Annotated[
+        bool, Option("Print all known errors as Markdown, as in docs/guide/errors.md.")
+    ] = False,
     invocation: Invocation,
 ) -> None:
-    """Explain an error: by its id, by a code of ExecuTorch's such as 0x21, or by the line that a log shows."""
+    """Explain an error, given its id, an ExecuTorch code such as 0x21, or a line of a log."""
     from ethosu_sdk.readers import explain_command
 
     explain_command.explain(" ".join(words or ()), invocation.reporter(), markdown=markdown)

@@ -18,7 +18,7 @@ def export_command(
     run: Annotated[
         Path | None,
         Option(
-            "A run of this program, for the sizes that are known only once it has run: best one with "
+            "A run of this program, for sizes that are known only after a run; best is a run with "
             "--runtime executorch.",
             metavar="RUN_DIR",
         ),
@@ -27,10 +27,10 @@ def export_command(
     loose: Loose = False,
     invocation: Invocation,
 ) -> None:
-    """Write what other builds must know to run MODEL.pte: pool sizes, kernels and NPU settings.
+    """Write the settings that other builds need to run MODEL.pte: pool sizes, kernels and those of the NPU.
 
     CMake definitions for ExecuTorch's arm_executor_runner, a Kconfig fragment for Zephyr, a layer for CMSIS-Toolbox.
-    Only what is known is defined; a bound that is not enough by itself stands there as a comment.
+    Only known values are defined; a bound that is not sufficient by itself is written as a comment.
     """
     from ethosu_sdk.results.reading import Reading
     from ethosu_sdk.steps.export import export_command

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from ethosu_sdk.cli.app import Application, app
 
-fvp_app = Application(help="Arm's FVPs, and launchers that take their place.", no_args_is_help=True)
+fvp_app = Application(help="Install Arm's FVPs, or launchers that replace them.", no_args_is_help=True)
 app.add_typer(fvp_app, name="fvp")

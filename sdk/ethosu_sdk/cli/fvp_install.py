@@ -12,7 +12,10 @@ def install_command(
     options: InstallOptions,
     invocation: Invocation,
 ) -> None:
-    """Install Arm's FVP from an archive that you have: checked by digest, and only once you accept Arm's licence."""
+    """Install Arm's FVP from an archive that you have downloaded, whose digest is checked.
+
+    Nothing is unpacked before you accept Arm's licence.
+    """
     from ethosu_sdk.installation.fvp import install as command
 
     command.install(options, invocation.reporter())

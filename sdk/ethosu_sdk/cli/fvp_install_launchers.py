@@ -13,21 +13,21 @@ from ethosu_sdk.program_options import Option
 
 @fvp_app.command("install-launchers")
 def install_launchers_command(
-    folder: Annotated[Path, Option("Where they go.", metavar="DIR")],
+    folder: Annotated[Path, Option("The folder for the launchers.", metavar="DIR")],
     *,
-    force: Annotated[bool, Option("Replace programs of the same names that are no launchers.")] = False,
+    force: Annotated[bool, Option("Replace files of the same names that are not launchers.")] = False,
     layout: Annotated[
         str,
         Option(
-            "The programs in DIR itself, or in DIR's folders as Arm's installer makes them for an FVP.",
+            "Put the launchers into DIR itself (flat) or into the folders that Arm's installer makes (fvp).",
             choices=LAYOUT_CHOICES,
         ),
     ] = LAYOUT_CHOICES[0],
     invocation: Invocation,
 ) -> None:
-    """Put programs with the FVPs' names into DIR that run the firmware on QEMU and the NPU model.
+    """Install launchers into DIR: programs with the FVPs' names that run firmware on QEMU and the NPU model.
 
-    They take the FVPs' own parameters, so that scripts for them work without Arm's licence. They are not Arm's FVP.
+    They accept the FVPs' own parameters, so that scripts for FVPs work without Arm's licence. They are not Arm's FVP.
     """
     from ethosu_sdk.installation.fvp import launchers as command
 

@@ -15,10 +15,12 @@ def inspect_command(
     model: Pte,
     *,
     commands: Annotated[bool, Option("Disassemble the NPU command streams.")] = False,
-    hazards: Annotated[bool, Option("List what the NPU command streams do too early for hardware.")] = False,
+    hazards: Annotated[
+        bool, Option("List hazards: commands in the NPU command streams that hardware may start too early.")
+    ] = False,
     invocation: Invocation,
 ) -> None:
-    """Show what a MODEL.pte holds: operators, tensors, memory plan, delegates."""
+    """Show the contents of a MODEL.pte: operators, tensors, memory plan, delegates."""
     from ethosu_sdk.console import terminal
     from ethosu_sdk.steps.inspect import inspect_command
 

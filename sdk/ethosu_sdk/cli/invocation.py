@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
-    """How a command is to speak."""
+    """What a command prints, and in which form."""
 
-    json: bool = option(False, Option("Print only the JSON record on stdout; all else on stderr."))
+    json: bool = option(
+        False, Option("Print only the JSON record on stdout; everything else goes to stderr.")
+    )
     quiet: bool = option(False, Option("Print warnings and errors only.", short="-q"))
     debug: bool = option(False, Option("Show the traceback of an error."))
 

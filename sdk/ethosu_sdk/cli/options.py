@@ -11,7 +11,12 @@ from ethosu_sdk.readers.compare.options import LOOSE
 Loose = Annotated[bool, LOOSE]
 OutDir = Annotated[
     Path | None,
-    Option("Where the results go.", short="-o", metavar="DIR"),
+    Option(
+        "Write the results to this folder.",
+        short="-o",
+        metavar="DIR",
+        shown_default="the program's folder, or one below build",
+    ),
 ]
 Pte = Annotated[
     Path,
@@ -20,8 +25,8 @@ Pte = Annotated[
 Model = Annotated[
     str,
     Option(
-        "MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py is executed, as by Python: take it from "
-        "where you trust it. A .pt2 that could run code is refused, unless with --trust.",
+        "MODEL.pte, FILE.py[:NAME], FILE.pt2 or zoo:NAME. A .py file is executed as by Python: use only "
+        "files that you trust. A .pt2 file that could run code is refused without --trust.",
         metavar="MODEL",
         completion="models",
     ),

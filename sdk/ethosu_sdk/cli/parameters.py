@@ -149,5 +149,5 @@ def _information(row: Option, name: str, default: Any) -> Any:
 def _finite(value: float) -> float:
     """`value`, unless it is infinite: no difference would exceed it."""
     if math.isinf(value):
-        raise typer.BadParameter("it must be finite: nothing exceeds infinity")
+        raise typer.BadParameter("the value must be finite")
     return value

@@ -12,12 +12,12 @@ from ethosu_sdk.program_options import Option
 
 @app.command("parse-log")
 def parse_log_command(
-    log: Annotated[Path, Option("The UART log of a run; - is stdin.", metavar="FILE")],
+    log: Annotated[Path, Option("The UART log of a run, or - for stdin.", metavar="FILE")],
     invocation: Invocation,
 ) -> None:
     """Read the log of a firmware: the SDK's own, or ExecuTorch's executor_runner.
 
-    Exit code 7 when the log tells of a failure, or does not reach the end of the run.
+    The exit code is 7 if the log reports a failure, or ends before the run does.
     """
     from ethosu_sdk.readers.logs import parse_log_command
 

@@ -19,7 +19,7 @@ def profile_command(
     subject: Annotated[
         str,
         Option(
-            "What `run` takes, or the folder of a run that has its program in it.",
+            "A model as `run` takes it, or the folder of a run that contains its program.",
             metavar="MODEL|RUN_DIR",
             completion="models",
         ),
@@ -35,8 +35,8 @@ def profile_command(
 ) -> None:
     """Show where an inference's cycles and bytes go, operation by operation.
 
-    MODEL is run first, and what the CPU executes is counted in instructions. Cycles of the NPU are modelled, beside
-    Vela's estimate of each operation. With other options of `compile`, give the MODEL.pte that it made. A model
+    A MODEL is run first, and the instructions of the CPU are counted. NPU cycles are modelled, and shown beside
+    Vela's estimate of each operation. For other options of `compile`, compile first and give the MODEL.pte. A model
     FILE.py is executed.
     """
     from ethosu_sdk.steps.profile import profile_command

@@ -16,7 +16,7 @@ def report_command(
     runs: Annotated[
         list[Path],
         Option(
-            "Folders of runs, as `run` and `profile` make them. With several, they stand side by side.",
+            "Folders of runs, made by `run` or `profile`. Several runs are shown side by side.",
             metavar="RUN_DIR…",
         ),
     ],
@@ -24,18 +24,19 @@ def report_command(
     output: Annotated[
         Path | None,
         Option(
-            "Where the page goes.",
+            "Write the page to this file.",
             short="-o",
             metavar="FILE.html",
-            shown_default="report.html in the run's folder; for several runs in build",
+            shown_default="report.html in the run's folder; in build for several runs",
         ),
     ] = None,
     invocation: Annotated[Invocation, Offer(only=("quiet", "debug"))],
 ) -> None:
-    """Show what is known of runs as one HTML page, which needs no network.
+    """Write the records of one or several runs as one HTML page, which needs no network.
 
-    Verdict, memory, cycles and traffic of every operation, what sets their pace, the arena, accuracy by layer and
-    where all of it comes from, as far as the folder's records tell: pip install 'ethosu-sdk[report]' draws it.
+    The page shows the verdict, memory, cycles and traffic of every operation, what limits each of them, the arena,
+    accuracy by layer and the source of every figure, as far as the folder has records of them. The command needs
+    the extra `report` of ethosu-sdk.
     """
     from ethosu_sdk.readers.report import report_command
     from ethosu_sdk.steps.run_facts import gathering

@@ -21,10 +21,10 @@ def run_command(
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
-    """Run MODEL on a simulated board, compiling and building first what is missing or stale.
+    """Run MODEL on a simulated board. A missing or stale program or firmware is made first.
 
-    The options from --target to --no-delegate are those of `compile`; a ready MODEL.pte has its own target. A model
-    FILE.py is executed.
+    The options from --target to --no-delegate are those of `compile`; a MODEL.pte keeps the target that it was
+    compiled for. A model FILE.py is executed.
     """
     from ethosu_sdk.steps.run import run_command
 

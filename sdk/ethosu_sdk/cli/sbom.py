@@ -15,11 +15,11 @@ def sbom_command(
     *,
     output: Annotated[
         Path | None,
-        Option("Where it goes.", short="-o", metavar="FILE.json", shown_default="stdout"),
+        Option("Write to this file.", short="-o", metavar="FILE.json", shown_default="stdout"),
     ] = None,
     invocation: Invocation,
 ) -> None:
-    """List what is installed here, Python and Debian packages, as a CycloneDX 1.6 bill of materials."""
+    """List the installed Python and Debian packages as a CycloneDX 1.6 bill of materials."""
     from ethosu_sdk.installation.sbom import sbom_command
 
     sbom_command.sbom(output, invocation.reporter())

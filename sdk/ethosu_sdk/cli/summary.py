@@ -20,11 +20,11 @@ def summary_command(
         ),
     ],
     *,
-    form: Annotated[str, Option("How it is written.", name="--format", metavar="markdown")] = "markdown",
+    form: Annotated[str, Option("The output format.", name="--format", metavar="markdown")] = "markdown",
     loose: Loose = False,
     invocation: Invocation,
 ) -> None:
-    """Write what records say as Markdown, such as for the summary of a CI job."""
+    """Print a summary of records as Markdown, for example for the summary of a CI job."""
     from ethosu_sdk.readers.summary import summary_command
     from ethosu_sdk.results.reading import Reading
 

@@ -17,7 +17,7 @@ _HELP = ("-h", "--help")
 
 
 class _Group(TyperGroup):
-    """A group that takes what is none of its commands for an argument of RUN."""
+    """A group that passes words that are not its commands to RUN."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As click's."""
@@ -28,7 +28,7 @@ class _Group(TyperGroup):
 
 
 def _refuse_word(word: str, commands: list[str]) -> None:
-    """UsageError for a plain word that is no file: it was meant for a command."""
+    """Raise UsageError for a plain word that is not a file, such as a mistyped command."""
     if re.fullmatch(r"\w[\w-]*", word) and not os.path.lexists(word):
         message = f"there is neither a file nor a command of `sweep` called '{word}'"
         raise UsageError(message, f"{suggestion(word, commands)}; or give the file of a sweep, SWEEP.toml")
@@ -36,8 +36,8 @@ def _refuse_word(word: str, commands: list[str]) -> None:
 
 sweep_app = Application(
     cls=_Group,
-    help="Many models by many targets, modes, compilers and simulators: run what a file says, ask and compare what "
-    "came of it.\n\nethosu-sdk sweep SWEEP.toml is short for ethosu-sdk sweep run SWEEP.toml.",
+    help="Run many models with many targets, modes, compilers and simulators; query and compare the "
+    "results.\n\nethosu-sdk sweep SWEEP.toml is short for ethosu-sdk sweep run SWEEP.toml.",
     no_args_is_help=True,
 )
 app.add_typer(sweep_app, name="sweep")

@@ -16,15 +16,15 @@ from ethosu_sdk.readers.compare.options import CompareOptions
 @sweep_app.command("compare")
 def compare_command(
     before: Annotated[Path, Option("The folder of a sweep.", metavar="A")],
-    after: Annotated[Path, Option("The one that is compared with it.", metavar="B")],
+    after: Annotated[Path, Option("The folder of the sweep to compare with A.", metavar="B")],
     options: Annotated[CompareOptions, Offer(only=("policy", "allow"))],
     *,
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
-    """Compare two sweeps cell by cell, as `compare` does two runs: by the same policy, with the same exit codes.
+    """Compare two sweeps cell by cell, with the policy and the exit codes of `compare`.
 
-    A cell that passed before and does not now, or is missing, ends with exit code 7.
+    The exit code is also 7 if a cell that passed in A fails or is missing in B.
     """
     from ethosu_sdk.sweep import comparison as command
 

@@ -14,7 +14,7 @@ from ethosu_sdk.program_options import Option
 def query_command(
     sql: Annotated[
         str,
-        Option("One SELECT, whose table is `cells`.", metavar="SQL"),
+        Option("One SELECT statement on the table `cells`.", metavar="SQL"),
     ],
     folder: Annotated[
         Path | None,
@@ -24,9 +24,9 @@ def query_command(
     csv: Annotated[bool, Option("Print CSV on stdout.")] = False,
     invocation: Invocation,
 ) -> None:
-    """Ask the table of a sweep's cells in SQL, by DuckDB. The query sees that table and nothing else.
+    """Query the table of a sweep's cells with SQL, by DuckDB. The query can read only that table.
 
-    Such as: "SELECT target, min(time_ms) FROM cells WHERE status = 'pass' GROUP BY target ORDER BY 2"
+    For example: "SELECT target, min(time_ms) FROM cells WHERE status = 'pass' GROUP BY target ORDER BY 2"
     """
     from ethosu_sdk.errors import UsageError
     from ethosu_sdk.sweep import query as command

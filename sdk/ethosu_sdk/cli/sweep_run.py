@@ -16,17 +16,20 @@ from ethosu_sdk.sweep.options import SweepOptions
 def sweep_command(
     file: Annotated[
         Path,
-        Option("Models, targets, modes and all else.", metavar="SWEEP.toml"),
+        Option(
+            "The description of the sweep: models, targets, modes, limits and goals.", metavar="SWEEP.toml"
+        ),
     ],
     options: SweepOptions,
     *,
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
-    """Compile and run every cell of SWEEP.toml that is not done yet, and keep all in one folder.
+    """Compile and run every cell of SWEEP.toml that is not done yet, and collect the results in one folder.
 
-    What cells share is done once. A cell that fails is a row of the table, not the end; the exit code is then 7. The
-    same command goes on where it was interrupted. Results go to build/sweep/NAME. Model files FILE.py are executed.
+    Steps that cells share are done once. A cell that fails is a row of the table and does not stop the sweep; the
+    exit code is then 7. After an interruption, the same command continues. Results go to build/sweep/NAME. Model
+    files FILE.py are executed.
     """
     from ethosu_sdk.sweep import sweep_command
 

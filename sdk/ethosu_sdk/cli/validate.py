@@ -21,9 +21,9 @@ def validate_command(
     loose: Loose = False,
     invocation: Invocation,
 ) -> None:
-    """Check a record against its schema and the rules that a schema cannot state, or a folder by its manifest.
+    """Check a record against its schema and further rules, or a folder of results against its manifest.
 
-    A folder's files must be those that the commands listed which wrote there, unchanged and complete.
+    The folder must hold exactly the files that its manifest lists, unchanged and complete.
     """
     from ethosu_sdk.readers import validate_command
     from ethosu_sdk.results.reading import Reading

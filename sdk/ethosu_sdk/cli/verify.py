@@ -13,22 +13,24 @@ from ethosu_sdk.program_options import Option
 
 @app.command("verify")
 def verify_command(
-    record: Annotated[Path, Option("A build.json or run.json.", metavar="RECORD.json")],
+    record: Annotated[Path, Option("A build.json or run.json to reproduce.", metavar="RECORD.json")],
     *,
     model: Annotated[
         Path | None,
-        Option("The record's model.", metavar="MODEL.pte", shown_default="beside the record"),
+        Option(
+            "The program that the record describes.", metavar="MODEL.pte", shown_default="beside the record"
+        ),
     ] = None,
     inputs: Annotated[
         Path | None,
         Option(
-            "The inputs of the run.", metavar="F.npz", shown_default="as `run` finds them without --inputs"
+            "The inputs of the run.", metavar="F.npz", shown_default="those that `run` uses without --inputs"
         ),
     ] = None,
     loose: Loose = False,
     invocation: Invocation,
 ) -> None:
-    """Build the firmware of a record again, from nothing, run it again, and compare digests, outputs, figures and
+    """Rebuild the firmware of a record from scratch, run it again, and compare digests, outputs, figures and
     versions."""
     from ethosu_sdk.results.reading import Reading
     from ethosu_sdk.steps.verify import verify_command

@@ -1,4 +1,4 @@
-"""How a command speaks to people: progress on stderr, its result on stdout, records for machines."""
+"""The output of a command: progress on stderr, its result on stdout, records for machines."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ class Reporter:
 
     @property
     def is_live(self) -> bool:
-        """Whether what is shown can change: there is a terminal, and people look at it."""
+        """Whether the output can be redrawn: it goes to a terminal and is not suppressed."""
         return bool(self._err.is_terminal) and not self.quiet
 
     @contextlib.contextmanager
     def live(self, shown: RenderableType) -> Iterator[None]:
-        """Show `shown` as it changes while the block runs, where that is possible."""
+        """Redraw `shown` while the block runs, if the output can be redrawn."""
         if not self.is_live:
             yield
             return
@@ -104,21 +104,21 @@ class Reporter:
             yield
 
     def note(self, text: str) -> None:
-        """A line about progress, on stderr."""
+        """Print a line about progress on stderr."""
         if not self.quiet:
             self._err.print(f"[dim]·[/dim] {text}", soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        """A line that must not be missed, on stderr, even with --quiet."""
+        """Print a warning on stderr, even with --quiet."""
         self._err.print(f"[bold yellow]warning:[/bold yellow] {text}", soft_wrap=True)
 
     def show(self, *parts: RenderableType) -> None:
-        """Part of the result for people: on stdout, or on stderr when stdout belongs to the record."""
+        """Print part of the result: on stdout, or on stderr with --json."""
         if not self.quiet:
             terminal.show(self._out, *parts)
 
     def emit(self, record: Record) -> None:
-        """The record itself, on stdout, with --json only."""
+        """Print the record on stdout, only with --json."""
         if self.as_json:
             sys.stdout.write(json_text.dumps(record))
             sys.stdout.flush()

@@ -25,12 +25,12 @@ _UNLIMITED = 1 << 20  # columns; a table is as wide as its content
 
 
 def escape(value: object) -> str:
-    """`value`, a name or a text of others, as markup that shows it on one line, as it is."""
+    """Markup that shows `value`, a name or text from elsewhere, literally and on one line."""
     return _escaped(plain_text.line(value))
 
 
 def escape_lines(value: object) -> str:
-    """The same for text of several lines, such as what a tool printed."""
+    """Like :func:`escape`, for text of several lines, such as the output of a tool."""
     return _escaped(plain_text.lines(value))
 
 
@@ -113,7 +113,7 @@ class _Trimmed(io.TextIOBase):
 
 
 def words(text: str) -> str:
-    """What `text`, Rich's markup, says."""
+    """The plain text of `text`, which is Rich's markup."""
     return Text.from_markup(text).plain
 
 

@@ -1,1 +1,1 @@
-"""What judges, shows or rewrites finished records. Readers import neither ``npu`` nor ``aot``."""
+"""Commands that judge, show or convert finished records. Readers import neither ``npu`` nor ``aot``."""

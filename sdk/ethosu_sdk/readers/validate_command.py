@@ -22,7 +22,7 @@ def validate(path: Path, reading: Reading, reporter: Reporter) -> None:
         return
     record = results.read(path, reading)
     reading.warn(reporter)
-    loose = ", loose: not as its manifest lists it" if reading.differences else ""
+    loose = ", loose: it differs from its manifest" if reading.differences else ""
     reporter.show(
         f"{escape(str(path))}: valid [bold]{record['schema']}[/bold], status {record['status']}{loose}"
     )
@@ -33,16 +33,16 @@ def _validate_folder(folder: Path, reporter: Reporter) -> None:
     manifest = bundle.read(folder)
     if manifest is None:
         raise InputError(
-            f"{folder} holds no {bundle.MANIFEST_NAME}: nothing tells which files belong to it",
-            "folders of earlier versions have none, and nor has one in which the first command failed: "
-            "give a record in it",
+            f"{folder} holds no {bundle.MANIFEST_NAME}: the files that belong to it are unknown",
+            "folders of earlier versions have no manifest, and neither has a folder in which the first "
+            "command failed: give a record in it",
         )
     found = bundle.problems(folder, manifest)
     if found:
         more = [f"and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else []
         lines = "\n  ".join([*found[:_MOST_SHOWN], *more])
         raise InputError(
-            f"{folder} is not as it was written:\n  {lines}", "run the command again that wrote it"
+            f"{folder} differs from its manifest:\n  {lines}", "run the command again that wrote it"
         )
     count = sum(row.schema is not None for row in manifest.files)
     reporter.show(f"{escape(str(folder))}: complete, {len(manifest.files)} files, {count} valid records")

@@ -58,7 +58,7 @@ Add = Callable[..., None]
 
 @contextlib.contextmanager
 def published(folder: Path, writer: str) -> Iterator[Add]:
-    """While the block runs, the manifest of `folder` says that the command `writer` is at work; it ends complete.
+    """Keep the manifest of `folder` incomplete while the block of the command `writer` runs; then complete it.
 
     The block gets a function that takes the files (names in the folder) that were written; those that are not there
     are left out. What other commands wrote stays listed as they listed it. When the block raises, the folder stays
@@ -113,7 +113,7 @@ def _refuse_foreign(folder: Path) -> None:
         return  # a damaged one is written anew
     if foreign:
         raise InputError(
-            f"{path} is not the manifest of a folder of results: another program's files lie there",
+            f"{path} is not the manifest of a folder of results: the folder belongs to another program",
             "choose another folder with -o",
         )
 
@@ -221,10 +221,10 @@ def _entry(folder: Path, name: str, writer: str) -> File:
 
 
 def problems(folder: Path, manifest: Manifest, depth: int = 0) -> list[str]:
-    """What of `folder` is not as its manifest says, a sentence each; of folders in it with a manifest, too."""
+    """How `folder` differs from its manifest, one sentence each, including nested folders with manifests."""
     found = []
     if manifest.status != COMPLETE:
-        found.append(f"incomplete: `{manifest.writer}` began to write and did not end")
+        found.append(f"incomplete: `{manifest.writer}` did not finish writing")
     listed = {row.path for row in manifest.files}
     for row in manifest.files:
         if reason := _wrong(folder, row):
@@ -241,7 +241,7 @@ def problems(folder: Path, manifest: Manifest, depth: int = 0) -> list[str]:
 def _nested_problems(folder: Path, depth: int) -> list[str]:
     """The problems of a folder of results that lies in another."""
     if depth > _DEEPEST:
-        return [f"more than {_DEEPEST} folders of results lie in each other"]
+        return [f"more than {_DEEPEST} folders of results lie inside one another"]
     try:
         manifest = read(folder)
         return [] if manifest is None else problems(folder, manifest, depth)
@@ -258,7 +258,7 @@ def _wrong(folder: Path, row: File) -> str:
     except OSError:
         return "is missing"
     if not stat.S_ISREG(status.st_mode) or not inside:
-        return "is no plain file of the folder"
+        return "is not a regular file of the folder"
     if status.st_size != row.bytes:
         return f"has changed: {status.st_size:,} bytes instead of {row.bytes:,}"
     try:
@@ -266,7 +266,7 @@ def _wrong(folder: Path, row: File) -> str:
         reason = _wrong_record(path, row.schema) if same and row.schema is not None else ""
     except InputError as error:
         return f"cannot be read: {error.message}"
-    return reason if same else "has changed: its SHA-256 is another"
+    return reason if same else "has changed: its SHA-256 differs"
 
 
 def _wrong_record(path: Path, name: str) -> str:
@@ -293,13 +293,13 @@ def _present(folder: Path, nested: list[Path]) -> Iterator[str]:
             count += 1
             if count > _MOST_FILES:
                 raise InputError(
-                    f"{folder} holds more than {_MOST_FILES:,} files: it is no folder of results"
+                    f"{folder} holds more than {_MOST_FILES:,} files: it is not a folder of results"
                 )
             yield str(path)
 
 
 def difference(path: Path, sha256: str) -> str:
-    """How the file at `path` with this digest is not as a manifest lists it; empty when it is, or when none does.
+    """How the file at `path`, with this digest, differs from its manifest; empty if it agrees or is not listed.
 
     `path` may be a link: neither where it lies nor what it leads to may be listed otherwise.
     """
@@ -334,7 +334,7 @@ def _tells_nothing(folder: Path) -> bool:
 
 
 def confirm(path: Path) -> None:
-    """InputError when a manifest lists the file at `path` otherwise than it is."""
+    """Raise InputError if the file at `path` differs from the manifest that lists it."""
     if reason := difference(path, hashing.sha256_file(path)):
         raise InputError(f"{path} {reason}", "run the command again that wrote it")
 
@@ -350,7 +350,7 @@ def check(folder: Path, names: list[str]) -> None:
     listed = {row.path for row in manifest.files}
     if manifest.status != COMPLETE and not (names and listed.issuperset(names)):
         raise InputError(
-            f"{folder} is incomplete: `{manifest.writer}` began to write and did not end",
+            f"{folder} is incomplete: `{manifest.writer}` did not finish writing",
             "run it again; `ethosu-sdk validate` names what is missing",
         )
     for row in manifest.files:

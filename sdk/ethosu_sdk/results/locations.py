@@ -45,19 +45,21 @@ def require_pte(path: Path) -> Path:
     if path.suffix != ".pte":
         kind = file_kinds.recognise(path)
         if kind is not None and kind.id == "pte":
-            raise InputError(f"{path} does not end in .pte", "it is a compiled program: give it that name")
+            raise InputError(
+                f"{path} does not end in .pte", "it is a compiled program: rename it so that it ends in .pte"
+            )
         raise file_kinds.not_a(path, "a .pte file", _MAKE_ONE)
     if rules.leaves(path.name):
         raise InputError(
-            f"{path} has a name that no record can hold: on other systems it would be a path",
-            "give it one without a backslash, and with no colon behind its first letter",
+            f"the name of {path} cannot be recorded: on other systems it would be a path",
+            "rename it without a backslash and without a colon after the first letter",
         )
     return path
 
 
 def content(path: Path, program: pte.Pte) -> bytes:
-    """The bytes of `program`, read again from `path`. InputError when they are another's."""
+    """The bytes of `program`, read again from `path`. InputError if the file has changed."""
     data = opening.content(path, program.size)
     if hashing.sha256_bytes(data) != program.sha256:
-        raise InputError(f"{path} has changed while it was read")
+        raise InputError(f"{path} changed while it was being read")
     return data

@@ -24,7 +24,7 @@ RUN_NAME, PROFILE_NAME, DEBUG_NAME = kinds.RUN.file, kinds.PROFILE.file, kinds.D
 
 @dataclass
 class Reading:
-    """How records are read that a user names one by one.
+    """How to read records that the user names one by one.
 
     `loose` takes one that is not as its manifest lists it. `differences` then says so, by the file: the command's
     output must.
@@ -39,12 +39,12 @@ class Reading:
             raise UsageError(f"--loose is for a single record, and {path} is a folder", "give a record in it")
 
     def warn(self, reporter: Reporter) -> None:
-        """Say which records were taken although they differ."""
+        """Warn of the records that were accepted although they differ from their manifest."""
         for path, reason in self.differences.items():
             reporter.warn(escape(f"loose: {path} {reason}"))
 
     def mark(self, path: Path) -> Record:
-        """What the row of the file at `path` says of it in a record."""
+        """The members that mark a loosely read file at `path` in a record's row."""
         return {"loose": True} if path in self.differences else {}
 
 
@@ -54,7 +54,7 @@ def read(path: Path, reading: Reading | None = None) -> Record:
     text = json_text.read_content(path)
     if reason := bundle.difference(path, hashing.sha256_bytes(text)):
         if reading is None or not reading.loose:
-            way = "" if reading is None else "; --loose reads it as it is, and says so"
+            way = "" if reading is None else "; --loose reads it anyway"
             raise InputError(f"{path} {reason}", f"run the command again that wrote it{way}")
         reading.differences[path] = reason
     record = json_text.parse_record(text, path)

@@ -53,7 +53,7 @@ def build(
 
 
 def files(record: Record) -> tuple[str, ...]:
-    """What a build leaves in its folder."""
+    """The files that a build writes to its folder."""
     return (kinds.BUILD.file, record["elf"]["file"], record["map"]["file"], *firmware_build.WORK_FILES)
 
 

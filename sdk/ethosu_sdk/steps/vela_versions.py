@@ -72,7 +72,7 @@ def make(
     if len(failed) == len(folders):
         lines = "\n".join(f"  {name}: {reason}" for name, reason in failed.items())
         raise BuildError(
-            f"no version of Vela made a program that runs:\n{lines}", f"{out_dir} has their logs"
+            f"no version of Vela made a program that runs:\n{lines}", f"the logs are in {out_dir}"
         )
     return Made([path for path in folders.values() if path.name not in failed], failed)
 
@@ -129,14 +129,14 @@ def _read(path: Path) -> _Source:
     record = results.read(file)
     content = kinds.content(record)
     if not isinstance(content, Compilation) or content.model.sha256 != hashing.sha256_file(path):
-        raise InputError(f"{file} is not about {path}", "compile the model again")
+        raise InputError(f"{file} describes another program than {path}", "compile the model again")
     if any(row.role == "vela configuration" for row in content.provenance.inputs):
         raise UsageError(
-            "--vela does not go with a Vela configuration of your own", "compile without --vela-config"
+            "--vela cannot be used with a Vela configuration of your own", "compile without --vela-config"
         )
     graphs = [path.parent / row.files.tosa for row in content.delegates]
     if not graphs:
-        raise InputError(f"{path} delegates nothing: Vela has no part in it")
+        raise InputError(f"{path} delegates nothing, so Vela's version makes no difference")
     return _Source(path, record, graphs)
 
 
@@ -161,7 +161,7 @@ def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter
 def _run(source: _Source, found: Recompiled, folder: Path, reporter: Reporter) -> str:
     """Run a recompiled program; why it does not run, or nothing."""
     try:
-        with reporter.stage(f"running what Vela {found.version} made on the host simulator"):
+        with reporter.stage(f"running the program of Vela {found.version} on the host simulator"):
             run_command.run(
                 str(folder / source.pte.name),
                 CompileOptions(),
@@ -170,13 +170,13 @@ def _run(source: _Source, found: Recompiled, folder: Path, reporter: Reporter) -
                 Reporter(quiet=True).for_step(),
             )
     except SdkError as error:
-        reporter.warn(escape(f"what Vela {found.version} made does not run: {error.message}"))
+        reporter.warn(escape(f"the program of Vela {found.version} does not run: {error.message}"))
         return error.message
     return ""
 
 
 def _lay(source: _Source, found: Recompiled, folder: Path) -> list[str]:
-    """Write what belongs to a recompiled program beside it; the names of all its files."""
+    """Write the other files of a recompiled program beside it; the names of all its files."""
     pte = folder / source.pte.name
     record = _record(source, found, pte)
     schema.check(record, "the compile result")

@@ -1,4 +1,4 @@
-"""The cells of a sweep: every pairing of its values that there can be, and why the others cannot."""
+"""The cells of a sweep: every possible combination of its values, and why others are impossible."""
 
 from __future__ import annotations
 
@@ -87,14 +87,16 @@ def expand(configuration: Configuration) -> Cells:
             _add(found, cell, configuration)
     if not found:
         reasons = "".join(f"\n  {count:,} dropped: {reason}" for reason, count in dropped.items())
-        raise InputError(f"{configuration.source.path}: no cell is left to do{reasons}")
+        raise InputError(f"{configuration.source.path}: no cells are left to do{reasons}")
     return Cells(tuple(found), dict(dropped), excluded)
 
 
 def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> None:
     found[replace(cell, samples=configuration.samples(cell.model))] = None
     if len(found) > MOST_CELLS:
-        raise InputError(f"{configuration.source.path}: these are more than {MOST_CELLS:,} cells")
+        raise InputError(
+            f"{configuration.source.path}: there are more than {MOST_CELLS:,} cells, the most for one sweep"
+        )
 
 
 def _product(values: Mapping[str, Sequence[str]], dropped: Counter[str]) -> Iterator[Cell]:

@@ -143,7 +143,7 @@ def _subject(sweep: _Sweep, row: Row) -> Subject:
     name = row["folder"] or ""
     folder = (sweep.folder / name.replace("\0", "")).resolve()
     if "\0" in name or not folder.is_relative_to(sweep.folder):
-        raise InputError(f"{sweep.folder} names a cell outside of itself")
+        raise InputError(f"{sweep.folder} names a cell outside of that folder")
     found: dict[KindName, Compared] = {}
     files: dict[KindName, Path] = {}
     for path in results.present(folder, (kinds.RUN.schema, kinds.COMPILE.schema)):
@@ -200,11 +200,12 @@ def _conclude(record: SweepComparison) -> None:
     if record.status == BLOCKED:
         raise InputError(
             f"cells cannot be compared:\n{text}",
-            "sweep both alike; or let them differ in what is meant: --allow NAME, or `allow` in a policy",
+            "sweep both with the same settings, or allow the difference: --allow NAME, or `allow` in a "
+            "policy",
             recorded=True,
         )
     raise VerdictError(
         f"worse than before:\n{text}",
-        "what may become worse, and by how much, is for a policy to say: --policy FILE.toml",
+        "a policy sets what may become worse, and by how much: --policy FILE.toml",
         recorded=True,
     )

@@ -136,7 +136,7 @@ def _values(source: Source, table: dict[str, Any], dimension: str) -> tuple[str,
 def _partial(source: Source, table: dict[str, Any], key: str) -> list[dict[str, tuple[str, ...]]]:
     rows = table.get(key, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise source.wrong((key,), f"{key} is a list of tables", f"[[{key}]]")
+        raise source.wrong((key,), f"{key} must be a list of tables", f"[[{key}]]")
     found = []
     for index, row in enumerate(rows):
         for name in row:
@@ -145,7 +145,7 @@ def _partial(source: Source, table: dict[str, Any], key: str) -> list[dict[str, 
                 raise source.wrong((key, index, name), f"a cell has no '{short(name)}'", hint)
         if not row:
             raise source.wrong(
-                (key, index), f"this {key} names nothing", f"[[{key}]] with {', '.join(DIMENSIONS)}"
+                (key, index), f"this {key} is empty", f"[[{key}]] with {', '.join(DIMENSIONS)}"
             )
         exclude = key == "exclude"
         found.append(
@@ -173,7 +173,7 @@ def _checked(source: Source, place: tuple[str | int, ...], dimension: str, value
         for word in words:
             if word != DEFAULT and not versions.is_version(word):
                 raise source.wrong(
-                    place, f"'{short(word)}' is no version of Vela", 'such as vela = ["5.1.0"]'
+                    place, f"'{short(word)}' is not a version of Vela", 'such as vela = ["5.1.0"]'
                 )
         return words
     known = _known(dimension)
@@ -215,7 +215,7 @@ def _models(source: Source, place: tuple[str | int, ...], words: Sequence[str]) 
         try:
             names = _expanded(folder, word)
         except ValueError as error:
-            raise source.wrong(place, f"'{short(word)}' is no pattern: {error}") from error
+            raise source.wrong(place, f"'{short(word)}' is not a valid pattern: {error}") from error
         if not names:
             raise source.wrong(place, f"no model is called '{short(word)}'", _model_hint(word))
         for name in names:
@@ -225,7 +225,7 @@ def _models(source: Source, place: tuple[str | int, ...], words: Sequence[str]) 
                 raise source.wrong(place, error.message, error.hint) from error
         found.update(dict.fromkeys(names))
     if len(found) > _MOST_MODELS:
-        raise source.wrong(place, f"{len(found):,} models are too many; {_MOST_MODELS:,} are the most")
+        raise source.wrong(place, f"{len(found):,} models are too many: the limit is {_MOST_MODELS:,}")
     return tuple(found)
 
 
@@ -243,14 +243,14 @@ def _expanded(folder: Path, word: str) -> list[str]:
 def _model_hint(word: str) -> str:
     if word.startswith("zoo:"):
         return suggestion(word.removeprefix("zoo:"), zoo.names())
-    return "patterns of files are from the folder of the sweep's file: models/*.py"
+    return "patterns of files are relative to the folder of the sweep's file, such as models/*.py"
 
 
 def _evaluate(source: Source, table: Any, models: Sequence[str]) -> dict[str, str]:
     """The files of samples by patterns that fit some of `models`, as they are named; each can be read."""
     example = '[evaluate] "zoo:digits_cnn" = "digits.npz"'
     if not isinstance(table, dict):
-        raise source.wrong(("evaluate",), "evaluate is a table of models and files", example)
+        raise source.wrong(("evaluate",), "evaluate must be a table of models and files", example)
     for pattern, file in table.items():
         place = ("evaluate", pattern)
         if not any(fnmatchcase(model, pattern) for model in models):
@@ -267,7 +267,7 @@ def _evaluate(source: Source, table: Any, models: Sequence[str]) -> dict[str, st
 
 def _limits(source: Source, table: Any) -> Limits:
     if not isinstance(table, dict):
-        raise source.wrong(("limits",), "limits is a table", "[limits] time = 600")
+        raise source.wrong(("limits",), "limits must be a table", "[limits] time = 600")
     for key in table:
         if key not in _LIMITS:
             raise source.wrong(("limits", key), f"there is no limit '{short(key)}'", suggestion(key, _LIMITS))
@@ -278,7 +278,7 @@ def _limits(source: Source, table: Any) -> Limits:
 def _time_s(source: Source, value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value <= _LONGEST_S:  # a NaN is neither
-        raise source.wrong(("limits", "time"), f"time is a number of seconds, at most {_LONGEST_S:g}")
+        raise source.wrong(("limits", "time"), f"time must be a number of seconds, at most {_LONGEST_S:g}")
     return float(value)
 
 
@@ -289,5 +289,7 @@ def _memory_bytes(source: Source, value: Any) -> int:
         unit = found[2] or ""
         size = float(found[1]) * (1024 if unit.endswith("i") else 1000) ** (_POWERS.get(unit[:1], 0))
     if not _LEAST_BYTES <= size <= _MOST_BYTES:
-        raise source.wrong(("limits", "memory"), "memory is a size of at least 64 MiB", 'memory = "4 GiB"')
+        raise source.wrong(
+            ("limits", "memory"), "memory must be a size of at least 64 MiB", 'memory = "4 GiB"'
+        )
     return int(size)

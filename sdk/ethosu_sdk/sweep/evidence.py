@@ -1,4 +1,4 @@
-"""Whether what lies in a task's folder is what the task wrote: its manifest has the digests."""
+"""Check that a task's folder still holds what the task wrote, by the digests in its manifest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_any(_: str) -> bool:
 
 
 def is_record(name: str) -> bool:
-    """Whether a file is one of those that tell of a cell; its arrays and programs may be large."""
+    """Whether a file is a record of a cell, not one of its arrays or programs, which may be large."""
     return name.endswith(".json")
 
 

@@ -1,4 +1,4 @@
-"""What tasks are known by: digests of all that shapes their results and can be seen beforehand."""
+"""Keys of tasks: digests of everything that shapes their results and is known beforehand."""
 
 from __future__ import annotations
 

@@ -18,21 +18,22 @@ class SweepOptions:
     jobs: int | None = option(
         None,
         Option(
-            "Processes at work.",
+            "Number of worker processes.",
             short="-j",
             metavar="N",
             minimum=1,
             maximum=_MOST_JOBS,
-            shown_default="one a core",
+            shown_default="one per core",
         ),
     )
     scheduler: str | None = option(
         None,
         Option(
-            "A Dask scheduler whose workers do it; with tcp://, it trusts whoever reaches it.",
+            "Address of a Dask scheduler whose workers do the work. With tcp://, anyone who can reach it "
+            "can run code.",
             metavar="tls://HOST:PORT",
         ),
     )
-    dry_run: bool = option(False, Option("Tell what there is to do, and do nothing."))
-    retry: bool = option(False, Option("Do cells again that failed, took too long or were killed."))
+    dry_run: bool = option(False, Option("Show what would be done, and do nothing."))
+    retry: bool = option(False, Option("Repeat cells that failed, timed out or were killed."))
     trust: bool = option(False, TRUST)

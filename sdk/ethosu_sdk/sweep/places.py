@@ -12,7 +12,7 @@ READS_NAME = ".reads.json"  # beside a compilation: the files of its lowering, w
 
 
 def short(key: str) -> str:
-    """What a task is called by."""
+    """The short name of a task."""
     return key[:_CHARACTERS]
 
 

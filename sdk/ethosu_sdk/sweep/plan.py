@@ -1,4 +1,4 @@
-"""What a sweep has to do: its cells by their keys, what they share, and what is there already."""
+"""The plan of a sweep: its cells by their keys, the steps they share, and the results that exist."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _more_is_allowed(record: SweepCell, configuration: Configuration) -> bool:
 
 
 def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -> dict[str, SweepCell]:
-    """The records, by their keys, of cells that came to their end after the plan was made, whoever was told of it."""
+    """The records, by their keys, of cells that ended after the plan was made."""
     keys = Keys(plan.configuration.folder, trust=options.trust)
     as_is = replace(options, retry=False)
     found = {row.key: _cell(plan.store, row.key, keys, plan.configuration, as_is) for row in missing}

@@ -21,7 +21,7 @@ _COLOURS = {rows.PASS: "green", rows.REFUSED: "yellow"}
 
 
 class Progress:
-    """Counts what began and ended. Dask tells it from a thread of its own."""
+    """Counts steps that began and cells that ended. Dask calls it from a thread of its own."""
 
     def __init__(self, plan: Plan, jobs: int, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -50,7 +50,7 @@ class Progress:
                 self._running.pop(next(iter(self._running)))
 
     def ended(self, planned: Planned, row: Row) -> None:
-        """A cell came to its end."""
+        """A cell ended."""
         with self._lock:
             self._counted[row["status"]] += 1
             self._finished += 1

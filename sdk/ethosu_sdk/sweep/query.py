@@ -1,4 +1,4 @@
-"""`ethosu-sdk sweep query`: SQL over the cells of a sweep, by DuckDB, which sees nothing else."""
+"""`ethosu-sdk sweep query`: SQL over the cells of a sweep, by DuckDB, which can read nothing else."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def folder_of(chosen: Path | None) -> Path:
     parent = sweep_plan.DEFAULT_FOLDER
     found = sorted(path.parent for path in parent.glob(f"*/{store.TABLE_NAME}"))
     if len(found) != 1:
-        count = "no sweep" if not found else f"{len(found)} sweeps"
-        raise UsageError(f"there is {count} below {parent}", "name the folder of one")
+        count = "no sweeps" if not found else f"{len(found)} sweeps"
+        raise UsageError(f"{parent} has {count}", "give the folder of one")
     return found[0]
 
 
@@ -97,7 +97,7 @@ def read(folder: Path) -> Any:
     except KeyError as error:
         raise InputError(f"{path} lacks columns: {plain_text.line(error)}", "run the sweep again") from error
     except (OSError, ValueError, arrow.ArrowException) as error:
-        raise InputError(f"{path} is no table of cells: {plain_text.line(error)}") from error
+        raise InputError(f"{path} is not a table of cells: {plain_text.line(error)}") from error
 
 
 def _answer(arrow: Any, sql: str) -> tuple[list[str], list[Sequence[Any]]]:
@@ -131,7 +131,9 @@ def _selected(duckdb: Any, connection: Any, sql: str) -> tuple[list[str], list[S
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise UsageError("a query is one SELECT", f'"SELECT model, target, time_ms FROM {VIEW}"')
+            raise UsageError(
+                "a query must be one SELECT statement", f'"SELECT model, target, time_ms FROM {VIEW}"'
+            )
         timer.start()
         reader = connection.execute(statements[0]).to_arrow_reader(_BATCH_ROWS)
         names = _unique(reader.schema.names)
@@ -203,7 +205,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Renderab
     for row in shown:
         table.add_row(*(escape(plain_text.cut(_text(value), _LONGEST_SHOWN)) for value in row))
     left = len(rows) - len(shown)
-    return [table, f"and {left:,} more rows: --csv and --json give all"] if left else [table]
+    return [table, f"and {left:,} more rows: --csv and --json print all"] if left else [table]
 
 
 def _text(value: Any) -> str:

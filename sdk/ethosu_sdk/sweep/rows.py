@@ -127,7 +127,7 @@ def _read(kind: RecordKind[Content], out: Path) -> Content | None:
 
 
 def row(record: SweepCell) -> Row:
-    """The row of a cell's record: every column, None where there is nothing to say."""
+    """The row of a cell's record, with every column; unknown values are None."""
     key, error = places.short(record.key), record.error
     known: Row = {
         **record.cell.to_json(),
@@ -151,7 +151,7 @@ def _head(key: str, model_sha256: str, target: str) -> Row:
 
 
 def not_run(key: str, model_sha256: str, dimensions: Mapping[str, Any]) -> Row:
-    """The row of a cell that was not come to."""
+    """The row of a cell that was not run."""
     known = {**dimensions, **_head(key, model_sha256, dimensions["target"]), "status": NOT_RUN}
     return {name: known.get(name) for name in COLUMNS}
 

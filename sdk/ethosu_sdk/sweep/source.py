@@ -31,13 +31,13 @@ class Source(TomlSource):
         name = place[-1]
         if not rows:
             raise self.wrong(
-                place, f"{name} is empty: there would be no cells", "leave it out for the default"
+                place, f"{name} is empty: the sweep would have no cells", "leave it out for the default"
             )
         if len(rows) > _MOST_VALUES:
-            raise self.wrong(place, f"{name} has {len(rows):,} values; {_MOST_VALUES:,} are the most")
+            raise self.wrong(place, f"{name} has {len(rows):,} values: the limit is {_MOST_VALUES:,}")
         for row in rows:
             if not isinstance(row, str) or not row:
-                raise self.wrong(place, f"{name} is a list of strings", f'{name} = ["…"]')
+                raise self.wrong(place, f"{name} must be a list of strings", f'{name} = ["…"]')
             yield row
 
 

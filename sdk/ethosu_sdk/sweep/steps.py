@@ -1,6 +1,6 @@
 """The steps of a cell, each in a process of its own (:mod:`ethosu_sdk.sweep.warm`): lower, compile, run.
 
-A step fills a folder that is there, and says what became of it; what it prints goes to the log.
+A step fills an existing folder and returns its outcome; its output goes to the log.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Outcome = dict[str, Any]
 
 
 def perform(task: Task) -> Outcome:
-    """Do the step of `task` in this process; what came of it, or the error as JSON values."""
+    """Do the step of `task` in this process; its outcome, or the error as JSON values."""
     _to_log(Path(task["log"]))
     os.chdir(task["cwd"])
     start = time.monotonic()
@@ -50,7 +50,7 @@ def perform(task: Task) -> Outcome:
 
 
 def _caught(function: Callable[[], Outcome]) -> Outcome:
-    """What `function` returns, or the error; a model may raise what is no Exception, such as SystemExit."""
+    """The result of `function`, or the error, which may be no Exception, such as a model's SystemExit."""
     try:
         return function()
     except BaseException as error:
@@ -83,7 +83,7 @@ def _error(error: BaseException) -> Outcome:
 
 
 def unexpected(text: str) -> Outcome:
-    """What is said of an exception, ``TYPE: TEXT``, that nobody foresaw."""
+    """The message for an unexpected exception, ``TYPE: TEXT``."""
     known = BuildError(f"the step failed: {text}", "compile.log holds what was printed")
     return {**known.to_json(), "class": text.partition(":")[0]}
 

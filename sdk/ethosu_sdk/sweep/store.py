@@ -30,7 +30,7 @@ _MARKER = ".sweep"
 
 @dataclass(frozen=True)
 class Session:
-    """What this command did: seconds, workers asked for, and steps by their names."""
+    """The work of this command: seconds, requested workers, and steps by their names."""
 
     seconds: float
     jobs: int
@@ -67,7 +67,7 @@ def write_table(store: Path, found: Sequence[Row]) -> None:
 
 
 def write_meanwhile(store: Path, found: Sequence[Row]) -> None:
-    """Write the rows while the sweep goes on, so that they can be asked."""
+    """Write the rows while the sweep runs, so that they can be queried."""
     write_table(store, found)
     bundle.list_meanwhile(store, "sweep", TABLE_NAME)
 

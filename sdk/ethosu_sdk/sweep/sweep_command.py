@@ -1,4 +1,4 @@
-"""`ethosu-sdk sweep SWEEP.toml`: every cell of a sweep, what is there left as it is."""
+"""`ethosu-sdk sweep SWEEP.toml`: do every cell of a sweep that has no result yet."""
 
 from __future__ import annotations
 

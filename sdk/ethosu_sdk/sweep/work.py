@@ -106,9 +106,10 @@ def finish(task: Task, compiled: Outcome) -> Outcome:
 
 def killed(task: Task, reason: str) -> Outcome:
     """The row of a cell whose task killed its worker, each time it was tried; written by whoever asks."""
-    message = f"the process of the task was killed each time that it was tried: {reason}"
+    message = f"the process of the task was killed at every attempt: {reason}"
     hint = (
-        "it may need more memory than there is, or end itself: run the model alone with `ethosu-sdk compile`"
+        "it may need more memory than there is, or end its own process: run the model alone with "
+        "`ethosu-sdk compile`"
     )
     error = {**SimulationError(message, hint).to_json(), "class": "Killed", "status": rows.KILLED}
     folder = places.cell(_store(task), task["key"])
@@ -123,7 +124,7 @@ def _store(task: Task) -> Path:
 
 
 def _begin(task: Task) -> Outcome | None:
-    """Tell that `task` begins; an outcome when this worker cannot do it."""
+    """Report that `task` begins; an outcome if this worker cannot do it."""
     with contextlib.suppress(ImportError, ValueError):
         worker = importlib.import_module("distributed").get_worker()
         worker.log_event(TOPIC, {"step": task["step"], "key": task["key"]})
@@ -132,12 +133,12 @@ def _begin(task: Task) -> Outcome | None:
         if json_text.read_json(token)["token"] != task["token"]:
             raise InputError("it is another sweep's")
     except SdkError as error:
-        message = f"this worker does not see the sweep's folder {_store(task)}: {error.message}"
+        message = f"this worker cannot read the sweep's folder {_store(task)}: {error.message}"
         hint = "workers on other machines need the same folders, under the same paths"
         return {"error": ToolError(message, hint).to_json(), "seconds": 0.0}
     if compilers.identity() != task["tools"]:
-        message = "this worker has other versions of the SDK or of its packages than the command"
-        other = ToolError(message, "install the same on all machines")
+        message = "the versions of the SDK or its packages differ between this worker and the command"
+        other = ToolError(message, "install the same versions on all machines")
         return {"error": other.to_json(), "seconds": 0.0}
     return None
 
@@ -201,10 +202,10 @@ def _tail(log: Path) -> str:
 def _limit(task: Task, answer: Answer) -> dict[str, Any]:
     if answer.end == forks.TIMEOUT:
         text = f"the step '{task['step']}' did not end within {task['time_s']:g} s"
-        late = SimulationError(text, "raise `time` below [limits]")
+        late = SimulationError(text, "raise `time` in [limits]")
         return {**late.to_json(), "class": "Timeout", "status": rows.TIMEOUT}
     text = f"the step '{task['step']}' took more than {task['memory_bytes'] / (1 << 20):,.0f} MiB of memory"
-    large = BuildError(text, "raise `memory` below [limits], or leave it out")
+    large = BuildError(text, "raise `memory` in [limits], or leave it out")
     return {**large.to_json(), "class": "OutOfMemory", "status": rows.OUT_OF_MEMORY}
 
 
@@ -239,7 +240,7 @@ def _close_warm() -> None:
 
 
 def end(token: str) -> None:
-    """End what threads of this process do for the sweep that has this `token`, and let them begin nothing more."""
+    """End the work of this process for the sweep with this `token`, and start no more of it."""
     with _LOCK:
         _ENDED.add(token)
         servers = _SERVERS.pop(token, {})

@@ -1,1 +1,1 @@
-"""What records show: rows, words and tables that steps print and readers write in other places too."""
+"""Rows, words and tables made from records, which steps print and readers write elsewhere."""

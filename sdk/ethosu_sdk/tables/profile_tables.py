@@ -176,7 +176,7 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
         yield "NPU clock", f"{record.clock.hz / 1e6:,.0f} MHz ({record.clock.source})"
     yield "worth", record.simulator.fidelity
     for missing in record.unavailable:
-        yield "not known", f"{missing.path}: {missing.reason}"
+        yield "unknown", f"{missing.path}: {missing.reason}"
 
 
 def _cycles_text(metric: Metric, speed: Speed | None) -> str:

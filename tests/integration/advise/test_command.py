@@ -47,7 +47,7 @@ def test_people_see_what_the_record_says(plain: Advised, tmp_path: Path) -> None
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = sdk("advise", "empty", cwd=tmp_path)
-    assert (done.code, "holds no run.json" in done.err) == (3, True)
+    assert (done.code, "it has no run.json" in done.err) == (3, True)
     assert list((tmp_path / "empty").iterdir()) == []
 
 

@@ -241,7 +241,7 @@ def test_a_folder_that_lost_its_run_is_no_silent_pass(made: Path, tmp_path: Path
         (tmp_path / "lost" / name).unlink()
     for words in ((made / "shared", "lost"), ("lost", made / "shared")):
         done = sdk("compare", *words, cwd=tmp_path)
-        assert (done.code, "lost holds no run, and " in done.err) == (3, True)
+        assert (done.code, "lost holds no run, but " in done.err) == (3, True)
 
 
 def test_the_function_gives_the_record(made: Path, tmp_path: Path) -> None:

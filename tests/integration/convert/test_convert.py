@@ -233,8 +233,8 @@ def _slow(record: Record) -> None:
 
 
 DAMAGE: dict[str, tuple[Callable[[Record], None], str]] = {
-    "no clock": (_without_clock, "has no clock of the NPU"),
-    "clock of nearly nothing": (_slow, "lasts longer than a trace can tell"),
+    "no clock": (_without_clock, "has no NPU clock"),
+    "clock of nearly nothing": (_slow, "lasts longer than a trace can record"),
     "no operations": (lambda record: record.pop("operations"), "is not a valid record"),
     "another record": (lambda record: record.update(schema="run-result/1"), "is not a valid record"),
 }
@@ -250,7 +250,7 @@ def test_damaged_profiles_are_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_what_a_format_has_no_use_for_is_refused(tmp_path: Path) -> None:
-    assert "has no use for it" in refused(tmp_path, EXAMPLES / "zoo.json", "--to", "junit")
+    assert "this format cannot hold" in refused(tmp_path, EXAMPLES / "zoo.json", "--to", "junit")
     assert "holds no record" in refused(tmp_path, tmp_path, "--to", "sarif")
     assert "there is no file" in refused(tmp_path, tmp_path / "gone.json", "--to", "sarif")
     done = sdk("convert", EXAMPLES / "zoo.json", "--to", "junt", "-o", "x", cwd=tmp_path)

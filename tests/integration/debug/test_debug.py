@@ -148,5 +148,5 @@ def test_inputs_that_do_not_fit_are_refused(whole: Seen, tmp_path: Path) -> None
     np.savez(tmp_path / "two.npz", input0=np.zeros((2, 1, 3, 12, 10), np.float32))
     done = sdk("debug", whole.folder / "net.pte", "--inputs", "two.npz", "-o", "out", cwd=tmp_path)
     assert done.code == 3
-    assert "debug looks at one" in done.err
+    assert "debug takes the inputs of one inference" in done.err
     assert not (tmp_path / "out" / "debug.json").exists()

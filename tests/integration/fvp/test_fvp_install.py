@@ -176,7 +176,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "too many members": (holding(*(member(f"{i}", b"") for i in range(40))), "members"),
     "bomb": (bomb, "bytes in one"),
-    "header bomb": (header_bomb, "unreasonable"),
+    "header bomb": (header_bomb, "unreasonably large header"),
     "truncated": (truncated, "damaged or cut"),
     "changed byte": (changed_byte, "damaged or cut"),
     "not gzip": (lambda path: (path.write_bytes(b"no archive" * 99), path)[1], "damaged or cut"),

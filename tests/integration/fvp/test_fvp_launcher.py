@@ -197,7 +197,7 @@ def test_terminating_a_launcher_ends_qemu(launch: Launch) -> None:
 
 def test_programs_of_others_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / U85).write_text("Arm's")
-    with pytest.raises(UsageError, match="is no launcher"):
+    with pytest.raises(UsageError, match="is not a launcher"):
         fvp_launchers.install(tmp_path, Reporter())
     assert [path.name for path in tmp_path.iterdir()] == [U85]
     fvp_launchers.install(tmp_path, Reporter(), force=True)

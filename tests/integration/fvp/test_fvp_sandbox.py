@@ -99,7 +99,7 @@ def test_the_installer_reaches_nothing_outside(tmp_path: Path) -> None:
         path = good(tmp_path / "a.tgz", probe(tmp_path, port))
         done = install(path, "--json", "--sandbox", "require", env={"MY_SECRET": SECRET})
     if not has_sandbox():
-        assert_clear(done, 4, "cannot be run in a sandbox", "makes no namespaces")
+        assert_clear(done, 4, "cannot run in a sandbox", "makes no namespaces")
         return
     assert done.code == 0, done.err
     folder = installed(path)
@@ -165,7 +165,7 @@ def test_what_the_installer_leaves_is_looked_through(name: str, wanted: str, tmp
     if wanted == "off" and name not in ("link out", "device"):
         return  # the look is the same, and so is what it finds
     path = good(tmp_path / "a.tgz", f"{INSTALLER}{script}\n")
-    assert_clear(install(path, "--sandbox", wanted), 3, "what Arm's installer left is refused", reason)
+    assert_clear(install(path, "--sandbox", wanted), 3, "a file from Arm's installer is refused", reason)
     assert everything(tmp_path) == ["a.tgz"]
 
 

@@ -219,7 +219,7 @@ def test_a_piece_that_does_not_run_fails_the_run(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((".", "--split"), "--split makes a run of its own"),
+        ((".", "--split"), "--split needs a new run"),
         ((str(GOLDEN_PTE / "softmax.pte"), "--split"), "no delegate whose command stream could be split"),
     ],
 )
@@ -232,12 +232,12 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     done = sdk("profile", empty, cwd=tmp_path)
-    assert (done.code, "holds no run.json" in done.err) == (3, True)
+    assert (done.code, "it has no run.json" in done.err) == (3, True)
     program = _ran(tmp_path)
     program.write_bytes((GOLDEN_PTE / "softmax.pte").read_bytes())
     done = sdk("profile", tmp_path, cwd=tmp_path)
     assert (done.code, "the program of the run is not in" in done.err) == (3, True)
-    assert "ethosu-sdk profile MODEL.pte makes a run" in done.err
+    assert "`ethosu-sdk profile MODEL.pte` runs it first" in done.err
     assert not (tmp_path / "profile.json").exists()
 
 

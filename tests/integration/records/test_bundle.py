@@ -96,7 +96,7 @@ def _escaping(folder: Path) -> None:
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda folder: (folder / "outputs.npz").unlink(), "outputs.npz is missing"),
     "longer": (lambda folder: _longer(folder / "uart.log"), "uart.log has changed: "),
-    "flipped": (_flipped, "outputs.npz has changed: its SHA-256 is another"),
+    "flipped": (_flipped, "outputs.npz has changed: its SHA-256 differs"),
     "extra": (lambda folder: (folder / "new.bin").touch(), "new.bin is extra"),
     "extra in a folder": (lambda folder: (folder / "firmware" / "x").touch(), "firmware/x is extra"),
     "invalid record": (_another_record, "run.json is not a valid record: status_follows_checks"),
@@ -104,8 +104,8 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: _relisted(folder, "run.json", schema="build-result/1"),
         "run.json is a run-result/1, listed as build-result/1",
     ),
-    "link": (_linked, "uart.log is no plain file of the folder"),
-    "pipe": (_piped, "uart.log is no plain file of the folder"),
+    "link": (_linked, "uart.log is not a regular file of the folder"),
+    "pipe": (_piped, "uart.log is not a regular file of the folder"),
     "path out of the folder": (_escaping, "leaves the record's folder"),
     "no manifest": (lambda folder: (folder / bundle.MANIFEST_NAME).unlink(), "holds no manifest.json"),
     "half a manifest": (
@@ -150,7 +150,7 @@ def test_what_is_killed_is_incomplete_until_it_is_run_again(folder: Path) -> Non
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     done = sdk("validate", folder, cwd=folder.parent)
-    assert (done.code, "incomplete: `run` began to write and did not end" in done.err) == (3, True)
+    assert (done.code, "incomplete: `run` did not finish writing" in done.err) == (3, True)
     compared = sdk("compare", folder, folder, cwd=folder.parent)
     assert (compared.code, "is incomplete" in compared.err) == (3, True)
     again = sdk("run", ADD, "-o", folder, "-q", cwd=folder.parent)

@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 def test_commands_refuse_an_edited_record(words: tuple[str, ...], folder: Path) -> None:
     """The sole thing that is wrong about it is that its manifest lists another."""
     outcome = sdk(*words, cwd=folder.parent)
-    assert_clear(outcome, 3, "run.json", "SHA-256 is another")
+    assert_clear(outcome, 3, "run.json", "SHA-256 differs")
 
 
 def test_loose_reads_it_and_says_so(folder: Path) -> None:
@@ -79,7 +79,7 @@ def test_what_is_as_listed_is_read(name: str, tmp_path: Path) -> None:
 
 def test_a_link_to_an_edited_record_is_no_way_around(folder: Path) -> None:
     (folder.parent / "link.json").symlink_to(folder / "run.json")
-    with pytest.raises(InputError, match="SHA-256 is another"):
+    with pytest.raises(InputError, match="SHA-256 differs"):
         results.read(folder.parent / "link.json")
 
 

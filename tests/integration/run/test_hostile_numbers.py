@@ -79,7 +79,7 @@ def test_a_long_number_in_a_record_of_the_firmware(tmp_path: Path) -> None:
     long, count = re.subn(rb'"protocol":\d+', b'"protocol":' + LONG.encode(), content)
     assert count == 1
     (tmp_path / "uart.log").write_bytes(long)
-    assert_named(sdk("parse-log", "uart.log", cwd=tmp_path), 3, "no line of a firmware that is known")
+    assert_named(sdk("parse-log", "uart.log", cwd=tmp_path), 3, "no line of a known firmware")
 
 
 @pytest.mark.parametrize(

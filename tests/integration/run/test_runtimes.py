@@ -125,7 +125,7 @@ def test_a_wrong_constant_of_our_kernels_is_seen(tmp_path: Path) -> None:
     [
         (GOLDEN_PTE / "conv_u65_int8.pte", (), 2, "no ExecuTorch runner for ethos-u65"),
         (GOLDEN_PTE / "add_u85_segment.pte", (), 4, "scripts/setup --corstone-320"),
-        (SOFTMAX, ("--repeat", "2"), 2, "one inference in a boot, 2 were asked for"),
+        (SOFTMAX, ("--repeat", "2"), 2, "one inference per boot, but 2 were requested"),
         (SOFTMAX, ("--resident",), 2, "leave --resident out"),
         (SOFTMAX, ("--board", "corstone-320"), 2, "built for corstone-300, not corstone-320"),
         (SOFTMAX, ("--simulator", "fvp"), 2, "runs on qemu, not on fvp"),
@@ -200,7 +200,7 @@ def elsewhere(folder: Path, version: str, *, content: bytes | None) -> Path:
     [
         ("0.1.0", b"\x7fELF of somebody else", "its SHA-256 is"),
         ("0.1.0", None, "has no runner for corstone-300"),
-        ("0.0.9", b"\x7fELF", "is broken (0.0.9, 0.1.0 is wanted)"),
+        ("0.0.9", b"\x7fELF", "is broken (0.0.9, 0.1.0 is needed)"),
     ],
 )
 def test_another_runner_than_arms_is_not_run(

@@ -160,12 +160,12 @@ def test_missing_tools_are_named_with_the_fix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "exercise", "script", "reason"),
     [
-        ("arm-none-eabi-g++", exercises.compile_firmware, "exit 0", "made no file"),
-        ("qemu-system-arm", exercises.boot_firmware, "exit 0", "did not end well"),
-        ("qemu-system-arm", exercises.boot_firmware, "exit 42", "did not end well"),
+        ("arm-none-eabi-g++", exercises.compile_firmware, "exit 0", "wrote no file"),
+        ("qemu-system-arm", exercises.boot_firmware, "exit 0", "the booted firmware failed"),
+        ("qemu-system-arm", exercises.boot_firmware, "exit 42", "the booted firmware failed"),
         ("qemu-system-arm", exercises.boot_firmware, "kill -9 $$", "exit status -9"),
         ("ninja", exercises.build, "exit 0", "built nothing"),
-        ("flatc", exercises.compile_schema, "exit 0", "made no header"),
+        ("flatc", exercises.compile_schema, "exit 0", "wrote no header"),
     ],
 )
 def test_a_tool_that_only_pretends_is_broken(

@@ -209,8 +209,6 @@ def test_a_bar_in_code_parts_no_cells() -> None:
 
 def test_summary_refuses_what_it_has_no_words_for(tmp_path: Path) -> None:
     refused = sdk("summary", EXAMPLES / "zoo.json", cwd=tmp_path)
-    assert_clear(
-        refused, 3, "zoo-list/1: there is no summary of such a record", "compile-result/1, run-result/1"
-    )
+    assert_clear(refused, 3, "zoo-list/1, which has no summary", "compile-result/1, run-result/1")
     assert_clear(sdk("summary", EXAMPLES / "error.json", "--format", "markdwon", cwd=tmp_path), 2, "markdown")
     assert_clear(sdk("summary", "missing.json", cwd=tmp_path), 3, "missing.json")

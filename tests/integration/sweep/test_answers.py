@@ -82,7 +82,7 @@ def test_a_damaged_table_is_refused(small: Path, tmp_path: Path) -> None:
     for content in (b"", b"PAR1", (small / "out" / "cells.parquet").read_bytes()[:-9]):
         (tmp_path / "cells.parquet").write_bytes(content)
         done = sdk("sweep", "query", "SELECT 1", tmp_path, cwd=tmp_path)
-        assert (done.code, "is no table of cells" in done.err) == (3, True), done.err
+        assert (done.code, "is not a table of cells" in done.err) == (3, True), done.err
 
 
 def test_a_forged_table_is_refused(small: Path, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_long_table_is_cut_for_people_alone(small: Path, tmp_path: Path) -> No
         "SELECT range, sum(range) AS total, repeat('y', 600) AS y FROM range(50000) GROUP BY range ORDER BY 1"
     )
     shown = sdk("sweep", "query", sql, small / "out", cwd=tmp_path)
-    assert shown.out.splitlines()[-1] == "and 46,667 more rows: --csv and --json give all"
+    assert shown.out.splitlines()[-1] == "and 46,667 more rows: --csv and --json print all"
     assert shown.out.splitlines()[1].endswith("y…")
     whole = sdk("sweep", "query", sql, small / "out", "--csv", cwd=tmp_path)
     assert list(csv.reader(io.StringIO(whole.out)))[-1] == ["49999", "49999", "y" * 600]

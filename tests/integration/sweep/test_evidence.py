@@ -55,4 +55,4 @@ def test_an_edited_table_is_not_asked(small: Path, tmp_path: Path) -> None:
     (out / "cells.parquet").write_bytes(content)
     for words in (("query", "SELECT 1", out), ("compare", small / "out", out)):
         done = sdk("sweep", *words, cwd=tmp_path)
-        assert (done.code, "its SHA-256 is another" in done.err) == (3, True), done.err
+        assert (done.code, "its SHA-256 differs" in done.err) == (3, True), done.err

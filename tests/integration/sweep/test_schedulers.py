@@ -67,7 +67,7 @@ def test_without_tls_it_is_warned_of(small: Path, tmp_path: Path) -> None:
     with _cluster(tmp_path) as address:
         done = sweep(file, tmp_path / "out", "--scheduler", address)
     assert done.code == 0, done.err
-    assert f"warning: {address} is not encrypted and asks nobody who they are" in done.err
+    assert f"warning: {address} is neither encrypted nor authenticated" in done.err
     assert by_cell(tmp_path / "out") == by_cell(small / "out")
 
 

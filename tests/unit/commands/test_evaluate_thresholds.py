@@ -96,7 +96,7 @@ def test_what_is_equal_meets_every_ratio_and_what_is_not_known_meets_none() -> N
         ("--max-error", "-1", "0 or more"),
         ("--min-sqnr", "executed-float=1", "no pair"),
         ("--min-sqnr", "labels-executed=1", "labels are classes"),
-        ("--max-top1-drop", "labels-executed=0.1", "from one execution to another"),
+        ("--max-top1-drop", "labels-executed=0.1", "a drop needs two executions"),
     ],
 )
 def test_a_limit_that_makes_no_sense_is_a_usage_error(option: str, text: str, words: str) -> None:

@@ -48,7 +48,7 @@ def test_every_refusal_is_about_an_option() -> None:
         ({"simulator": "qemu", "simulated_limit_s": 3.0}, "--simulated-limit is for the FVP"),
         ({"simulator": "fvp", "memory_timing": "executorch"}, "the FVP has timing adapters of its own"),
         ({"runtime": "both", "memory_timing": "executorch"}, "--memory-timing is for the SDK's own firmware"),
-        ({"runtime": "executorch", "resident": True}, "Arm's runner takes every program as it is"),
+        ({"runtime": "executorch", "resident": True}, "--resident is for the SDK's own firmware"),
         ({"runtime": "executorch", "split": True}, "--split runs on the SDK's own firmware"),
         ({"runtime": "executorch", "fast": True}, "--fast is for the FVP: Arm's runner runs on QEMU"),
     ],

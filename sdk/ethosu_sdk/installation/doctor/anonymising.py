@@ -1,4 +1,4 @@
-"""Taking out of a text what tells who and where somebody is, and every secret of the environment."""
+"""Remove personal data, places and the environment's secrets from texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The support archive of `doctor --bundle`: what helps to help, without what is private."""
+"""The support archive of `doctor --bundle`: the facts for support, without private data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ variables {names}.
 
 Left out: every other variable, and its value wherever it stood; names of the user and of the machine; tokens and
 addresses with passwords by their usual forms; paths outside of the system's folders (written as <path>). No file of
-yours is in here. Look through it all the same before you send it.
+yours is in here. Check its contents before you send it.
 """
 
 
@@ -33,7 +33,7 @@ def check_path(path: Path) -> None:
             f"a support archive is a {_SUFFIX} file, not {path.name}", f"--bundle support{_SUFFIX}"
         )
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"there is no folder {path.absolute().parent}", "make it, or choose another")
+        raise UsageError(f"there is no folder {path.absolute().parent}", "create it, or choose another")
 
 
 def write(path: Path, report: Record) -> None:

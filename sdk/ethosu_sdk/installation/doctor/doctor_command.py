@@ -48,7 +48,7 @@ def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
     _problems(checks, reporter)
     if bundle is not None:
         doctor_bundle.write(bundle, record)
-        reporter.show(f"Support archive: {escape(str(bundle))}; look into it before you send it.")
+        reporter.show(f"Support archive: {escape(str(bundle))}; check its contents before you send it.")
     reporter.emit(record)
     if bad:
         names = ", ".join(row.name for row in bad)
@@ -88,7 +88,7 @@ def _problems(checks: Sequence[Check], reporter: Reporter) -> None:
             continue  # nothing is wrong; --json has how to get it
         if row.status != "found":
             reason = f": {row.detail}" if row.detail is not None else ""
-            need = f", {row.wanted} is wanted" if row.wanted is not None and row.status == "too old" else ""
+            need = f", {row.wanted} is needed" if row.wanted is not None and row.status == "too old" else ""
             reporter.show(f"{escape(row.name)}: {row.status}{need}{escape_lines(reason)}")
             reporter.show(f"  fix: {escape(row.fix or '')}")
         elif lock.status == "differs":

@@ -19,7 +19,7 @@ DATA = Path(__file__).parent / "data"
 
 
 class NotTriedError(SdkError):
-    """An exercise needs what another should have left."""
+    """An exercise cannot run because an earlier one left no files."""
 
 
 _TIMEOUT_S = 10.0
@@ -51,21 +51,19 @@ def compile_firmware(folder: Path) -> str:
     words = (*_COMPILER_FLAGS, "-T", DATA / "probe.ld", DATA / "probe.cpp", "-o", _ELF)
     _run("arm-none-eabi-g++", *words, cwd=folder)
     if not (folder / _ELF).is_file():
-        raise ToolError("the compiler ended well, but made no file", "install it again")
+        raise ToolError("the compiler succeeded, but wrote no file", "install it again")
     return "compiled and linked C++ for cortex-m55, hard-float"
 
 
 def boot_firmware(folder: Path) -> str:
     """Boot what :func:`compile_firmware` left in `folder`; it ends itself by semihosting."""
     if not (folder / _ELF).is_file():
-        raise NotTriedError("not tried: the compiler made no firmware to boot")
+        raise NotTriedError("not tried: the compiler wrote no firmware to boot")
     argv = [str(tools.require("qemu-system-arm").path), *_QEMU_FLAGS, "-kernel", str(folder / _ELF)]
     done = proc.run(argv, timeout_s=_TIMEOUT_S, cwd=folder, error=ToolError, check=False)
     if (done.returncode, _RIGHT_SUM in done.output) != (_RIGHT_STATUS, True):
         said = proc.tail(done.output, 3) or "nothing"
-        raise ToolError(
-            f"the booted firmware did not end well: exit status {done.returncode}, it printed {said}"
-        )
+        raise ToolError(f"the booted firmware failed: exit status {done.returncode}, it printed {said}")
     return "booted that firmware on mps3-an547: FPU right, ended by semihosting"
 
 
@@ -79,10 +77,10 @@ def configure(folder: Path) -> str:
 def build(folder: Path) -> str:
     """Build what :func:`configure` left in `folder`."""
     if not (folder / "made" / "build.ninja").is_file():
-        raise NotTriedError("not tried: CMake made no project to build")
+        raise NotTriedError("not tried: CMake wrote no project to build")
     _run("ninja", "-C", "made", "probe", cwd=folder)
     if not (folder / "made" / "copy.txt").is_file():
-        raise ToolError("it ended well, but built nothing", "install it again")
+        raise ToolError("it succeeded, but built nothing", "install it again")
     return "built that project"
 
 
@@ -92,7 +90,7 @@ def compile_schema(folder: Path) -> str:
     schema.write_text(fbs.text(), encoding="utf-8")
     _run("flatc", "--cpp", "-o", folder, schema, cwd=folder)
     if not (folder / "program_generated.h").is_file():
-        raise ToolError("it ended well, but made no header", "install it again")
+        raise ToolError("it succeeded, but wrote no header", "install it again")
     header = _flatbuffers_header()
     version = ".".join(_HEADER_VERSION.findall(header.read_text(encoding="utf-8", errors="replace")))
     if version != tools.require("flatc").version:
@@ -116,7 +114,8 @@ def decode_weights(folder: Path) -> str:
     )
     if proc.run(_python(code), timeout_s=_TIMEOUT_S, cwd=folder, error=ToolError).output.strip() != "True":
         raise ToolError(
-            "its weight coder does not give back what it was given", tools.table()["ethos-u-vela"].fix
+            "its weight decoder does not return the weights that were encoded",
+            tools.table()["ethos-u-vela"].fix,
         )
     vela = shutil.which("vela", path=str(Path(sys.executable).parent)) or "vela"
     said = proc.run([vela, "--version"], timeout_s=_TIMEOUT_S, cwd=folder, error=ToolError).output.strip()
@@ -137,7 +136,7 @@ def add_tensors(folder: Path) -> str:
     if proc.run(_python(code), timeout_s=_IMPORT_TIMEOUT_S, cwd=folder, error=ToolError).output.split()[
         -1:
     ] != ["20"]:
-        raise ToolError("it adds wrongly", tools.table()["torch"].fix)
+        raise ToolError("it computes wrong sums", tools.table()["torch"].fix)
     return "imported it and added tensors"
 
 

@@ -192,7 +192,7 @@ def _fvp_lock(found: tools.ToolStatus) -> Record:
         if row.name == board and row.machine == platform.machine()
     ]
     if not locked or not found.version:
-        return {"status": "unknown", "reason": _NO_LOCK if not locked else "its version is not known"}
+        return {"status": "unknown", "reason": _NO_LOCK if not locked else "its version is unknown"}
     same = found.version.replace(".", "_") in {version.replace(".", "_") for version in locked}
     return {"status": "agrees" if same else "differs", "locked": locked[0], "installed": found.version}
 

@@ -1,4 +1,4 @@
-"""Unpacking an archive for which nobody has to be trusted: it is checked, member by member, while it is read.
+"""Unpack an untrusted archive: each member is checked while it is read.
 
 The tarfile module's "data" filter does not suffice: it sets no limits, and before Python 3.11.13 a chain of links
 leads out of the folder (CVE-2025-4330, CVE-2025-4517).
@@ -57,7 +57,7 @@ class _BoundedReader(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or not 0 <= size <= self._limits.header_bytes:
-            raise InputError("the archive has a header of unreasonable size", _HINT)
+            raise InputError("the archive has an unreasonably large header", _HINT)
         data = self._stream.read(size)
         self._check(self._stream.tell())
         return data
@@ -105,7 +105,7 @@ def _to_the_end(stream: gzip.GzipFile, limits: Limits) -> None:
     while piece := stream.read(1 << 16):
         rest += len(piece)
         if rest > limits.header_bytes:
-            raise InputError("the archive goes on behind its end", _HINT)
+            raise InputError("the archive has data after its end", _HINT)
 
 
 def _checked(members: tarfile.TarFile, limits: Limits) -> Iterator[tarfile.TarInfo]:
@@ -148,7 +148,7 @@ class _Judge:
         if not self._good_target(member):
             return f"is a link out of the archive, to {member.linkname[:200]!r}"
         if name in self._links or (name in self._seen and not member.isdir()):
-            return "is in it twice"
+            return "is in the archive twice"
         self._seen.add(name)
         if member.issym():
             self._links.add(name)

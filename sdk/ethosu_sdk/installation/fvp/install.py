@@ -109,7 +109,7 @@ def _archive(options: InstallOptions, rows: Sequence[FvpArchive]) -> Path:
         if not options.archive.is_file():
             if _ADDRESS.match(str(options.archive)):
                 raise UsageError(
-                    f"--archive takes a file, and {options.archive} is an address: nothing is downloaded",
+                    f"--archive takes a file, but {options.archive} is an address: nothing is downloaded",
                     f"download it, then give the file; Arm's: {rows[0].url}",
                 )
             raise InputError(f"there is no file {options.archive}", f"Arm's download: {rows[0].url}")
@@ -142,7 +142,7 @@ def _listed(path: Path, digests: _Digests, options: InstallOptions, rows: Sequen
         if row not in rows:
             raise InputError(
                 f"{path.name} is {row.name} {row.version} for {row.machine}",
-                f"wanted is {options.name} for {platform.machine()}: {rows[0].url}",
+                f"needed is {options.name} for {platform.machine()}: {rows[0].url}",
             )
         return row
     known = ", ".join(f"{row.sha256 or row.md5} ({row.file})" for row in rows)
@@ -163,7 +163,7 @@ def _already_there(final: Path, digests: _Digests, reporter: Reporter) -> None:
         same = whole = False
     if not (same and whole):
         raise UsageError(
-            f"{final} is there already, and is not what this archive would give",
+            f"{final} already exists and differs from what this archive contains",
             "remove that folder, or choose another with --prefix",
         )
     reporter.note(f"{escape(str(final))} was installed before, from the same archive")
@@ -213,7 +213,7 @@ def _programs(name: str, installed: Path) -> list[Path]:
     missing = set(wanted) - {path.name for path in found}
     if missing:
         raise ToolError(
-            f"Arm's installer ended well, but {', '.join(sorted(missing))} is not there",
+            f"Arm's installer succeeded, but {', '.join(sorted(missing))} is missing",
             "run it by hand and set ETHOSU_FVP_DIR to its folder",
         )
     return found

@@ -41,7 +41,9 @@ def run(folder: Path, wanted: str, reporter: Reporter) -> tuple[Path, Record]:
     """
     found = sorted((folder / "archive").glob(_NAME))
     if len(found) != 1 or found[0].is_symlink() or not found[0].is_file():
-        raise InputError(f"the archive has no installer {_NAME}, or several", "is it an FVP for Linux?")
+        raise InputError(
+            f"the archive has no installer {_NAME}, or several", "give the archive of an FVP for Linux"
+        )
     writing.make_executable(found[0])
     target = writing.make_directory(folder / "installed")
     writing.make_directory(folder / "home")
@@ -91,7 +93,7 @@ def _sandbox(folder: Path, wanted: str) -> Record:
     reason = f"this system makes no namespaces ({proc.tail(done.output, 1) or done.returncode})"
     if wanted == "require":
         raise ToolError(
-            f"the installer was not run, since it cannot be run in a sandbox: {reason}",
+            f"the installer was not run because it cannot run in a sandbox: {reason}",
             "allow user namespaces (user_namespaces(7)), install outside of the container, or use --sandbox auto",
         )
     return {"used": False, "reason": reason}
@@ -133,4 +135,4 @@ def _stays(link: Path, folder: Path) -> bool:
 
 def _refuse(path: Path, folder: Path, problem: str) -> None:
     name = path.relative_to(folder).as_posix()
-    raise InputError(f"what Arm's installer left is refused: {name[:200]!r} {problem}", _HINT)
+    raise InputError(f"a file from Arm's installer is refused: {name[:200]!r} {problem}", _HINT)

@@ -60,7 +60,7 @@ def install(
     paths = [folder / program for program in models.launchers()]
     for path in paths:
         if path.exists() and not is_launcher(path) and not force:
-            raise UsageError(f"{path} exists and is no launcher", "choose another folder, or --force")
+            raise UsageError(f"{path} exists and is not a launcher", "choose another folder, or --force")
     writing.make_directory(folder)
     for path in paths:
         writing.write_bytes(path, script(path.name).encode())

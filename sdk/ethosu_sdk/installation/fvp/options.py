@@ -26,18 +26,22 @@ def _published() -> "Sequence[FvpArchive]":
 class InstallOptions:
     """What the user wants installed. Of `archive`, a file, and `mirror`, a folder of archives, one is given."""
 
-    name: str = field(metadata=argument(Option("The board.", choices=tuple(BOARDS))))
+    name: str = field(metadata=argument(Option("The board of the FVP.", choices=tuple(BOARDS))))
     _: KW_ONLY
     accept_eula: bool = option(False, Option("I have read and accept Arm's End User Licence Agreement."))
-    archive: Path | None = option(None, Option("Arm's archive, downloaded before.", metavar="FILE.tgz"))
-    mirror: Path | None = option(None, Option("A folder that has it.", metavar="DIR"))
+    archive: Path | None = option(
+        None, Option("Arm's archive, which you have downloaded.", metavar="FILE.tgz")
+    )
+    mirror: Path | None = option(None, Option("A folder that contains Arm's archive.", metavar="DIR"))
     prefix: Path | None = option(
-        None, Option("Where it goes.", metavar="DIR", shown_default="~/.local/share/ethosu-sdk/fvp")
+        None,
+        Option("Install below this folder.", metavar="DIR", shown_default="~/.local/share/ethosu-sdk/fvp"),
     )
     sandbox: str = option(
         "auto",
         Option(
-            "Keep Arm's installer from the network and all other files: where possible, or else fail.",
+            "Run Arm's installer without network and other files: where possible (auto), or else fail "
+            "(require), or never (off).",
             choices=SANDBOX_CHOICES,
         ),
     )

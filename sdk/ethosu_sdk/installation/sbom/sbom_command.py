@@ -115,7 +115,7 @@ def _timestamp() -> str | None:
         return datetime.datetime.fromtimestamp(int(text), datetime.UTC).isoformat()
     except (ValueError, OverflowError, OSError) as error:
         raise UsageError(
-            f"SOURCE_DATE_EPOCH is no time: {text!r}", "give seconds since 1970, or unset it"
+            f"SOURCE_DATE_EPOCH is not a time: {text!r}", "give seconds since 1970, or unset it"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""`ethosu-sdk advise`: what to change about a program, by the records of a run of it."""
+"""`ethosu-sdk advise`: suggest changes to a program, based on the records of its run."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Verdict:
 
 
 def judge(facts: Facts) -> Verdict:
-    """What the rules say."""
+    """Apply all rules to the facts."""
     advice: list[Item] = []
     silent: list[SilentRule] = []
     for rule in RULES:

@@ -61,7 +61,7 @@ def _check_kinds(first: Subject, other: Subject) -> None:
     if len(runs) == 1 and first.folder is not None and other.folder is not None:
         lacking = other if runs[0] == first.path else first
         raise InputError(
-            f"{lacking.path} holds no run, and {runs[0]} does", "run it; or give two records of the same kind"
+            f"{lacking.path} holds no run, but {runs[0]} does", "run it; or give two records of the same kind"
         )
 
 
@@ -117,13 +117,13 @@ def conclude(record: Comparisons) -> None:
     if blocked:
         raise InputError(
             "the runs cannot be compared:\n" + "\n".join(lines),
-            "run both alike; or let them differ in what is meant: --allow NAME, or `allow` in a policy",
+            "run both with the same settings, or allow the difference: --allow NAME, or `allow` in a policy",
             recorded=True,
         )
     lines += [f"  {row.name} could not be run: {row.reason}" for row in record.failed]
     if lines:
         raise VerdictError(
             "worse than before:\n" + "\n".join(lines),
-            "what may become worse, and by how much, is for a policy to say: --policy FILE.toml",
+            "a policy sets what may become worse, and by how much: --policy FILE.toml",
             recorded=True,
         )

@@ -25,7 +25,7 @@ _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _STATUSES: dict[MetricStatus, str] = {
     "regression": "worse",
     "improved": "better",
-    "missing": "in one alone",
+    "missing": "in only one run",
     "tolerated": "worse within the tolerance",
     "differs": "different and not judged",
 }
@@ -104,7 +104,7 @@ def _coloured(cell: str) -> str:
 
 
 def dimension_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
-    """What two runs do not have in common."""
+    """The dimensions in which two runs differ."""
     for row in comparison.dimensions:
         if row.status != "same":
             yield (

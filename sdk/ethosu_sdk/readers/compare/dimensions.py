@@ -41,7 +41,7 @@ class Found:
 
 
 def compare(before: Mapping[KindName, Compared], after: Mapping[KindName, Compared]) -> Iterator[Found]:
-    """Every dimension that records of the same kinds tell of, which both have."""
+    """Every dimension that both sets of records, of the same kinds, state."""
     for dimension in _TABLE:
         pairs = [(dimension.of(record), dimension.of(after[kind])) for kind, record in before.items()]
         told = [pair for pair in pairs if pair != (None, None)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ethosu_sdk.program_options import Option, option
 
-LOOSE = Option("Take a record that is not as the manifest beside it lists it; the output says so.")
+LOOSE = Option("Accept a record that differs from its manifest; the output says so.")
 
 
 @dataclass(frozen=True)
@@ -15,10 +15,19 @@ class CompareOptions:
 
     policy: Path | None = option(
         None,
-        Option("What may become worse, and by how much.", metavar="FILE.toml", shown_default="the SDK's own"),
+        Option(
+            "Rules for what may become worse, and by how much.",
+            metavar="FILE.toml",
+            shown_default="the SDK's own",
+        ),
     )
     allow: tuple[str, ...] = option(
-        (), Option("Compare what differs in this: model, versions, memory_mode …", metavar="NAME")
+        (),
+        Option(
+            "Compare runs even if they differ in this: model, versions, memory_mode …; can be "
+            "given several times.",
+            metavar="NAME",
+        ),
     )
     loose: bool = option(False, LOOSE)
     rows: int | None = option(

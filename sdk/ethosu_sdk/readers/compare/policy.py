@@ -134,7 +134,7 @@ def _policy(source: TomlSource, data: Mapping[str, Any], before: tuple[tuple[str
             raise source.wrong((key,), f"a policy has no '{short(key)}'", suggestion(key, _TABLES))
     metrics = data.get("metrics", {})
     if not isinstance(metrics, dict):
-        raise source.wrong(("metrics",), "metrics is a table of rules", '[metrics."npu.cycles"]')
+        raise source.wrong(("metrics",), "metrics must be a table of rules", '[metrics."npu.cycles"]')
     rules = tuple((pattern, _rule(source, pattern, row, before)) for pattern, row in metrics.items())
     digest = hashing.sha256_bytes(source.text.encode())
     allow = tuple(_allow(source, data.get("allow", [])))
@@ -146,7 +146,7 @@ def _policy(source: TomlSource, data: Mapping[str, Any], before: tuple[tuple[str
 
 def _allow(source: TomlSource, names: Any) -> Iterator[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise source.wrong(("allow",), "allow is a list of names", 'allow = ["model", "versions"]')
+        raise source.wrong(("allow",), "allow must be a list of names", 'allow = ["model", "versions"]')
     for name in names:
         if name not in dimensions.ALLOWED:
             raise source.wrong(("allow",), _not_allowed(name), suggestion(name, dimensions.ALLOWED))
@@ -162,7 +162,7 @@ def _not_allowed(name: str) -> str:
 def _rule(source: TomlSource, pattern: str, row: Any, before: Sequence[tuple[str, Rule]]) -> Rule:
     place = ("metrics", pattern)
     if _PATTERN.fullmatch(pattern) is None or pattern.count("*") > _MOST_STARS:
-        raise source.wrong(place, f"'{short(pattern)}' is no pattern of names", "such as npu.counters.*")
+        raise source.wrong(place, f"'{short(pattern)}' is not a pattern of names", "such as npu.counters.*")
     known = [name for name, _ in before if name != _EVERY]
     if before and not any(_overlap(pattern, name) for name in known):
         raise source.wrong(place, f"no figure is called '{short(pattern)}'", suggestion(pattern, known))
@@ -181,12 +181,12 @@ def _read(source: TomlSource, place: tuple[str, ...], row: Any, example: str) ->
 def _operator_rules(source: TomlSource, table: Any) -> Iterator[OperatorRule]:
     """The rules of `operators`, in their order."""
     if not isinstance(table, dict):
-        raise source.wrong(("operators",), "operators is a table of rules", _EXAMPLE)
+        raise source.wrong(("operators",), "operators must be a table of rules", _EXAMPLE)
     for pattern, row in table.items():
         place = ("operators", pattern)
         if _OPERATOR.fullmatch(pattern) is None or pattern.count("*") > _MOST_STARS:
             hint = "such as CONV2D, or CONV2D@features.* for those of some modules"
-            raise source.wrong(place, f"'{short(pattern)}' is no pattern of operators", hint)
+            raise source.wrong(place, f"'{short(pattern)}' is not a pattern of operators", hint)
         if not isinstance(row, dict):
             raise source.wrong(place, f"'{short(pattern)}' is not a table", _EXAMPLE)
         for figure, rule in row.items():
@@ -196,14 +196,17 @@ def _operator_rules(source: TomlSource, table: Any) -> Iterator[OperatorRule]:
 def _operator_rule(source: TomlSource, place: tuple[str, ...], row: Any) -> Rule:
     figure = place[-1]
     if figure in (*_WORDS, *_NUMBERS):
-        raise source.wrong(place, f"'{figure}' of which figure of the operators?", _EXAMPLE)
+        raise source.wrong(place, f"'{figure}' must be below a figure of the operators", _EXAMPLE)
     is_pattern = _PATTERN.fullmatch(figure) is not None and figure.count("*") <= _MOST_STARS
     if not is_pattern or not any(_overlap(figure, name) for name in operators.FIGURES):
         hint = suggestion(figure, operators.FIGURES)
         raise source.wrong(place, f"operators have no figure '{short(figure)}'", hint)
     rule = _read(source, place, row, _EXAMPLE)
     if rule.missing is not None:
-        message = "an operator that one run alone has counts with 0: a rule for it has no 'missing'"
+        message = (
+            "a rule for operators has no 'missing': an operator that only one run has counts as 0 "
+            "in the other"
+        )
         raise source.wrong((*place, "missing"), message)
     return rule
 
@@ -222,6 +225,6 @@ def _check_member(source: TomlSource, place: tuple[str, ...], value: Any) -> Non
     elif key in _NUMBERS:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not is_number or not 0 <= value <= _MOST_NUMBER:  # no NaN and no infinity is there
-            raise source.wrong(place, f"{key} is a number, at least 0 and at most {_MOST_NUMBER:g}")
+            raise source.wrong(place, f"{key} must be a number, at least 0 and at most {_MOST_NUMBER:g}")
     else:
         raise source.wrong(place, f"a rule has no '{short(key)}'", suggestion(key, (*_WORDS, *_NUMBERS)))

@@ -81,7 +81,7 @@ def record_of(path: Path, reading: Reading | None = None) -> tuple[KindName, Com
     record = results.read(path, reading)
     content = kinds.content(record)
     if not isinstance(content, Compared):
-        raise InputError(f"{path} is a {record['schema']}: there is nothing to compare in it", _GIVE)
+        raise InputError(f"{path} is a {record['schema']}, which cannot be compared", _GIVE)
     return KINDS[record["schema"]], content
 
 

@@ -41,7 +41,7 @@ def convert(compiled: Inputs) -> bytes:
     plan = program.plan(record.model.entry)
     tensors = plan.input_tensors(), plan.output_tensors()
     if len(tensors[0]) != len(plan.inputs) or len(tensors[1]) != len(plan.outputs):
-        raise InputError(f"{path} has inputs or outputs that are no tensors, of which no example is kept")
+        raise InputError(f"{path} has inputs or outputs that are not tensors: no examples of them are kept")
     _check_size(path, arrays)
     bundle.confirm(arrays)
     inputs = npz.read_samples(arrays, "input", tensors[0]).samples
@@ -64,7 +64,7 @@ def _check_size(*paths: Path) -> None:
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}", "compile the model again") from error
         if size > _MOST_BYTES:
-            raise InputError(f"{path} has {size:,} bytes: a bundle is made of {_MOST_BYTES:,} at most")
+            raise InputError(f"{path} has {size:,} bytes: a bundle may have {_MOST_BYTES:,} at most")
 
 
 def _values(tensors: Sequence[pte.Tensor], arrays: Sequence[Array]) -> list[dict[str, Any]]:

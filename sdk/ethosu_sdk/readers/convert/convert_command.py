@@ -1,4 +1,4 @@
-"""`ethosu-sdk convert`: choose the format, write the file, say what came of it."""
+"""`ethosu-sdk convert`: write records in the format that the user chose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ethosu_sdk.targets import suggestion
 
 @dataclass(frozen=True)
 class Format:
-    """A format: what it is made from, who makes it, and what of the records has no place in it."""
+    """A format: the records it is made from, its converter, and the facts it has no place for."""
 
     kinds: tuple[str, ...]
     convert: Callable[[Inputs], bytes]
@@ -51,7 +51,7 @@ def convert(path: Path, name: str, output: Path, reading: Reading, reporter: Rep
     chosen = FORMATS[name]
     inputs = read(path, chosen.kinds, reading)
     if output.resolve() in (file.resolve() for file in inputs.files.values()):
-        raise UsageError(f"{output} is a record that the format is made from", "choose another file with -o")
+        raise UsageError(f"{output} is a record that is being converted", "choose another file with -o")
     try:
         content = chosen.convert(inputs)
     except OverflowError as error:  # JSON has numbers without end, floats do not

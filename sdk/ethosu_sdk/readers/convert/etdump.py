@@ -34,7 +34,7 @@ def convert(inputs: Inputs) -> bytes:
     """The NPU's events of the profile of `inputs`. InputError when there are none."""
     events = list(_events(inputs.the(kinds.PROFILE)))
     if not events:
-        raise InputError(f"{inputs.path} has no operations of an NPU: no time is known of what it ran")
+        raise InputError(f"{inputs.path} has no NPU operations: there are no times to write")
     if max(event["end_time"] for event in events) > _LARGEST:
         raise InputError(f"{inputs.path} takes more cycles than 64 bits hold")
     return _written(events)

@@ -45,7 +45,7 @@ def read(path: Path, schemas: tuple[str, ...], reading: Reading) -> Inputs:
     record = results.read(path, reading)
     if record["schema"] not in schemas:
         raise InputError(
-            f"{path} is a {record['schema']}: this format has no use for it", f"it takes {', '.join(schemas)}"
+            f"{path} is a {record['schema']}, which this format cannot hold", f"it takes {', '.join(schemas)}"
         )
     return Inputs(path, {record["schema"]: kinds.content(record)}, {record["schema"]: path})
 
@@ -62,6 +62,6 @@ def _folder(folder: Path, schemas: tuple[str, ...]) -> Inputs:
             digests |= {digest} - {None}
     if not found:
         raise InputError(
-            f"{folder} holds no record that this format has a use for", f"it takes {', '.join(schemas)}"
+            f"{folder} holds no record that this format can hold", f"it takes {', '.join(schemas)}"
         )
     return Inputs(folder, found, files)

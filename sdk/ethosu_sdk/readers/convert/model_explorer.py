@@ -30,7 +30,7 @@ def convert(inputs: Inputs) -> bytes:
             rows.setdefault(row.delegate, []).append(row)
     if not rows:
         raise InputError(
-            f"{inputs.path} knows no TOSA operators: there are no nodes to show figures at",
+            f"{inputs.path} has no TOSA operators: there are no nodes to attach figures to",
             "profile a program that has its NAME.compile.json beside it",
         )
     found = {}

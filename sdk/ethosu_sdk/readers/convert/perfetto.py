@@ -64,7 +64,7 @@ def convert(inputs: Inputs) -> bytes:
     profile = inputs.the(kinds.PROFILE)
     if profile.clock is None:
         raise InputError(
-            f"{inputs.path} has no clock of the NPU: its cycles are no time",
+            f"{inputs.path} has no NPU clock: its cycles cannot be converted to time",
             "`ethosu-sdk profile RUN_DIR --clock-mhz MHZ` sets one",
         )
     slices = sorted(_slices(profile), key=lambda row: row.begin)
@@ -72,7 +72,7 @@ def convert(inputs: Inputs) -> bytes:
         raise InputError(f"{inputs.path} has no operations: there is nothing to trace")
     nanoseconds = _NS_PER_S / Fraction(profile.clock.hz)
     if max(row.end or row.begin for row in slices) * nanoseconds >= _FURTHEST_NS:
-        raise InputError(f"{inputs.path} lasts longer than a trace can tell: more than 2^63 ns")
+        raise InputError(f"{inputs.path} lasts longer than a trace can record: more than 2^63 ns")
     return _Writer(profile, profile.clock).write(slices, nanoseconds)
 
 

@@ -1,4 +1,4 @@
-"""`ethosu-sdk parse-log`: a log that was kept → what is known of the run, and what is not."""
+"""`ethosu-sdk parse-log`: read a saved log and report what it shows of the run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parse_log(path: Path, reporter: Reporter) -> None:
     reporter.emit(record)
     if log.status != "pass":
         lines = [f"  line {row.line}: {row.text}" for row in log.failures[:5]]
-        reason = "tells of a failure" if log.failures else "does not reach the end of the run"
+        reason = "reports a failure" if log.failures else "ends before the run does"
         known = sorted({name for row in log.failures for name in row.known})
         raise VerdictError(
             "\n".join([f"the log {reason}", *lines]),
@@ -74,7 +74,7 @@ def make(name: str, content: bytes) -> Record:
     upstream = upstream_log.parse(["" if RECORD_PREFIX in line else line for line in rest])
     if not (upstream.recognised or kit.recognised or own.boot is not None or parted.simulator):
         raise InputError(
-            f"{name} holds no line of a firmware that is known", "give the UART's output: run.log, uart.log"
+            f"{name} holds no line of a known firmware", "give the UART's output: run.log, uart.log"
         )
     facts = LogFacts(
         upstream=upstream,

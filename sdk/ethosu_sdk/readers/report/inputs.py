@@ -98,7 +98,7 @@ def _read(folder: Path, label: str, facts: RunFacts) -> Inputs:
 def _add(path: Path, found: dict[str, Shown], missing: dict[str, str]) -> None:
     record = kinds.content(results.read(path))
     if not found and not isinstance(record, Run):
-        raise InputError(f"{path} is no record of a run", _GIVE)
+        raise InputError(f"{path} is not a record of a run", _GIVE)
     if not isinstance(record, Shown):
         return
     kind = _KINDS[kinds.schema(record)]

@@ -55,7 +55,7 @@ def _read(path: Path, reading: Reading) -> Record:
     record = results.read(path, reading)
     if record["schema"] not in _KINDS:
         raise InputError(
-            f"{path} is a {record['schema']}: there is no summary of such a record",
+            f"{path} is a {record['schema']}, which has no summary",
             f"there are summaries of {', '.join(_KINDS)}",
         )
     return record
@@ -93,7 +93,7 @@ def _run(record: Run) -> list[str]:
         *table(("check", "", "detail"), checks),
         *table(("NPU", "value", "unit", "source"), _npu(record)),
         *_memory(record),
-        *table(("not known", "reason"), ((row.path, row.reason) for row in record.unavailable)),
+        *table(("unknown", "reason"), ((row.path, row.reason) for row in record.unavailable)),
     ]
 
 

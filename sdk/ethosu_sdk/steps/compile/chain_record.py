@@ -140,6 +140,6 @@ def raise_if_low(record: Record, *, recorded: bool) -> None:
     raise VerdictError(
         "the quantised model is farther from the float model than "
         f"--min-sqnr {chain['min_sqnr_db']:g} allows: {found}",
-        "`ethosu-sdk debug` shows which layer loses most; every file was written",
+        "`ethosu-sdk debug` shows which layer loses most; all files were written",
         recorded=recorded,
     )

@@ -18,9 +18,7 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.steps.compile import compile_record, unrunnable
 
 PASS, FAIL, UNAVAILABLE, LEFT_OUT = "pass", "fail", "unavailable", "left-out"
-_HINT = (
-    "every file was written; compile.json has the figures, under check; --no-check leaves the comparison out"
-)
+_HINT = "all files were written; compile.json has the figures under check; --no-check skips the comparison"
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Checked:
 
 
 def left_out(record: Record) -> Record:
-    """`record`, which says that the check was not wanted."""
+    """`record`, with the check marked as left out."""
     return {**record, "check": {"status": LEFT_OUT, "reason": "--no-check"}}
 
 
@@ -154,7 +152,7 @@ def raise_if_failed(record: Record, *, recorded: bool) -> None:
     lines = [f"  output{row['index']}: {row['detail']}" for row in check["outputs"] if row["status"] == FAIL]
     lines += [f"  {check['start']['text']}"] if "start" in check else []
     raise VerdictError(
-        "the program does not compute what the model that it was made from does:\n" + "\n".join(lines),
+        "the program's outputs differ from those of the model it was made from:\n" + "\n".join(lines),
         _HINT,
         recorded=recorded,
     )

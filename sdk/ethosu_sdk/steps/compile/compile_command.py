@@ -79,12 +79,12 @@ def _check_delegation(record: Compilation, *, recorded: bool) -> None:
     """VerdictError when an operator stays on the CPU; `recorded` says that the record is on stdout."""
     if not record.cpu_operators:
         return
-    hint = "compile.json tells where each comes from, under cpu_operators"
+    hint = "compile.json lists where each comes from, under cpu_operators"
     if all(row.boundary for row in record.cpu_operators) and record.options.io == "float":
         hint = "only the conversions from and to float are left: --io int8 removes those of an int8 model"
     lines = [f"  {line}" for line in compile_rows.cpu_lines(record)]
     raise VerdictError(
-        "not everything runs on the NPU, as --require-full-delegation demands:\n" + "\n".join(lines),
+        "some operators stay on the CPU, which --require-full-delegation forbids:\n" + "\n".join(lines),
         hint,
         recorded=recorded,
     )

@@ -18,7 +18,8 @@ class TargetOptions:
     """The NPU that a program is for, and one of the configurations that Vela has for its family."""
 
     target: str = option(
-        "ethos-u55-128", Option("The NPU and its MAC count.", metavar="NAME", completion="targets")
+        "ethos-u55-128",
+        Option("The NPU to compile for, with its MACs per cycle.", metavar="NAME", completion="targets"),
     )
     _: KW_ONLY
     system_config: str | None = option(
@@ -26,13 +27,15 @@ class TargetOptions:
         Option(
             "Vela system configuration.",
             metavar="NAME",
-            shown_default="the family's",
+            shown_default="the NPU family's",
             completion="system_configs",
         ),
     )
     memory_mode: str | None = option(
         None,
-        Option("Vela memory mode.", metavar="NAME", shown_default="the family's", completion="memory_modes"),
+        Option(
+            "Vela memory mode.", metavar="NAME", shown_default="the NPU family's", completion="memory_modes"
+        ),
     )
 
 

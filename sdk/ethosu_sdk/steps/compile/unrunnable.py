@@ -11,12 +11,10 @@ from ethosu_sdk.results import source_place
 
 _OPERATOR = re.compile(r"\b[A-Za-z_]\w*::\w+(\.\w+)?")
 _DELEGATE = (
-    "the NPU's commands are wrong: --no-delegate leaves all on the CPU; with a `quantizer` in the model's file "
-    "single operators stay there (docs/guide/model-files.md)"
+    "the NPU's commands are wrong: --no-delegate keeps all operators on the CPU; a `quantizer` in the "
+    "model's file keeps single operators there (docs/guide/model-files.md)"
 )
-_KERNEL = (
-    "the CPU's kernel refuses the call: write it with other operators, or compute it outside of the model"
-)
+_KERNEL = "the CPU's kernel refuses the call: use other operators, or compute it outside of the model"
 
 
 def refusal(record: Compilation, *, recorded: bool) -> InputError:

@@ -1,4 +1,4 @@
-"""`ethosu-sdk debug`: a run on the host simulator, with a look at every tensor that the NPU writes."""
+"""`ethosu-sdk debug`: run on the host simulator and record every tensor that the NPU writes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def debug(
     out_dir: Path | None,
     reporter: Reporter,
 ) -> Record:
-    """Look into the delegates of `model`, a program or a model that is compiled for it; the record that was written.
+    """Compare the layers in the delegates of `model`, a program or a model; the record that was written.
 
     Raises InputError for files that do not fit, SimulationError when the program does not run.
     """
@@ -108,7 +108,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
     with locks.locked(subject.folder):
-        with reporter.stage("running it with a look at every tensor"):
+        with reporter.stage("running the program and recording every tensor"):
             observer = _run(subject.path, runner, inputs, options.timeout_s)
         with reporter.stage("comparing"):
             layers = _layers(observer, notes, subject.reference)
@@ -139,7 +139,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         add(CSV_NAME, kinds.DEBUG.file)
     if not layers:
         reporter.warn(
-            escape(f"{subject.path.name} has no delegate that ran on the NPU: there is nothing to see")
+            escape(f"{subject.path.name} has no delegate that ran on the NPU: there are no layers to compare")
         )
     reporter.show(*debug_tables.tables(kinds.DEBUG.convert(record), subject.folder, options.rows))
     reporter.emit(record)
@@ -158,11 +158,11 @@ def _inputs(
     samples = run_inputs.load(options.inputs, subject.path, program.plan())
     if samples.count != 1:
         raise InputError(
-            f"there are inputs of {samples.count} inferences ({samples.source}), and debug looks at one",
+            f"debug takes the inputs of one inference, not {samples.count} ({samples.source})",
             "give input0 … of a single inference with --inputs",
         )
     if samples.source.startswith("random"):
-        reporter.warn(f"no inputs were given: {escape(samples.source)} are used")
+        reporter.warn(f"no inputs were given: using {escape(samples.source)}")
     return list(samples.inferences[0]), samples.source
 
 

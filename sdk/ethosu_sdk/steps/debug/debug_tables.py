@@ -111,7 +111,7 @@ def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
     if record.dump is not None:
         yield "dump", f"{record.dump.file}, {record.dump.arrays} arrays"
     for missing in record.unavailable:
-        yield "not known", f"{missing.path}: {missing.reason}"
+        yield "unknown", f"{missing.path}: {missing.reason}"
 
 
 def _described(layers: Sequence[Layer], step: Step) -> str:
@@ -120,5 +120,5 @@ def _described(layers: Sequence[Layer], step: Step) -> str:
     module = source_place.module(layer.source)
     where = f" ({module})" if module else ""
     before = f"{step.input_db:.1f} dB → " if step.input_db is not None else ""
-    after = f"{step.output_db:.1f} dB" if step.output_db is not None else "nothing of the signal"
+    after = f"{step.output_db:.1f} dB" if step.output_db is not None else "no signal left"
     return f"layer {step.layer}, {operator} {step.tensor}{where}: {before}{after}"

@@ -1,4 +1,4 @@
-"""What NPU operations write, put together to the tensors that they are parts of.
+"""Assemble the tensors from the parts that NPU operations write.
 
 An operation writes a stripe of rows or of channels, a part of a concatenation, or one of the many steps of a
 transpose; a tensor of a cascade lies in a buffer that holds some rows at a time. Vela's debug database tells each

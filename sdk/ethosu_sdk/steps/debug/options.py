@@ -23,13 +23,13 @@ class DebugOptions:
     advice_db: float = option(
         30.0,
         Option(
-            "Advise where a layer's quantisation alone leaves a lower SQNR.",
+            "Give advice for layers whose own quantisation leaves an SQNR below this.",
             name="--advice",
             metavar="DB",
             finite=True,
         ),
     )
-    dump: Path | None = option(None, Option("Write all layers' tensors there.", metavar="F.npz"))
+    dump: Path | None = option(None, Option("Write the tensors of all layers to this file.", metavar="F.npz"))
     rows: int | None = option(
         None,
         Option("Show the N worst layers.", metavar="N", minimum=1, shown_default="all, up to 100"),

@@ -65,7 +65,8 @@ def read_floor(texts: Sequence[str] | None) -> float | None:
     read = [parse("--min-sqnr", text) for text in texts]
     if len(read) > 1 or read[0].pair is not None:
         raise UsageError(
-            "without --evaluate, --min-sqnr is one number: the floor of the quantised model against the float one",
+            "without --evaluate, --min-sqnr takes one number: the lowest SQNR of the quantised model "
+            "against the float model",
             "--min-sqnr 20, or give samples with --evaluate F.npz",
         )
     return read[0].limit
@@ -84,7 +85,7 @@ class Evaluation:
         """The record of the compilation with its accuracy. SimulationError when the program does not run."""
         facts = output.evaluation
         if facts is None:
-            raise InputError("the compiler left nothing to evaluate")
+            raise InputError("the compiler wrote no results to evaluate")
         with self.reporter.stage(f"executing {facts.samples} sample(s) on the host simulator") as step:
             results = measure(facts, self.request.folder, output.pte, self.runner, step)
         version = provenance.package_version(_PACKAGE) or "unknown"
@@ -136,7 +137,7 @@ def _check_truth(options: EvaluateOptions, held: evaluation_data.Content) -> Non
         if (named in TRUTHS and not present[named]) or (by_default and not any(present.values())):
             what = named or "labels or expected outputs"
             raise InputError(
-                f"{threshold.text} needs {what}, and {options.data} has none",
+                f"{threshold.text} needs {what}, but {options.data} has none",
                 "add label0 (the right class of each sample) or output0 to the file, or name a pair of executions, "
                 "such as float-executed=0.99",
             )
@@ -167,7 +168,7 @@ def measure(
             try:
                 executed = runtime.run(inputs)
             except InputError as error:  # no file of the user's: nobody else wrote this program
-                raise SimulationError(f"the program that was made does not run: {error.message}") from error
+                raise SimulationError(f"the compiled program does not run: {error.message}") from error
             model.calls.clear()
             _add(results, sample, spool.rows(sample, in_float(facts.outputs, executed)), facts)
     return results
@@ -216,8 +217,8 @@ def in_float(
             results.append((array.astype(np.float32) - np.float32(known.zero_point)) * scale)
         else:
             raise InputError(
-                f"the program gives {array.dtype.name} where the model gives {output.dtype}",
-                "compile it with --io float",
+                f"the program's output is {array.dtype.name}, the model's is {output.dtype}",
+                "compile the model with --io float",
             )
     return results
 

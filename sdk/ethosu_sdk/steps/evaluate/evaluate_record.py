@@ -174,7 +174,7 @@ def check(record: Record, *, recorded: bool) -> None:
     if missed:
         lines = [f"  {row.name}: {row.detail}" for row in missed]
         raise VerdictError(
-            "the accuracy is not what is demanded:\n" + "\n".join(lines),
-            "compile.json has all figures, under accuracy",
+            "the accuracy does not meet the thresholds:\n" + "\n".join(lines),
+            "compile.json has all figures under accuracy",
             recorded=recorded,
         )

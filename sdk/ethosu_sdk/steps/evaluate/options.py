@@ -10,7 +10,7 @@ _DATA = "evaluate"
 
 def _limit(unit: str, text: str) -> Option:
     """A threshold for the pair of the user's choice."""
-    return Option(f"Exit code 7 {text}.", metavar=f"[PAIR=]{unit}")
+    return Option(f"Fail with exit code 7 {text}.", metavar=f"[PAIR=]{unit}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,26 +20,30 @@ class AccuracyOptions:
     evaluate: Path | None = option(
         None,
         Option(
-            "Compare float, quantised and executed on these samples (input0 …, label0 or output0 …).",
+            "Evaluate float model, quantised model and executed program on these samples (input0 …, "
+            "label0 or output0 …).",
             metavar="F.npz",
         ),
     )
     min_top1: tuple[str, ...] = option(
-        (), _limit("SHARE", "below this share of right answers; PAIR such as float-executed")
+        (),
+        _limit("SHARE", "if the share of right answers is below this; PAIR is, for example, float-executed"),
     )
     max_top1_drop: tuple[str, ...] = option(
-        (), _limit("SHARE", "when that share falls by more from float to executed")
+        (), _limit("SHARE", "if that share falls by more than this from float to executed")
     )
     min_sqnr: tuple[str, ...] = option(
         (),
         _limit(
             "DB",
-            "below this signal to quantisation noise ratio; without --evaluate, on the samples that every "
-            "compilation compares",
+            "if the signal to quantisation noise ratio is below this; without --evaluate, on the samples "
+            "that every compilation compares",
         ),
     )
-    min_cosine: tuple[str, ...] = option((), _limit("C", "below this cosine similarity of the outputs"))
-    max_error: tuple[str, ...] = option((), _limit("E", "above this absolute error in an output"))
+    min_cosine: tuple[str, ...] = option(
+        (), _limit("C", "if the cosine similarity of the outputs is below this")
+    )
+    max_error: tuple[str, ...] = option((), _limit("E", "if the absolute error of an output is above this"))
 
     def thresholds(self) -> dict[str, tuple[str, ...]]:
         """What was typed for each threshold, by the option's name."""

@@ -96,9 +96,9 @@ def parse(name: str, text: str) -> Threshold:
     words, equals, number = text.rpartition("=")
     pair = _pair(name, words) if equals else None
     if pair is not None and option.figure not in (TOP1, TOP1_DROP) and pair[0] == LABELS:
-        raise UsageError(f"{name} {text}: labels are classes, they have no {option.words}")
+        raise UsageError(f"{name} {text}: labels are classes and have no {option.words}")
     if pair is not None and option.figure == TOP1_DROP and pair[0] in TRUTHS:
-        raise UsageError(f"{name} {text}: a drop is from one execution to another", "such as float-executed")
+        raise UsageError(f"{name} {text}: a drop needs two executions", "such as float-executed")
     try:
         limit = float(number)
     except ValueError:

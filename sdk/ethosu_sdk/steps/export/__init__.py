@@ -1,1 +1,1 @@
-"""`ethosu-sdk export`: what other builds must know of a program."""
+"""`ethosu-sdk export`: settings of a program for other builds."""

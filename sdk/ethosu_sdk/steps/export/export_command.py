@@ -80,11 +80,11 @@ def _run(path: Path, program: pte.Pte, reading: Reading) -> Run:
     record = results.read(path, reading)
     run = kinds.content(record)
     if not isinstance(run, Run):
-        raise InputError(f"{path} is a {record['schema']}, and no run", "give the folder of a run")
+        raise InputError(f"{path} is a {record['schema']}, not a run", "give the folder of a run")
     if run.model.sha256 != program.sha256:
         raise InputError(
-            f"{path} is the run of another program: its sizes say nothing of this one",
-            "run this one, then again",
+            f"{path} is a run of another program, so its sizes do not apply",
+            "run this program, then repeat the export with its folder",
         )
     return run
 
@@ -93,7 +93,7 @@ def _kernels(program: pte.Pte) -> list[str]:
     names = sorted({row.full_name for row in program.plan(_method(program)).operators})
     for name in names:
         if not _OPERATOR.fullmatch(name):
-            raise InputError(f"the program calls {name[:80]!r}, which is no name of an operator")
+            raise InputError(f"the program calls {name[:80]!r}, which is not an operator's name")
     return names
 
 
@@ -104,7 +104,7 @@ def _check_settings(facts: texts.Facts) -> None:
         if not _SETTING.fullmatch(value):
             raise InputError(
                 f"the program was compiled for {value[:80]!r}, which a build file cannot name",
-                "names of Vela's configurations are letters, digits, points, dashes and underscores",
+                "names of Vela's configurations may contain letters, digits, points, dashes and underscores",
             )
 
 

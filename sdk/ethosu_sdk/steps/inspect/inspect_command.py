@@ -31,7 +31,7 @@ _MOST_LIST_ITEMS = 8
 
 
 def inspect(path: Path, *, as_json: bool, options: InspectOptions, console: Console) -> None:
-    """Show the program at `path`, and what else `options` ask of its NPU command streams.
+    """Show the program at `path`, with the parts of its NPU command streams that `options` ask for.
 
     With `as_json`, stdout gets the record and `console` nothing. Raises InputError for a damaged file.
     """

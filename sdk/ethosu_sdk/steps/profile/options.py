@@ -15,7 +15,7 @@ class ProfileOptions:
     clock_mhz: float | None = option(
         None,
         Option(
-            "Clock of the NPU.",
+            "Clock of the NPU in MHz.",
             metavar="MHZ",
             minimum=0.001,
             maximum=1e6,
@@ -28,5 +28,5 @@ class ProfileOptions:
     )
     split: bool = option(
         False,
-        Option("Run each NPU operation as a job of its own too, and read the NPU's counters of each."),
+        Option("Also run each NPU operation as a separate job, and read the NPU's counters for each."),
     )

@@ -26,7 +26,7 @@ from ethosu_sdk.steps.run.run_command import RunResult
 from ethosu_sdk.tables import profile_columns, profile_tables
 
 CSV_NAME = "profile.csv"
-_MAKE_A_RUN = "give the program itself: ethosu-sdk profile MODEL.pte makes a run"
+_MAKE_A_RUN = "give the program itself: `ethosu-sdk profile MODEL.pte` runs it first"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def profile(
     A model or program is run first, and its instructions on the CPU are counted.
     """
     if Path(subject).is_dir() and options.split:
-        raise UsageError("--split makes a run of its own", _MAKE_A_RUN)
+        raise UsageError("--split needs a new run and cannot use the folder of an earlier one", _MAKE_A_RUN)
     if Path(subject).is_dir():
         done = _finished(Path(subject))
     else:
@@ -101,14 +101,14 @@ def _finished(folder: Path) -> RunResult:
     """The run in `folder`. InputError when there is none, or not its program."""
     path = folder / kinds.RUN.file
     if not path.is_file():
-        raise InputError(f"{folder} holds no {path.name}: it is not the folder of a run", _MAKE_A_RUN)
+        raise InputError(f"{folder} is not the folder of a run: it has no {path.name}", _MAKE_A_RUN)
     record = results.read(path)
     run = kinds.content(record)
     if not isinstance(run, Run):
-        raise InputError(f"{path} is no record of a run", _MAKE_A_RUN)
+        raise InputError(f"{path} is not a record of a run", _MAKE_A_RUN)
     program = folder / Path(run.model.file).name
     if not program.is_file() or hashing.sha256_file(program) != run.model.sha256:
-        raise InputError(f"the program of the run is not in {folder}: {run.model.file}", _MAKE_A_RUN)
+        raise InputError(f"{folder}: {run.model.file}", _MAKE_A_RUN)
     return RunResult(folder, record, program)
 
 

@@ -134,7 +134,7 @@ def loaded_part(sha256: str, loaded: LoadedElf | None) -> Record:
     if loaded.sha256 != sha256:
         raise SimulationError(
             f"the ELF file changed between its build and its run: its SHA-256 is {loaded.sha256}, not {sha256}",
-            "run it again; does another command write to the same folder?",
+            "run it again; another command may be writing to the same folder",
         )
     rows = [
         {"address": row.address, "bytes": row.size_bytes, "sha256": row.sha256} for row in loaded.segments

@@ -70,7 +70,7 @@ def choose(npu: str | None, options: RunOptions) -> Choice:
 def execute(job: RunJob, reporter: Reporter) -> Execution:
     """Build the firmware for `job` and run all of its inferences in one boot; results go to the job's folder."""
     if job.options.split and job.samples.count > 1:
-        raise UsageError("--split runs one set of inputs", "give one set of inputs")
+        raise UsageError("--split takes one set of inputs", "give one set of inputs")
     simulator_options = SimulatorOptions(
         fast=job.options.fast, simulated_limit_s=job.options.simulated_limit_s, memories=job.memories
     )

@@ -59,7 +59,7 @@ def _check_types(tensors: tuple[pte.Tensor, ...], what: str) -> None:
     for index, tensor in enumerate(tensors):
         if tensor.dtype not in np.sctypeDict:
             raise InputError(
-                f"{what} {index} of the program is {tensor.dtype}, a type that no .npz holds",
+                f"{what} {index} of the program is {tensor.dtype}, a type that an .npz cannot hold",
                 "compile the model with float32 inputs and outputs, or whole numbers of 8 to 64 bits",
             )
 
@@ -99,7 +99,7 @@ def load_expected(path: Path, plan: pte.ExecutionPlan, samples: Samples) -> list
     loaded = npz.read_samples(path, "output", plan.output_tensors())
     if len(loaded.samples) != samples.count or loaded.stacked != samples.stacked:
         raise InputError(
-            f"{path} holds outputs of {len(loaded.samples)} inference(s), the run has {samples.count}",
+            f"{path} holds outputs of {len(loaded.samples)} inference(s), but the run has {samples.count}",
             "give as many expected outputs as inputs, with or without the leading axis in both",
         )
     return stack(loaded.samples, samples.stacked)

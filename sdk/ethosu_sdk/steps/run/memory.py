@@ -21,7 +21,7 @@ def check_program(plan: pte.ExecutionPlan) -> None:
     name, largest = max(parts.items(), key=lambda part: part[1])
     if largest > MOST_BYTES:
         raise InputError(
-            f"the program asks for {largest:,} bytes of {name}, at most {MOST_BYTES:,} are simulated", _BOARDS
+            f"the program needs {largest:,} bytes of {name}; the limit is {MOST_BYTES:,}", _BOARDS
         )
 
 
@@ -30,7 +30,7 @@ def check_outputs(plan: pte.ExecutionPlan, samples: Samples) -> None:
     each = sum(row.nbytes for row in plan.output_tensors())
     if each * samples.count > MOST_BYTES:
         raise InputError(
-            f"{samples.count:,} inferences give {each * samples.count:,} bytes of outputs, at most {MOST_BYTES:,} "
-            "are kept",
-            f"give {max(1, MOST_BYTES // each):,} inferences at once",
+            f"{samples.count:,} inferences give {each * samples.count:,} bytes of outputs; the limit is "
+            f"{MOST_BYTES:,}",
+            f"give {max(1, MOST_BYTES // each):,} inferences at a time",
         )

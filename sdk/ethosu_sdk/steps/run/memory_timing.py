@@ -1,4 +1,4 @@
-"""How fast the memories are that modelled cycles are for: as vela.ini has them, or behind timing adapters."""
+"""The memory timing for modelled cycles: that of vela.ini, or timing adapters."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def choose(target: Target | None, choice: str) -> SystemConfig | None:
     if choice == VELA_TIMING:
         return None
     if target is None:
-        raise UsageError(
-            "the program uses no NPU, whose memories could be timed", "leave --memory-timing out"
-        )
+        raise UsageError("--memory-timing needs a program that uses the NPU", "leave --memory-timing out")
     plain = known(target.npu, target.system_config, target.memory_mode) or default_for(target.npu)
     if choice == EXECUTORCH:
         found = adapters.of_executorch(target.system_config, target.memory_mode)

@@ -34,19 +34,23 @@ class RunOptions:
     """
 
     inputs: Path | None = option(None, INPUTS)
-    expect: Path | None = option(None, Option("output0 … that must come back.", metavar="F.npz"))
-    atol: float = option(0.0, Option("Allowed absolute difference.", minimum=0.0, finite=True))
-    rtol: float = option(0.0, Option("Allowed relative difference.", minimum=0.0, finite=True))
+    expect: Path | None = option(
+        None,
+        Option("Expected outputs: output0, output1 …; exit code 7 if the run gives others.", metavar="F.npz"),
+    )
+    atol: float = option(0.0, Option("Allowed absolute difference from --expect.", minimum=0.0, finite=True))
+    rtol: float = option(0.0, Option("Allowed relative difference from --expect.", minimum=0.0, finite=True))
     simulator: str = option(
         "auto",
         Option(
-            "The firmware on a board, on QEMU or Arm's FVP; or ExecuTorch's runtime here.", choices=SIMULATORS
+            "Run firmware on QEMU or on Arm's FVP, or ExecuTorch's runtime on this machine (host).",
+            choices=SIMULATORS,
         ),
     )
     runtime: str = option(
         OWN,
         Option(
-            "What interprets the program on the board: the SDK's firmware, Arm's build of ExecuTorch, or both.",
+            "Runtime on the board: the SDK's firmware (own), Arm's build of ExecuTorch, or both.",
             choices=RUNTIMES,
         ),
     )
@@ -54,7 +58,7 @@ class RunOptions:
     events: str | None = option(
         None,
         Option(
-            "PMU events to count; more than 4 (8 on Ethos-U85) take several inferences.",
+            "PMU events to count; more than 4 (8 on Ethos-U85) need several inferences.",
             metavar="NAME,…",
             shown_default="ExecuTorch's",
             completion="events",
@@ -63,15 +67,16 @@ class RunOptions:
     memory_timing: str = option(
         VELA_TIMING,
         Option(
-            "Memories that modelled cycles are for: vela.ini's, or behind timing adapters.",
+            "Memories for modelled cycles: those of vela.ini, or memories behind timing adapters "
+            "(ExecuTorch's, or a file's).",
             metavar="vela|executorch|FILE.toml",
         ),
     )
-    fast: bool = option(False, Option("FVP: skip the NPU's timing; its counters then mean nothing."))
+    fast: bool = option(False, Option("FVP: skip the NPU's timing; its counters are then meaningless."))
     simulated_limit_s: float | None = option(
         None,
         Option(
-            "FVP: limit of simulated seconds.",
+            "FVP: limit of simulated time in seconds.",
             name="--simulated-limit",
             metavar="S",
             minimum=0.001,
@@ -81,22 +86,25 @@ class RunOptions:
     repeat: int = option(
         1,
         Option(
-            "Inferences of each set of inputs; all must agree.", metavar="N", minimum=1, maximum=1_000_000
+            "Number of inferences for each set of inputs; all must agree.",
+            metavar="N",
+            minimum=1,
+            maximum=1_000_000,
         ),
     )
     keep_state: bool = option(
-        False, Option("Repeats go on from the state of the one before, and need not agree.")
+        False, Option("Start each repeat from the state of the one before; repeats may then differ.")
     )
     resident: bool = option(
-        False, Option("Load MODEL into a firmware with all kernels: nothing is built for it.")
+        False, Option("Load MODEL into a firmware with all kernels instead of building one for it.")
     )
     board: str | None = option(
         None,
-        Option("The board.", choices=tuple(BOARDS), shown_default="that of the simulator that is installed"),
+        Option("The board to simulate.", choices=tuple(BOARDS), shown_default="the installed simulator's"),
     )
     allow_spill: bool = option(
         False,
-        Option("Let what is too large for the memory mode's SRAM lie in DDR; the record says so."),
+        Option("Place data that does not fit into the memory mode's SRAM in DDR; the record says so."),
     )
     count_instructions: bool = False
     split: bool = False

@@ -1,4 +1,4 @@
-"""Command streams cut between their operations: what is run, and what the counters said of each piece."""
+"""Command streams that are split between operations, and the counters of each piece."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def choose(npu: str | None, options: RunOptions) -> Choice:
 
 
 def execute(job: RunJob, reporter: Reporter) -> Execution:
-    """Run `job`, which has one set of inputs, on Arm's runner. Raises as the two steps do."""
+    """Run `job`, which has one set of inputs, on Arm's runner. Raises what :func:`prepare` and :func:`run` raise."""
     return run(prepare(job), job.folder / UART_NAME, reporter)
 
 
@@ -93,8 +93,8 @@ def prepare(job: RunJob) -> Request:
     version = simulator.version()  # a missing simulator is reported before anything is built
     if inferences > 1:
         raise UsageError(
-            f"Arm's runner makes one inference in a boot, {inferences} were asked for",
-            "give one set of inputs, and no --repeat",
+            f"Arm's runner makes one inference per boot, but {inferences} were requested",
+            "give one set of inputs, and leave --repeat out",
         )
     raw_inputs = [
         inputs.physical_bytes(array, tensor)

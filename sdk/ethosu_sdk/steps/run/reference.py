@@ -128,7 +128,7 @@ def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) ->
 
 
 def exact(program: pte.Pte) -> bool:
-    """Whether every machine gives the same bits."""
+    """Whether the program gives the same bits on every machine."""
     plan = program.plan()
     used = {
         plan.operators[step.op_index].full_name

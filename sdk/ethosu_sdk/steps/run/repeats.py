@@ -26,7 +26,7 @@ class Repeated:
 
 
 def state(job: RunJob, repeats: int) -> str:
-    """What each of `repeats` inferences begins with in a program that keeps a state from inference to inference.
+    """The state that each of `repeats` inferences starts from, in a program that keeps state between inferences.
 
     ``reset`` is the state that the program brings, ``kept`` the one that the inference before left. Empty for one
     inference of each set, or a program without a state. UsageError where a reset would break a sequence.
@@ -39,8 +39,8 @@ def state(job: RunJob, repeats: int) -> str:
         raise UsageError(
             f"this program keeps a state, and {job.samples.count} sets of inputs are a sequence: repeating each of "
             f"them {repeats} times would break it",
-            "give one set of inputs, or --keep-state to let every inference go on from the one before; more PMU "
-            "events than the NPU has counters need repeats, too",
+            "give one set of inputs, or --keep-state to let every inference start from the state of the "
+            "one before; counting more PMU events than the NPU has counters also needs repeats",
         )
     return RESET
 

@@ -97,7 +97,7 @@ def _resolve(
     samples = inputs.load(options.inputs, path, plan)
     memory.check_outputs(plan, samples)
     if samples.source.startswith("random"):
-        reporter.warn(f"no inputs were given: {escape(samples.source)} are used")
+        reporter.warn(f"no inputs were given: using {escape(samples.source)}")
     expected = None if options.expect is None else inputs.load_expected(options.expect, plan, samples)
     return runner, RunJob(
         path=path,

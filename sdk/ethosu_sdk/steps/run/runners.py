@@ -1,4 +1,4 @@
-"""What can run a program: the table of runners, the options that each refuses, and the one that a run takes."""
+"""The table of runners, the options that each refuses, and the choice of a runner."""
 
 from __future__ import annotations
 
@@ -70,14 +70,18 @@ _ON_HOST = (
     Refusal("resident", "the host simulator has no firmware", "leave --resident out"),
     Refusal(
         "runtime",
-        "--runtime chooses what runs on a board, and the host simulator has none",
-        "leave --runtime out: it runs ExecuTorch's own runtime",
+        "--runtime chooses what runs on a board, but the host simulator has no board",
+        "leave --runtime out: the host simulator runs ExecuTorch's own runtime",
     ),
     Refusal("split", "--split runs on the SDK's own firmware", "leave --simulator out"),
     *_no_simulated_time("the host simulator does not simulate time"),
 )
 _ON_PREBUILT = (
-    Refusal("resident", "Arm's runner takes every program as it is", "leave --resident out"),
+    Refusal(
+        "resident",
+        "--resident is for the SDK's own firmware: Arm's runner is not built for a program",
+        "leave --resident out",
+    ),
     Refusal("split", "--split runs on the SDK's own firmware", "leave --runtime out"),
     Refusal("memory_timing", "--memory-timing is for the SDK's own firmware", "leave --runtime out"),
     *_no_simulated_time("Arm's runner runs on QEMU, which does not simulate time"),

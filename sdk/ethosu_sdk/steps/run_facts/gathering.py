@@ -1,4 +1,4 @@
-"""All facts of a run's folder: of an unfinished or damaged one only those that are known."""
+"""All facts of a run's folder; only the known ones if it is unfinished or damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies where in a delegate's memory, and for how long: read from its command stream.
+"""Place and lifetime of data in a delegate's memory, read from its command stream.
 
 Bytes that an operation writes live in the region from then on, until the last operation that reads them. The stream
 names no tensors; that writes belong to one is not in it.

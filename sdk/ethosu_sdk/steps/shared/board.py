@@ -1,4 +1,4 @@
-"""The board of a program and what runs it there: one rule for `build` and `run`, so that the two agree.
+"""The board and the simulator of a program: one rule for `build` and `run`, so that they agree.
 
 A requested board or simulator is taken. Otherwise the simulator is the first installed one that has the program's
 NPU, and the board is the one that the NPU has in it.

@@ -1,4 +1,4 @@
-"""What a program's command streams do too early for hardware, where operations run beside each other."""
+"""Hazards: commands that hardware, which runs operations in parallel, may start too early."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ HINT = "`ethosu-sdk inspect MODEL.pte --hazards` lists them"
 
 
 _AGAIN = (
-    "Vela 4.5.0 to 5.2.0 write such a stream for an activation behind a change of the order of axes: `ethosu-sdk "
-    "compile` avoids it; so does another target, such as ethos-u55-128"
+    "Vela 4.5.0 to 5.2.0 write such a stream for an activation after a change of the order of axes: "
+    "`ethosu-sdk compile` avoids it, and so does another target, such as ethos-u55-128"
 )
 
 

@@ -1,4 +1,4 @@
-"""Build or run again what a record describes, from nothing."""
+"""Rebuild or rerun from scratch what a record describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ethosu-sdk verify`: build and run again what a record describes, from nothing, and compare."""
+"""`ethosu-sdk verify`: rebuild and rerun from scratch what a record describes, and compare."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
     checks = [_check("model", record.model.sha256, hashing.sha256_file(pte_path))]
     causes = []
     if _same(checks):
-        ran = ", and running it" if isinstance(record, Run) else ""
-        with reporter.stage(f"building it again, from nothing{ran}"):
+        ran = "and running it" if isinstance(record, Run) else ""
+        with reporter.stage(f"rebuilding it from scratch{ran}"):
             if isinstance(record, Run):
                 rebuilt = rebuilding.run(record, pte_path, inputs)
             else:
@@ -78,7 +78,7 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
         names = [row.name for row in _differing(checks)]
         differing = ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
         raise VerdictError(
-            f"{path} is not reproduced: {differing} differ(s)", "; ".join(causes), recorded=True
+            f"{path} is not reproduced: differences in {differing}", "; ".join(causes), recorded=True
         )
 
 

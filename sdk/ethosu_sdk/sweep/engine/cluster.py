@@ -26,13 +26,13 @@ _TLS_SETTINGS = "docs/guide/sweep.md names the settings of TLS (DASK_DISTRIBUTED
 
 
 def warning(scheduler: str | None) -> str:
-    """What must be said of the address of a scheduler before it is used; nothing of one with TLS."""
+    """The warning about a scheduler's address; empty for an address with TLS."""
     if scheduler is None or scheduler.startswith(_ENCRYPTED):
         return ""
     return (
-        f"{scheduler} is not encrypted and asks nobody who they are: whoever reaches the ports of the scheduler or "
-        "of a worker, also another user of one of these machines, can run code as the user of the workers and of "
-        "this command; use tls:// (docs/guide/sweep.md)"
+        f"{scheduler} is neither encrypted nor authenticated: anyone who can reach the ports of the "
+        "scheduler or of a worker, including other users of these machines, can run code as the user of "
+        "the workers and of this command; use tls:// (docs/guide/sweep.md)"
     )
 
 

@@ -23,7 +23,7 @@ from ethosu_sdk.sweep.steps import Outcome
 
 @dataclass
 class Watch:
-    """Who hears what goes on: `began` a step and its key, `ended` a cell and its row."""
+    """Listeners: `began` gets a step and its key, `ended` a cell and its row."""
 
     began: Callable[[str, str], None] = field(default=lambda step, key: None)
     ended: Callable[[Planned, Record], None] = field(default=lambda planned, row: None)

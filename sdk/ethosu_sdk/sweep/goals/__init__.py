@@ -1,4 +1,4 @@
-"""What a sweep is for: constraints that a cell must keep, goals that rank those which do, and the verdict on both."""
+"""Constraints that a cell must keep, goals that rank the cells that do, and the verdict on both."""
 
 from ethosu_sdk.sweep.goals.judgement import judge
 from ethosu_sdk.sweep.goals.reading import TABLES, Constraint, Goal, Goals, parse

@@ -1,4 +1,4 @@
-"""`[[constraints]]` and `[[goals]]` of a sweep's TOML file, which is hostile as any."""
+"""Read `[[constraints]]` and `[[goals]]` of a sweep's TOML file, which is not trusted."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _rows(
 ) -> Iterable[tuple[Mapping[str, Any], Place]]:
     rows = tables.get(name, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(f"{locate((name,))}: {name} are tables", f"write [[{name}]] above each")
+        raise InputError(f"{locate((name,))}: {name} must be tables", f"write [[{name}]] above each")
     if len(rows) > most:
         raise InputError(f"{locate((name, most))}: a sweep has at most {most} {name}")
     for index, row in enumerate(rows):
@@ -155,19 +155,19 @@ def _goal(row: Mapping[str, Any], place: Place, locate: Locate) -> Goal:
     name = _figure(row, place, locate)
     want = row.get("want", figures.FIGURES[name].better)
     if want not in (figures.MIN, figures.MAX):
-        raise InputError(f"{locate((*place, 'want'))}: a goal wants 'min' or 'max' of its figure")
+        raise InputError(f"{locate((*place, 'want'))}: want must be 'min' or 'max'")
     within = row.get("tolerance_percent", 0)
     percent = None if isinstance(within, str) else figures.quantity(within, {})
     if percent is None or not 0 <= percent <= _MOST_PERCENT:
         where = locate((*place, "tolerance_percent"))
-        raise InputError(f"{where}: tolerance_percent is a number from 0 to {_MOST_PERCENT:g}")
+        raise InputError(f"{where}: tolerance_percent must be a number from 0 to {_MOST_PERCENT:g}")
     return Goal(name, want, _clock_of(row, name, place, locate), percent)
 
 
 def _figure(row: Mapping[str, Any], place: Place, locate: Locate) -> FigureName:
     name = row.get("figure")
     if name is None:
-        what = f"{locate(place)}: a table of [[{place[0]}]] names a figure"
+        what = f"{locate(place)}: a table of [[{place[0]}]] needs a figure"
         raise InputError(what, 'such as figure = "sram_bytes"')
     if not isinstance(name, str) or name not in figures.FIGURES:
         text = short(name) if isinstance(name, str) else type(name).__name__
@@ -187,9 +187,9 @@ def _limit(text: object, name: str, place: Place, locate: Locate) -> float:
             if units
             else ""
         )
-        what = f"{place[-1]} of {name} is a number from 0 to {figures.MOST:g}"
+        what = f"{place[-1]} of {name} must be a number from 0 to {figures.MOST:g}"
         if in_db:
-            what = f"{place[-1]} of {name} is a number of decibels"
+            what = f"{place[-1]} of {name} must be a number of decibels"
         raise InputError(f"{locate(place)}: {what}", hint)
     return number
 
@@ -199,10 +199,10 @@ def _clock_of(row: Mapping[str, Any], name: str, place: Place, locate: Locate) -
         return None
     where = (*place, "clock_mhz")
     if name != figures.TIME:
-        raise InputError(f"{locate(where)}: a clock belongs to {figures.TIME}, and {name} has none")
+        raise InputError(f"{locate(where)}: clock_mhz applies only to {figures.TIME}, not to {name}")
     found = figures.clock(row["clock_mhz"])
     if found is None:
-        raise InputError(f"{locate(where)}: clock_mhz is a number of MHz, such as 500")
+        raise InputError(f"{locate(where)}: clock_mhz must be a number of MHz, such as 500")
     return found
 
 
@@ -210,11 +210,15 @@ def _models(row: Mapping[str, Any], place: Place, locate: Locate) -> tuple[str, 
     names = row.get("models", [])
     where = (*place, "models")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{locate(where)}: models is a list of names", 'models = ["zoo:ds_cnn", "*.py"]')
+        raise InputError(
+            f"{locate(where)}: models must be a list of names", 'models = ["zoo:ds_cnn", "*.py"]'
+        )
     if "models" in row and not names:
-        raise InputError(f"{locate(where)}: models names no model", "leave it out for all of them")
+        raise InputError(f"{locate(where)}: models is empty", "leave it out for all of them")
     if len(names) > _MOST_PATTERNS or any(
         len(name) > _MOST_CHARACTERS or name.count("*") > _MOST_STARS for name in names
     ):
-        raise InputError(f"{locate(where)}: at most {_MOST_PATTERNS} names of {_MOST_CHARACTERS} characters")
+        raise InputError(
+            f"{locate(where)}: models takes at most {_MOST_PATTERNS} names of {_MOST_CHARACTERS} characters"
+        )
     return tuple(names)

@@ -120,7 +120,7 @@ class Verdict:
 
 
 def counts(cells: Sequence[Judged]) -> sweep.VerdictCounts:
-    """How many cells stand how."""
+    """The number of cells by standing."""
     found = Counter(row.standing for row in cells)
     return sweep.VerdictCounts(
         cells=len(cells),

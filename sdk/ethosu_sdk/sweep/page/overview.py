@@ -40,7 +40,7 @@ def of(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, A
 def _cards(verdict: Verdict, rows: Sequence[Row]) -> list[dict[str, str]]:
     models, kept = verdict.models, verdict.counts.kept
     fitting = sum(row.counts.kept > 0 for row in models)
-    what = "keep all constraints in a cell at least" if verdict.constraints else "pass in a cell at least"
+    what = "keep all constraints in at least one cell" if verdict.constraints else "pass in at least one cell"
     statuses = Counter(str(row["status"]) for row in rows)
     others = ", ".join(f"{count:,} {name}" for name, count in sorted(statuses.items()) if name != "pass")
     everywhere = [row.target for row in verdict.targets if row.every_model]

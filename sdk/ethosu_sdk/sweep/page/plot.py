@@ -46,9 +46,10 @@ def of(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> Plot:
     front = [row for name in groups for row in _front_of(name, points)] if is_front else []
     limits = {axis: list(_limits(verdict.constraints, figure)) for axis, figure in _AXES.items()}
     text = (
-        "The cells of a model that passed, by the SRAM that they need and the time of the NPU in an inference; low "
-        "and left is better. A cell of the Pareto set is beaten by no other in all goals. Dashed lines are limits "
-        "for all models. Times of different sources do not compare, and are in plots of their own."
+        "The cells of a model that passed, by the SRAM that they need and the time of the NPU in an "
+        "inference; low and left is better. No other cell is at least as good in all goals as a cell of "
+        "the Pareto set. Dashed lines are limits for all models. Times of different sources cannot be "
+        "compared, and have separate plots."
     )
     chart = _chart(groups[0], points, bool(front), [axis for axis, found in limits.items() if found])
     datasets = {f"{axis}_limits": found for axis, found in limits.items() if found}
@@ -122,7 +123,7 @@ def _rules(axis: str) -> Any:
 
 
 def _front(x: Any, y: Any) -> Any:
-    """What the Pareto set leaves to be beaten, of each source."""
+    """The line of the Pareto set, for each source."""
     line = altair.Chart(named("front")).mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.6)
     order = altair.Order("sram:Q")
     return line.encode(x=x, y=y, detail="source:N", order=order, color=altair.value("#888888"))

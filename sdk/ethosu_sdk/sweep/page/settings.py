@@ -1,4 +1,4 @@
-"""What makes cells different ones: the settings that vary, and which of them stand beside and above the matrix."""
+"""The settings that vary between cells, and those beside and above the matrix."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Settings:
         return [name for name in TITLES if name in {*self.beside, *self.above}]
 
     def words(self, row: Row) -> str:
-        """What tells the cell `row` of a model from others of the model."""
+        """The settings that distinguish the cell `row` from the model's other cells."""
         names = [name for name in self.shown if name != MODEL]
         return " · ".join(text for name in names if (text := short(row.get(name))))
 
@@ -73,7 +73,7 @@ def _varies(name: str, rows: Sequence[Row]) -> bool:
 
 
 def short(value: object, most: int = MOST_NAME) -> str:
-    """A text of others on one line, and not without end; empty for None."""
+    """A text from elsewhere on one line, shortened; empty for None."""
     if value is None:
         return ""
     return plain_text.cut(str(value)[: most + 1], most)  # what is behind that is not even looked at

@@ -28,10 +28,11 @@ def of(debug: Debug, name: str) -> Plot:
         if distance is not None and distance.sqnr_db is not None
     ]
     if not rows:
-        return Plot(
-            name, _TITLE, "No layer has a finite distance to the model: those that were compared are equal."
-        )
-    text = "Layers that are equal to the model's have no noise, and no point; layers that were not compared neither."
+        return Plot(name, _TITLE, "All layers that were compared are equal to the model's.")
+    text = (
+        "Layers that are equal to the model's have no noise, and so no point. Layers that were not "
+        "compared have no point either."
+    )
     return drawn(name, _TITLE, text, _chart(debug.thresholds.break_db), rows=rows)
 
 

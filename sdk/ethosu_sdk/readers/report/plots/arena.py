@@ -19,8 +19,8 @@ _REGIONS = {REGION_SCRATCH: "arena", REGION_FAST_SCRATCH: "fast scratch"}
 _HEIGHT = 320
 _MOST = 2000  # tenants that are drawn, the largest ones
 _NOT_KNOWN = (
-    "Rows of a feature map that lie apart are drawn as one extent. How long the delegate's inputs are kept before, "
-    "and its outputs behind, is ExecuTorch's plan."
+    "Rows of a feature map that lie apart are drawn as one extent. How long inputs are kept before the "
+    "delegate, and outputs after it, is ExecuTorch's plan."
 )
 
 
@@ -59,9 +59,9 @@ def _extents(found: Lifetimes, region: int, rows: Mapping[int, Operation], name:
     drawn_ = sorted(own, key=lambda row: row.start - row.end)[:_MOST]
     left_out = "" if len(drawn_) == len(own) else f" The {_MOST:,} largest of {len(own):,} extents are drawn."
     text = (
-        f"{_which(found)}Extents of the {_REGIONS[region]} that operations write, from the writer to the last "
-        f"reader, as the command stream has them. Most is needed at operation {at}: {peak:,} bytes.{left_out} "
-        f"{_NOT_KNOWN}"
+        f"{_which(found)}Extents of the {_REGIONS[region]} that operations write, from the writer to the "
+        f"last reader, as the command stream has them. The peak is at operation {at}: {peak:,} "
+        f"bytes.{left_out} {_NOT_KNOWN}"
     )
     title = _TITLE if region == REGION_SCRATCH else f"{_TITLE}: {_REGIONS[region]}"
     return drawn(
@@ -135,7 +135,7 @@ def _use(found: Lifetimes, rows: Mapping[int, Operation], name: str) -> Plot:
         most = max(row.scratch_bytes or 0 for offset, row in rows.items() if offset in by_offset)
         text += f"Vela states up to {most:,} bytes in use, for the operations it scheduled."
     else:
-        text += "What Vela states of each operation is in the compile record, which is not there."
+        text += "There is no compile record, and so no figure of Vela's for each operation."
     return drawn(
         name, _USE_TITLE, text, _steps(), points=[*points, *stated], size=[{"bytes": found.arena_bytes}]
     )

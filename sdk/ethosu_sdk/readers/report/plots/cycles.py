@@ -56,8 +56,9 @@ def of(profile: Profile | None, name: str) -> Plot:
         else f"all {len(known):,}"
     )
     text = (
-        f"Operations as Vela scheduled them, {which}, in the order in which they run, with cycles {_and(sources)}. "
-        "One may be several operations of the NPU, such as a DMA transfer of its weights: the table has each."
+        f"Operations as Vela scheduled them, {which}, in the order in which they run, with cycles "
+        f"{_and(sources)}. One of them may be several NPU operations, such as a DMA transfer of its "
+        "weights; the table lists each."
     )
     return drawn(name, _TITLE, text, _chart(sources, len(ordered)), rows=rows)
 

@@ -35,10 +35,10 @@ def of(profile: Profile | None, name: str) -> Plot:
         bars = [row for row in bars if row["operation"] in kept]
         left_out = f" The {_MOST:,} longest of {len(operations):,} operations are drawn."
     text = (
-        "Modelled cycles of the NPU, delegate after delegate; the CPU's time between them is not known. The darker a "
-        "bar, the larger the share of the operation's time for which the unit or memory works; the model does not "
-        "say when within it. Work that adds no cycles, since it goes on beside other work, counts for the operation "
-        f"that ends last.{left_out}"
+        "Modelled cycles of the NPU, delegate after delegate; the CPU's time between them is not known. "
+        "The darker a bar, the larger the share of the operation's time for which the unit or memory "
+        "works; the model does not say when within it. Work that runs in parallel and adds no cycles "
+        f"counts towards the operation that ends last.{left_out}"
     )
     return drawn(name, _TITLE, text, _chart(lanes), bars=bars)
 

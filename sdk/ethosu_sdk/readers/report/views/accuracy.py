@@ -12,7 +12,7 @@ from ethosu_sdk.results import source_place
 
 
 def of(inputs: Inputs) -> dict[str, Any]:
-    """Rows of the outputs and of the layers, and what `debug` concludes; empty where no record has any."""
+    """Rows of the outputs and of the layers, with the findings of `debug`; empty if no record has them."""
     reference, debug = inputs.run.reference, inputs.debug
     return {
         "outputs": [_output(row) for row in (reference.outputs if reference is not None else ())],

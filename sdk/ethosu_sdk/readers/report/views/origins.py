@@ -1,4 +1,4 @@
-"""Where a run comes from, and what is not known of it."""
+"""The records and tools of a run, and its unknown figures."""
 
 from __future__ import annotations
 
