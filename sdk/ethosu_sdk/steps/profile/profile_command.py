@@ -108,7 +108,7 @@ def _finished(folder: Path) -> RunResult:
         raise InputError(f"{path} is not a record of a run", _MAKE_A_RUN)
     program = folder / Path(run.model.file).name
     if not program.is_file() or hashing.sha256_file(program) != run.model.sha256:
-        raise InputError(f"{folder}: {run.model.file}", _MAKE_A_RUN)
+        raise InputError(f"the program of the run is not in {folder}: {run.model.file}", _MAKE_A_RUN)
     return RunResult(folder, record, program)
 
 

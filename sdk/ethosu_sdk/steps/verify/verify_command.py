@@ -45,7 +45,7 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
     checks = [_check("model", record.model.sha256, hashing.sha256_file(pte_path))]
     causes = []
     if _same(checks):
-        ran = "and running it" if isinstance(record, Run) else ""
+        ran = " and running it" if isinstance(record, Run) else ""
         with reporter.stage(f"rebuilding it from scratch{ran}"):
             if isinstance(record, Run):
                 rebuilt = rebuilding.run(record, pte_path, inputs)
