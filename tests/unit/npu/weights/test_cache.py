@@ -170,11 +170,6 @@ def test_the_damaged_one_of_two_streams_is_named() -> None:
         WeightCache().get(op, memory_with((CONSTANTS, 0, first), (CONSTANTS, 4096, second[:3])), U65)
 
 
-def test_a_missing_stream_is_an_error() -> None:
-    with pytest.raises(WeightOrderError, match="byte 72 needs 2 weight streams, it has 1"):
-        WeightCache().get(conv([Stream(CONSTANTS, 0, 16)], U85), memory_with(), U85)
-
-
 def test_sizes_beyond_any_model_are_refused_before_anything_is_decoded(decoders: Decoders) -> None:
     op, data = one_stream()
     huge = dataclasses.replace(op, shape=(1, 1, 65536), ifm_depth=65536)
