@@ -44,76 +44,33 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "first", "remedy"),
-    [
-        ("compile syntax.py", 3, "syntax.py, line 2: SyntaxError: ", "py_compile syntax.py"),
-        (
-            "compile missing.py",
-            3,
-            "missing.py, line 3: there is no Python package 'no_such_package' here",
-            "pip install",
-        ),
-        (
-            "compile weights.py",
-            3,
-            "weights.py is a TensorFlow Lite model, not a Python file",
-            "`vela weights.py`",
-        ),
-        ("compile script.pt2", 3, "script.pt2 is a TorchScript module", "torch.export.save of it"),
-        (
-            "compile net.tflite",
-            3,
-            "net.tflite is a TensorFlow Lite model, not a model that can",
-            "`vela net.tflite`",
-        ),
-        ("compile ready.pte", 3, "ready.pte is a compiled ExecuTorch program", "`ethosu-sdk run ready.pte`"),
-        (
-            "compile odd.xyz",
-            3,
-            "odd.xyz is not a model that can be compiled: its content is nothing known",
-            "FILE.pt2",
-        ),
-        (
-            "run net.tflite",
-            3,
-            "net.tflite is a TensorFlow Lite model, not a model that can",
-            "`vela net.tflite`",
-        ),
-        ("run net.pte", 3, "net.pte is a TensorFlow Lite model, not a .pte file", "`vela net.pte`"),
-        (
-            "build syntax.py",
-            3,
-            "syntax.py is a Python file, not a .pte file",
-            "`ethosu-sdk compile syntax.py`",
-        ),
-        ("inspect script.pt2", 3, "script.pt2 is a TorchScript module", "torch.export.save of it"),
-        (
-            "compile zoo:add --target ethos-u55-129",
-            2,
-            "unknown target 'ethos-u55-129'",
-            "did you mean 'ethos-u55-128'",
-        ),
-        (
-            "compile zoo:add --system-config Ethos_U55",
-            2,
-            "system configuration 'Ethos_U55'",
-            "Ethos_U55_Deep_Embedded",
-        ),
-        (
-            "compile absent.onnx",
-            2,
-            "'absent.onnx' is not a model that can be compiled: by its name",
-            "onnx2torch",
-        ),
-    ],
-)
-def test_refused_before_torch(arguments: str, code: int, first: str, remedy: str, tmp_path: Path) -> None:
+# Arguments, exit code, start of the error, a part of the hint.
+REFUSALS = """\
+compile syntax.py | 3 | syntax.py, line 2: SyntaxError: | py_compile syntax.py
+compile missing.py | 3 | missing.py, line 3: there is no Python package 'no_such_package' here | pip install
+compile weights.py | 3 | weights.py is a TensorFlow Lite model, not a Python file | `vela weights.py`
+compile script.pt2 | 3 | script.pt2 is a TorchScript module | torch.export.save of it
+compile net.tflite | 3 | net.tflite is a TensorFlow Lite model, not a model that can | `vela net.tflite`
+compile ready.pte | 3 | ready.pte is a compiled ExecuTorch program | `ethosu-sdk run ready.pte`
+compile odd.xyz | 3 | odd.xyz is not a model that can be compiled: its content is nothing known | FILE.pt2
+run net.tflite | 3 | net.tflite is a TensorFlow Lite model, not a model that can | `vela net.tflite`
+run net.pte | 3 | net.pte is a TensorFlow Lite model, not a .pte file | `vela net.pte`
+build syntax.py | 3 | syntax.py is a Python file, not a .pte file | `ethosu-sdk compile syntax.py`
+inspect script.pt2 | 3 | script.pt2 is a TorchScript module | torch.export.save of it
+compile zoo:add --target ethos-u55-129 | 2 | unknown target 'ethos-u55-129' | did you mean 'ethos-u55-128'
+compile zoo:add --system-config Ethos_U55 | 2 | system configuration 'Ethos_U55' | Ethos_U55_Deep_Embedded
+compile absent.onnx | 2 | 'absent.onnx' is not a model that can be compiled: by its name | onnx2torch
+"""
+
+
+@pytest.mark.parametrize("row", REFUSALS.splitlines())
+def test_refused_before_torch(row: str, tmp_path: Path) -> None:
+    arguments, code, first, remedy = row.split(" | ")
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
     zipped(tmp_path / "script.pt2", "script/data.pkl", "script/constants.pkl", "script/code/__torch__.py")
     outcome = quick(tmp_path, *arguments.split())
-    assert outcome.code == code
+    assert outcome.code == int(code)
     lines = outcome.err.splitlines()
     assert lines[0].startswith(f"error: {first}")
     assert lines[1].startswith("hint: ")

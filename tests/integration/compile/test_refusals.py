@@ -73,6 +73,8 @@ COMPLEX = "a Conv1d with cosine and sine kernels"
 HALF = "`model.float()`"
 BRANCH = "torch.cond(condition, f, g, (x,))"
 AT = f"at net.py, line {LINE}"
+OF_DATA = f"depend on the values of its data, {AT}"
+UNFINITE = "8 of its 8 values are not finite"
 NOISE = "draw the noise outside and give it to the model as another input"
 EVAL = "training=self.training in calls of torch.nn.functional"
 FINITE = "load weights that are all finite"
@@ -106,22 +108,10 @@ def refuse(tmp_path: Path) -> Refuse:
         ("return torch.view_as_complex(y.view(4, 2)).abs()", "complex64 values in aten.", COMPLEX),
         ("return (y.bfloat16() * 2).float()", "bfloat16 values in aten.", HALF),
         ("return (y.half() * 2).float()", "float16 values in aten.", HALF),
-        (
-            "return y if y.sum() > 0 else y * 2",
-            f"depend on the values of its data, {AT}: `return y if",
-            BRANCH,
-        ),
-        ("return sum(y * i for i in range(int(y.abs().sum())))", f"of its data, {AT}: `return sum(", BRANCH),
-        (
-            "return y * y.sum().item()",
-            f"control flow or shapes depend on the values of its data, {AT}",
-            BRANCH,
-        ),
-        (
-            "return y * y.tolist()[0][0]",
-            f"control flow or shapes depend on the values of its data, {AT}",
-            BRANCH,
-        ),
+        ("return y if y.sum() > 0 else y * 2", f"{OF_DATA}: `return y if", BRANCH),
+        ("return sum(y * i for i in range(int(y.abs().sum())))", f"{OF_DATA}: `return sum(", BRANCH),
+        ("return y * y.sum().item()", OF_DATA, BRANCH),
+        ("return y * y.tolist()[0][0]", OF_DATA, BRANCH),
         (
             "return y[y > 0]",
             f"dynamic shapes: that of aten.index.Tensor is [u0], {AT}",
@@ -239,19 +229,11 @@ def test_what_a_model_holds(refuse: Refuse, tmp_path: Path, statement: str, word
         ("example_inputs = x.half()", "example input 0 is float16", HALF),
         ("example_inputs = x.bfloat16()", "example input 0 is bfloat16", HALF),
         ("example_inputs = x * 1j", "example input 0 is complex64", COMPLEX),
-        (
-            "example_inputs = x / 0",
-            "example input 0 holds infinity: 8 of its 8 values are not finite",
-            "real data",
-        ),
-        (
-            "example_inputs = x * float('nan')",
-            "example input 0 holds NaN: 8 of its 8 values are not finite",
-            "real data",
-        ),
+        ("example_inputs = x / 0", f"example input 0 holds infinity: {UNFINITE}", "real data"),
+        ("example_inputs = x * float('nan')", f"example input 0 holds NaN: {UNFINITE}", "real data"),
         (
             "calibration = [x, x * float('nan')]",
-            "calibration sample 1: input 0 holds NaN: 8 of its 8 values are not finite",
+            f"calibration sample 1: input 0 holds NaN: {UNFINITE}",
             "real data",
         ),
     ],
