@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ethosu_sdk import proc
 from ethosu_sdk.files import json_text, writing
+from tests import campaigns
+from tests.campaigns import names
 from tests.corpus import catalogue, dry, page, reviews
 from tests.corpus.cells import CAUGHT, RAN, REFUSED, TARGETS, Cell, Outcome, outcome_file
 from tests.corpus.packages import FOLDER, ROOT
@@ -22,11 +22,6 @@ _KEPT = Path(__file__).with_name(
     "outcomes.json"
 )  # what the page shows, so that a sweep goes on in another checkout
 _MOST_JOBS = 2
-
-
-def names(text: str) -> list[str]:
-    """Names that commas separate."""
-    return [name for name in text.split(",") if name]
 
 
 def arguments() -> argparse.Namespace:
@@ -112,13 +107,7 @@ def run_workers(folder: Path, wanted: Sequence[Cell], options: argparse.Namespac
         str(options.limit),
         *cells,
     ]
-    with contextlib.ExitStack() as stack:
-        running = [
-            stack.enter_context(proc.spawn(argv, cwd=ROOT, env=environment, stdout=None, stderr=None))
-            for _ in range(options.jobs)
-        ]
-        for process in running:
-            process.wait()
+    campaigns.run_workers(argv, environment, options.jobs)
 
 
 def main() -> int:

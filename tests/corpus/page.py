@@ -5,10 +5,10 @@ The page names versions but no date and no machine: the same outcomes give the s
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from tests import campaigns
 from tests.conformance.report import table, versions
 from tests.corpus.catalogue import ARCHITECTURES
 from tests.corpus.cells import CAUGHT, DIFFERS, FAILED, RAN, REFUSED, TARGETS, Cell, Outcome
@@ -60,7 +60,7 @@ def refusal_table(outcomes: Outcomes, reviews: tuple[Review, ...]) -> str:
         if found.verdict == RAN:
             continue
         judged = judge(reviews, cell, found) if found.verdict in (REFUSED, CAUGHT) else None
-        first = _escaped(" ".join(found.message.split()))
+        first = campaigns.escaped(" ".join(found.message.split()), _LONGEST)
         if found.verdict == DIFFERS:
             first = f"{found.differing} of {found.elements} elements differ, by {found.distance:g} at most"
         verdict = (
@@ -72,13 +72,6 @@ def refusal_table(outcomes: Outcomes, reviews: tuple[Review, ...]) -> str:
     return (
         table(("architecture", "target", "step", "exit code", "message", "judged"), rows) if rows else "None."
     )
-
-
-def _escaped(text: str) -> str:
-    """`text` for a table, files without the folders of this machine."""
-    local = re.sub(r"(?<![\w.])(/[\w.@+-]+)+/(?=\w)", "", text)
-    short = local if len(local) <= _LONGEST else f"{local[:_LONGEST]} …"
-    return short.replace("|", "\\|")
 
 
 def tally(found: Iterable[Outcome]) -> str:
@@ -119,15 +112,9 @@ def page(outcomes: Outcomes, reviews: tuple[Review, ...]) -> str:
         table=main_table(outcomes),
         refusals=refusal_table(outcomes, reviews),
         versions=versions(),
-        commits=_commits(outcomes.values()),
+        commits=campaigns.commits(row.commit for row in outcomes.values()),
         pins=", ".join(pins),
     )
-
-
-def _commits(found: Iterable[Outcome]) -> str:
-    """The commits of the SDK whose cells these are, each with its number of cells."""
-    counts = Counter(row.commit[:9] or "unknown" for row in found)
-    return ", ".join(f"{commit} ({count} cells)" for commit, count in counts.most_common())
 
 
 def _missing(outcomes: Outcomes) -> str:

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 Scheme = Literal["light", "dark"]
 DRAWN_MS = 60_000
+WINDOWS: list[tuple[int, Scheme]] = [(400, "light"), (400, "dark"), (1600, "light"), (1600, "dark")]
 BREAKING = "window.broken = true"
 HOSTILE = (
     f"</script><script>{BREAKING}</script>",
@@ -33,6 +34,17 @@ class Shown:
     page: Page
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+
+    def assert_fits(self, path: Path, width: int, scheme: Scheme) -> str:
+        """The page said nothing, asked for itself alone, is no wider than its window, and has the scheme's
+        background, which is returned."""
+        assert self.said == []
+        assert [address for address in self.asked if not address.startswith("data:")] == [path.as_uri()]
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= width
+        back: str = self.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        parts = back.removeprefix("rgb(").removesuffix(")").split(",")
+        assert (sum(map(int, parts)) < 384) == (scheme == "dark")
+        return back
 
     def cells(self, column: str) -> list[str]:
         """The texts of a column of the table that sorts, of rows that are shown."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ethosu_sdk import proc
 from ethosu_sdk.files import json_text, writing
+from tests import campaigns
+from tests.campaigns import names
 from tests.meaning import grammar, page
 from tests.meaning.cells import FINDINGS, RIGHT, TARGETS, Outcome, Task, finding_folder, outcome_file
 from tests.meaning.grammar import Model
@@ -24,11 +24,6 @@ _WORK = ROOT / "build" / "meaning"
 _MOST_JOBS = 4
 
 Outcomes = dict[str, Outcome]
-
-
-def names(text: str) -> list[str]:
-    """Names that commas separate."""
-    return [name for name in text.split(",") if name]
 
 
 def arguments() -> argparse.Namespace:
@@ -147,14 +142,8 @@ def run_workers(folder: Path, tasks: Sequence[Task], limit_s: float, jobs: int =
         str(limit_s),
         str(listed),
     ]
-    with contextlib.ExitStack() as stack:
-        log = stack.enter_context((folder / "worker.log").open("ab"))
-        running = [
-            stack.enter_context(proc.spawn(argv, cwd=ROOT, env=environment, stdout=None, stderr=log))
-            for _ in range(jobs)
-        ]
-        for process in running:
-            process.wait()
+    with (folder / "worker.log").open("ab") as log:
+        campaigns.run_workers(argv, environment, jobs, log)
 
 
 def outcomes_in(folder: Path) -> Outcomes:

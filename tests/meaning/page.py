@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from tests import campaigns
 from tests.conformance.report import table, versions
 from tests.meaning.cells import BAD_REFUSAL, FINDINGS, HANG, REFUSED, RIGHT, TARGETS, WRONG, Outcome
 from tests.meaning.grammar import FAMILIES
@@ -69,14 +69,11 @@ def messages(outcomes: Outcomes, verdicts: tuple[str, ...]) -> str:
 
 def escaped(text: str) -> str:
     """`text` for a table, files without the folders of this machine."""
-    local = re.sub(r"(?<![\w.])(/[\w.@+-]+)+/(?=\w)", "", text)
-    short = local if len(local) <= _LONGEST else f"{local[:_LONGEST]} …"
-    return short.replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[")
+    return campaigns.escaped(text, _LONGEST).replace("<", "&lt;").replace("[", "\\[")
 
 
 def page(outcomes: Outcomes, count: int, seed: int) -> str:
     """The whole page."""
-    commits = Counter(row.commit[:9] or "unknown" for row in outcomes.values())
     missing = count * len(TARGETS) - len(outcomes)
     families = [f"### {family.capitalize()}\n\n{by_idiom(outcomes, family)}" for family in FAMILIES]
     return _PAGE.format(
@@ -94,7 +91,7 @@ def page(outcomes: Outcomes, count: int, seed: int) -> str:
         findings=messages(outcomes, FINDINGS),
         refusals=messages(outcomes, (REFUSED,)),
         versions=versions(),
-        commits=", ".join(f"{commit} ({cells} cells)" for commit, cells in commits.most_common()),
+        commits=campaigns.commits(row.commit for row in outcomes.values()),
     )
 
 

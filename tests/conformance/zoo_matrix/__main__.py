@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ethosu_sdk import proc
 from ethosu_sdk.files import json_text, writing
+from tests import campaigns
 from tests.conformance.zoo_matrix import page
 from tests.conformance.zoo_matrix.cells import DELEGATES, KINDS, MEMORY, Cell, cells
 from tests.conformance.zoo_matrix.checks import EXACT, REFUSED, Outcome
@@ -54,7 +53,7 @@ def wanted_cells(options: argparse.Namespace) -> list[Cell]:
         for kind, chosen in ((DELEGATES, options.delegates), (MEMORY, options.memory_modes))
         if chosen or options.delegates == options.memory_modes
     ]
-    models = set(filter(None, options.models.split(",")))
+    models = set(campaigns.names(options.models))
     return [cell for kind in kinds for cell in cells(kind) if not models or cell.model in models]
 
 
@@ -72,13 +71,7 @@ def run_workers(folder: Path, wanted: Sequence[Cell], jobs: int) -> None:
     """Have `jobs` processes fill the cells; what they print goes through."""
     environment = {"ETHOSU_SDK_CACHE": str(folder / "cache"), **os.environ, "PYTHONHASHSEED": "0"}
     argv = [sys.executable, "-m", "tests.conformance.zoo_matrix.worker", str(folder), *map(str, wanted)]
-    with contextlib.ExitStack() as stack:
-        running = [
-            stack.enter_context(proc.spawn(argv, cwd=ROOT, env=environment, stdout=None, stderr=None))
-            for _ in range(jobs)
-        ]
-        for process in running:
-            process.wait()
+    campaigns.run_workers(argv, environment, jobs)
 
 
 def main() -> int:

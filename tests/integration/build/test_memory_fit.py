@@ -116,31 +116,3 @@ def test_spilling_is_a_wish_and_the_record_tells_of_it(bench: Bench) -> None:
     built = json.loads((bench.folder / "out" / "build.json").read_text(encoding="utf-8"))
     homes = {row["name"]: row["region"] for row in built["memory"]["pools"]}
     assert (homes["model"], homes["scratch"]) == ("DDR", "SRAM")
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message", "instead"),
-    [
-        (
-            "add_u85_segment",
-            ("run", "--board", "corstone-300", "--simulator", "fvp"),
-            "fvp cannot run corstone-300 with ethos-u85",
-            "--board corstone-320",
-        ),
-        (
-            "add_u55",
-            ("build", "--board", "corstone-320"),
-            "corstone-320 has no ethos-u55",
-            "--board corstone-300",
-        ),
-        ("add_u55", ("build", "--board", "corstone-310"), "corstone-310", "did you mean"),
-    ],
-)
-def test_a_board_that_cannot_be_is_a_usage_error(
-    name: str, options: tuple[str, ...], message: str, instead: str, tmp_path: Path
-) -> None:
-    command, *rest = options
-    outcome = sdk(command, GOLDEN.with_name(f"{name}.pte"), *rest, "-o", "out", cwd=tmp_path)
-    assert outcome.code == 2
-    assert message in outcome.err
-    assert instead in outcome.err

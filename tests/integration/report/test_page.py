@@ -9,26 +9,18 @@ import pytest
 from playwright.sync_api import Browser
 
 from ethosu_sdk.files import hashing, json_text
-from tests.integration.browsing import BREAKING, HOSTILE, Scheme, opened
+from tests.integration.browsing import BREAKING, HOSTILE, WINDOWS, Scheme, opened
 from tests.integration.cli import sdk
 from tests.integration.report.pages import read
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.qemu]
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(400, "light"), (400, "dark"), (1600, "light"), (1600, "dark")]
-)
+@pytest.mark.parametrize(("width", "scheme"), WINDOWS)
 def test_the_page_opens_without_a_network(browser: Browser, report: Path, width: int, scheme: Scheme) -> None:
     with opened(browser, report, width=width, scheme=scheme) as shown:
-        assert shown.said == []
-        assert [address for address in shown.asked if not address.startswith("data:")] == [report.as_uri()]
+        shown.assert_fits(report, width, scheme)
         page = shown.page
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        back = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (sum(map(int, back.removeprefix("rgb(").removesuffix(")").split(","))) < 384) == (
-            scheme == "dark"
-        )
         for plot in page.query_selector_all(".plot"):
             box = plot.query_selector("svg").bounding_box()
             assert box is not None

@@ -18,6 +18,7 @@ import pytest
 
 from tests import own_qemu
 from tests.integration.cli import COMMAND, Outcome, sdk
+from tests.integration.qemu.firmware.traces import qemu_processes
 from tests.places import ROOT
 
 PTE = ROOT / "tests" / "golden" / "pte" / "softmax.pte"
@@ -83,21 +84,6 @@ def assert_caught(outcome: Outcome, workshop: Workshop, code: int, *words: str) 
         assert not (workshop.folder / "out" / "outputs.npz").exists()
     assert not list((workshop.folder / "out").glob(".*.part"))
     assert qemu_processes(workshop.folder) == []
-
-
-def qemu_processes(folder: Path) -> list[int]:
-    """QEMU processes that run an ELF of `folder`."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal():
-            continue
-        try:
-            arguments = (entry / "cmdline").read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if b"qemu-" in arguments[0] and any(str(folder).encode() in word for word in arguments):
-            found.append(int(entry.name))
-    return found
 
 
 def test_the_unchanged_firmware_is_green_and_repeats(workshop: Workshop) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.integration.browsing import HOSTILE, Scheme, Shown, opened
+from tests.integration.browsing import HOSTILE, WINDOWS, Scheme, Shown, opened
 from tests.integration.sweep_page import sweeps
 from tests.integration.sweep_page.sweeps import Sweep
 from tests.unit.commands.sweep.rows import Row, row, without_result
@@ -47,20 +47,11 @@ def search(page: Page, words: str) -> None:
     page.wait_for_timeout(400)  # what is typed is searched when the typing pauses
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(400, "light"), (400, "dark"), (1600, "light"), (1600, "dark")]
-)
+@pytest.mark.parametrize(("width", "scheme"), WINDOWS)
 def test_the_page_opens_without_a_network(browser: Browser, sweep: Sweep, width: int, scheme: Scheme) -> None:
     with opened(browser, sweep.path, width=width, scheme=scheme) as shown:
-        assert shown.said == []
-        assert [address for address in shown.asked if not address.startswith("data:")] == [
-            sweep.path.as_uri()
-        ]
+        back = shown.assert_fits(sweep.path, width, scheme)
         page = shown.page
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        back = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        parts = back.removeprefix("rgb(").removesuffix(")").split(",")
-        assert (sum(map(int, parts)) < 384) == (scheme == "dark")
         box = page.locator("#pareto svg").first.bounding_box()
         assert box is not None
         assert box["width"] > width * 0.6

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ethosu import mlw_codec
 
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.npu.errors import UnsupportedCommand
-from tests.unit.npu.streams import (
-    CONV,
-    DMA_START,
-    ELEMENTWISE,
-    GLOBAL_SCALE,
-    POOL,
-    STOP,
-    Ram,
-    Setting,
-    feature_map,
-    ofm,
-    one,
-    stream,
-)
+from tests.unit.npu.streams import ELEMENTWISE, STOP, Ram, one, stream
 from tests.unit.npu.window import (
     ADDITION,
     ARENA,
@@ -46,7 +32,6 @@ from tests.unit.npu.window import (
     RESET,
     RUN,
     STATUS,
-    WD_FAULT,
     A,
     Bench,
     add,
@@ -193,50 +178,12 @@ def test_after_a_reset_the_npu_works_again(bench: Bench) -> None:
     assert bench.run() & 0xFF == IRQ_RAISED | END_REACHED
 
 
-def test_weights_that_cannot_be_decoded_are_a_decoder_fault(bench: Bench) -> None:
-    good = bytes(mlw_codec.encode([1] * 512))
-    settings: dict[str, Setting] = {
-        **feature_map("IFM", A, (1, 1, 8), 8),
-        **ofm(OUT, (1, 1, 8), 8, GLOBAL_SCALE),
-        "IFM_DEPTH_M1": 7,
-        "OFM_SCALE": (1, 0),
-        "ACC_FORMAT": 0,
-        "ACTIVATION": 0,
-        "WEIGHT_REGION": 1,
-        "WEIGHT_BASE": 0x1000,
-        "WEIGHT_LENGTH": len(good),
-        "SCALE_BASE": 0x2000,
-        "SCALE_LENGTH": 80,
-    }
-    bench.ram.put(ARENA + 0x1000, good[: len(good) // 2] + bytes(len(good)))
-    status = bench.run(stream((settings, CONV, 0)))
-    assert status & 0xFF == IRQ_RAISED | WD_FAULT
-    assert "weight stream" in bench.device.jobs[-1].error
-
-
-@pytest.mark.parametrize(
-    ("registers", "opcode", "mode", "name", "value"),
-    [
-        ({}, ELEMENTWISE, 5, "ELEMENTWISE", 5),
-        ({"ACTIVATION": 3, "ACC_FORMAT": 0}, POOL, 0, "ACTIVATION", 3),
-        (
-            {"DMA0_SRC_REGION": 1 << 9, "DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 0},
-            DMA_START,
-            0,
-            "DMA0_SRC_REGION",
-            1 << 9,
-        ),
-    ],
-)
-def test_limits_of_the_model_reach_the_caller(
-    bench: Bench, registers: dict[str, Setting], opcode: int, mode: int, name: str, value: int
-) -> None:
+def test_limits_of_the_model_reach_the_caller(bench: Bench) -> None:
     """They are no hardware state: nothing may take them for a result."""
-    settings = {**add(), **registers}
-    data = stream((settings, opcode, mode))
-    with pytest.raises(UnsupportedCommand, match=name) as raised:
+    data = stream((add(), ELEMENTWISE, 5))
+    with pytest.raises(UnsupportedCommand, match="ELEMENTWISE") as raised:
         bench.run(data)
-    assert (raised.value.offset, raised.value.value) == (len(data) - 8, value)
+    assert (raised.value.offset, raised.value.value) == (len(data) - 8, 5)
     assert not bench.device.irq
 
 

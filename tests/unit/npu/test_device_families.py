@@ -264,10 +264,12 @@ def _broken_weights() -> bytes:
     return good[: len(good) // 2] + bytes(len(good))
 
 
-def test_weights_that_cannot_be_decoded_are_a_decoder_fault_on_ethos_u65() -> None:
-    bench = copying("ethos-u65", 256)
+@pytest.mark.parametrize(("npu", "macs"), [("ethos-u55", 128), ("ethos-u65", 256)])
+def test_weights_that_cannot_be_decoded_are_a_decoder_fault(npu: str, macs: int) -> None:
+    bench = copying(npu, macs)
     bench.ram.put(ARENA + 0x1000, _broken_weights())
     assert bench.run(_convolution(_broken_weights())) & 0xFF == IRQ_RAISED | WD_FAULT
+    assert "weight stream" in bench.device.jobs[-1].error
 
 
 def test_weights_that_cannot_be_decoded_end_the_simulation_on_ethos_u85(u85: Bench) -> None:

@@ -93,7 +93,7 @@ def test_planes_with_gaps_on_ethos_u65() -> None:
     assert found.tolist() == expected(pieces).tolist()
 
 
-def three_dimensions() -> dict[str, Setting]:
+def three_dimensions() -> dict[str, int]:
     return {
         "DMA0_SRC_REGION": 1 | D3,
         "DMA0_SRC": 2,
@@ -108,104 +108,59 @@ def three_dimensions() -> dict[str, Setting]:
     }
 
 
-@pytest.mark.parametrize(("source", "target"), [(2, 1), (SIZE - 3 * 9 - 5, SIZE - 3 * 6 - 5)])
-def test_rows_on_ethos_u85_have_strides_on_both_sides(source: int, target: int) -> None:
-    """Also where the last row ends with the memory."""
-    changes: dict[str, Setting] = {"DMA0_SRC_REGION": 1 | D2, "DMA0_SRC": source, "DMA0_DST": target}
-    found = copied({**three_dimensions(), **changes})
-    assert found.tolist() == expected([(source + 9 * r, target + 6 * r, 5) for r in range(4)]).tolist()
+ROWS: dict[str, Setting] = {"DMA0_SRC_REGION": 1 | D2}
+GATHERS, SCATTERS = {"DMA0_SRC_REGION": 1 | D2 | INDEXED}, {**ROWS, "DMA0_DST_REGION": 2 | INDEXED}
+# Vela's use of the third dimension for 64-bit indices: planes of one row, four bytes skipped behind each index.
+LOW_HALVES: dict[str, Setting] = {"DMA0_SIZE0": 1, "DMA0_SIZE1": 3, "DMA0_IDX_SKIP1": 4}
+FAR, NEAR = {"STRIDE0": 8, "STRIDE1": 0}, {"STRIDE0": 0, "STRIDE1": 6}
 
 
-def test_planes_on_ethos_u85_have_strides_on_both_sides() -> None:
-    found = copied(three_dimensions())
-    pieces = [(2 + 100 * p + 9 * r, 1 + 50 * p + 6 * r, 5) for p in range(3) for r in range(4)]
-    assert found.tolist() == expected(pieces).tolist()
-
-
-def test_strides_may_be_negative_or_zero() -> None:
-    changes: dict[str, Setting] = {
-        "DMA0_SRC_STRIDE0": -9,
-        "DMA0_SRC": 200,
-        "DMA0_SRC_STRIDE1": 0,
-        "DMA0_DST_STRIDE1": -30,
-        "DMA0_DST": 100,
+def sides(source: dict[str, int], target: dict[str, int]) -> dict[str, Setting]:
+    return {
+        f"DMA0_{end}_{name}": n for end, row in (("SRC", source), ("DST", target)) for name, n in row.items()
     }
-    pieces = [(200 - 9 * r, 100 - 30 * p + 6 * r, 5) for p in range(3) for r in range(4)]
-    assert copied({**three_dimensions(), **changes}).tolist() == expected(pieces).tolist()
 
 
-def test_the_last_row_wins_where_rows_overlap() -> None:
-    changes: dict[str, Setting] = {"DMA0_SRC_REGION": 1 | D2, "DMA0_DST_STRIDE0": 2}
-    pieces = [(2 + 9 * r, 1 + 2 * r, 5) for r in range(4)]
-    assert copied({**three_dimensions(), **changes}).tolist() == expected(pieces).tolist()
-
-
-@pytest.mark.parametrize("mode", [D1, D2])
-def test_gather_takes_rows_by_number(mode: int) -> None:
-    """Row address = base + index x stride; the target's rows lie one stride apart."""
-    indices = [3, 0, 3, 11]
-    count = len(indices) if mode == D2 else 1
-    found = copied(
-        {
-            "DMA0_SRC_REGION": 1 | mode | INDEXED,
-            "DMA0_SRC": 20,
-            "DMA0_DST": 40,
-            "DMA0_LEN": 6,
-            "DMA0_SIZE0": count,
-            "DMA0_SRC_STRIDE0": 8,
-            "DMA0_DST_STRIDE0": 10,
-            "DMA0_IDX_MAX": 11,
-        },
-        indices=indices,
-    )
-    pieces = [(20 + 8 * index, 40 + 10 * row, 6) for row, index in enumerate(indices[:count])]
-    assert found.tolist() == expected(pieces).tolist()
-
-
-def test_scatter_puts_rows_by_number() -> None:
-    indices = [7, 2, 0, 7]  # the last one wins
-    found = copied(
-        {
-            "DMA0_SRC_REGION": 1 | D2,
-            "DMA0_DST_REGION": 2 | INDEXED,
-            "DMA0_SRC": 20,
-            "DMA0_DST": 40,
-            "DMA0_LEN": 6,
-            "DMA0_SIZE0": 4,
-            "DMA0_SRC_STRIDE0": 8,
-            "DMA0_DST_STRIDE0": 10,
-            "DMA0_IDX_MAX": 7,
-        },
-        indices=indices,
-    )
-    pieces = [(20 + 8 * row, 40 + 10 * index, 6) for row, index in enumerate(indices)]
-    assert found.tolist() == expected(pieces).tolist()
-
-
-@pytest.mark.parametrize("scatters", [False, True])
-def test_the_low_halves_of_64_bit_indices(scatters: bool) -> None:
-    """Vela's use of the third dimension: planes of one row, four bytes skipped behind each index."""
-    indices = [5, 0, 2, 0, 9, 0]
-    near, far = ("DST", "SRC") if not scatters else ("SRC", "DST")
-    found = copied(
-        {
-            "DMA0_SRC_REGION": 1 | D3 | (0 if scatters else INDEXED),
-            "DMA0_DST_REGION": 2 | (INDEXED if scatters else 0),
-            "DMA0_LEN": 6,
-            "DMA0_SIZE0": 1,
-            "DMA0_SIZE1": 3,
-            f"DMA0_{far}_STRIDE0": 8,
-            f"DMA0_{far}_STRIDE1": 0,
-            f"DMA0_{near}_STRIDE0": 0,
-            f"DMA0_{near}_STRIDE1": 6,
-            "DMA0_IDX_MAX": 9,
-            "DMA0_IDX_SKIP1": 4,
-        },
-        indices=indices,
-    )
-    pairs = [(8 * index, 6 * plane, 6) for plane, index in enumerate([5, 2, 9])]
-    pieces = [(end, start, length) if scatters else (start, end, length) for start, end, length in pairs]
-    assert found.tolist() == expected(pieces).tolist()
+@pytest.mark.parametrize(
+    ("changes", "indices"),
+    [
+        pytest.param(ROWS, [], id="rows"),
+        pytest.param(
+            {**ROWS, "DMA0_SRC": SIZE - 32, "DMA0_DST": SIZE - 23}, [], id="the last row ends with the memory"
+        ),
+        pytest.param({}, [], id="planes"),
+        pytest.param(
+            sides({"STRIDE0": -9, "STRIDE1": 0}, {"STRIDE1": -30}) | {"DMA0_SRC": 200, "DMA0_DST": 100},
+            [],
+            id="strides may be negative or zero",
+        ),
+        pytest.param({**ROWS, "DMA0_DST_STRIDE0": 2}, [], id="the last of overlapping rows wins"),
+        pytest.param({"DMA0_SRC_REGION": 1 | INDEXED, "DMA0_SIZE0": 1}, [3, 0], id="one row is gathered"),
+        pytest.param(GATHERS, [3, 0, 3, 11], id="rows are gathered"),
+        pytest.param(SCATTERS, [7, 2, 0, 7], id="rows are scattered, the last one wins"),
+        pytest.param(
+            {**LOW_HALVES, **sides(FAR, NEAR), "DMA0_SRC_REGION": 1 | D3 | INDEXED},
+            [5, 0, 2, 0, 9, 0],
+            id="64-bit indices gather",
+        ),
+        pytest.param(
+            {**LOW_HALVES, **sides(NEAR, FAR), "DMA0_DST_REGION": 2 | INDEXED},
+            [5, 0, 2, 0, 9, 0],
+            id="64-bit indices scatter",
+        ),
+    ],
+)
+def test_copies_on_ethos_u85(changes: dict[str, int], indices: list[int]) -> None:
+    """Strides on both sides; an index may be the largest that is allowed."""
+    unset = {
+        "DMA0_DST_REGION": 2,
+        "DMA0_IDX": 0,
+        "DMA0_IDX_SKIP1": 0,
+        "DMA0_IDX_MAX": max(indices, default=0),
+    }
+    registers = {**unset, **three_dimensions(), **changes}
+    found = copied(dict(registers), indices=indices)
+    assert found.tolist() == expected(pieces_of(registers, indices)).tolist()
 
 
 @pytest.mark.parametrize(

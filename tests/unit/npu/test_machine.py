@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from ethosu_sdk import vela_blocks
-from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.npu import NpuConfig, api
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.npu import NpuConfig
 from ethosu_sdk.npu.errors import BusError, UnsupportedCommand
-from tests.unit.npu.machine import U55_128, place, run, taken
+from tests.unit.npu.machine import place, run, taken
 from tests.unit.npu.streams import (
     DMA_START,
     ELEMENTWISE,
@@ -21,11 +17,9 @@ from tests.unit.npu.streams import (
     Setting,
     copying_pool,
     feature_map,
-    one,
     stream,
     transfer,
 )
-from tests.unit.vela_payloads import Payload, actions, slots
 
 SHAPE = (1, 4, 64)
 IFM_BASE, OFM_BASE, TABLE = 0x1000, 0x3000, 0x4000
@@ -112,78 +106,7 @@ def test_a_failing_operation_leaves_the_earlier_ones_done() -> None:
     assert taken(scratch, OFM_BASE, 256, "<i1") == VALUES.tolist()
 
 
-@pytest.mark.parametrize("macs", LUT)
-def test_configurations_come_back_from_their_word(macs: int) -> None:
-    config = NpuConfig.for_target("ethos-u55", macs)
-    assert NpuConfig.from_word(config.config_word) == config
-    assert config.config_word & 0xF == macs.bit_length() - 1
-    assert config.config_word >> 28 == 0
-    assert config.lut_address == LUT[macs] == (config.config_word >> 8 & 0xFF) * 1024 - 2048
-
-
 @pytest.mark.parametrize("word", [0, 0xFFFF_FFFF, 0x0000_1806, 0x0000_1809, 0xF000_1807])
 def test_unknown_configuration_words_are_errors(word: int) -> None:
     with pytest.raises(UsageError):
         NpuConfig.from_word(word)
-
-
-def payload(inputs: tuple[int, ...], outputs: tuple[int, ...], scratch_bytes: int = 0x8000) -> bytes:
-    return replace(
-        Payload(),
-        cmd_data=actions(stream=stream((copy(), POOL, 1)).ljust(256, b"\0"), nops=3),
-        scratch_size=struct.pack("<I", scratch_bytes),
-        inputs=slots(inputs),
-        outputs=slots(outputs),
-    ).encode()
-
-
-INPUT = (1, 1, 1, 1, 4, 64, 1, IFM_BASE, 1)
-OUTPUT = (1, 1, 1, 1, 4, 64, 1, OFM_BASE, 1)
-
-
-def test_a_payload_runs_in_one_line() -> None:
-    result = api.run(payload(INPUT, OUTPUT), [VALUES])
-    (output,) = result.outputs
-    assert output.shape == (1, 1, 1, 1, 4, 64)
-    assert output.dtype == np.int8
-    assert output.reshape(-1).tolist() == VALUES.tolist()
-    assert [row.name for row in result.operations] == ["POOL_AVERAGE"]
-
-
-def test_runs_do_not_share_memory() -> None:
-    program = api.load(payload(INPUT, OUTPUT))
-    first = api.run(program, [VALUES]).outputs[0]
-    api.run(program, [VALUES[::-1]])
-    assert first.reshape(-1).tolist() == VALUES.tolist()
-
-
-@pytest.mark.parametrize("inputs", [[], [VALUES, VALUES], [VALUES[:255]], [VALUES.astype(np.int16)]])
-def test_inputs_that_do_not_fit_are_errors(
-    inputs: list[np.ndarray[tuple[int, ...], np.dtype[np.int8]]],
-) -> None:
-    with pytest.raises(InputError):
-        api.run(payload(INPUT, OUTPUT), inputs)
-
-
-@pytest.mark.parametrize("end", ["input", "output"])
-def test_tensors_of_the_fast_scratch_that_reach_past_it_are_errors(end: str) -> None:
-    """Region 2's size is not in the payload: the run knows it."""
-    far = (1, 1, 1, 1, 4, 64, 1, 0x8000 - 255, 2)
-    data = payload(far, OUTPUT) if end == "input" else payload(INPUT, far)
-    with pytest.raises(InputError):
-        api.run(data, [VALUES])
-
-
-def test_damaged_payloads_are_errors() -> None:
-    good = payload(INPUT, OUTPUT)
-    assert vela_blocks.parse(good).scratch_bytes == 0x8000
-    for length in range(0, len(good), 7):
-        with pytest.raises(InputError):
-            api.load(good[:length])
-    with pytest.raises(InputError):
-        api.run(replace(Payload(), cmd_data=actions(stream=one(0x3FF) * 4)).encode(), [np.zeros(64, np.int8)])
-
-
-def test_the_machine_needs_its_regions() -> None:
-    with pytest.raises(BusError, match="region 4"):
-        run(stream((copy({"IFM_REGION": 4}), POOL, 1)), place(), config=U55_128)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ethosu_sdk.npu.errors import BusError
 from ethosu_sdk.npu.operation import Lut, Output, Rounding
-from ethosu_sdk.npu.output import arranged, finish, look_up
+from ethosu_sdk.npu.output import finish, look_up
 from tests.unit.npu.machine import U85_256, place, run, taken
 from tests.unit.npu.streams import BRICKS, GLOBAL_SCALE, POOL, Setting, copying_pool, feature_map, stream
 
@@ -155,37 +155,6 @@ def test_32_bit_results_of_16_bit_indices_keep_the_fraction() -> None:
 
 
 ELEMENTS = np.arange(24).reshape(2, 3, 4)  # 12 y + 4 x + c
-
-
-def stored(reverse: int | None, transpose: tuple[int, int, int] | None) -> NDArray[np.int8]:
-    output = Output(False, None, 0, Rounding.NATURAL, None, None, reverse, transpose)
-    return arranged(finish(ELEMENTS.astype(np.int64), output, None, None, 0, np.dtype("<i1"), NO_LUT), output)
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_results_are_reversed_along_one_axis(axis: int) -> None:
-    found = stored(axis, None)
-    for at in np.ndindex(2, 3, 4):
-        mirrored = tuple(ELEMENTS.shape[i] - 1 - at[i] if i == axis else at[i] for i in range(3))
-        assert found[at] == ELEMENTS[mirrored]
-
-
-@pytest.mark.parametrize(
-    ("order", "shape"),
-    [
-        ((1, 0, 2), (3, 2, 4)),
-        ((0, 2, 1), (2, 4, 3)),
-        ((1, 2, 0), (3, 4, 2)),
-        ((2, 0, 1), (4, 2, 3)),
-        ((2, 1, 0), (4, 3, 2)),
-    ],
-)
-def test_results_are_transposed(order: tuple[int, int, int], shape: tuple[int, int, int]) -> None:
-    """Axis i of what is stored is axis order[i] of what was computed."""
-    found = stored(None, order)
-    assert found.shape == shape
-    for at in np.ndindex(2, 3, 4):
-        assert found[tuple(at[axis] for axis in order)] == ELEMENTS[at]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

@@ -34,48 +34,25 @@ INPUT = bytes(range(8))
 OUTPUT = bytes([250, 0, 1, 2, 3, 4, 5, 6])
 
 
+def row(record: str, **payload: Any) -> Row:
+    return record, payload
+
+
 def good_rows() -> list[Row]:
     """A complete run: one inference, one int8 input, one int8 output of eight elements in two pieces."""
     first, second = OUTPUT[:6], OUTPUT[6:]
-    rows: list[Row] = [
-        (
-            "boot",
-            {
-                "protocol": 5,
-                "firmware": "0.1.0",
-                "board": "corstone-300",
-                "model_bytes": len(MODEL),
-                "model_sha256": "5" * 64,
-            },
-        ),
-        ("npu", {"id": 0x10064001, "config": 0x1807}),
+    crc_of_input, crc_of_output = (f"{zlib.crc32(data):08x}" for data in (INPUT, OUTPUT))
+    rows = [
+        row("boot", protocol=5, firmware="0.1.0", board="corstone-300", model_bytes=7, model_sha256="5" * 64),
+        row("npu", id=0x10064001, config=0x1807),
         ("method", {"name": "forward", "inputs": 1, "outputs": 1, "delegates": 1}),
         ("memory", {"name": "scratch", "used_bytes": 10, "size_bytes": 20}),
-        ("input", {"inference": 0, "index": 0, "bytes": 8, "crc32": f"{zlib.crc32(INPUT):08x}"}),
+        row("input", inference=0, index=0, bytes=8, crc32=crc_of_input),
         ("operator", {"inference": 0, "instruction": 0, "kind": "delegate", "name": "EthosUBackend"}),
-        (
-            "pmu",
-            {
-                "inference": 0,
-                "instruction": 0,
-                "cycles": 1234,
-                "overflow": 0,
-                "counters": [[130, 55], [32, 0]],
-            },
-        ),
-        ("inference", {"inference": 0, "delegate_calls": 1}),
-        (
-            "output",
-            {
-                "inference": 0,
-                "index": 0,
-                "dtype": "int8",
-                "shape": [2, 4],
-                "bytes": 8,
-                "crc32": f"{zlib.crc32(OUTPUT):08x}",
-            },
-        ),
-        ("data", {"inference": 0, "index": 0, "offset": 0, "base64": base64.b64encode(first).decode()}),
-        ("data", {"inference": 0, "index": 0, "offset": 6, "base64": base64.b64encode(second).decode()}),
+        row("pmu", inference=0, instruction=0, cycles=1234, overflow=0, counters=[[130, 55], [32, 0]]),
+        row("inference", inference=0, delegate_calls=1),
+        row("output", inference=0, index=0, dtype="int8", shape=[2, 4], bytes=8, crc32=crc_of_output),
+        row("data", inference=0, index=0, offset=0, base64=base64.b64encode(first).decode()),
+        row("data", inference=0, index=0, offset=6, base64=base64.b64encode(second).decode()),
     ]
     return [*rows, ("end", {"status": "ok", "inferences": 1, "records": len(rows) + 1})]

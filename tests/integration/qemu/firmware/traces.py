@@ -11,7 +11,7 @@ _PATIENCE_S = 10.0
 
 
 def qemu_processes(elf: Path) -> list[int]:
-    """The process ids of every living QEMU that runs `elf`."""
+    """The process ids of every living QEMU that runs `elf`, or an ELF of that folder."""
     found = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -20,7 +20,7 @@ def qemu_processes(elf: Path) -> list[int]:
             words = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"qemu" in words[0] and os.fsencode(elf) in words:
+        if b"qemu" in words[0] and any(os.fsencode(elf) in word for word in words):
             found.append(int(folder.name))
     return found
 

@@ -29,6 +29,7 @@ from tests.unit.npu.tosa import apply_scale_32, reciprocal_average
 MAX, AVERAGE, REDUCE_SUM, SUM, NONE, MIN, ARGMAX_X, ARGMAX_Y = range(8)
 IFM_BASE, OFM_BASE = 0x1000, 0x3000
 Window = list[int]
+Geometry = tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]
 
 
 def pool(
@@ -99,20 +100,19 @@ GEOMETRIES = [
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_maxima_leave_padding_out(
-    geometry: tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]],
+@pytest.mark.parametrize(("mode", "best", "config"), [(MAX, max, U55_128), (MIN, min, U85_256)])
+def test_maxima_and_minima_leave_padding_out(
+    geometry: Geometry, mode: int, best: Callable[[Window], int], config: NpuConfig
 ) -> None:
-    """All values are negative: padding that counted as 0 would win."""
-    ifm = -1 - abs(IFM) // 2
+    """All values are negative for maxima and positive for minima: padding that counted as 0 would win."""
+    ifm = (1 + abs(IFM) // 2) * (-1 if mode == MAX else 1)
     changes: dict[str, Setting] = {"IFM_ZERO_POINT": -7, "OFM_ZERO_POINT": -9}
-    expected = windows(ifm, *geometry, lambda window: max(-128, max(window) + 7 - 9))
-    assert pool(MAX, ifm, *geometry, changes) == expected
+    expected = windows(ifm, *geometry, lambda window: max(-128, min(127, best(window) + 7 - 9)))
+    assert pool(mode, ifm, *geometry, changes, config=config) == expected
 
 
 @pytest.mark.parametrize("geometry", [row for row in GEOMETRIES if row[2] == (0, 0, 0, 0)])
-def test_averages_without_padding_are_scaled_sums(
-    geometry: tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]],
-) -> None:
+def test_averages_without_padding_are_scaled_sums(geometry: Geometry) -> None:
     count = geometry[0][0] * geometry[0][1]
     bits = (count - 1).bit_length()
     scale = -(-((1 << (31 + bits)) + (1 << bits)) // count)
@@ -126,9 +126,7 @@ def test_averages_without_padding_are_scaled_sums(
 
 
 @pytest.mark.parametrize("geometry", [row for row in GEOMETRIES if row[2] != (0, 0, 0, 0)])
-def test_averages_with_padding_divide_by_what_is_there(
-    geometry: tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]],
-) -> None:
+def test_averages_with_padding_divide_by_what_is_there(geometry: Geometry) -> None:
     expected = windows(
         IFM,
         *geometry,
@@ -190,9 +188,6 @@ def test_windows_of_padding_alone_are_refused(mode: int) -> None:
         pool(mode, IFM, (2, 2), (1, 1), (2, 0, 0, 0), {})
 
 
-Geometry = tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]
-
-
 @st.composite
 def geometries(draw: st.DrawFn) -> tuple[tuple[int, int, int], Geometry]:
     """An IFM's shape, and a kernel, a stride and a padding that go with it."""
@@ -244,15 +239,6 @@ def test_any_window_of_ethos_u55(case: tuple[tuple[int, int, int], Geometry], mo
     ifm = np.random.default_rng(seed).integers(-128, 128, shape)
     plain = mode == AVERAGE and not any(geometry[2])
     assert pool(mode, ifm, *geometry, {}) == windows(ifm, *geometry, COMPUTED[SUM if plain else mode])
-
-
-@pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_minima_leave_padding_out(geometry: Geometry) -> None:
-    """All values are positive: padding that counted as 0 would win."""
-    ifm = 1 + abs(IFM) // 2
-    changes: dict[str, Setting] = {"IFM_ZERO_POINT": -7, "OFM_ZERO_POINT": -9}
-    expected = windows(ifm, *geometry, lambda window: min(127, min(window) + 7 - 9))
-    assert pool(MIN, ifm, *geometry, changes, config=U85_256) == expected
 
 
 def test_sums_count_padding_as_nothing_and_are_scaled() -> None:

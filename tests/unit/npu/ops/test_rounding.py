@@ -164,23 +164,3 @@ def test_padded_averages_use_the_reciprocal(total: int, count: int, expected: in
     row = [total - (count - 1) * (total // count), *[total // count] * (count - 1)]
     assert reciprocal_average(total, count) == expected
     assert average([row], (1, count + 1), Padding(0, 1, 0, 0)) == [[expected]]
-
-
-def test_padding_is_not_counted() -> None:
-    values = [[10, 20], [30, 41]]
-    # Corners see one element, edges two, the middle all four.
-    assert average(values, (2, 2), Padding(1, 1, 1, 1)) == [[10, 15, 20], [20, 25, 31], [30, 36, 41]]
-
-
-@given(st.lists(st.lists(st.integers(-128, 127), min_size=3, max_size=3), min_size=2, max_size=4))
-def test_any_padded_average(values: list[list[int]]) -> None:
-    found = average(values, (2, 3), Padding(1, 2, 0, 1))
-    rows, columns = len(values), 3
-    for y, row in enumerate(found):
-        for x, value in enumerate(row):
-            under = [
-                values[i][j]
-                for i in range(max(0, y - 1), min(rows, y + 1))
-                for j in range(max(0, x - 2), min(columns, x + 1))
-            ]
-            assert value == reciprocal_average(sum(under), len(under))

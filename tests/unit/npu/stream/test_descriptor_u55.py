@@ -225,45 +225,31 @@ def test_copies_in_two_dimensions_leave_a_gap_behind_each_row() -> None:
     assert (op.source_strides[1], op.target_strides[1]) == (6, 16)
 
 
+PLANES: dict[str, Setting] = {
+    "DMA0_DST_REGION": 2 << 9,
+    "DMA0_SIZE0": 3,
+    "DMA0_SIZE1": 4,
+    "DMA0_SKIP0": 0,
+    "DMA0_SKIP1": 100,
+}
+
+
 def test_copies_in_three_dimensions_leave_a_gap_behind_each_plane() -> None:
-    op = dma(
-        {
-            "DMA0_DST_REGION": 2 << 9,
-            "DMA0_SIZE0": 3,
-            "DMA0_SIZE1": 4,
-            "DMA0_SKIP0": 0,
-            "DMA0_SKIP1": 100,
-        }
-    )
+    op = dma(PLANES)
     assert (op.length, op.counts) == (6, (4, 3))
     assert op.source_strides == (18, 6)
     assert op.target_strides == (118, 6)
 
 
 def test_planes_whose_rows_have_gaps_are_refused() -> None:
-    settings: dict[str, Setting] = {
-        "DMA0_DST_REGION": 2 << 9,
-        "DMA0_SIZE0": 3,
-        "DMA0_SIZE1": 4,
-        "DMA0_SKIP0": 10,
-        "DMA0_SKIP1": 100,
-    }
     with pytest.raises(UnsupportedCommand, match="SET_DMA0_SKIP0 = 0xa"):
-        dma(settings)
+        dma({**PLANES, "DMA0_SKIP0": 10})
 
 
 @pytest.mark.parametrize("missing", ["DMA0_SIZE0", "DMA0_SIZE1", "DMA0_SKIP0", "DMA0_SKIP1"])
 def test_strided_copies_need_their_registers(missing: str) -> None:
-    settings: dict[str, Setting] = {
-        "DMA0_DST_REGION": 2 << 9,
-        "DMA0_SIZE0": 3,
-        "DMA0_SIZE1": 4,
-        "DMA0_SKIP0": 0,
-        "DMA0_SKIP1": 100,
-    }
-    del settings[missing]
     with pytest.raises(CommandError, match=missing):
-        dma(settings)
+        dma({name: value for name, value in PLANES.items() if name != missing})
 
 
 @pytest.mark.parametrize(
@@ -291,14 +277,6 @@ def test_strided_copies_need_their_registers(missing: str) -> None:
         ({}, POOL, PoolMode.MIN.value, U55_128, "NPU_OP_POOL", 5),
         ({"ACC_FORMAT": 2}, CONV, 0, U65_512, "SET_ACC_FORMAT", 2),
         ({"ACTIVATION": 3}, CONV, 0, U65_512, "SET_ACTIVATION", 3),
-        (
-            {"OFM_PRECISION": precision(8, ofm=True, extra=1 << 14)},
-            POOL,
-            0,
-            U55_128,
-            "SET_OFM_PRECISION",
-            0x4001,
-        ),
     ],
 )
 def test_what_is_not_executed_is_named(

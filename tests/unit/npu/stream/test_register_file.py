@@ -233,69 +233,40 @@ def test_registers_that_an_operation_needs_must_be_set(missing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("registers", "opcode", "mode", "name", "reason"),
+    ("name", "value", "reason"),
     [
-        (pool({"IFM_PRECISION": precision(8, extra=2 << 6)}), POOL, 0, "IFM_PRECISION", "format"),
-        (pool({"IFM_PRECISION": 3 << 2}), POOL, 0, "IFM_PRECISION", "element type"),
-        (pool({"IFM_PRECISION": precision(32, signed=False)}), POOL, 0, "IFM_PRECISION", "element type"),
-        (
-            pool({"OFM_PRECISION": precision(8, ofm=True, extra=1 << 14)}),
-            POOL,
-            0,
-            "OFM_PRECISION",
-            "TRUNCATE",
-        ),
-        (
-            pool({"OFM_PRECISION": precision(8, ofm=True, extra=3 << 14)}),
-            POOL,
-            0,
-            "OFM_PRECISION",
-            "rounding",
-        ),
-        (pool({"ACTIVATION": 3}), POOL, 0, "ACTIVATION", "tanh"),
-        (pool({"ACTIVATION": 4}), POOL, 0, "ACTIVATION", "sigmoid"),
-        (pool({"ACTIVATION": 24}), POOL, 0, "ACTIVATION", "ACTIVATION"),
-        (pool({"ACC_FORMAT": 2}), POOL, 0, "ACC_FORMAT", "accumulator"),
-        (pool({"KERNEL_STRIDE": 1 << 5}), POOL, 0, "KERNEL_STRIDE", "decomposition"),
-        (pool(), POOL, 3, "OP_POOL", "mode"),
-        (pool(), POOL, 7, "OP_POOL", "mode"),
-        (elementwise(), ELEMENTWISE, 10, "OP_ELEMENTWISE", "mode"),
-        (elementwise(), ELEMENTWISE, 63, "OP_ELEMENTWISE", "mode"),
-        (
-            elementwise({"IFM_PRECISION": precision(8, extra=3 << 8)}),
-            ELEMENTWISE,
-            1,
-            "IFM_PRECISION",
-            "scale",
-        ),
-        (
-            {"DMA0_SRC_REGION": 1 << 9, "DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 0},
-            DMA_START,
-            0,
-            "DMA0_SRC_REGION",
-            "strided",
-        ),
-        (
-            {"DMA0_DST_REGION": 2 << 9, "DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 0},
-            DMA_START,
-            0,
-            "DMA0_DST_REGION",
-            "strided",
-        ),
+        ("IFM_PRECISION", precision(8, extra=2 << 6), "format"),
+        ("IFM_PRECISION", 3 << 2, "element type"),
+        ("IFM_PRECISION", precision(32, signed=False), "element type"),
+        ("OFM_PRECISION", precision(8, ofm=True, extra=1 << 14), "TRUNCATE"),
+        ("OFM_PRECISION", precision(8, ofm=True, extra=3 << 14), "rounding"),
+        ("ACTIVATION", 3, "tanh"),
+        ("ACTIVATION", 4, "sigmoid"),
+        ("ACTIVATION", 24, "ACTIVATION"),
+        ("ACC_FORMAT", 2, "accumulator"),
+        ("KERNEL_STRIDE", 1 << 5, "decomposition"),
     ],
 )
-def test_what_the_model_lacks_is_refused_by_name(
-    registers: dict[str, Setting], opcode: int, mode: int, name: str, reason: str
+def test_what_the_model_lacks_is_refused_by_name(name: str, value: int, reason: str) -> None:
+    assert_refused(pool({name: value}), POOL, 0, (name, value, reason))
+
+
+@pytest.mark.parametrize(("opcode", "mode"), [(POOL, 3), (POOL, 7), (ELEMENTWISE, 10), (ELEMENTWISE, 63)])
+def test_modes_that_do_not_exist_are_refused_by_name(opcode: int, mode: int) -> None:
+    name = "OP_POOL" if opcode == POOL else "OP_ELEMENTWISE"
+    assert_refused(elementwise(), opcode, mode, (name, mode, "mode"))
+
+
+def assert_refused(
+    registers: dict[str, Setting], opcode: int, mode: int, expected: tuple[str, int, str]
 ) -> None:
+    name, value, reason = expected
     data = stream((registers, opcode, mode))
     with pytest.raises(UnsupportedCommand, match=reason) as raised:
         operations(data, U55_128)
     error = raised.value
     assert error.name.endswith(name)
-    assert error.offset == len(data) - 8
-    # The value is what the command's parameter held.
-    expected = mode if name.startswith("OP_") else registers[name]
-    assert error.value == expected
+    assert (error.offset, error.value) == (len(data) - 8, value)
     assert f"{error.value:#x}" in error.message
     assert str(error.offset) in error.message
 

@@ -104,15 +104,15 @@ def test_blocks_that_are_no_multiple_of_the_micro_block() -> None:
     np.testing.assert_array_equal(arrange(streams, key, 0), weights)
 
 
-def places(key: OrderKey) -> list[int]:
-    """For every place of the only stream, the number of its weight in (OFM, height, width, IFM), or -1."""
-    (size,) = stream_sizes(key, 0)
-    found = [-1] * size
-    for place in range(size):
-        stream = np.zeros(size, np.int16)
-        stream[place] = 1
+def places(key: OrderKey, core: int = 0) -> list[int]:
+    """For every place of a stream, the number of its weight in (OFM, height, width, IFM), or -1."""
+    sizes = stream_sizes(key, 0)
+    found = [-1] * sizes[core]
+    for place in range(sizes[core]):
+        streams = [np.zeros(size, np.int16) for size in sizes]
+        streams[core][place] = 1
         try:
-            found[place] = int(np.flatnonzero(arrange([stream], key, 0))[0])
+            found[place] = int(np.flatnonzero(arrange(streams, key, 0))[0])
         except InputError:
             continue
     return found
@@ -166,23 +166,9 @@ def test_a_strided_depthwise_order_of_ethos_u85_by_hand() -> None:
         macs=512,
         cores=2,
     )
-    stream, other = (places_of_core(key, core) for core in (0, 1))
+    stream, other = (places(key, core) for core in (0, 1))
     assert stream[::8] == [0, 2, 8, 6, 1, 7, 3, 5, 4, -1, -1, -1]  # ten steps, and two of padding behind them
     assert set(other) == {-1}
-
-
-def places_of_core(key: OrderKey, core: int) -> list[int]:
-    """As `places`, for one of two streams."""
-    sizes = stream_sizes(key, 0)
-    found = [-1] * sizes[core]
-    for place in range(sizes[core]):
-        streams = [np.zeros(size, np.int16) for size in sizes]
-        streams[core][place] = 1
-        try:
-            found[place] = int(np.flatnonzero(arrange(streams, key, 0))[0])
-        except InputError:
-            continue
-    return found
 
 
 @pytest.mark.parametrize("seed", range(24))
