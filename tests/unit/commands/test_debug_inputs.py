@@ -30,6 +30,6 @@ def test_stacked_inputs_are_named(given: str | None, tmp_path: Path) -> None:
     subject = debug_command._Subject(path, tmp_path, None)
     with pytest.raises(InputError) as caught:
         debug_command._inputs(subject, program, options, Reporter(quiet=True))
-    assert "inputs of 2 inferences" in caught.value.message
+    assert "inputs of one inference, not 2" in caught.value.message
     assert name in caught.value.message
     assert "None" not in caught.value.message

@@ -101,7 +101,7 @@ def _finished(folder: Path) -> RunResult:
     model = record["model"]
     program = folder / Path(model["file"]).name
     if not program.is_file() or hashing.sha256_file(program) != model["sha256"]:
-        raise InputError(f"{folder} does not contain the program of the run, {model['file']}", _MAKE_A_RUN)
+        raise InputError(f"the program of the run is not in {folder}: {model['file']}", _MAKE_A_RUN)
     return RunResult(folder, record, program)
 
 
