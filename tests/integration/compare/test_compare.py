@@ -218,7 +218,7 @@ def test_three_runs_and_the_record_on_stdout(tmp_path: Path) -> None:
         (["a.json", "none"], 3, "no file or folder none"),
         (["a.json", "empty"], 3, "holds no record"),
         (["a.json", "broken.json"], 3, "is not JSON"),
-        (["a.json", "doctor.json"], 3, "nothing to compare"),
+        (["a.json", "doctor.json"], 3, "cannot be compared"),
         (["a.json", "compile.json"], 3, "no record of the same kind"),
         (["a.json", "a.json", "--allow", "modle"], 2, "did you mean 'model'"),
         (["a.json", "a.json", "--policy", "none.toml"], 3, "there is no file none.toml"),

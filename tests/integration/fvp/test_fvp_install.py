@@ -74,12 +74,12 @@ def test_the_same_archive_again_changes_nothing_and_another_is_refused(tmp_path:
     install(path, prefix)
     assert (everything(prefix), record.read_bytes()) == before
     other = good(tmp_path / "b.tgz", INSTALLER + "# another\n")
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists and differs"):
         install(other, prefix)
     (prefix / BOARD / VERSION / "models" / "Linux64_GCC-9.3" / "FVP_Corstone_SSE-300_Ethos-U55").write_text(
         "changed"
     )
-    with pytest.raises(UsageError, match="there already"):
+    with pytest.raises(UsageError, match="already exists and differs"):
         install(path, prefix)
 
 
@@ -213,7 +213,7 @@ def test_the_good_archive_is_within_the_small_limits(tmp_path: Path) -> None:
     ("installer", "error", "reason"),
     [
         ("#!/bin/sh\necho 'disk full'; exit 3\n", ToolError, "disk full"),
-        ("#!/bin/sh\nexit 0\n", ToolError, "is not there"),
+        ("#!/bin/sh\nexit 0\n", ToolError, "is missing"),
         ("no program\0\n", ToolError, "could not start"),
     ],
 )

@@ -264,4 +264,4 @@ def test_memory_timing_that_cannot_be_is_refused(tmp_path: Path) -> None:
     done = sdk("run", program, "--memory-timing", "none.toml", cwd=tmp_path)
     assert (done.code, "there is no file none.toml" in done.err) == (3, True)
     done = sdk("run", GOLDEN_PTE / "softmax.pte", "--memory-timing", "executorch", cwd=tmp_path)
-    assert (done.code, "uses no NPU" in done.err) == (2, True)
+    assert (done.code, "needs a program that uses the NPU" in done.err) == (2, True)

@@ -17,8 +17,7 @@ Array = npt.NDArray[Any]
 
 _CAST = "dim_order_ops::_to_dim_order_copy"
 _FINITE_HINT = (
-    "no quantised value can represent it: give finite values; a program of `compile --quantize none` "
-    "accepts it"
+    "no quantised value can represent it: give real data; a program of `compile --quantize none` accepts it"
 )
 _NARROW_HINT = (
     "the quantised program casts this input to int32: give values between -2147483648 and 2147483647; a program of "

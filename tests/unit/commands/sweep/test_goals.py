@@ -58,7 +58,7 @@ def standings(found: Verdict) -> dict[str, str]:
         (f'[[constraints]]\nfigure = "sram_bytes"\nmax = {10**400}', "max of sram_bytes"),
         ('[[constraints]]\nfigure = "sqnr_db"\nmin = "20 %"', "a number of decibels"),
         ('[[constraints]]\nfigure = "sqnr_db"\nmin = 3\nmax = 2', "SWEEP.toml:constraints.0.min"),
-        ('[[constraints]]\nfigure = "sqnr_db"\nmin = 3\nclock_mhz = 2', "sqnr_db has none"),
+        ('[[constraints]]\nfigure = "sqnr_db"\nmin = 3\nclock_mhz = 2', "clock_mhz applies only to"),
         ('[[constraints]]\nfigure = "time_ms"\nmax = 3\nclock_mhz = 0', "clock_mhz must be a number of MHz"),
         (
             '[[constraints]]\nfigure = "time_ms"\nmax = 3\nclock_mhz = nan',
