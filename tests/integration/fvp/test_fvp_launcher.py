@@ -243,7 +243,7 @@ def linked_at(path: Path, address: int) -> Path:
         ("FVP_Corstone_SSE-310", "for corstone-310, which the installed QEMU does not support"),
         ("VHT_Corstone_SSE-310_Ethos-U65", "for corstone-310, which the installed QEMU does not support"),
         ("VHT_Corstone_SSE-320", "for corstone-320, which the installed QEMU does not support"),
-        (U55, f"for corstone-320, a board that {U55} is not"),
+        (U55, f"for corstone-320, which is not the board of {U55}"),
     ],
 )
 def test_a_board_that_cannot_be_simulated_is_named(

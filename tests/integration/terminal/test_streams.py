@@ -154,5 +154,5 @@ def test_a_limit_on_the_size_of_files_is_named(tmp_path: Path) -> None:
     limited = ["bash", "-c", 'ulimit -f 4000; exec "$@"', "bash", str(COMMAND), "run", PTE, "-o", "out"]
     done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 6, done.stderr
-    assert "error: cannot allocate the 268,435,456 bytes of the board's DDR" in done.stderr
+    assert "error: cannot allocate the 2,147,483,648 bytes of the board's DDR" in done.stderr
     assert "hint: file sizes are limited: `ulimit -f unlimited`" in done.stderr
