@@ -56,7 +56,6 @@ def test_output_survives_json(tmp_path: Path) -> None:
         payload_sha256="ab",
         payload_bytes=4,
         tosa_file="d.tosa",
-        tosa_sha256="cd",
         summary_file="d.csv",
         per_layer_file="p.csv",
         debug_file="d.xml",

@@ -124,7 +124,6 @@ class DelegateFacts:
     payload_sha256: str
     payload_bytes: int
     tosa_file: str
-    tosa_sha256: str
     summary_file: str
     per_layer_file: str
     debug_file: str
