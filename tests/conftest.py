@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model
-from ethosu_sdk.files import json_text, locks, writing
+from ethosu_sdk.aot.facts import crossing
+from ethosu_sdk.files import locks, writing
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from ethosu_sdk.targets import parse_target
@@ -62,8 +63,8 @@ def zoo_pte(shared_folder: Path) -> ZooPte:
                 request = CompileRequest(
                     f"zoo:{name}", parse_target(target), folder, options=ProgramOptions(io=io)
                 )
-                json_text.write_json(facts, compile_model(request).to_json())
-        return CompileOutput.from_json(json.loads(facts.read_text(encoding="utf-8")))
+                facts.write_text(crossing.to_text(compile_model(request)), encoding="utf-8")
+        return crossing.from_json(CompileOutput, json.loads(facts.read_text(encoding="utf-8")))
 
     return compiled
 

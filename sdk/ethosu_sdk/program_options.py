@@ -7,7 +7,7 @@ modules do not postpone annotations, so that a field's type is there at run time
 
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args
 
 QUANTIZE_CHOICES = ("int8", "int16", "none")
 QUANTIZE_PER_CHOICES = ("channel", "tensor")
@@ -150,27 +150,3 @@ class ProgramOptions:
             for name, row in rows(ProgramOptions).items()
             if row_of(row).shapes
         ]
-
-    def to_json(self) -> dict[str, Any]:
-        """These options as JSON values, without those that a subclass adds; :meth:`from_json` is the way back."""
-        return {row.name: _to_json(getattr(self, row.name)) for row in fields(ProgramOptions)}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "ProgramOptions":
-        """The options that :meth:`to_json` wrote."""
-        kinds = {row.name: row.type for row in fields(ProgramOptions)}
-        return ProgramOptions(**{name: _from_json(kinds[name], value) for name, value in data.items()})
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_to_json(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
-
-
-def _from_json(kind: Any, value: Any) -> Any:
-    """The `value` of a field whose type is `kind`."""
-    parts = get_args(kind)
-    if get_origin(kind) is tuple:
-        return tuple(_from_json(parts[0], item) for item in value)
-    return Path(value) if value is not None and Path in (kind, *parts) else value

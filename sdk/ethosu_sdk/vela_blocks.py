@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from ethosu_sdk.errors import InputError
 
-REGION_COUNT = 8  # base pointers BASEP0..BASEP7 of every Ethos-U
 REGION_WEIGHTS = 0
 REGION_SCRATCH = 1
 REGION_FAST_SCRATCH = 2

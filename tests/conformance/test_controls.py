@@ -14,7 +14,7 @@ import pytest
 from ethosu_sdk import npu
 from ethosu_sdk.npu import output
 from ethosu_sdk.npu.operation import BlockOp, Rounding
-from ethosu_sdk.npu.program import operations
+from ethosu_sdk.npu.program import segment
 from ethosu_sdk.npu.tables.rows import command_types
 from ethosu_sdk.npu.weights import weight_cache
 from ethosu_sdk.vela_blocks import parse
@@ -156,7 +156,7 @@ def test_another_bias_or_scale_is_noticed(comparison: Comparison, byte: int) -> 
     """The first channel's entry of the first convolution: the bias from byte 0 on, what scales it from byte 5 on."""
     blocks = parse(comparison.payload)
     config = npu.NpuConfig.from_word(blocks.config_word)
-    rows = operations(bytes(blocks.command_stream), config).operations
+    rows = segment(bytes(blocks.command_stream), config).operations
     scales = next(op.scales for op in rows if isinstance(op, BlockOp) and op.scales)
     damaged = bytearray(blocks.weights)
     damaged[scales.streams[0].address + byte + 2] ^= 0x10

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ethosu_sdk import aot
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest
 from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.aot.pipeline.worker import _as_sdk_error
@@ -96,7 +97,7 @@ def _compile_here(request: CompileRequest, progress: Callable[[str], None] | Non
             os.dup2(log.fileno(), descriptor)
         try:
             output = stages.run(request, progress or (lambda stage: None))
-            return CompileOutput.from_json(json.loads(json.dumps(output.to_json())))
+            return crossing.from_json(CompileOutput, json.loads(crossing.to_text(output)))
         except Exception as error:
             traceback.print_exc()
             raise _as_sdk_error(error) from None

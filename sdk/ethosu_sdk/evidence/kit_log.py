@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 from ethosu_sdk.evidence.lines import facts, feed, understood
@@ -162,12 +162,12 @@ class _Reader:
         rows = self._rows()
         if rows:
             sizes = tuple(int(text) for text in match["sizes"].replace(",", " ").split()[:_MAX_DIGITS])
-            rows[-1] = KitTensor(rows[-1].nbytes, rows[-1].elements, sizes, rows[-1].type)
+            rows[-1] = replace(rows[-1], sizes=sizes)
 
     def _type(self, match: re.Match[str]) -> None:
         rows = self._rows()
         if rows:
-            rows[-1] = KitTensor(rows[-1].nbytes, rows[-1].elements, rows[-1].sizes, match["name"])
+            rows[-1] = replace(rows[-1], type=match["name"])
 
     def _operator(self, match: re.Match[str]) -> None:
         _append(self.log.operators, match["name"].removesuffix("."))  # as for an overload without a name

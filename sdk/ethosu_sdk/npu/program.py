@@ -148,11 +148,6 @@ def _read(stream: bytes, registers: RegisterFile, config: NpuConfig, start: int 
     return found
 
 
-def operations(stream: bytes, config: NpuConfig) -> Segment:
-    """The operations of `stream` up to its NPU_OP_STOP or its first branch."""
-    return segment(stream, config)
-
-
 def described(stream: bytes, config: NpuConfig) -> Segment:
     """The operations of `stream` up to its NPU_OP_STOP or its first branch; none of them has to be executable."""
     return _whole(stream, _read(stream, RegisterFile(config, executable=False), config))

@@ -232,10 +232,7 @@ def _reap(child: int, deadline: float | None) -> int | None:
 
 
 def _ended(child: int, answer: Answer) -> Answer:
-    pids = [child, *supervisor.descendants(child)]
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    supervisor.kill([child, *supervisor.descendants(child)])
     os.waitpid(child, 0)
     return answer
 
@@ -243,9 +240,7 @@ def _ended(child: int, answer: Answer) -> Answer:
 def _end_children() -> None:
     """End processes that a task left running: its orphans are the server's children."""
     while True:
-        for pid in supervisor.descendants(os.getpid()):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        supervisor.kill(supervisor.descendants(os.getpid()))
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:

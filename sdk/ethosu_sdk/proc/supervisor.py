@@ -18,7 +18,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NoReturn
 
 END_ALL = signal.SIGTERM
@@ -103,9 +103,7 @@ def _watch(program: int) -> int:
         ended |= _reaped()
     deadline = time.monotonic() + _PATIENCE_S
     while _has_children(ended) and time.monotonic() < deadline:
-        for pid in descendants(os.getpid()):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        kill(descendants(os.getpid()))
         signal.sigtimedwait({signal.SIGCHLD}, _LOOK_AGAIN_S)
     return ended.get(program, signal.SIGKILL)
 
@@ -127,6 +125,13 @@ def _reaped() -> dict[int, int]:
         while (answer := os.waitpid(-1, os.WNOHANG))[0]:
             found[answer[0]] = answer[1]
     return found
+
+
+def kill(pids: Iterable[int]) -> None:
+    """Kill these processes, as far as they are there and may be killed."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def descendants(root: int) -> list[int]:

@@ -75,12 +75,6 @@ class Metric(Part):
     source: Source
 
 
-class Artefact(Part):
-    role: str
-    file: str
-    sha256: str
-
-
 class Host(Part):
     system: str
     machine: str

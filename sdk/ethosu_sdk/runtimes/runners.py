@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ethosu_sdk import tools
 from ethosu_sdk.errors import ToolError, UsageError
 from ethosu_sdk.files import hashing
@@ -47,13 +49,7 @@ def _table() -> dict[str, Any]:
 @functools.cache
 def runners() -> tuple[PrebuiltRunner, ...]:
     """All runners, that for programs without an NPU first."""
-    return tuple(map(_runner, _table()["runners"]))
-
-
-def _runner(row: dict[str, Any]) -> PrebuiltRunner:
-    lists: dict[str, Any] = {name: tuple(row[name]) for name in ("npus", "simulators")}
-    windows = {name: Window(**row[name]) for name in ("program", "inputs", "outputs")}
-    return PrebuiltRunner(**{**row, **lists, **windows})
+    return msgspec.convert(_table()["runners"], tuple[PrebuiltRunner, ...])
 
 
 def package_name() -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ethosu_sdk import cache
 from ethosu_sdk.aot import CompileOutput, CompileRequest
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import json_text, locks, writing
@@ -54,7 +55,7 @@ def compile_program(cell: Cell, folder: Path) -> CompileOutput:
                 raise RuntimeError(f"the compiler ended with status {status}: see {folder / 'compile.log'}")
     if (folder / _REFUSAL).is_file():
         raise SdkError(json_text.read_json(folder / _REFUSAL)["message"])
-    return CompileOutput.from_json(json_text.read_json(folder / _FACTS))
+    return crossing.from_json(CompileOutput, json_text.read_json(folder / _FACTS))
 
 
 def _compile_and_exit(cell: Cell, folder: Path) -> None:
@@ -67,7 +68,7 @@ def _compile_and_exit(cell: Cell, folder: Path) -> None:
     request = CompileRequest(f"zoo:{cell.model}", cell.full_target, folder, options=options)
     try:
         output = stages.run(request, lambda stage: None)
-        json_text.write_json(folder / _FACTS, output.to_json())
+        writing.write_bytes(folder / _FACTS, crossing.to_text(output).encode())
         status = 0
     except SdkError as error:
         json_text.write_json(folder / _REFUSAL, {"message": error.message})

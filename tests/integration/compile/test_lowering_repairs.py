@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ethosu_sdk import cache, npu, npz, pte
 from ethosu_sdk.aot import CompileOutput
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.graph import tosa_operators
 from ethosu_sdk.files import locks, writing
 from ethosu_sdk.npu.config import NpuConfig
@@ -81,7 +82,7 @@ def distance_db(reference: Array, candidate: Array) -> float:
 def test_values(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
 ) -> None:
-    output = CompileOutput.from_json(facts(folder, case))
+    output = crossing.from_json(CompileOutput, facts(folder, case))
     inputs = stored(output, "input")
     expected = expected_outputs(output, inputs)
     with host.open_pte(
@@ -101,7 +102,7 @@ def test_values(
 def test_each_activation_is_in_the_graph(
     folder: Path, case: Compilation, expected_outputs: ExpectedOutputs
 ) -> None:
-    output = CompileOutput.from_json(facts(folder, case))
+    output = crossing.from_json(CompileOutput, facts(folder, case))
     assert sum(clamps(output)) == ACTIVATIONS_OF_SHARING
     results = expected_outputs(output, stored(output, "input"))
     for result, eager in zip(results, stored(output, "output"), strict=True):
@@ -127,7 +128,7 @@ def test_without_the_repair_a_returned_input_is_refused(folder: Path) -> None:
 def test_negations_of_every_integer(
     folder: Path, case: Compilation, host_runner: Path, expected_outputs: ExpectedOutputs
 ) -> None:
-    output = CompileOutput.from_json(facts(folder, case))
+    output = crossing.from_json(CompileOutput, facts(folder, case))
     (given,) = stored(output, "input")
     # The first negation reads the model's input as it is stored, with the range of three times its values.
     beyond = 4 * np.abs(given).max()
@@ -153,7 +154,7 @@ def test_negations_of_every_integer(
 def test_without_the_repair_results_have_the_wrong_scale(
     folder: Path, case: Compilation, expected_outputs: ExpectedOutputs
 ) -> None:
-    output = CompileOutput.from_json(facts(folder, case))
+    output = crossing.from_json(CompileOutput, facts(folder, case))
     results = expected_outputs(output, stored(output, "input"))
     pairs = zip(results, stored(output, "output"), strict=True)
     assert min(distance_db(eager, result) for result, eager in pairs) < NEAR_DB / 2
@@ -173,7 +174,7 @@ def hazards(output: CompileOutput) -> list[HazardKind]:
 
 @pytest.mark.parametrize("case", [*TABLES, TABLES_INT16, *LARGER], ids=lambda case: case.name)
 def test_every_table_is_loaded_when_it_is_used(folder: Path, case: Compilation) -> None:
-    assert not hazards(CompileOutput.from_json(facts(folder, case)))
+    assert not hazards(crossing.from_json(CompileOutput, facts(folder, case)))
 
 
 @pytest.mark.parametrize("case", LOST, ids=lambda case: case.name)
@@ -232,7 +233,7 @@ def test_firmware_gives_every_output(
     tmp_path: Path,
     expected_outputs: ExpectedOutputs,
 ) -> None:
-    output = CompileOutput.from_json(facts(folder, case))
+    output = crossing.from_json(CompileOutput, facts(folder, case))
     done = sdk("run", output.pte, "-o", tmp_path / "run", *options, cwd=tmp_path)
     assert done.code == 0, done.err
     assert "hazard" not in done.err

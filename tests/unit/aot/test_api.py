@@ -8,6 +8,7 @@ import pytest
 
 from ethosu_sdk import aot
 from ethosu_sdk.aot import CompileOutput, CompileRequest, compile_model
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.pipeline import compiler
 from ethosu_sdk.aot.vela.capture import parse_summary
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError
@@ -42,7 +43,7 @@ def test_request_survives_json(request_: CompileRequest) -> None:
         locate=True,
     )
     for request in (request_, full):
-        assert CompileRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
+        assert crossing.from_json(CompileRequest, json.loads(crossing.to_text(request))) == request
 
 
 def test_output_survives_json(tmp_path: Path) -> None:
@@ -55,7 +56,6 @@ def test_output_survives_json(tmp_path: Path) -> None:
         payload_sha256="ab",
         payload_bytes=4,
         tosa_file="d.tosa",
-        tosa_sha256="cd",
         summary_file="d.csv",
         per_layer_file="p.csv",
         debug_file="d.xml",
@@ -89,7 +89,7 @@ def test_output_survives_json(tmp_path: Path) -> None:
         warnings=("Beware.",),
         prequantized=True,
     )
-    assert CompileOutput.from_json(json.loads(json.dumps(output.to_json()))) == output
+    assert crossing.from_json(CompileOutput, json.loads(crossing.to_text(output))) == output
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ethosu_sdk.errors import SimulationError
-from ethosu_sdk.simulators.qemu.bank_access import GdbBankAccess
+from ethosu_sdk.simulators.qemu.bank_access import BankAccess
 from ethosu_sdk.simulators.qemu.console import Console
 from ethosu_sdk.simulators.qemu.memory import NpuMemory
 from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge
@@ -27,7 +27,7 @@ class Ends:
 
     def __init__(self, ours: socket.socket, theirs: socket.socket, console: Console) -> None:
         self.device = MemoryLikeDevice()
-        memory = NpuMemory({"DDR": np.zeros(16, np.uint8)}, GdbBankAccess(None))  # type: ignore[arg-type]
+        memory = NpuMemory({"DDR": np.zeros(16, np.uint8)}, BankAccess(None))  # type: ignore[arg-type]
         self.bridge = NpuBridge(self.device, memory, WINDOW)
         self.transport = NpuSocket(ours, console, self.bridge)
         self.qemu = theirs

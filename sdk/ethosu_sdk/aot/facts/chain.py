@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 GRAPH, PREPARED, QUANTISED, EXECUTED = "graph", "prepared", "quantised", "executed"
 EQUAL, ROUNDING, EXPLAINED = "equal", "float-rounding", "explained"
@@ -52,20 +51,3 @@ class ChainFacts:
     samples: tuple[str, ...]
     links: tuple[Link, ...]
     noisy: tuple[NoisyLayer, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The facts as JSON values; :meth:`from_json` is the way back."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> ChainFacts:
-        """The facts that :meth:`to_json` wrote."""
-        return cls(
-            tuple(data["samples"]),
-            tuple(_link(row) for row in data["links"]),
-            tuple(NoisyLayer(**row) for row in data["noisy"]),
-        )
-
-
-def _link(row: dict[str, Any]) -> Link:
-    return Link(**{**row, "outputs": tuple(LinkedOutput(**part) for part in row["outputs"])})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from ethosu_sdk.aot.facts.evaluation import Quantisation
 from ethosu_sdk.aot.facts.source_line import SourceLine
@@ -37,20 +36,6 @@ class CheckFacts:
     ties_up: bool = False
     samples: int = 1
 
-    def to_json(self) -> dict[str, Any]:
-        """The facts as JSON values; :meth:`from_json` is the way back."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> CheckFacts:
-        """The facts that :meth:`to_json` wrote."""
-        return cls(**{**data, "outputs": tuple(_output(row) for row in data["outputs"])})
-
-
-def _output(row: dict[str, Any]) -> CheckedOutput:
-    known = row["quantisation"]
-    return CheckedOutput(**{**row, "quantisation": None if known is None else Quantisation(**known)})
-
 
 def sample_array(kind: str, sample: int, index: int) -> str:
     """The file of an input or output of a sample in the check's folder."""
@@ -74,9 +59,3 @@ class StartFacts:
     tosa_operator: str
     tosa_tensor: str
     source: SourceLine | None
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> StartFacts:
-        """The facts from the dictionary that `asdict` made of them."""
-        source = data["source"]
-        return cls(**{**data, "source": None if source is None else SourceLine(**source)})

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
 from ethosu_sdk.aot.facts.chain import ChainFacts
 from ethosu_sdk.aot.facts.check import CheckFacts, StartFacts
@@ -15,8 +13,6 @@ from ethosu_sdk.aot.facts.scheduled_operation import ScheduledOperation
 from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target
-
-_Result = TypeVar("_Result")
 
 STAGES = (
     "import",
@@ -57,33 +53,6 @@ class CompileRequest:
     locate: bool = False
     layers: LayerRequest | None = None
     without_vela: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The request as JSON values; :meth:`from_json` is the way back."""
-        return {
-            **vars(self),
-            "target": asdict(self.target),
-            "out_dir": str(self.out_dir),
-            "options": self.options.to_json(),
-            "evaluation": _optional(EvaluationRequest.to_json, self.evaluation),
-            "check_folder": _optional(str, self.check_folder),
-            "layers": _optional(LayerRequest.to_json, self.layers),
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> CompileRequest:
-        """The request that :meth:`to_json` wrote."""
-        return cls(
-            **{
-                **data,
-                "target": Target(**data["target"]),
-                "out_dir": Path(data["out_dir"]),
-                "options": ProgramOptions.from_json(data["options"]),
-                "evaluation": _optional(EvaluationRequest.from_json, data["evaluation"]),
-                "check_folder": _optional(Path, data["check_folder"]),
-                "layers": _optional(LayerRequest.from_json, data["layers"]),
-            }
-        )
 
 
 @dataclass(frozen=True)
@@ -154,7 +123,6 @@ class DelegateFacts:
     payload_sha256: str
     payload_bytes: int
     tosa_file: str
-    tosa_sha256: str
     summary_file: str
     per_layer_file: str
     debug_file: str
@@ -204,58 +172,3 @@ class CompileOutput:
     delegation: tuple[DelegationCount, ...] = ()
     etrecord: str | None = None
     chain: ChainFacts | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The output as JSON values; :meth:`from_json` is the way back."""
-        return {**asdict(self), "pte": str(self.pte), "io": str(self.io), "log": str(self.log)}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> CompileOutput:
-        """The output that :meth:`to_json` wrote."""
-        return cls(
-            **{
-                **data,
-                "pte": Path(data["pte"]),
-                "io": Path(data["io"]),
-                "log": Path(data["log"]),
-                "target": Target(**data["target"]),
-                "methods": tuple(data["methods"]),
-                "inputs": _tensors(data["inputs"]),
-                "outputs": _tensors(data["outputs"]),
-                "cpu_operators": tuple(_operator(row) for row in data["cpu_operators"]),
-                "delegates": tuple(delegate_facts(row) for row in data["delegates"]),
-                "warnings": tuple(data["warnings"]),
-                "delegation": tuple(DelegationCount(**row) for row in data["delegation"]),
-                "evaluation": _optional(EvaluationFacts.from_json, data["evaluation"]),
-                "check": _optional(CheckFacts.from_json, data["check"]),
-                "start": _optional(StartFacts.from_json, data["start"]),
-                "chain": _optional(ChainFacts.from_json, data["chain"]),
-            }
-        )
-
-
-def _optional(convert: Callable[[Any], _Result], value: Any) -> _Result | None:
-    """What `convert` makes of `value`; None stays."""
-    return None if value is None else convert(value)
-
-
-def _tensors(rows: list[dict[str, Any]]) -> tuple[TensorFacts, ...]:
-    return tuple(TensorFacts(row["dtype"], tuple(row["shape"]), tuple(row["dim_order"])) for row in rows)
-
-
-def _source(row: dict[str, Any] | None) -> SourceLine | None:
-    return None if row is None else SourceLine(**row)
-
-
-def _operator(row: dict[str, Any]) -> OperatorCount:
-    sites = tuple(CallSite(**{**site, "source": _source(site["source"])}) for site in row["sites"])
-    return OperatorCount(**{**row, "sites": sites})
-
-
-def delegate_facts(row: dict[str, Any]) -> DelegateFacts:
-    """A delegate from its JSON values."""
-    operations = tuple(
-        OperationFacts(**{**part, "offsets": tuple(part["offsets"]), "source": _source(part["source"])})
-        for part in row["operations"]
-    )
-    return DelegateFacts(**{**row, "operations": operations})

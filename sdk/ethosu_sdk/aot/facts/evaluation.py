@@ -3,9 +3,8 @@ JSON."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 FLOAT, QUANTISED = "float", "quantised"  # the executions in PyTorch
 
@@ -21,15 +20,6 @@ class EvaluationRequest:
 
     data: Path
     folder: Path
-
-    def to_json(self) -> dict[str, Any]:
-        """The request as JSON values; :meth:`from_json` is the way back."""
-        return {"data": str(self.data), "folder": str(self.folder)}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> EvaluationRequest:
-        """The request that :meth:`to_json` wrote."""
-        return cls(Path(data["data"]), Path(data["folder"]))
 
 
 @dataclass(frozen=True)
@@ -67,30 +57,3 @@ class EvaluationFacts:
     labels: tuple[int, ...]
     expected: bool
     calibration_overlap: int | None
-
-    def to_json(self) -> dict[str, Any]:
-        """The facts as JSON values; :meth:`from_json` is the way back."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> EvaluationFacts:
-        """The facts that :meth:`to_json` wrote."""
-        return cls(
-            **{
-                **data,
-                "outputs": tuple(_output(row) for row in data["outputs"]),
-                "labels": tuple(data["labels"]),
-            }
-        )
-
-
-def _output(row: dict[str, Any]) -> EvaluatedOutput:
-    classes, quantisation = row["classes"], row["quantisation"]
-    return EvaluatedOutput(
-        **{
-            **row,
-            "shape": tuple(row["shape"]),
-            "classes": None if classes is None else (classes[0], classes[1]),
-            "quantisation": None if quantisation is None else Quantisation(**quantisation),
-        }
-    )

@@ -4,10 +4,10 @@ processes as JSON."""
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.facts.source_line import SourceLine
 
 FILE_NAME = "layers.json"
@@ -24,16 +24,6 @@ class LayerRequest:
 
     folder: Path
     inputs: Path | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The request as JSON values; :meth:`from_json` is the way back."""
-        return {"folder": str(self.folder), "inputs": None if self.inputs is None else str(self.inputs)}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> LayerRequest:
-        """The request that :meth:`to_json` wrote."""
-        inputs = data["inputs"]
-        return cls(Path(data["folder"]), None if inputs is None else Path(inputs))
 
 
 @dataclass(frozen=True)
@@ -73,26 +63,9 @@ class LayerFacts:
 
     def write(self, folder: Path) -> None:
         """Leave the facts in `folder`."""
-        (folder / FILE_NAME).write_text(json.dumps(asdict(self)), encoding="utf-8")
+        (folder / FILE_NAME).write_text(crossing.to_text(self), encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> LayerFacts:
         """The facts that :meth:`write` left."""
-        data = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
-        return cls(
-            values=tuple(
-                LayerValue(
-                    **{**row, "source": None if row["source"] is None else SourceLine(**row["source"])}
-                )
-                for row in data["values"]
-            ),
-            tensors={
-                payload: {
-                    name: TensorOrigin(row["node"], tuple(row["values"]), row["reason"])
-                    for name, row in rows.items()
-                }
-                for payload, rows in data["tensors"].items()
-            },
-            missing=data["missing"],
-            ties_up=data["ties_up"],
-        )
+        return crossing.from_json(cls, json.loads((folder / FILE_NAME).read_text(encoding="utf-8")))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import proc
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
 from ethosu_sdk.aot.vela import vela_flags
@@ -56,7 +57,7 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
             "-P",
             "-m",
             "ethosu_sdk.aot.pipeline.worker",
-            json.dumps(request.to_json()),
+            crossing.to_text(request),
             str(writer),
         ]
         # A fixed hash seed: torch's passes walk sets, and the `.pte` must not depend on their order.
@@ -139,7 +140,7 @@ class _Messages:
         if "stage" in message:
             self.progress(message["stage"])
         elif "output" in message:
-            self.output = CompileOutput.from_json(message["output"])
+            self.output = crossing.from_json(CompileOutput, message["output"])
         else:
             row = message["error"]
             self.error = _ERRORS.get(row["class"], BuildError)(row["message"], row["hint"])

@@ -18,8 +18,6 @@ from ethosu_sdk.aot.quantization import prequantized_passes, training_mode, whol
 from ethosu_sdk.aot.repairs import failing_addmm, missing_batch_axis, shifted_arguments
 from ethosu_sdk.targets import Target
 
-Tensors = tuple[Any, ...]
-
 
 @dataclass(frozen=True)
 class FloatProgram:

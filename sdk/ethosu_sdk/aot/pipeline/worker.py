@@ -15,6 +15,7 @@ import traceback
 from typing import Any
 
 from ethosu_sdk import errors, plain_text
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.facts.compilation import CompileRequest
 from ethosu_sdk.aot.pipeline import stages
 from ethosu_sdk.errors import DISK_FULL, BuildError, SdkError, ToolError
@@ -22,11 +23,11 @@ from ethosu_sdk.errors import DISK_FULL, BuildError, SdkError, ToolError
 
 def main() -> None:
     """Run the request of the command line and report through the pipe."""
-    request = CompileRequest.from_json(json.loads(sys.argv[1]))
+    request = crossing.from_json(CompileRequest, json.loads(sys.argv[1]))
     with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:
 
         def send(message: dict[str, Any]) -> None:
-            stream.write(json.dumps(message) + "\n")
+            stream.write(crossing.to_text(message) + "\n")
             stream.flush()
 
         try:
@@ -36,7 +37,7 @@ def main() -> None:
             with contextlib.suppress(OSError):  # the log's disk may be what is full
                 traceback.print_exc()
         else:
-            send({"output": output.to_json()})
+            send({"output": output})
 
 
 def _as_sdk_error(error: Exception) -> SdkError:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.aot.facts.compilation import CompileOutput
 from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.files import writing
@@ -42,15 +43,15 @@ class Lowered:
 
 
 def write_facts(folder: Path, output: CompileOutput, reads: dict[str, str]) -> None:
-    """Write the results of a lowering, and the files that it read."""
-    facts = {"output": output.to_json(), "reads": reads}
-    writing.write_bytes(folder / FACTS_NAME, json.dumps(facts).encode())
+    """Write down what a lowering gave, and the files that it read."""
+    facts = crossing.to_text({"output": output, "reads": reads})
+    writing.write_bytes(folder / FACTS_NAME, facts.encode())
 
 
 def read(folder: Path) -> Lowered:
     """What a lowering left in `folder`, wherever that is now."""
     facts = json.loads((folder / FACTS_NAME).read_text(encoding="utf-8"))
-    output = CompileOutput.from_json(facts["output"])
+    output = crossing.from_json(CompileOutput, facts["output"])
     return Lowered(
         folder,
         output,

@@ -57,10 +57,7 @@ def _write(
         row = {"turn": turn, "arguments": arguments.get(index), "sources": sources}
         writing.write_bytes(folder / graph_file(index), made.tosa)
         writing.write_bytes(folder / origins_file(index), json.dumps(row).encode())
-        digest = hashing.sha256_bytes(made.tosa)
-        facts.append(
-            DelegateFacts(index, made.payload_sha256, 0, graph_file(index), digest, "", "", "", 0, 0, {})
-        )
+        facts.append(DelegateFacts(index, made.payload_sha256, 0, graph_file(index), "", "", "", 0, 0, {}))
     return tuple(facts)
 
 

@@ -15,7 +15,7 @@ from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.vela import capture, debug_database, delegate_outputs, delegate_tables, delegate_weights
 from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.files import hashing, locks, writing
+from ethosu_sdk.files import locks, writing
 
 LOG_NAME = "compile.log"
 
@@ -89,7 +89,6 @@ def write_one(folder: Path, index: int, made: VelaCapture, finder: SourceFinder)
         payload_sha256=made.payload_sha256,
         payload_bytes=made.payload_bytes,
         tosa_file=names["tosa"],
-        tosa_sha256=hashing.sha256_bytes(made.tosa),
         summary_file=names["summary_csv"],
         per_layer_file=names["per_layer_csv"],
         debug_file=names["debug_xml"],

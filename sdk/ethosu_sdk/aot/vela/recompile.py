@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import proc
-from ethosu_sdk.aot.facts.compilation import DelegateFacts, delegate_facts
+from ethosu_sdk.aot.facts import crossing
+from ethosu_sdk.aot.facts.compilation import DelegateFacts
 from ethosu_sdk.aot.vela import versions
 from ethosu_sdk.errors import BuildError, ToolError
 from ethosu_sdk.files import json_text, writing
@@ -65,6 +66,6 @@ def recompile(pte: Path, graphs: Sequence[Path], folders: Mapping[str, Path]) ->
         if folder != first:
             writing.write_bytes(folder / LOG_NAME, (first / LOG_NAME).read_bytes())
     return [
-        Recompiled(name, tuple(map(delegate_facts, row["delegates"])), row["reason"])
+        Recompiled(name, crossing.from_json(tuple[DelegateFacts, ...], row["delegates"]), row["reason"])
         for name, row in found.items()
     ]

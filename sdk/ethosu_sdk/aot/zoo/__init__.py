@@ -11,7 +11,8 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from ethosu_sdk.aot.zoo import digits as digits, packages
 from ethosu_sdk.aot.zoo.model import ZooModel as ZooModel
@@ -50,12 +51,7 @@ class ZooEntry:
 def entries() -> tuple[ZooEntry, ...]:
     """Every zoo model, without importing torch."""
     table = tomllib.loads(Path(__file__).with_name("zoo.toml").read_text(encoding="utf-8"))
-    return tuple(_entry(name, row) for name, row in table.items())
-
-
-def _entry(name: str, row: dict[str, Any]) -> ZooEntry:
-    inputs = tuple(ZooInput(item["dtype"], tuple(item["shape"])) for item in row["inputs"])
-    return ZooEntry(name, **{**row, "inputs": inputs, "needs": tuple(row.get("needs", ()))})
+    return tuple(msgspec.convert({"name": name, **row}, ZooEntry) for name, row in table.items())
 
 
 def names() -> tuple[str, ...]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 from ethosu_sdk import error_catalogue
 from ethosu_sdk.error_catalogue import KnownError
 from ethosu_sdk.errors import InputError, SimulationError, ToolError
 from ethosu_sdk.evidence import fvp_output
 from ethosu_sdk.evidence.fvp_output import FvpOutput
-from ethosu_sdk.files import opening
 from ethosu_sdk.simulators.base import MEASURED, Figures, SimulationRequest, SimulationResult
 from ethosu_sdk.simulators.fvp import discovery, models, process
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
@@ -22,6 +19,7 @@ from ethosu_sdk.simulators.fvp.discovery import InstalledFvp
 from ethosu_sdk.simulators.fvp.elf import board_of
 from ethosu_sdk.simulators.fvp.models import FvpModel
 from ethosu_sdk.simulators.fvp.process import Finished, Watch
+from ethosu_sdk.simulators.uart_log import open_log
 
 _FIDELITY = (
     "Arm's model: instructions and NPU arithmetic are exact, NPU counters measured on it, CPU time is not"
@@ -86,7 +84,7 @@ class FvpSimulator:
         begun = time.monotonic()
         fvp = self.installed
         _check_board(request.elf, self._model)
-        with tempfile.TemporaryDirectory(prefix="ethosu-sdk-fvp-") as name, _open_log(request) as log:
+        with tempfile.TemporaryDirectory(prefix="ethosu-sdk-fvp-") as name, open_log(request.uart_log) as log:
             argv = fvp_argv(str(fvp.program), self._model, self._fvp_run(request, Path(name)))
             finished = process.run(
                 argv,
@@ -121,16 +119,6 @@ class FvpSimulator:
             semihosting_folder=request.semihosting_cwd,
             semihosting_arguments=request.semihosting_arguments,
         )
-
-
-@contextlib.contextmanager
-def _open_log(request: SimulationRequest) -> Iterator[IO[bytes]]:
-    try:
-        log = opening.replacing(request.uart_log)
-    except OSError as error:
-        raise InputError(f"cannot write {request.uart_log}: {error.strerror}") from error
-    with log:
-        yield log
 
 
 def _check_board(elf: Path, model: FvpModel) -> None:

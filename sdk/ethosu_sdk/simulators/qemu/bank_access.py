@@ -13,7 +13,6 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 from ethosu_sdk.simulators.qemu.gdbremote import GdbError, GdbRemote
 from ethosu_sdk.simulators.qemu.memory_map import Bank
@@ -22,25 +21,13 @@ _TOKEN_BYTES = 32
 _BLOCK_ALIGNMENT = 2 << 20  # QEMU aligns guest memory for huge pages
 
 
-class BankAccess(Protocol):
-    """Reads and writes a memory that lives inside QEMU."""
-
-    def read(self, bank: Bank) -> bytes | bytearray:
-        """The whole memory. Raises GdbError."""
-        ...
-
-    def write(self, bank: Bank, offset: int, data: memoryview) -> None:
-        """Replace the bytes at `offset`. Raises GdbError."""
-        ...
-
-
-class GdbBankAccess:
-    """Through the gdb stub: always possible."""
+class BankAccess:
+    """Reads and writes a memory that lives inside QEMU through the gdb stub, which is always possible."""
 
     def __init__(self, gdb: GdbRemote) -> None:
         self._gdb = gdb
 
-    def read(self, bank: Bank) -> bytes:
+    def read(self, bank: Bank) -> bytes | bytearray:
         """The whole memory. Raises GdbError."""
         return self._gdb.read_memory(bank.bases[-1], bank.size_bytes)
 
@@ -49,21 +36,20 @@ class GdbBankAccess:
         self._gdb.write_memory(bank.bases[-1] + offset, data)
 
 
-class ProcessBankAccess:
+class ProcessBankAccess(BankAccess):
     """Through QEMU's ``/proc/PID/mem``, open as `memory`; by way of the stub for what is not found there."""
 
     def __init__(self, pid: int, memory: int, gdb: GdbRemote) -> None:
+        super().__init__(gdb)
         self._pid = pid
         self._memory = memory
-        self._gdb = gdb
-        self._slow = GdbBankAccess(gdb)
         self._places: dict[Bank, tuple[int, ...] | None] = {}
 
     def read(self, bank: Bank) -> bytes | bytearray:
         """The whole memory. Raises GdbError."""
         places = self.places(bank)
         if places is None:
-            return self._slow.read(bank)
+            return super().read(bank)
         data = bytearray(bank.size_bytes)
         for index, place in enumerate(places):
             start = index * bank.block_bytes
@@ -79,7 +65,7 @@ class ProcessBankAccess:
         """Replace the bytes at `offset`. Raises GdbError."""
         places = self.places(bank)
         if places is None:
-            self._slow.write(bank, offset, data)
+            super().write(bank, offset, data)
             return
         for index, place in enumerate(places):
             start = index * bank.block_bytes
@@ -161,7 +147,7 @@ def open_bank_access(pid: int, gdb: GdbRemote) -> Iterator[BankAccess]:
     try:
         memory = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
     except OSError:  # the host forbids it, as some sandboxes do
-        yield GdbBankAccess(gdb)
+        yield BankAccess(gdb)
         return
     try:
         yield ProcessBankAccess(pid, memory, gdb)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, cast
 
 from ethosu_sdk import tools
 from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.files import opening
 from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.device import Device, NpuConfig
 from ethosu_sdk.npu.timing import system_config
@@ -35,6 +33,7 @@ from ethosu_sdk.simulators.qemu.npu_bridge import NpuBridge, NpuDevice, NpuTrans
 from ethosu_sdk.simulators.qemu.npu_socket import NpuSocket
 from ethosu_sdk.simulators.qemu.npu_traps import NpuTraps
 from ethosu_sdk.simulators.qemu.uart_end import EndedByUart, EndMarks
+from ethosu_sdk.simulators.uart_log import open_log
 from ethosu_sdk.targets import Target, family
 
 _PROGRAM = "qemu-system-arm"
@@ -110,7 +109,7 @@ class QemuSimulator:
             npu_window_bytes=window_bytes,
         )
         with (
-            _open_log(request.uart_log) as log,
+            open_log(request.uart_log) as log,
             start(str(program), request.elf.absolute(), _uart(log, request), options) as machine,
             open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):
@@ -174,13 +173,3 @@ def _uart(log: IO[bytes], request: SimulationRequest) -> tuple[IO[bytes], ...]:
     """Where the output goes; what looks for its end comes last, so that the others have it all."""
     tee = () if request.uart_tee is None else (request.uart_tee,)
     return (log, *tee, cast(IO[bytes], EndMarks(request.end_marks)))
-
-
-@contextlib.contextmanager
-def _open_log(path: Path) -> Iterator[IO[bytes]]:
-    try:
-        log = opening.replacing(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-    with log:
-        yield log

@@ -10,6 +10,7 @@ from ethosu_sdk import aot
 from ethosu_sdk.aot.facts.chain import EQUAL, EXECUTED, EXPLAINED, GRAPH, PREPARED, QUANTISED
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.records import Record
+from ethosu_sdk.steps.compile.compile_record import known
 
 PASS, FAIL, UNAVAILABLE = "pass", "fail", "unavailable"
 LOW_DB = 10.0  # below it, a quantised model is worth a warning even if every layer is explained
@@ -26,7 +27,7 @@ def extend(
     chain: Record = {
         "samples": [] if facts is None else list(facts.samples),
         "links": links,
-        "noisy_layers": [] if facts is None else [_known(asdict(row)) for row in facts.noisy],
+        "noisy_layers": [] if facts is None else [known(asdict(row)) for row in facts.noisy],
     }
     chain["line"] = line(chain, str(record["options"].get("quantize", "quantised")))
     extended = {**record, "chain": chain}
@@ -67,11 +68,7 @@ def _executed(check: Record, outputs: Sequence[aot.LinkedOutput]) -> Record:
 
 
 def _outputs(rows: Sequence[aot.LinkedOutput]) -> list[Record]:
-    return [_known(asdict(row)) for row in rows]
-
-
-def _known(members: Record) -> Record:
-    return {name: value for name, value in members.items() if value is not None}
+    return [known(asdict(row)) for row in rows]
 
 
 def _has(links: Sequence[Record], name: str) -> bool:

@@ -138,13 +138,14 @@ def source_part(line: aot.SourceLine | None) -> Record:
     if line is None:
         return {}
     return {
-        "source": _known(
+        "source": known(
             {"file": line.file, "line": line.line, "module": line.module, "module_type": line.module_type}
         )
     }
 
 
-def _known(members: dict[str, Any]) -> Record:
+def known(members: dict[str, Any]) -> Record:
+    """The members without those that are None."""
     return {key: value for key, value in members.items() if value is not None}
 
 
@@ -177,10 +178,10 @@ def _operation(row: aot.OperationFacts) -> Record:
         ("macs", row.macs, "operations"),
         ("staging", row.staging_bytes, "bytes"),
     )
-    tosa = _known({"index": row.tosa_index, "operator": row.tosa_operator, "tensor": row.tosa_tensor})
+    tosa = known({"index": row.tosa_index, "operator": row.tosa_operator, "tensor": row.tosa_tensor})
     return {
         "offsets": list(row.offsets),
-        "vela": _known({"operator": row.operator, "name": row.name or None}),
+        "vela": known({"operator": row.operator, "name": row.name or None}),
         **({"tosa": tosa} if tosa else {}),
         **source_part(row.source),
         "estimates": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -114,32 +114,28 @@ def _layer(
     known = None if values is None else figures.value_range(values)
     base = Layer(index, delegate, name, gathered, values, known)
     if notes is None:
-        return _with(base, reason=_NO_NOTES)
-    base = _with(
+        return replace(base, reason=_NO_NOTES)
+    base = replace(
         base, writers=tuple(notes.origins(gathered.offsets)), inputs=notes.inputs.get(gathered.name, ())
     )
     if shape is None:
-        return _with(base, reason=_VELAS_OWN)
+        return replace(base, reason=_VELAS_OWN)
     if values is None:
-        return _with(base, reason=gathered.reason)
+        return replace(base, reason=gathered.reason)
     origin = origins.get(gathered.name)
     if origin is None or reference is None:
         return base
-    base = _with(base, node=origin.node)
+    base = replace(base, node=origin.node)
     if values.dtype.itemsize > 2:
-        return _with(base, reason=_WIDE.format(dtype=values.dtype.name))
+        return replace(base, reason=_WIDE.format(dtype=values.dtype.name))
     return _compared(base, values, origin, reference)
-
-
-def _with(layer: Layer, **members: Any) -> Layer:
-    return Layer(**{**vars(layer), **members})
 
 
 def _compared(layer: Layer, values: Array, origin: TensorOrigin, reference: Reference) -> Layer:
     """The layer with what PyTorch computes: of several values, and orders of axes, the nearest."""
     best = _nearest(values, origin, reference)
     if best is None:
-        return _with(layer, reason=origin.reason or _OTHER_SIZE)
+        return replace(layer, reason=origin.reason or _OTHER_SIZE)
     index, axes = best
     value = reference.facts.values[index]
     scale, zero_point = value.scale, value.zero_point
@@ -149,13 +145,13 @@ def _compared(layer: Layer, values: Array, origin: TensorOrigin, reference: Refe
         return reference.load(kind, index).transpose(axes).reshape(values.shape)
 
     eager = figures.real(arranged("quantised"), scale, zero_point)
-    found = _with(
+    found = replace(
         layer, node=value.node, value=value, axes=axes, quantised=figures.distance(ours, eager, scale)
     )
     if not value.has_float:
         return found
     exact = arranged("float")
-    return _with(
+    return replace(
         found,
         float_=figures.distance(ours, exact, scale),
         own=figures.own(exact, scale, zero_point, value.dtype),

@@ -9,7 +9,7 @@ import pytest
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.npu.operation import BlockOp
-from ethosu_sdk.npu.program import operations
+from ethosu_sdk.npu.program import segment
 from tests.unit.npu.streams import Setting, operands, precision, stream
 
 SHAPE = (3, 4, 5)
@@ -27,7 +27,7 @@ def feature_maps(bits: int, extra: int) -> dict[str, Setting]:
 
 def block_op(registers: Mapping[str, Setting], opcode: int, mode: int, config: NpuConfig) -> BlockOp:
     """The one operation of a stream, which is no DMA."""
-    (op,) = operations(stream((registers, opcode, mode)), config).operations
+    (op,) = segment(stream((registers, opcode, mode)), config).operations
     assert isinstance(op, BlockOp)
     return op
 
@@ -39,6 +39,6 @@ def refused(
     copies: dict[str, Setting] = {"DMA0_SRC": 0, "DMA0_DST": 0, "DMA0_LEN": 1}
     data = stream(({**copies, **registers}, opcode, mode))
     with pytest.raises(UnsupportedCommand) as raised:
-        operations(data, config)
+        segment(data, config)
     assert raised.value.offset == len(data) - 8
     return raised.value.name, raised.value.value

@@ -21,7 +21,7 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
-from ethosu_sdk.npu.program import operations
+from ethosu_sdk.npu.program import segment
 from tests.unit.npu.machine import U55_128, U65_256, U65_512
 from tests.unit.npu.stream.decoded import PER_CHANNEL, block_op, feature_maps, refused
 from tests.unit.npu.streams import (
@@ -60,7 +60,7 @@ def block(changes: dict[str, Setting], opcode: int, mode: int = 0, config: NpuCo
 
 def dma(changes: dict[str, Setting], config: NpuConfig = U65_256) -> DmaOp:
     settings: dict[str, Setting] = {"DMA0_SRC": 0x10, "DMA0_DST": 0x20, "DMA0_LEN": 6, **changes}
-    (op,) = operations(stream((settings, DMA_START, 0)), config).operations
+    (op,) = segment(stream((settings, DMA_START, 0)), config).operations
     assert isinstance(op, DmaOp)
     return op
 

@@ -22,7 +22,7 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
-from ethosu_sdk.npu.program import operations
+from ethosu_sdk.npu.program import segment
 from tests.unit.npu.machine import U85_256
 from tests.unit.npu.stream.decoded import PER_CHANNEL, SHAPE, block_op, feature_maps, refused
 from tests.unit.npu.streams import (
@@ -356,12 +356,12 @@ def test_registers_that_an_operation_needs_must_be_set(missing: str, opcode: int
     settings = registers({**PER_CHANNEL, "OFM_SCALE": (1, 16 | NATURAL_85)})
     del settings[missing]
     with pytest.raises(CommandError, match=f"needs {missing}, which was never set"):
-        operations(stream((settings, opcode, 0)), U85_256)
+        segment(stream((settings, opcode, 0)), U85_256)
 
 
 def test_the_scalar_must_be_set_where_it_is_used() -> None:
     settings = registers({"IFM2_BROADCAST": 8})
     del settings["OP_SCALAR"]
     with pytest.raises(CommandError, match="needs OP_SCALAR"):
-        operations(stream((settings, ELEMENTWISE, 1)), U85_256)
-    assert operations(stream(({**settings, "IFM2_BROADCAST": 0}, ELEMENTWISE, 1)), U85_256).operations
+        segment(stream((settings, ELEMENTWISE, 1)), U85_256)
+    assert segment(stream(({**settings, "IFM2_BROADCAST": 0}, ELEMENTWISE, 1)), U85_256).operations

@@ -24,7 +24,7 @@ from ethosu_sdk.npu.operation import (
     Stream,
     WeightStreams,
 )
-from ethosu_sdk.npu.program import operations, segment
+from ethosu_sdk.npu.program import segment
 from tests.unit.npu.machine import U55_128
 from tests.unit.npu.streams import (
     BRICKS,
@@ -73,7 +73,7 @@ def convolution(changes: dict[str, Setting] | None = None) -> dict[str, Setting]
 
 
 def block(registers: dict[str, Setting], opcode: int, mode: int = 0) -> BlockOp:
-    (op,) = operations(stream((registers, opcode, mode)), U55_128).operations
+    (op,) = segment(stream((registers, opcode, mode)), U55_128).operations
     assert isinstance(op, BlockOp)
     return op
 
@@ -194,7 +194,7 @@ def test_registers_keep_their_values() -> None:
     data = stream(
         (pool(), POOL, 0), ({}, POOL, 1), ({"OFM_ZERO_POINT": 3}, POOL, 0), ({"IFM_BASE0": 4}, POOL, 0)
     )
-    first, second, third, fourth = operations(data, U55_128).operations
+    first, second, third, fourth = segment(data, U55_128).operations
     assert isinstance(first, BlockOp)
     assert second == replace(first, offset=second.offset, mode=PoolMode.AVERAGE)
     assert third == replace(first, offset=third.offset, ofm=replace(first.ofm, zero_point=3))
@@ -204,7 +204,7 @@ def test_registers_keep_their_values() -> None:
 
 def test_copies() -> None:
     settings = transfer((0, 0x1_0000_0010), (1 << 8, 0x5800), 256)
-    found = operations(stream((settings, DMA_START, 0)), U55_128).operations
+    found = segment(stream((settings, DMA_START, 0)), U55_128).operations
     assert isinstance(found[0], DmaOp)
     assert (found[0].source_region, found[0].source) == (0, 0x1_0000_0010)
     assert (found[0].target_region, found[0].target, found[0].length) == (None, 0x5800, 256)
@@ -228,7 +228,7 @@ def test_copies() -> None:
 def test_registers_that_an_operation_needs_must_be_set(missing: str) -> None:
     settings = {name: value for name, value in pool().items() if name != missing}
     with pytest.raises(CommandError, match=f"needs {missing}, which was never set") as raised:
-        operations(stream((settings, POOL, 0)), U55_128)
+        segment(stream((settings, POOL, 0)), U55_128)
     assert raised.value.offset == len(stream((settings, POOL, 0))) - 8
 
 
@@ -263,7 +263,7 @@ def assert_refused(
     name, value, reason = expected
     data = stream((registers, opcode, mode))
     with pytest.raises(UnsupportedCommand, match=reason) as raised:
-        operations(data, U55_128)
+        segment(data, U55_128)
     error = raised.value
     assert error.name.endswith(name)
     assert (error.offset, error.value) == (len(data) - 8, value)
@@ -273,33 +273,31 @@ def assert_refused(
 
 def test_nothing_behind_the_stop_is_read() -> None:
     data = stream((pool(), POOL, 0))
-    program = operations(data + b"\xff" * 4, U55_128)
+    program = segment(data + b"\xff" * 4, U55_128)
     assert (len(program.operations), program.end, program.branch) == (1, len(data), None)
     with pytest.raises(CommandError, match=f"at byte {len(data)}"):
-        operations(data.replace(STOP, one(0x012)) + b"\xff" * 4, U55_128)
+        segment(data.replace(STOP, one(0x012)) + b"\xff" * 4, U55_128)
 
 
 @pytest.mark.parametrize("data", [b"", one(0x012), setting("OFM_SCALE", (1, 2))])
 def test_streams_without_a_stop_are_errors(data: bytes) -> None:
     with pytest.raises(CommandError, match="NPU_OP_STOP") as raised:
-        operations(data, U55_128)
+        segment(data, U55_128)
     assert raised.value.offset == len(data)
     assert isinstance(raised.value, InputError)
 
 
 def test_waits_do_nothing() -> None:
-    assert operations(one(0x011, 1) + one(0x012, 3) + STOP, U55_128).operations == ()
+    assert segment(one(0x011, 1) + one(0x012, 3) + STOP, U55_128).operations == ()
 
 
 def test_masks_of_interrupts_add_up() -> None:
-    assert (
-        operations(one(0x001, 0x0003) + one(0x001, 0x0100) + one(0x000, 0x8000), U55_128).irq_mask == 0x8103
-    )
+    assert segment(one(0x001, 0x0003) + one(0x001, 0x0100) + one(0x000, 0x8000), U55_128).irq_mask == 0x8103
 
 
 def test_registers_can_go_on_from_what_was_set_before() -> None:
     """A segment behind a branch starts from the registers as the one before left them."""
-    before = operations(stream((pool(), POOL, 0)), U55_128)
+    before = segment(stream((pool(), POOL, 0)), U55_128)
     rest = stream(({"OFM_ZERO_POINT": 3}, POOL, 0))
     first = before.operations[0]
     (op,) = segment(rest, U55_128, 0, before.registers).operations

@@ -11,8 +11,6 @@ from ethosu_sdk.aot.graph.fx import is_mutable, operator_name
 from ethosu_sdk.aot.graph.interpreting import Values
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 
-Tensors = tuple[Any, ...]
-
 
 def find(graph_module: Any, values: Values, other: Values, output: int, finder: SourceFinder) -> str:
     """Words for the operator of `graph_module`, whose values are `values`, at which `other` stops to have them.

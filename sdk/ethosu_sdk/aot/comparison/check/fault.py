@@ -9,7 +9,7 @@ fault, which comes before any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +54,6 @@ class _Claim:
     quantisations: Sequence[tuple[float, int]]
 
 
-@dataclass
-class _Seen:
-    """What became of the values that were looked at, by name of their nodes."""
-
-    found: set[str] = field(default_factory=set)
-
-
 def find(
     program: Any, inputs: Tensors, captures: Sequence[VelaCapture], folder: Path, finder: SourceFinder
 ) -> StartFacts | None:
@@ -78,9 +71,9 @@ def find(
         if wrong is not None:
             return _by_vela(values, wrong, capture, finder)
         claims += _claims(values, capture.nodes)
-    seen = _Seen()
+    found: set[str] = set()  # the nodes whose values were found
     for activation in _activations(program, inputs):
-        start = _judge(activation, claims, seen, finder)
+        start = _judge(activation, claims, found, finder)
         if start is not None:
             return start
     return None
@@ -170,7 +163,7 @@ def _watching(
 
 
 def _judge(
-    activation: _Activation, claims: Sequence[_Claim], seen: _Seen, finder: SourceFinder
+    activation: _Activation, claims: Sequence[_Claim], found: set[str], finder: SourceFinder
 ) -> StartFacts | None:
     """Where the fault starts, when no tensor that should hold the value does."""
     scale, zero_point = activation.quantisation
@@ -185,10 +178,10 @@ def _judge(
         return None
     apart, claim = min(candidates, key=lambda row: row[0])
     if apart <= float(np.hypot(_FACTOR * activation.noise, 1.0)):
-        seen.found.add(activation.node.name)
+        found.add(activation.node.name)
         return None
     chain = _chain(activation.node)
-    certain = all(name in seen.found for name in _inputs(chain))
+    certain = all(name in found for name in _inputs(chain))
     source = next((line for node in reversed(chain) if (line := finder.find(node.meta))), None)
     operator = " → ".join(str(node.target).removesuffix(".default") for node in chain)
     text = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -107,7 +107,8 @@ def _execute(data: EvaluationData, model: Subject, known: Samples, folder: Path)
     calibrated = {_digest([tensors.as_numpy(item) for item in sample]) for sample in known.calibration}
     overlap = 0
     modules = [(FLOAT, model.float_module), (QUANTISED, model.quantised_module)]
-    with _spool(folder, data.count) as spool:
+    with contextlib.ExitStack() as files:
+        spool = _Spool(folder, data.count, files)
         for sample in data.inputs():
             overlap += _digest(sample) in calibrated
             given = tensors.like(sample, known.inputs)
@@ -159,12 +160,6 @@ class _Spool:
         header = {"descr": description, "fortran_order": False, "shape": (self._count, *array.shape)}
         np.lib.format.write_array_header_1_0(stream, header)  # type: ignore[no-untyped-call]
         return stream
-
-
-@contextlib.contextmanager
-def _spool(folder: Path, count: int) -> Iterator[_Spool]:
-    with contextlib.ExitStack() as stack:
-        yield _Spool(folder, count, stack)
 
 
 def _quantised_inputs(program: Any, given: Tensors) -> Tensors:
