@@ -15,7 +15,7 @@ from tests.unit.aot.debug_tables import layer
 PLACE = SourceLine("net.py", 7, "features.0", "Conv2d")
 LAYER = OperationFacts("Conv2D", "out", (64, 96), 300, 400, 640, 7, "CONV2D", "t", PLACE)
 OTHER = replace(LAYER, name="copy", offsets=(120,))
-DELEGATE = DelegateFacts(2, "", 0, "", "", "", "", "", 0, 0, {}, (OTHER, LAYER))
+DELEGATE = DelegateFacts(2, "", 0, "", "", "", "", 0, 0, {}, (OTHER, LAYER))
 
 
 def test_whole_weights_pass() -> None:
