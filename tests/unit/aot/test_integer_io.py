@@ -48,7 +48,10 @@ def test_the_conversions_of_a_program_that_it_fits_are_gone() -> None:
 @pytest.mark.parametrize(
     ("forward", "words"),
     [
-        (lambda x: through(x + 1), r"input 0 is connected with aten::add, not only with .*::quantize_per_tensor"),
+        (
+            lambda x: through(x + 1),
+            r"input 0 is connected with aten::add, not only with .*::quantize_per_tensor",
+        ),
         (lambda x: through(through(x) + x), "input 0 is connected with .*, aten::add"),
         (
             lambda x: through(x) + 1,
