@@ -70,8 +70,7 @@ def name_of(found: Field[Any]) -> str:
 # Options of several commands.
 INPUTS = Option("Arrays input0, input1 … in the model's order.", metavar="F.npz", shapes=False)
 TRUST = Option(
-    "Load a .pt2 file even if that may run code in it. A .py file is always executed; --trust does not "
-    "apply.",
+    "Load a .pt2 file even if it could run code. A .py file is always executed; --trust does not apply.",
     shapes=False,
 )
 

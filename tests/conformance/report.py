@@ -166,7 +166,7 @@ The suite also has:
 
 The oracle is the TOSA specification as implemented by Arm's reference model, not hardware. If Vela compiles
 something wrongly, the model runs it wrongly, as it should. Lowering
-[avoids](../internals/architecture.md#faults-of-the-tools-that-lowering-undoes) known defects of the compiler; the
+[avoids](../internals/architecture.md#compiler-bugs-that-lowering-works-around) known defects of the compiler; the
 suite checks that they show without this.
 
 ## Versions

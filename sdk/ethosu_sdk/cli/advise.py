@@ -30,7 +30,7 @@ def advise_command(
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
-    """Suggest changes with which a program takes fewer cycles, uses the CPU less or loses less accuracy.
+    """Suggest changes that save cycles, use the CPU less or lose less accuracy.
 
     Each suggestion has the figures behind it, a command line or lines of code, the expected gain and its computation,
     and its limits. A MODEL is profiled first. From the folder of a run, the profile and the record of `debug` are

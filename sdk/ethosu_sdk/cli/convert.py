@@ -33,7 +33,7 @@ def convert_command(
 ) -> None:
     """Write records in a format that other tools open: CI servers, code hosts, trace viewers, data tools.
 
-    Facts that the format has no place for are left out, and the output names them.
+    Facts that the format cannot hold are left out, and the output names them.
     """
     from ethosu_sdk.readers.convert import convert_command
     from ethosu_sdk.results.reading import Reading

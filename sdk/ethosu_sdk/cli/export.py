@@ -18,7 +18,7 @@ def export_command(
     run: Annotated[
         Path | None,
         Option(
-            "A run of this program, for sizes that are known only after a run; best is a run with "
+            "A run of this program, for sizes that are known only after a run; preferably one with "
             "--runtime executorch.",
             metavar="RUN_DIR",
         ),
@@ -27,7 +27,7 @@ def export_command(
     loose: Loose = False,
     invocation: Invocation,
 ) -> None:
-    """Write the settings that other builds need to run MODEL.pte: pool sizes, kernels and those of the NPU.
+    """Write the settings that other builds need to run MODEL.pte: pool sizes, kernels and the NPU's settings.
 
     CMake definitions for ExecuTorch's arm_executor_runner, a Kconfig fragment for Zephyr, a layer for CMSIS-Toolbox.
     Only known values are defined; a bound that is not sufficient by itself is written as a comment.

@@ -12,7 +12,7 @@ def install_command(
     options: InstallOptions,
     invocation: Invocation,
 ) -> None:
-    """Install Arm's FVP from an archive that you have downloaded, whose digest is checked.
+    """Install Arm's FVP from an archive that you have downloaded. The archive's digest is checked.
 
     Nothing is unpacked before you accept Arm's licence.
     """

@@ -24,7 +24,7 @@ def query_command(
     csv: Annotated[bool, Option("Print CSV on stdout.")] = False,
     invocation: Invocation,
 ) -> None:
-    """Query the table of a sweep's cells with SQL, by DuckDB. The query can read only that table.
+    """Query the table of a sweep's cells in SQL, with DuckDB. The query can read only that table.
 
     For example: "SELECT target, min(time_ms) FROM cells WHERE status = 'pass' GROUP BY target ORDER BY 2"
     """

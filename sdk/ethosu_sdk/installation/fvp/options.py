@@ -40,8 +40,8 @@ class InstallOptions:
     sandbox: str = option(
         "auto",
         Option(
-            "Run Arm's installer without network and other files: where possible (auto), or else fail "
-            "(require), or never (off).",
+            "Run Arm's installer in a sandbox without network: if possible (auto), or fail if "
+            "that is not possible (require), or never (off).",
             choices=SANDBOX_CHOICES,
         ),
     )

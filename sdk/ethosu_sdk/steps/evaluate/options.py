@@ -30,7 +30,7 @@ class AccuracyOptions:
         _limit("SHARE", "if the share of right answers is below this; PAIR is, for example, float-executed"),
     )
     max_top1_drop: tuple[str, ...] = option(
-        (), _limit("SHARE", "if that share falls by more than this from float to executed")
+        (), _limit("SHARE", "if the share of right answers falls by more than this from float to executed")
     )
     min_sqnr: tuple[str, ...] = option(
         (),
