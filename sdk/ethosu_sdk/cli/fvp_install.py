@@ -16,6 +16,6 @@ def install_command(
 
     Nothing is unpacked before you accept Arm's licence.
     """
-    from ethosu_sdk.installation.fvp import install as command
+    from ethosu_sdk.installation.fvp import install
 
-    command.install(options, invocation.reporter())
+    install.install(options, invocation.reporter())

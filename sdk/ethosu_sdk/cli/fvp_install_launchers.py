@@ -29,6 +29,6 @@ def install_launchers_command(
 
     They accept the FVPs' own parameters, so that scripts for FVPs work without Arm's licence. They are not Arm's FVP.
     """
-    from ethosu_sdk.installation.fvp import launchers as command
+    from ethosu_sdk.installation.fvp import launchers
 
-    command.install(folder, invocation.reporter(), force=force, layout=layout)
+    launchers.install(folder, invocation.reporter(), force=force, layout=layout)

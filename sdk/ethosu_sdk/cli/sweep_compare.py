@@ -26,6 +26,6 @@ def compare_command(
 
     The exit code is also 7 if a cell that passed in A fails or is missing in B.
     """
-    from ethosu_sdk.sweep import comparison as command
+    from ethosu_sdk.sweep import comparison
 
-    command.compare(before, after, options, output, invocation.reporter())
+    comparison.compare(before, after, options, output, invocation.reporter())

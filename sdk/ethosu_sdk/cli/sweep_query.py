@@ -29,8 +29,8 @@ def query_command(
     For example: "SELECT target, min(time_ms) FROM cells WHERE status = 'pass' GROUP BY target ORDER BY 2"
     """
     from ethosu_sdk.errors import UsageError
-    from ethosu_sdk.sweep import query as command
+    from ethosu_sdk.sweep import query
 
     if csv and invocation.json:
         raise UsageError("--csv and --json both write to stdout", "leave one of them out")
-    command.query(sql, folder, csv, invocation.reporter())
+    query.query(sql, folder, csv, invocation.reporter())

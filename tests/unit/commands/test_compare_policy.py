@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import toml_lines
-from ethosu_sdk.readers.compare import dimensions, judgement, metrics, policy
+from ethosu_sdk.readers.compare import dimensions, metrics, policy, verdict
 from ethosu_sdk.readers.compare.metrics import Metric
 from ethosu_sdk.records import kinds
 from tests.places import ROOT
@@ -178,7 +178,7 @@ def test_worse_is_what_exceeds_the_larger_tolerance(
 ) -> None:
     rule = policy.Rule(better, absolute, percent, "fail")
     chosen = policy.Policy("test", "0" * 64, (), (("*", rule),))
-    rows = judgement.rows({"x": Metric("x", before)}, {"x": Metric("x", after)}, chosen)
+    rows = verdict.rows({"x": Metric("x", before)}, {"x": Metric("x", after)}, chosen)
     if before == after:
         assert rows == []
         return
@@ -193,7 +193,7 @@ def test_worse_is_what_exceeds_the_larger_tolerance(
     st.integers(0, 10**400),
 )
 def test_numbers_that_no_float_holds_are_compared(before: float, after: int) -> None:
-    rows = judgement.rows({"x": Metric("x", before)}, {"x": Metric("x", after)}, policy.default())
+    rows = verdict.rows({"x": Metric("x", before)}, {"x": Metric("x", after)}, policy.default())
     assert [row.status for row in rows] == (
         [] if before == after else ["regression" if after > before else "improved"]
     )

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ethosu_sdk import provenance
-from ethosu_sdk.readers.compare import dimensions, judgement, metrics, operator_limits, operators, outputs
+from ethosu_sdk.readers.compare import dimensions, metrics, operator_limits, operators, outputs, verdict
 from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Subject
 from ethosu_sdk.records import compare
@@ -130,9 +130,9 @@ def compared(first: Subject, other: Subject, policy: Policy, name: str) -> Compa
     if isinstance(profiles[0], Profile) and isinstance(profiles[1], Profile):
         changed = operator_limits.judged(operators.compare(profiles[0], profiles[1]), policy)
     allowances = operator_limits.allowances(new, changed, policy)
-    found = [_with_operator(row, changed) for row in judgement.rows(old, new, policy, allowances)]
+    found = [_with_operator(row, changed) for row in verdict.rows(old, new, policy, allowances)]
     found = [_with_distance(row, first, other) for row in found]
-    worse = any(row.status == judgement.REGRESSION for row in found) or operator_limits.is_worse(changed)
+    worse = any(row.status == verdict.REGRESSION for row in found) or operator_limits.is_worse(changed)
     return replace(
         blocked,
         status=FAIL if worse else PASS,
@@ -154,7 +154,7 @@ def _dimension(found: dimensions.Found, policy: Policy) -> compare.Dimension:
 
 def _with_operator(row: MetricChange, changed: Sequence[OperatorChange]) -> MetricChange:
     """`row` with the operator that made it grow most, where its figure is a sum over operators."""
-    if row.status != judgement.REGRESSION or (operator := operators.behind(row.name, changed)) is None:
+    if row.status != verdict.REGRESSION or (operator := operators.behind(row.name, changed)) is None:
         return row
     return replace(row, operator=changed.index(operator))
 

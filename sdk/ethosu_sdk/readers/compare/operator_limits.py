@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from ethosu_sdk.readers.compare import judgement, operators
+from ethosu_sdk.readers.compare import operators, verdict
 from ethosu_sdk.readers.compare.metrics import Metric
 from ethosu_sdk.readers.compare.policy import LOWER, Policy
 from ethosu_sdk.records.compare import FigureChange, OperatorChange
@@ -24,12 +24,12 @@ def _figure(row: OperatorChange, part: FigureChange, policy: Policy) -> FigureCh
     rule = policy.operator_rule(row, part.name)
     if rule is None:
         return part
-    return replace(part, better=rule.better, **judgement.numbers(part.before, part.after, rule))
+    return replace(part, better=rule.better, **verdict.numbers(part.before, part.after, rule))
 
 
 def is_worse(rows: Sequence[OperatorChange]) -> bool:
     """Whether a figure of an operator became worse than its rule tolerates."""
-    return any(part.status == judgement.REGRESSION for row in rows for part in row.figures)
+    return any(part.status == verdict.REGRESSION for row in rows for part in row.figures)
 
 
 def allowances(

@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ethosu_sdk import redaction
-from ethosu_sdk.readers.compare import operators as compare_operators
+from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
@@ -131,7 +131,7 @@ def _compare(record: Comparisons) -> Iterator[_Case]:
         for metric in row.metrics:
             yield _metric(names, metric, metric.detail or "")
         for operator in row.operators:
-            where = f"{names}{compare_operators.words(operator)}: "
+            where = f"{names}{operators.words(operator)}: "
             yield from (_metric(where, figure) for figure in operator.figures if figure.status is not None)
         detail = f"{row.compared} figures compared, {len(row.metrics)} differ: {row.status}"
         yield _Case(f"{names}verdict", detail, row.status != "pass")
