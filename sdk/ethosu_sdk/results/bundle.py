@@ -323,7 +323,7 @@ def _difference(path: Path, sha256: str) -> str:
     name = path.relative_to(folder).as_posix()
     row = next((row for row in manifest.files if row.path == name), None) if manifest else None
     same = row is None or row.sha256 == sha256
-    return "" if same else f"is not what {folder / MANIFEST_NAME} lists: its SHA-256 is another"
+    return "" if same else f"is not what {folder / MANIFEST_NAME} lists: its SHA-256 differs"
 
 
 def _tells_nothing(folder: Path) -> bool:

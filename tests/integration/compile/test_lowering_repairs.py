@@ -110,7 +110,7 @@ def test_each_activation_is_in_the_graph(
 
 
 def test_without_the_repair_activations_are_gone(folder: Path, expected_outputs: ExpectedOutputs) -> None:
-    output = CompileOutput.from_json(facts(folder, UNTOUCHED[0]))
+    output = crossing.from_json(CompileOutput, facts(folder, UNTOUCHED[0]))
     assert sum(clamps(output)) == 0
     results = expected_outputs(output, stored(output, "input"))
     for result, eager in zip(results, stored(output, "output"), strict=True):
@@ -188,7 +188,7 @@ def test_a_lost_table_is_refused_by_name(folder: Path, case: Compilation) -> Non
 
 
 def test_a_repair_that_changes_values_shows(folder: Path) -> None:
-    output = CompileOutput.from_json(facts(folder, HALVED))
+    output = crossing.from_json(CompileOutput, facts(folder, HALVED))
     results = run_on_the_model(output)
     near = [
         distance_db(eager, result) > NEAR_DB
@@ -209,7 +209,7 @@ def run_on_the_model(output: CompileOutput) -> list[Array]:
 def test_a_program_that_others_compiled_is_refused_by_name(
     words: list[str], folder: Path, tmp_path: Path
 ) -> None:
-    output = CompileOutput.from_json(facts(folder, UNSEEN))
+    output = crossing.from_json(CompileOutput, facts(folder, UNSEEN))
     assert {HazardKind.LUT_BEYOND_MEMORY, HazardKind.LUT_NOT_LOADED} <= set(hazards(output))
     program = tmp_path / "theirs.pte"
     program.write_bytes(output.pte.read_bytes())

@@ -133,7 +133,7 @@ def test_whole_numbers_that_do_not_fit(
     outcome = sdk("compile", "net.py", cwd=tmp_path)
     assert outcome.code == 3, outcome.err
     assert words in outcome.err
-    assert "takes it at net.py, line 9" in outcome.err
+    assert "at net.py, line 9" in outcome.err
     assert "compile with --quantize none, which keeps int64" in outcome.err
 
 

@@ -66,7 +66,7 @@ def test_inputs_of_gigabytes_are_not_made(simulator: str, tmp_path: Path) -> Non
         simulator,
         cwd=tmp_path,
     )
-    assert_refused(outcome, 3, "3,600,000,000 bytes of", "at most 536,870,912")
+    assert_refused(outcome, 3, "3,600,000,000 bytes of", "the limit is 536,870,912")
     outcome = watched("inspect", large_softmax(tmp_path / "net.pte", 32769, 1 << 32), cwd=tmp_path)
     assert_refused(outcome, 3, "more than 4 GiB")
 
@@ -76,14 +76,14 @@ def test_an_arena_of_the_host(tmp_path: Path) -> None:
     path = tmp_path / "net.pte"
     path.write_bytes(changed(golden("softmax"), (ARENA, 4_000_000_000)))
     outcome = watched("run", path, *HOST, cwd=tmp_path)
-    assert_refused(outcome, 3, "4,000,000,000 bytes of planned memory", "at most 536,870,912")
+    assert_refused(outcome, 3, "4,000,000,000 bytes of planned memory", "the limit is 536,870,912")
 
 
 @pytest.mark.torch
 def test_scratch_memory_of_gigabytes(tmp_path: Path) -> None:
     program = delegating(tmp_path / "net.pte", stream(added((1, 1, 20))), (1 << 32) - 16)
     outcome = watched("run", program, *HOST, cwd=tmp_path)
-    assert_refused(outcome, 3, "4,294,967,280 bytes of scratch memory", "at most 536,870,912")
+    assert_refused(outcome, 3, "4,294,967,280 bytes of scratch memory", "the limit is 536,870,912")
 
 
 @pytest.mark.torch

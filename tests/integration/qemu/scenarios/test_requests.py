@@ -87,7 +87,7 @@ def test_impossible_requests_are_refused(
             dataclasses.replace(request, target=dataclasses.replace(request.target, npu="ethos-u56"))
         )
     for seconds in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(UsageError, match="time-out"):
+        with pytest.raises(UsageError, match="time limit"):
             simulator.run(dataclasses.replace(request, timeout_s=seconds))
     with pytest.raises(InputError, match="cannot write"):
         simulator.run(dataclasses.replace(request, uart_log=tmp_path / "no folder" / "uart.log"))
