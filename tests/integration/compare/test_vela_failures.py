@@ -47,7 +47,7 @@ COMPUTES_OTHERWISE = "to_pte.repaired = contextlib.nullcontext"
     ("fault", "said"),
     [
         (REFUSES, f"with Vela {OWN}: Vela refused: SystemExit: Error: not today"),
-        (COMPUTES_OTHERWISE, f"with Vela {OWN}: the program does not compute what the model"),
+        (COMPUTES_OTHERWISE, f"with Vela {OWN}: the program's outputs differ from those of the model"),
     ],
 )
 def test_the_others_are_compared(fault: str, said: str, versions: Path, tmp_path: Path) -> None:
