@@ -32,6 +32,7 @@ class Core:
     pairs_only_narrow: bool
     address_delay: int
     gather_delay: int
+    shift_delay: int
     stored_advance: int
     accumulator_advance: int
     base_latency: int

@@ -15,6 +15,7 @@ from typing import Any
 from ethosu_sdk import proc, tools
 from ethosu_sdk.cpu_cycles.pipeline import encodings as thumb
 from ethosu_sdk.cpu_cycles.pipeline.cores import Core
+from ethosu_sdk.errors import ToolError
 
 _TRIPLE = "thumbv8.1m.main-none-eabi"
 _TIMEOUT_S = 300.0
@@ -24,9 +25,11 @@ _GATHER = re.compile(r"v(ld|st)r.*\[.*q\d")
 _VECTOR = re.compile(r"\bq\d|^v")
 _BRACES = re.compile(r"\{([^}]*)\}")
 _CONDITIONS = "eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le"
+_PAIRS = ("eq ne", "hs lo", "mi pl", "vs vc", "hi ls", "ge lt", "gt le")
+_OPPOSITE = {a: b for pair in _PAIRS for a, b in (pair.split(), pair.split()[::-1])}
 _KINDS: Mapping[str, re.Pattern[str]] = {
     "conditional": re.compile(rf"b({_CONDITIONS})(\.[nw])? |cbn?z "),
-    "loop end": re.compile(r"letp? lr"),
+    "loop end": re.compile(r"le(tp)? "),
     "loop start": re.compile(r"[dw]ls(tp\.\d+)? "),
     "branch": re.compile(r"b(l|x|lx|xns|lxns|xaut|f|fl)?(\.[nw])? |(pop|ldm).*\bpc\b|ldr.* pc,|mov pc|tb[bh] "),
 }
@@ -66,25 +69,31 @@ def figures_of(encodings: Sequence[bytes], core: Core) -> dict[bytes, Instructio
     """The figures of each of `encodings`. ToolError when LLVM is missing or fails."""
     found: dict[bytes, Instruction] = {}
     for part in thumb.parts(encodings):
-        words = thumb.texts(part, _run(_DISASSEMBLER, ("--disassemble", "--show-encoding"), thumb.listing(part), core))
+        words = thumb.texts(part, _disassembly(part, core))
         scheduled = _scheduled([text for text in words if text], core)
         for encoding, text in zip(part, words, strict=True):
             found[encoding] = _instruction(encoding, text, scheduled.get(text), core) if text else _UNKNOWN
     return found
 
 
-def _run(program: str, options: Sequence[str], content: str, core: Core) -> str:
-    with tempfile.TemporaryDirectory(prefix="ethosu-sdk-llvm-") as name:
-        source, target = Path(name) / "in.s", Path(name) / "out"
+def _disassembly(part: Sequence[bytes], core: Core) -> str:
+    # For an encoding that it does not know, llvm-mc prints a warning, goes on, and ends with exit status 1.
+    options = (f"-triple={_TRIPLE}", "--disassemble", "--show-encoding")
+    return _run(_DISASSEMBLER, options, thumb.listing(part), core, may_end_with=(0, 1))
+
+
+def _run(
+    program: str, options: Sequence[str], content: str, core: Core, may_end_with: tuple[int, ...] = (0,)
+) -> str:
+    """What `program` prints for a file with `content`. ToolError when it fails."""
+    with tempfile.TemporaryDirectory(prefix="ethosu-sdk-llvm-") as folder:
+        source = Path(folder) / "in.s"
         source.write_text(content, encoding="utf-8")
-        path = str(tools.require(program).path)
-        proc.run(
-            [path, f"-triple={_TRIPLE}" if program == _DISASSEMBLER else f"-mtriple={_TRIPLE}", f"-mcpu={core.name}"]
-            + [*options, "-o", str(target), str(source)],
-            cwd=Path(name),
-            timeout_s=_TIMEOUT_S,
-        )
-        return target.read_text(encoding="utf-8")
+        argv = [str(tools.require(program).path), f"-mcpu={core.name}", *options, str(source)]
+        done = proc.run(argv, cwd=Path(folder), timeout_s=_TIMEOUT_S, error=ToolError, check=False)
+    if done.returncode not in may_end_with:
+        raise ToolError(f"{program} failed with exit status {done.returncode}\n{proc.tail(done.output)}")
+    return done.output
 
 
 @dataclass(frozen=True)
@@ -99,12 +108,26 @@ def _scheduled(words: Sequence[str], core: Core) -> dict[str, _Scheduled]:
     if not words:
         return {}
     regions = "\n".join(
-        f"# LLVM-MCA-BEGIN {number}\n{text}\n# LLVM-MCA-END" for number, text in enumerate(words)
+        "\n".join((f"# LLVM-MCA-BEGIN {number}", text, *_followers(text), "# LLVM-MCA-END"))
+        for number, text in enumerate(words)
     )
-    options = ("-iterations=1", "-skip-unsupported-instructions=any", "--json")
-    answer = json.loads(_run(_ANALYSER, options, regions + "\n", core))
+    options = (f"-mtriple={_TRIPLE}", "-iterations=1", "-skip-unsupported-instructions=any", "--json")
+    output = _run(_ANALYSER, options, regions + "\n", core)
+    answer = json.loads(output[output.index("\n{") :] if not output.startswith("{") else output)
     names = [name.split(".\0")[0].split(".\1")[0] for name in answer["TargetInfo"]["Resources"]]
     return {words[int(region["Name"])]: _figures(region, names) for region in answer["CodeRegions"]}
+
+
+def _followers(text: str) -> Iterator[str]:
+    """What must stand behind an IT or VPT instruction for the assembler."""
+    mnemonic, _, condition = text.partition(" ")
+    if block := re.fullmatch(r"i(t[te]*)", mnemonic):
+        opposite = _OPPOSITE.get(condition, condition)
+        for letter in block[1]:
+            yield f"add{condition if letter == 't' else opposite} r0, r0, r0"
+    elif block := re.match(r"vps?(t[te]*)(\.|$)", mnemonic):
+        for letter in block[1]:
+            yield f"vadd{letter}.i32 q0, q0, q0"
 
 
 def _figures(region: Mapping[str, Any], names: Sequence[str]) -> _Scheduled:
@@ -145,9 +168,10 @@ def _instruction(encoding: bytes, text: str, llvm: _Scheduled | None, core: Core
 
 
 def _own_latency(text: str, llvm: _Scheduled, core: Core) -> int:
-    """LLVM's latency without the delay of an address that llvm-mca adds to it."""
+    """LLVM's latency without the delay of an address or a shifted operand, which llvm-mca adds to it."""
     if not _MEMORY.search(text):
-        return max(llvm.latency, 1)
+        has_shifter = any("Shift" in name for name, _, _ in llvm.units)
+        return max(llvm.latency - (core.shift_delay if has_shifter else 0), 1)
     return max(llvm.latency - (core.gather_delay if _GATHER.search(text) else core.address_delay), 1)
 
 

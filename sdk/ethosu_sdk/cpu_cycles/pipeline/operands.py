@@ -21,6 +21,7 @@ _ADDS_TO_FIRST = re.compile(
 )
 _SETS_FLAGS = re.compile(r"(adc|add|and|asr|bic|eor|lsl|lsr|mov|mul|mvn|orn|orr|ror|rsb|rrx|sbc|sub)s(\.[nw])?$|cm[pn]|tst|teq")
 _READS_FLAGS = re.compile(r"b(eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)(\.[nw])?$|cs(el|inc|inv|neg)|cset|cinc|adc|sbc|it")
+_SHIFTED = re.compile(r"(\w+), (?:lsl|lsr|asr|ror) #\d+$")
 _REGISTER = re.compile(r"\b(r\d+|sp|lr|pc|[sdq]\d+)\b")
 _RANGE = re.compile(r"\b([rsdq])(\d+) ?- ?[rsdq](\d+)\b")
 _NAMES = {"sp": 13, "lr": 14, "pc": 15, "sb": 9, "sl": 10, "fp": 11, "ip": 12}
@@ -39,6 +40,7 @@ class Operands:
     addresses: tuple[int, ...] = ()
     stored: tuple[int, ...] = ()
     accumulators: tuple[int, ...] = ()
+    shifted: tuple[int, ...] = ()  # by an immediate
 
 
 def operands_of(text: str) -> Operands:
@@ -70,6 +72,7 @@ def operands_of(text: str) -> Operands:
         values=sources + _implied(mnemonic, _READS_FLAGS, FLAGS) + ((P0,) if mnemonic.startswith("vpsel") else ()),
         addresses=inside,
         accumulators=accumulators,
+        shifted=_numbers(shifted[1]) if (shifted := _SHIFTED.search(outside)) else (),
     )
 
 

@@ -53,6 +53,7 @@ class _Pipeline:
         advance = core.stored_advance if instruction.is_vector else 0
         cycles = [self._ready[number] for number in operands.values]
         cycles += [self._ready[number] - core.accumulator_advance for number in operands.accumulators]
+        cycles += [self._ready[number] + core.shift_delay for number in operands.shifted if self._ready[number]]
         for number in operands.addresses:
             delay = core.gather_delay if number >= 32 else core.address_delay  # noqa: PLR2004 (a vector of offsets)
             cycles.append(self._ready[number] + (delay if self._ready[number] else 0))
