@@ -6,7 +6,9 @@ from typing import Literal
 
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
+    Core,
     Counter,
+    CpuPart,
     Dtype,
     Host,
     Loaded,
@@ -103,14 +105,8 @@ class Reference(Part):
     outputs: tuple[ReferenceOutput, ...]
 
 
-class CpuPart(Part):
-    part: str
-    instructions: Metric
-    cycles: Metric
-
-
 class Cpu(Part):
-    core: Literal["cortex-m55", "cortex-m85"] | None = None
+    core: Core | None = None
     cycles: Metric | None = None
     instructions: Metric | None = None
     parts: tuple[CpuPart, ...] | None = None

@@ -145,6 +145,7 @@ def _run_options(record: Run, inputs: Path | None) -> RunOptions:
         keep_state=repeats is not None and repeats.state == KEPT,
         allow_spill=True,
         count_instructions=any(row.instructions is not None for row in record.operators),
+        cpu_cycles=record.cpu.core is not None,
         split=record.pieces is not None,
         memory_timing=_timing(record),
     )
