@@ -16,33 +16,31 @@ from ethosu_sdk.cpu_cycles.blocks import Block
 from ethosu_sdk.cpu_cycles.counts import BlockCounts, Mark, Segment
 from ethosu_sdk.errors import SimulationError
 
-_MAGIC = b"EUBLOCK1"
-_BLOCKS, _SEGMENTS, _DELTAS, _CODE_BYTES = 1 << 16, 1 << 18, 1 << 22, 1 << 22
-_BLOCK = np.dtype(
+_MAGIC = b"EUBLOCK2"
+_PARTS, _SEGMENTS, _DELTAS, _CODE_BYTES = 1 << 17, 1 << 16, 1 << 22, 1 << 22
+_PART = np.dtype(
     [
         ("executions", "<u8"),
-        ("start", "<u4"),
-        ("code_at", "<u4"),
-        ("code_bytes", "<u4"),
-        ("instructions", "<u4"),
+        *((name, "<u4") for name in ("start", "code_at", "code_bytes", "instructions", "number", "count")),
     ]
 )
 _SEGMENT = np.dtype([("mark", "<u4"), ("deltas", "<u4")])
-_DELTA = np.dtype([("executions", "<u8"), ("block", "<u4"), ("reserved", "<u4")])
+_DELTA = np.dtype([("executions", "<u8"), ("part", "<u4"), ("reserved", "<u4")])
 # `struct counts` of the plugin.
 _COUNTS = np.dtype(
     [
         ("magic", "S8"),
         ("unplaced_instructions", "<u8"),
-        *((name, "<u4") for name in ("blocks_used", "code_used", "segments_used", "deltas_used")),
+        *((name, "<u4") for name in ("parts_used", "code_used", "segments_used", "deltas_used")),
         *((name, "<u4") for name in ("marks_lost", "ended")),
         ("reserved", "<u8", 2),
-        ("blocks", _BLOCK, _BLOCKS),
+        ("parts", _PART, _PARTS),
         ("segments", _SEGMENT, _SEGMENTS),
         ("deltas", _DELTA, _DELTAS),
         ("code", "u1", _CODE_BYTES),
     ]
 )
+Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -85,52 +83,61 @@ def open_file(plugin: Path, marks: Sequence[Mark]) -> Iterator[CountsFile]:
 
 
 def _read(found: np.void, marks: Sequence[Mark]) -> BlockCounts:
+    """A block of the result ends where its execution did: mostly with the last part of the plugin's block."""
     if bytes(found["magic"]) != _MAGIC:
         raise ValueError("QEMU's plugin wrote nothing")
-    rows = found["blocks"][: int(found["blocks_used"])].copy()
-    executions = rows["executions"].astype(np.int64)
-    executions[np.isin(rows["start"], [mark.address for mark in marks])] = 0
+    parts = found["parts"][: int(found["parts_used"])].copy()
+    is_mark = np.isin(parts["start"], [mark.address for mark in marks])
+    every = np.arange(len(parts))
+    executions = _ended(parts, every, parts["executions"].astype(np.int64))
+    executions[is_mark] = 0
     code = found["code"][: int(found["code_used"])].tobytes()
-    blocks = tuple(
-        Block(
-            start=int(row["start"]),
-            end=int(row["start"]) + int(row["code_bytes"]),
-            instructions=int(row["instructions"]),
-            code=code[row["code_at"] : row["code_at"] + row["code_bytes"]],
-            executions=int(count),
-        )
-        for row, count in zip(rows, executions, strict=True)
-    )
-    return BlockCounts(
-        blocks,
-        tuple(_segments(found, marks, executions)),
-        int(found["unplaced_instructions"]),
-        bool(found["marks_lost"]),
+    blocks = tuple(_block(row, count, code) for row, count in zip(parts, executions, strict=True))
+    segments = tuple(_segments(found, marks, parts, executions))
+    return BlockCounts(blocks, segments, int(found["unplaced_instructions"]), bool(found["marks_lost"]))
+
+
+def _ended(parts: npt.NDArray[np.void], places: Numbers, executions: Numbers) -> Numbers:
+    """How often execution ended with each part, from how often those at `places` were executed.
+
+    What was executed of a part did not end with the part before it.
+    """
+    found = np.zeros(len(parts), np.int64)
+    found[places] = executions
+    follows = parts["number"][places] > 0
+    np.subtract.at(found, places[follows] - 1, executions[follows])
+    return found
+
+
+def _block(row: np.void, executions: int, code: bytes) -> Block:
+    start, size_bytes = int(row["start"]), int(row["code_bytes"])
+    return Block(
+        start=start,
+        end=start + size_bytes,
+        instructions=int(row["instructions"]),
+        code=code[int(row["code_at"]) : int(row["code_at"]) + size_bytes],
+        executions=int(executions),
     )
 
 
-def _segments(found: np.void, marks: Sequence[Mark], executions: npt.NDArray[np.int64]) -> Iterator[Segment]:
+def _segments(
+    found: np.void, marks: Sequence[Mark], parts: npt.NDArray[np.void], executions: Numbers
+) -> Iterator[Segment]:
     """The segments; what none of them has belongs to the last one, which did not end."""
     rows = found["segments"][: int(found["segments_used"])]
     deltas = found["deltas"][: int(found["deltas_used"])]
     if int(rows["deltas"].sum(dtype=np.int64)) != len(deltas):
         raise ValueError("the segments do not add up")
-    counted = executions > 0
+    is_work = executions > 0
     left = executions.copy()
     name, at = "", 0
     for row in rows:
-        part = deltas[at : at + int(row["deltas"])]
-        at += len(part)
-        places = part["block"].astype(np.int64)
-        real = counted[places]
-        yield _segment(name, places[real], part["executions"][real].astype(np.int64), left)
+        own = deltas[at : at + int(row["deltas"])]
+        at += len(own)
+        ended = _ended(parts, own["part"].astype(np.int64), own["executions"].astype(np.int64))
+        places = np.flatnonzero(np.where(is_work, ended, 0))
+        left[places] -= ended[places]
+        yield Segment(name, places, ended[places])
         name = marks[int(row["mark"])].name
     places = np.flatnonzero(left)
     yield Segment(name, places, left[places])
-
-
-def _segment(
-    name: str, places: npt.NDArray[np.int64], executions: npt.NDArray[np.int64], left: npt.NDArray[np.int64]
-) -> Segment:
-    left[places] -= executions
-    return Segment(name, places, executions)
