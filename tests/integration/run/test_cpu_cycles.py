@@ -90,7 +90,9 @@ def test_a_planted_loop_is_seen_at_its_place(tmp_path: Path) -> None:
     place = text.index("{\n", text.index("Status softmax_out(")) + 2
     source.write_text(text[:place] + PLANTED + text[place:], encoding="utf-8")
     before = record_of("run", ON_THE_CPU, "--cpu-cycles", cwd=tmp_path)
-    after = record_of("run", ON_THE_CPU, "--cpu-cycles", cwd=tmp_path, env={"ETHOSU_SDK_FIRMWARE": str(firmware)})
+    after = record_of(
+        "run", ON_THE_CPU, "--cpu-cycles", cwd=tmp_path, env={"ETHOSU_SDK_FIRMWARE": str(firmware)}
+    )
     more = {
         name: instructions(after["cpu"]["parts"], name) - instructions(before["cpu"]["parts"], name)
         for name in ("kernel", "runtime")

@@ -176,10 +176,13 @@ def _unavailable(
             reasons[0] if reasons else "the run did not count them: `profile MODEL` makes a run that does"
         )
         yield {"path": "/totals/cpu/instructions", "reason": reason}
-    if facts.run.cpu.cycles is None:
-        for row in facts.run.unavailable:
-            if row.path == "/cpu/cycles":
-                yield {"path": "/totals/cpu/cycles", "reason": row.reason}
+    yield from _without_cpu_cycles(facts.run)
     cycles = (row.npu_cycles for row in facts.run.operators)
     if not any(row is not None and row.source == "measured" for row in cycles):
         yield {"path": "/totals/npu/cycles/measured", "reason": "no hardware and no FVP ran the program"}
+
+
+def _without_cpu_cycles(run: Run) -> Iterator[Record]:
+    for row in run.unavailable:
+        if row.path == "/cpu/cycles":
+            yield {"path": "/totals/cpu/cycles", "reason": row.reason}

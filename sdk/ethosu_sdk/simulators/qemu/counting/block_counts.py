@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from ethosu_sdk.cpu_cycles.counts import BlockCounts, Mark, Segment
 from ethosu_sdk.errors import SimulationError
 
 _MAGIC = b"EUBLOCK2"
-_PARTS, _SEGMENTS, _DELTAS, _CODE_BYTES = 1 << 17, 1 << 16, 1 << 22, 1 << 22
 _PART = np.dtype(
     [
         ("executions", "<u8"),
@@ -26,20 +25,26 @@ _PART = np.dtype(
 )
 _SEGMENT = np.dtype([("mark", "<u4"), ("deltas", "<u4")])
 _DELTA = np.dtype([("executions", "<u8"), ("part", "<u4"), ("reserved", "<u4")])
-# `struct counts` of the plugin.
-_COUNTS = np.dtype(
+_HEADER = np.dtype(
     [
         ("magic", "S8"),
         ("unplaced_instructions", "<u8"),
         *((name, "<u4") for name in ("parts_used", "code_used", "segments_used", "deltas_used")),
         *((name, "<u4") for name in ("marks_lost", "ended")),
         ("reserved", "<u8", 2),
-        ("parts", _PART, _PARTS),
-        ("segments", _SEGMENT, _SEGMENTS),
-        ("deltas", _DELTA, _DELTAS),
-        ("code", "u1", _CODE_BYTES),
     ]
 )
+_CODE = np.dtype("u1")
+# What follows the header in `struct counts` of the plugin, in its order: the member with the number of those in use,
+# the type and the most there can be.
+_TABLES = (
+    ("parts_used", _PART, 1 << 17),
+    ("segments_used", _SEGMENT, 1 << 16),
+    ("deltas_used", _DELTA, 1 << 22),
+    ("code_used", _CODE, 1 << 22),
+)
+_SIZE_BYTES = _HEADER.itemsize + sum(kind.itemsize * most for _, kind, most in _TABLES)
+Rows = npt.NDArray[Any]
 Numbers = npt.NDArray[np.int64]
 
 
@@ -59,14 +64,25 @@ class CountsFile:
 
     def read(self) -> BlockCounts:
         """What QEMU has counted. SimulationError when the plugin did not take part, or the file makes no sense."""
-        with mmap.mmap(self.descriptor, _COUNTS.itemsize, access=mmap.ACCESS_READ) as mapping:
-            found = np.frombuffer(mapping, _COUNTS, count=1)[0]
-            try:
-                return _read(found, self.marks)
-            except (ValueError, IndexError) as error:
-                raise SimulationError(f"the counts of executed blocks cannot be read: {error}") from error
-            finally:
-                del found
+        (header,) = self._rows(0, _HEADER, 1)
+        if header["magic"] != _MAGIC:
+            raise SimulationError("QEMU's plugin that counts executed blocks wrote nothing")
+        try:
+            return _counts(header, list(self._tables(header)), self.marks)
+        except (ValueError, IndexError) as error:
+            raise SimulationError(f"the counts of executed blocks cannot be read: {error}") from error
+
+    def _tables(self, header: np.void) -> Iterator[Rows]:
+        at = _HEADER.itemsize
+        for name, kind, most in _TABLES:
+            used = int(header[name])
+            if used > most:
+                raise ValueError(f"{name} is {used:,}")
+            yield self._rows(at, kind, used)
+            at += kind.itemsize * most
+
+    def _rows(self, at: int, kind: np.dtype[Any], count: int) -> Rows:
+        return np.frombuffer(os.pread(self.descriptor, kind.itemsize * count, at), kind, count)
 
 
 @contextlib.contextmanager
@@ -76,28 +92,27 @@ def open_file(plugin: Path, marks: Sequence[Mark]) -> Iterator[CountsFile]:
         try:
             descriptor = os.memfd_create("ethosu-sdk-block-counts")
             stack.callback(os.close, descriptor)
-            os.ftruncate(descriptor, _COUNTS.itemsize)  # sparse
+            os.ftruncate(descriptor, _SIZE_BYTES)  # sparse
         except OSError as error:
             raise SimulationError(f"cannot allocate memory for block counts: {error.strerror}") from error
         yield CountsFile(descriptor, plugin, marks)
 
 
-def _read(found: np.void, marks: Sequence[Mark]) -> BlockCounts:
+def _counts(header: np.void, tables: Sequence[Rows], marks: Sequence[Mark]) -> BlockCounts:
     """A block of the result ends where its execution did: mostly with the last part of the plugin's block."""
-    if bytes(found["magic"]) != _MAGIC:
-        raise ValueError("QEMU's plugin wrote nothing")
-    parts = found["parts"][: int(found["parts_used"])].copy()
-    is_mark = np.isin(parts["start"], [mark.address for mark in marks])
-    every = np.arange(len(parts))
-    executions = _ended(parts, every, parts["executions"].astype(np.int64))
-    executions[is_mark] = 0
-    code = found["code"][: int(found["code_used"])].tobytes()
-    blocks = tuple(_block(row, count, code) for row, count in zip(parts, executions, strict=True))
-    segments = tuple(_segments(found, marks, parts, executions))
-    return BlockCounts(blocks, segments, int(found["unplaced_instructions"]), bool(found["marks_lost"]))
+    parts, segments, deltas, code = tables
+    executions = _ended(parts, np.arange(len(parts)), parts["executions"].astype(np.int64))
+    executions[np.isin(parts["start"], [mark.address for mark in marks])] = 0
+    content = code.tobytes()
+    return BlockCounts(
+        tuple(_block(row, count, content) for row, count in zip(parts, executions, strict=True)),
+        tuple(_segments(segments, deltas, marks, parts, executions)),
+        int(header["unplaced_instructions"]),
+        bool(header["marks_lost"]),
+    )
 
 
-def _ended(parts: npt.NDArray[np.void], places: Numbers, executions: Numbers) -> Numbers:
+def _ended(parts: Rows, places: Numbers, executions: Numbers) -> Numbers:
     """How often execution ended with each part, from how often those at `places` were executed.
 
     What was executed of a part did not end with the part before it.
@@ -121,11 +136,9 @@ def _block(row: np.void, executions: int, code: bytes) -> Block:
 
 
 def _segments(
-    found: np.void, marks: Sequence[Mark], parts: npt.NDArray[np.void], executions: Numbers
+    rows: Rows, deltas: Rows, marks: Sequence[Mark], parts: Rows, executions: Numbers
 ) -> Iterator[Segment]:
     """The segments; what none of them has belongs to the last one, which did not end."""
-    rows = found["segments"][: int(found["segments_used"])]
-    deltas = found["deltas"][: int(found["deltas_used"])]
     if int(rows["deltas"].sum(dtype=np.int64)) != len(deltas):
         raise ValueError("the segments do not add up")
     is_work = executions > 0
