@@ -115,6 +115,10 @@ def summary(record: Record, folder: Path) -> Group:
         other = record["second_opinion"]["runtime"]
         head.add_row("second opinion", escape(f"{other['name']} {other['version']}"))
     _npu_rows(head, record)
+    cpu = record["cpu"]
+    if "cycles" in cpu:
+        core = escape(cpu["core"])
+        head.add_row("CPU cycles", f"{cpu['cycles']['value']:,} of {core} ({cpu['cycles']['source']})")
     on_cpu = [row["name"] for row in record["operators"] if row["kind"] == "kernel"]
     head.add_row("on the CPU", escape(", ".join(dict.fromkeys(on_cpu))) or "nothing")
     head.add_row("files", escape(str(folder)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from ethosu_sdk import tools
 
 _PLUGIN = "block-counts.so"
-# A function of version 1 of QEMU's plugin interface, which QEMU 9 no longer has. Programs export it by name.
+# A function of version 1 of QEMU's plugin interface, which newer ones have replaced. Programs export it by name.
 _FUNCTION = b"\0qemu_plugin_register_vcpu_tb_exec_inline\0"
 
 
