@@ -1,23 +1,15 @@
-"""A user's own Vela configuration file: what it holds, and the target that it describes.
-
-The form is that of the vela.ini in ethos-u-vela 5.1.0: sections ``System_Config.NAME`` and ``Memory_Mode.NAME``,
-each of which may name another one with ``inherit``.
-"""
+"""A user's own Vela configuration file: what it holds, and the target that it describes."""
 
 from __future__ import annotations
 
-import configparser
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.errors import InputError, UsageError
-from ethosu_sdk.files import opening
-from ethosu_sdk.targets import Target, parse_name, parse_target, suggestion
-
-_SYSTEM, _MEMORY = "System_Config", "Memory_Mode"
-_MAX_BYTES = 1 << 20
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.files import hashing, opening
+from ethosu_sdk.npu.timing import vela_ini
+from ethosu_sdk.targets import Target, parse_name, parse_target, stored_name, suggestion
 
 
 @dataclass(frozen=True)
@@ -31,38 +23,15 @@ class VelaConfig:
 
     @property
     def stored_name(self) -> str:
-        """The name under which a `.pte` refers to this file: its content decides, its place does not."""
-        return f"sha256-{hashlib.sha256(self.content).hexdigest()}.ini"
+        """The name under which a `.pte` refers to this file."""
+        return stored_name(hashing.sha256_bytes(self.content))
 
 
 def read(path: Path) -> VelaConfig:
-    """Read a configuration file. InputError when it cannot be read, or holds no system configuration or no
-    memory mode, or inherits from a section that it does not have."""
-    content = opening.content(path, _MAX_BYTES)
-    if len(content) > _MAX_BYTES:
-        raise InputError(f"{path} is too large for a Vela configuration file")
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        parser.read_string(content.decode("utf-8"), str(path))
-    except (configparser.Error, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{path} is not a Vela configuration file: {reason}") from error
-    for name in parser.sections():
-        parent = parser.get(name, "inherit", fallback=None)
-        if parent is not None and (parent == name or not parser.has_section(parent)):
-            raise InputError(
-                f"section {name} of {path} inherits from '{parent}', which is itself or does not exist"
-            )
-    names = {kind: _names(parser, kind) for kind in (_SYSTEM, _MEMORY)}
-    for kind, found in names.items():
-        if not found:
-            raise InputError(f"{path} has no section [{kind}.NAME]", "see the vela.ini of ethos-u-vela")
-    return VelaConfig(path, content, names[_SYSTEM], names[_MEMORY])
-
-
-def _names(parser: configparser.ConfigParser, kind: str) -> tuple[str, ...]:
-    prefix = f"{kind}."
-    return tuple(name.removeprefix(prefix) for name in parser.sections() if name.startswith(prefix))
+    """Read a configuration file. InputError when it cannot be read, or is none (:func:`vela_ini.parse`)."""
+    content = opening.text(path, vela_ini.LARGEST_BYTES)
+    ini = vela_ini.parse(content, str(path))
+    return VelaConfig(path, content.encode(), ini.names(vela_ini.SYSTEM), ini.names(vela_ini.MODE))
 
 
 def resolve_target(
@@ -90,6 +59,7 @@ def resolve_target(
         memory_mode=_choose(
             "memory mode", memory_mode, family.default_memory_mode, config.memory_modes, config_file
         ),
+        vela_config=config.stored_name,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.errors import UsageError
 from ethosu_sdk.files import opening
 from ethosu_sdk.npu.timing import adapters
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, default_for, known
@@ -30,22 +30,12 @@ def choose(target: Target | None, choice: str) -> SystemConfig | None:
     if choice == EXECUTORCH:
         found = adapters.of_executorch(target.system_config, target.memory_mode)
     elif choice.endswith(".toml"):
-        found = adapters.parse(_read(Path(choice)), choice)
+        found = adapters.parse(opening.text(Path(choice), _LARGEST_BYTES), choice)
     else:
         names = (VELA_TIMING, EXECUTORCH)
         hint = suggestion(choice, names)
         raise UsageError(f"unknown memory timing '{choice}'", f"{hint}; or a FILE.toml" if hint else "")
     return adapters.behind(plain, found, target.npu)
-
-
-def _read(path: Path) -> str:
-    data = opening.content(path, _LARGEST_BYTES)
-    if len(data) > _LARGEST_BYTES:
-        raise InputError(f"{path} is larger than {_LARGEST_BYTES:,} bytes")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"cannot read {path}: {error}") from error
 
 
 def part(system: SystemConfig | None, choice: str) -> Record:
