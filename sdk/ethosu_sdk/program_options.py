@@ -69,6 +69,12 @@ def name_of(found: Field[Any]) -> str:
 
 # Options of several commands.
 INPUTS = Option("Arrays input0, input1 … in the model's order.", metavar="F.npz", shapes=False)
+VELA_CONFIG = Option(
+    "Vela configuration file that has the system.",
+    metavar="FILE.ini",
+    shown_default="the one that the program was compiled with",
+    shapes=False,
+)
 TRUST = Option(
     "Load a .pt2 file even if it could run code. A .py file is always executed; --trust does not apply.",
     shapes=False,
@@ -112,7 +118,12 @@ class ProgramOptions:
     io: str = option("float", Option("Type of the model's inputs and outputs.", choices=IO_CHOICES))
     delegate: bool = option(True, Option("Keep every operator on the CPU.", name="--no-delegate"))
     vela_config: Path | None = option(
-        None, Option("Vela configuration file.", metavar="FILE.ini", shown_default="Vela's own")
+        None,
+        Option(
+            "Vela configuration file with the system; for a MODEL.pte, the one to price its cycles with.",
+            metavar="FILE.ini",
+            shown_default="Vela's own; that of the MODEL.pte",
+        ),
     )
     vela_flags: tuple[str, ...] = option(
         (),

@@ -25,7 +25,7 @@ def advise_command(
         ),
     ],
     run_options: Annotated[RunOptions, Offer(only=("inputs", "timeout_s", "board", "allow_spill"))],
-    compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="board")],
+    compile_options: Annotated[CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="board")],
     *,
     output: OutDir = None,
     invocation: Invocation,

@@ -28,7 +28,9 @@ def profile_command(
     run_options: Annotated[
         RunOptions, Offer(only=("inputs", "timeout_s", "memory_timing", "board", "allow_spill"))
     ],
-    compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="memory_timing")],
+    compile_options: Annotated[
+        CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="memory_timing")
+    ],
     *,
     output: OutDir = None,
     invocation: Invocation,

@@ -57,6 +57,45 @@ class Target(Part):
     memory_mode: str
 
 
+class SystemAreas(Part):
+    constants: Literal[0, 1]
+    arena: Literal[0, 1]
+    cache: Literal[0, 1]
+    cache_bytes: int | None = None
+
+
+class SystemMemory(Part):
+    axi: Literal[0, 1]
+    name: str
+    ports: int
+    bytes_per_cycle: Number
+    read_latency_cycles: int
+    write_latency_cycles: int
+    burst_bytes: int
+    max_reads: int
+    max_writes: int
+
+
+class System(Part):
+    name: str
+    memory_mode: str
+    source: str
+    sha256: str
+    clock_hz: Number
+    areas: SystemAreas
+    memories: tuple[SystemMemory, ...]
+
+
+class Priced(Part):
+    compiled_for: bool
+    system: System
+
+    @property
+    def caveat(self) -> str:
+        """The words for a total that is not for the program's own system; empty for one that is."""
+        return "" if self.compiled_for else f"for {self.system.name}, not the system you compiled for"
+
+
 class Tensor(Part):
     index: int
     shape: tuple[int, ...]

@@ -14,6 +14,7 @@ from ethosu_sdk.records.common import (
     Number,
     Provenance,
     SourceLine,
+    System,
     Target,
     Tensor,
     Tool,
@@ -265,6 +266,7 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     source: str
     model: Model
     target: Target
+    system: System | None = None
     options: Options
     calibration: Calibration
     prequantized: bool
@@ -282,6 +284,11 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     wall_time_s: Number
     host: Host
     delegation: tuple[Delegation, ...] | None = None
+
+
+def system_is_that_of_the_target(record: Compilation) -> list[str]:
+    """The system is whole and bears the names of the target."""
+    return [] if record.system is None else rules.system_problems(record.system, record.target)
 
 
 def status_follows_accuracy(record: Compilation) -> list[str]:
@@ -333,6 +340,7 @@ KIND = RecordKind(
     (
         rules.unavailable_is_absent,
         rules.files_stay_in_the_folder,
+        system_is_that_of_the_target,
         status_follows_accuracy,
         check_follows_its_figures,
         figures_are_known_or_explained,

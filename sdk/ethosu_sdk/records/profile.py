@@ -15,6 +15,7 @@ from ethosu_sdk.records.common import (
     Metric,
     Model,
     Number,
+    Priced,
     Provenance,
     Simulator,
     Source,
@@ -229,6 +230,7 @@ class Profile(Part, tag_field="schema", tag="profile/1"):
     provenance: Provenance
     model: Model
     target: Target | None = None
+    priced: Priced | None = None
     board: Literal["corstone-300", "corstone-320", "host"]
     simulator: Simulator
     clock: Clock | None = None
@@ -240,6 +242,16 @@ class Profile(Part, tag_field="schema", tag="profile/1"):
     delegation: tuple[Delegation, ...] | None = None
     unavailable: tuple[Unavailable, ...]
     host: Host
+
+    @property
+    def caveat(self) -> str:
+        """What a total must say of its system; empty where it is the one that the program was compiled for."""
+        return "" if self.priced is None else self.priced.caveat
+
+    @property
+    def headline(self) -> tuple[Speed, ...]:
+        """The times of an inference, which are no headline where they are for another system."""
+        return () if self.caveat else self.totals.speed or ()
 
 
 def cycles(metrics: tuple[Metric, ...] | None, source: str) -> int | None:
@@ -301,6 +313,7 @@ KIND = RecordKind(
         npu_operations_are_whole,
         cycles_are_given_once,
         profile_adds_up,
+        rules.priced_is_a_system,
     ),
     file="profile.json",
     role="record of the profile",

@@ -13,6 +13,7 @@ from ethosu_sdk.records.common import (
     Metric,
     Model,
     Number,
+    Priced,
     Provenance,
     Simulator,
     Source,
@@ -212,6 +213,7 @@ class Run(Part, tag_field="schema", tag="run-result/1"):
     wall_time_s: Number
     host: Host
     target: Target | None = None
+    priced: Priced | None = None
     npu: Npu | None = None
     notes: tuple[str, ...] | None = None
     second_opinion: SecondOpinion | None = None
@@ -344,6 +346,7 @@ KIND = RecordKind(
         rules.files_stay_in_the_folder,
         rules.measured_on_the_fvp_alone,
         operators_add_up,
+        rules.priced_is_a_system,
     ),
     file="run.json",
     role="record of the run",

@@ -15,7 +15,7 @@ from ethosu_sdk.files import hashing, json_text, locks
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle, host_facts, locations, target_record
-from ethosu_sdk.steps.shared import board as run_board, fast_scratch, hazards, memory_advice
+from ethosu_sdk.steps.shared import board as run_board, fast_scratch, hazards, memory_advice, systems
 
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 
@@ -30,16 +30,28 @@ class Built:
 
 
 def build(
-    path: Path, board: str | None, out_dir: Path | None, reporter: Reporter, *, allow_spill: bool
+    path: Path,
+    board: str | None,
+    out_dir: Path | None,
+    reporter: Reporter,
+    *,
+    allow_spill: bool,
+    vela_config: Path | None = None,
 ) -> Built:
-    """Build the firmware for the `.pte` at `path` and write its record."""
+    """Build the firmware for the `.pte` at `path` and write its record.
+
+    `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found.
+    """
     program = pte.read(locations.require_pte(path))
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder):
         choice = run_board.for_build(program.npu(), board)
         options = BuildOptions(
-            board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill
+            board=choice.board,
+            simulator=choice.simulator or None,
+            allow_spill=allow_spill,
+            areas=systems.areas(path, program, vela_config),
         )
         with (
             bundle.published(folder, "build") as add,

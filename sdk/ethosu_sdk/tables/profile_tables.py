@@ -15,7 +15,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records.common import Delegation, Metric
 from ethosu_sdk.records.profile import Memory, Operation, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
-from ethosu_sdk.tables import figures
+from ethosu_sdk.tables import figures, systems
 
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
@@ -166,9 +166,7 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
         words += f", {cpu.instructions.value:,} instructions ({cpu.instructions.source})"
     yield "CPU operators", words
     yield "MACs", f"{npu.macs:,}"
-    speed = {row.source: row for row in record.totals.speed or ()}
-    for row in npu.cycles:
-        yield "NPU cycles", _cycles_text(row, speed.get(row.source))
+    yield from _npu_cycles(record)
     if npu.jobs is not None:
         whole = npu.jobs.cycles
         yield "in pieces", f"{npu.jobs.count:,} NPU jobs, {whole.value:,} cycles ({whole.source})"
@@ -179,12 +177,31 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
         yield "unknown", f"{missing.path}: {missing.reason}"
 
 
-def _cycles_text(metric: Metric, speed: Speed | None) -> str:
-    text = f"{metric.value:,} ({metric.source})"
-    if speed is None:
-        return text
+def _npu_cycles(record: Profile) -> Iterator[tuple[str, str]]:
+    """Cycles by their source with what system they are for; times beside them, unless that is not the program's."""
+    speed = {row.source: row for row in record.headline}
+    for row in record.totals.npu.cycles:
+        yield "NPU cycles", _cycles_text(row, speed.get(row.source), _worker(record, row))
+    if record.priced is not None:
+        yield ("not comparable" if record.caveat else "system"), systems.line(record.priced)
+    for other in record.totals.speed or () if record.caveat else ():
+        yield "at that clock", f"{other.source}: {_speed_text(other)}, {record.caveat}"
+
+
+def _worker(record: Profile, metric: Metric) -> str:
+    """Who an estimate is from, with its version."""
+    versions = [row.version for row in record.provenance.tools if row.name == "ethos-u-vela"]
+    return f" by Vela {versions[-1]}" if metric.source == "estimated" and versions else ""
+
+
+def _cycles_text(metric: Metric, speed: Speed | None, worker: str) -> str:
+    text = f"{metric.value:,} ({metric.source}{worker})"
+    return text if speed is None else f"{text}: {_speed_text(speed)}"
+
+
+def _speed_text(speed: Speed) -> str:
     return (
-        f"{text}: {speed.inference_s * 1e3:,.3f} ms, {speed.inferences_per_s:,.1f} inferences/s, "
+        f"{speed.inference_s * 1e3:,.3f} ms, {speed.inferences_per_s:,.1f} inferences/s, "
         f"{speed.tera_operations_per_s:.3f} Tops/s"
     )
 

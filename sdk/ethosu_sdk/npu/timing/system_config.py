@@ -52,8 +52,8 @@ class Memory:
 class SystemConfig:
     """A system configuration in a memory mode: the clock and the memory of each kind of data.
 
-    `cache_bytes` is the size of the cache where the memory mode limits it. `source` names the file that says all this,
-    `sha256` is its digest.
+    `cache_bytes` is the size of the cache where the memory mode limits it. `source` names the file that says all
+    this, `sha256` is its digest.
     """
 
     name: str
@@ -69,8 +69,12 @@ class SystemConfig:
     @property
     def areas(self) -> MemoryAreas:
         """Which AXI interface each kind of data is at."""
-        interfaces = (row.interface for row in (self.constants, self.arena, self.cache))
-        return MemoryAreas(*interfaces, self.cache_bytes)
+        return MemoryAreas(
+            constants=self.constants.interface,
+            arena=self.arena.interface,
+            cache=self.cache.interface,
+            cache_bytes=self.cache_bytes,
+        )
 
     def memory(self, region: int | None) -> Memory:
         """The memory of a command stream's region: 0 holds the constants, 2 the cache, any other is in the arena."""
@@ -111,15 +115,13 @@ def memory_map(npu: str, system_config: str, memory_mode: str) -> SystemConfig:
     return replace(found, source=f"{ini.source} of {_PACKAGE} {version}", sha256=digest)
 
 
-def system_from_ini(
-    text: str, source: str, npu: str, system_config: str, memory_mode: str
-) -> SystemConfig:
+def system_from_ini(text: str, source: str, npu: str, system_config: str, memory_mode: str) -> SystemConfig:
     """The memories of an NPU such as ``ethos-u55`` as the Vela configuration file called `source` has them.
 
     `text` may be anything. In it ``clock_scale`` is a memory's data rate in units of the port's, latencies are NPU
-    cycles, ``burst_length`` is bytes per burst; ports, bursts and transactions that are not given count as 1, latencies
-    as 0, as in Vela. UsageError when the file has no such system configuration or memory mode, InputError when it is
-    none, lacks a key that sets the pace, or says what cannot be.
+    cycles, ``burst_length`` is bytes per burst; ports, bursts and transactions that are not given count as 1,
+    latencies as 0, as in Vela. UsageError when the file has no such system configuration or memory mode, InputError
+    when it is no such file, lacks a key that sets the pace, or says what cannot be.
     """
     found = _system(vela_ini.parse(text, source), npu, system_config, memory_mode)
     return replace(found, source=source, sha256=hashlib.sha256(text.encode()).hexdigest())

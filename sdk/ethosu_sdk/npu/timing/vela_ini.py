@@ -1,7 +1,7 @@
 """Vela configuration files: sections ``System_Config.NAME`` and ``Memory_Mode.NAME`` with what they inherit.
 
-The form is that of the vela.ini in ethos-u-vela 5.1.0. Files may be anybody's: what is wrong with one is an InputError
-that names the file, the section and the key.
+The form is that of the vela.ini in ethos-u-vela 5.1.0. Files may be anybody's: what is wrong with one is an
+InputError that names the file, the section and the key.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.compile import chain_record, check, check_record, compile_record, compile_tables
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.evaluate import evaluate_command, evaluate_record
-from ethosu_sdk.steps.shared import compilers
+from ethosu_sdk.steps.shared import compilers, systems
 from ethosu_sdk.tables import compile_rows
 from ethosu_sdk.targets import Target
 
@@ -38,6 +38,7 @@ def compile_model(
     target = aot.resolve_target(
         options.target, options.system_config, options.memory_mode, options.vela_config
     )
+    systems.for_target(target, options.vela_config)  # which refuses a damaged one
     spec = parse_model_spec(model)
     check_file(spec, trust=options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
@@ -116,6 +117,8 @@ def _compile(
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = locations.compile_record(output.pte)
         compile_record.write(path, record)
+        if options.vela_config is not None:
+            systems.keep(output.pte, options.vela_config)
         if evaluation is not None and not check_record.does_not_run(record):
             record = evaluation.extend(record, output)
             record["wall_time_s"] = round(time.monotonic() - start, 3)

@@ -11,6 +11,7 @@ from ethosu_sdk import aot, provenance, pte, schema
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts, target_record
+from ethosu_sdk.steps.shared import systems
 
 _KIB = 1024.0
 _GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s
@@ -59,6 +60,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
             "entry": pte.ENTRY,
         },
         "target": target_record.part(output.target),
+        "system": systems.part(systems.for_target(output.target, request.options.vela_config)),
         "options": {
             **_quantization(request, output),
             "io": output.io_type,

@@ -23,10 +23,21 @@ from ethosu_sdk.steps.profile.profile_record import ProfileFacts
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.run.run_command import RunResult
+from ethosu_sdk.steps.shared import systems
+from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.tables import profile_columns, profile_tables
 
 CSV_NAME = "profile.csv"
 _MAKE_A_RUN = "give the program itself: `ethosu-sdk profile MODEL.pte` runs it first"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the user asked for: a Vela configuration file that has the system, the NPU's clock, the time limit."""
+
+    vela_config: Path | None
+    clock_mhz: float | None
+    timeout_s: float
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,8 @@ def profile(
     else:
         run_options = replace(run_options, count_instructions=True, split=options.split)
         done = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
-    record = _record(done, options.clock_mhz, run_options.timeout_s)
+    asked = _Asked(compile_options.vela_config, options.clock_mhz, run_options.timeout_s)
+    record = _record(done, asked)
     schema.check(record, "the profile")
     content = kinds.PROFILE.convert(record)
     folder = writing.make_directory(out_dir) if out_dir is not None else done.folder
@@ -77,24 +89,35 @@ def profile(
     return Profiled(folder, done.folder, done.pte, record)
 
 
-def of_run(folder: Path, *, timeout_s: float) -> Record:
-    """The record of the profile of the run in `folder`; nothing is written."""
-    return _record(_finished(folder), None, timeout_s)
+def of_run(folder: Path, vela_config: Path | None = None, *, timeout_s: float) -> Record:
+    """The record of the profile of the run in `folder`, priced with the file `vela_config` if there is one; nothing
+    is written."""
+    return _record(_finished(folder), _Asked(vela_config, None, timeout_s))
 
 
-def _record(done: RunResult, clock_mhz: float | None, timeout_s: float) -> Record:
+def _record(done: RunResult, asked: _Asked) -> Record:
     run = kinds.RUN.convert(done.record)
+    program = pte.read(done.pte)
     facts = ProfileFacts(
         path=done.pte,
-        program=pte.read(done.pte),
+        program=program,
         run=run,
+        priced=_priced(done.pte, program, run, asked.vela_config),
         run_file=done.folder / kinds.RUN.file,
         compiled=_compile_record(done.pte, run),
         compiled_file=locations.compile_record(done.pte),
-        clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
+        clock_hz=None if asked.clock_mhz is None else asked.clock_mhz * 1e6,
     )
-    with deadline.until(time.monotonic() + timeout_s):
+    with deadline.until(time.monotonic() + asked.timeout_s):
         return profile_record.make(facts)
+
+
+def _priced(path: Path, program: pte.Pte, run: Run, vela_config: Path | None) -> Priced | None:
+    """The system of the file `vela_config`, else that of the run, where it knew the program's own."""
+    if vela_config is None and run.priced is not None and run.priced.compiled_for:
+        system = systems.of_record(run.priced.system)
+        return Priced(system, True, system.areas)
+    return systems.of_program(path, program, vela_config)
 
 
 def _finished(folder: Path) -> RunResult:

@@ -94,15 +94,14 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
     """The firmware that is built for the program, or the one with every kernel that the program is loaded into."""
     options = job.options
     if options.resident:
-        return resident.load(
-            job.path, job.program, job.choice.board, reporter, allow_spill=options.allow_spill
-        )
+        return resident.load(job, reporter)
     build_options = BuildOptions(
         board=job.choice.board,
         simulator=job.choice.simulator,
         inferences=job.samples.count,
         extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()),
         allow_spill=options.allow_spill,
+        areas=None if job.priced is None else job.priced.areas,
     )
     return build_command.build_in(
         job.path, job.program, job.folder, build_options, reporter, job.choice.reason

@@ -14,6 +14,7 @@ from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.steps.run.inputs import Samples
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.shared.board import Choice
+from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.targets import Target
 
 UART_NAME = "uart.log"
@@ -23,9 +24,9 @@ UART_NAME = "uart.log"
 class RunJob:
     """A run of the `program` in the `.pte` at `path`; results go to `folder`.
 
-    `choice` names the board and the simulator. `events` are the numbers of the PMU events to count. `memories` are
-    those that modelled cycles are for (None: the target's). `expected` holds the outputs that must come out
-    (None: any).
+    `choice` names the board and the simulator. `events` are the numbers of the PMU events to count. `priced` is the
+    system that modelled cycles are for, `memories` are its memories, behind timing adapters if the options ask for
+    them. `expected` holds the outputs that must come out (None: any).
     """
 
     path: Path
@@ -36,6 +37,7 @@ class RunJob:
     samples: Samples
     expected: Sequence[npt.NDArray[Any]] | None
     events: tuple[int, ...]
+    priced: Priced | None
     memories: SystemConfig | None
 
     @property

@@ -20,7 +20,7 @@ from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations, target_record
 from ethosu_sdk.runtimes import Placed, PrebuiltRunner
-from ethosu_sdk.simulators import SimulationRequest, Simulator
+from ethosu_sdk.simulators import SimulationRequest, Simulator, SimulatorOptions
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.run import inputs
 from ethosu_sdk.steps.run.execution import (
@@ -89,7 +89,9 @@ def prepare(job: RunJob) -> Request:
     """
     plan, inferences = job.plan, job.samples.count * job.options.repeat
     runner = runtimes.runner_for(job.npu)
-    simulator = simulators.create(job.choice.simulator, job.npu, board=job.choice.board)
+    simulator = simulators.create(
+        job.choice.simulator, job.npu, SimulatorOptions(memories=job.memories), job.choice.board
+    )
     version = simulator.version()  # a missing simulator is reported before anything is built
     if inferences > 1:
         raise UsageError(

@@ -33,7 +33,8 @@ from ethosu_sdk.steps.run.job import UART_NAME, RunJob
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
-from ethosu_sdk.steps.shared import hazards, memory_advice
+from ethosu_sdk.steps.shared import hazards, memory_advice, systems
+from ethosu_sdk.steps.shared.systems import Priced
 
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
@@ -61,6 +62,7 @@ def run(
     runners.check(options)
     path = _program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
+    priced = options.priced or systems.of_program(path, program, compile_options.vela_config)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder), bundle.published(folder, "run") as add:
         # A result of an earlier run must not be taken for this one's, should this one fail.
@@ -68,7 +70,7 @@ def run(
             (folder / name).unlink(missing_ok=True)
         with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
             start = time.monotonic()
-            runner, job = _resolve(path, program, folder, options, reporter)
+            runner, job = _resolve(path, program, folder, options, priced, reporter)
             execution = runner.execute(job, reporter)
             record = _write(job, execution, _judge(job, execution), start, reporter)
         add(*_RESULTS, *(execution.built or _earlier_build(folder)))
@@ -85,14 +87,19 @@ def _program_file(model: str, options: CompileOptions, out_dir: Path | None, rep
 
 
 def _resolve(
-    path: Path, program: pte.Pte, folder: Path, options: RunOptions, reporter: Reporter
+    path: Path,
+    program: pte.Pte,
+    folder: Path,
+    options: RunOptions,
+    priced: Priced | None,
+    reporter: Reporter,
 ) -> tuple[Runner, RunJob]:
     """The job, and what runs it. Raises before anything is built for what cannot be run."""
     plan, npu = program.plan(), program.npu()
     memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
     runner, choice = runners.choose(options, npu)
-    memories = memory_timing.choose(program.target(), options.memory_timing)
+    memories = memory_timing.choose(program.target(), priced, options.memory_timing)
     events = choose_events(npu, options.events)
     samples = inputs.load(options.inputs, path, plan)
     memory.check_outputs(plan, samples)
@@ -108,6 +115,7 @@ def _resolve(
         samples=samples,
         expected=expected,
         events=events,
+        priced=priced,
         memories=memories,
     )
 

@@ -22,7 +22,9 @@ from ethosu_sdk.steps.run import memory_timing, reference, repeats
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.inputs import stack
 from ethosu_sdk.steps.run.job import RunJob
+from ethosu_sdk.steps.run.options import FVP
 from ethosu_sdk.steps.run.reference import Reference
+from ethosu_sdk.tables import systems
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def make(
         **provenance.header(kinds.RUN.schema, status, inputs, execution.tools),
         "model": build_command.model_part(job.path, job.program),
         **target_record.members(job.target),
+        **_priced(job),
         "board": job.choice.board,
         "board_reason": job.choice.reason,
         "runtime": execution.runtime,
@@ -83,6 +86,12 @@ def make(
         "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),
     }
+
+
+def _priced(job: RunJob) -> Record:
+    """The member `priced`. An FVP has a timing of its own."""
+    is_modelled = job.priced is not None and job.choice.simulator != FVP
+    return {"priced": job.priced.part()} if is_modelled and job.priced is not None else {}
 
 
 def _tensor(index: int, array: npt.NDArray[Any]) -> Record:
@@ -129,6 +138,9 @@ def _npu_rows(table: Table, record: Record) -> None:
     if "cycles" in npu:
         cycles = npu["cycles"]
         table.add_row("NPU cycles", f"{cycles['value']:,} per inference ({cycles['source']})")
+        priced = kinds.RUN.convert(record).priced
+        if priced is not None:
+            table.add_row("", escape(systems.line(priced)))
     for row in npu["counters"]:
         size = f" = {row['bytes']:,} bytes" if "bytes" in row else ""
         table.add_row("", f"{row['event']} {row['value']:,} {row['unit']}{size}")
