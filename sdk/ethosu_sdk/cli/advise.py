@@ -44,7 +44,7 @@ def advise_command(
     done = profile_command.profile(
         subject, compile_options, run_options, ProfileOptions(), output, reporter.for_step()
     )
-    facts = programs.read(done.pte, done.content)
+    facts = programs.read(done.pte, done.content, compile_options.vela_config)
     advise_command.advise(
         advise_command.Inputs(done.folder, done.run_folder, done.pte, done.content, facts), reporter
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.targets import MemoryAreas
+from ethosu_sdk.targets import MemoryAreas, suggestion
 
 _AT = ("fast", "bulk")  # AXI interface 0 is that of the memory beside the NPU, 1 that of the large one
 WITHOUT_NPU = "Shared_Sram"  # what a program that delegates nothing is laid out as
@@ -50,7 +50,7 @@ def memory_mode(name: str | None, areas: MemoryAreas | None = None) -> MemoryMod
     if mode is None:
         raise BuildError(
             f"the firmware does not know where memory mode '{name}' has its buffers",
-            f"give the Vela configuration file that has the mode with --vela-config; Vela's own are: {_names()}",
+            f"--vela-config gives the file that has it; of Vela's own: {suggestion(name or '', memory_modes())}",
         )
     return mode
 
@@ -76,7 +76,3 @@ def _by_areas(name: str, areas: MemoryAreas) -> MemoryMode:
 
 def _place(mode: MemoryMode) -> tuple[str, str, bool]:
     return mode.model, mode.scratch, mode.fast_scratch
-
-
-def _names() -> str:
-    return ", ".join(memory_modes())

@@ -244,6 +244,7 @@ def remove_stale(plan: Plan) -> None:
 def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> dict[str, Task]:
     """The tasks of a cell by their steps."""
     cell, configuration = planned.cell, plan.configuration
+    config = configuration.vela_config
     common: Task = {
         "store": str(plan.store.absolute()),
         "cwd": str(configuration.folder),
@@ -257,6 +258,7 @@ def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> di
         "samples": cell.samples,
         "vela": cell.vela,
         "trust": options.trust,
+        "vela_config": None if config is None else str(config.path.absolute()),
         "lowering": planned.lowering,
         "compilation": planned.compilation,
     }

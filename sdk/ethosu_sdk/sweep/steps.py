@@ -130,6 +130,8 @@ def _compile(task: Task) -> Outcome:
     start = time.monotonic()
     out, lowering = Path(task["out"]), lowered_program.read(Path(task["lowered"]))
     options = _options(task)
+    if task["vela_config"] is not None:
+        options = replace(options, vela_config=Path(task["vela_config"]))
     request = _request(task, options, out)
     with (
         bundle.published(out, "compile") as add,

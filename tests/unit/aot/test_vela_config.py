@@ -22,7 +22,10 @@ def ini(tmp_path: Path) -> Path:
 def test_names_are_found_and_content_decides_the_stored_name(ini: Path, tmp_path: Path) -> None:
     ini.write_text(SYSTEM + OTHER + MODE)
     config = vela_config.read(ini)
-    assert (config.system_configs, config.memory_modes) == (("Board", "Other"), ("Tight",))
+    assert (config.ini.names("System_Config"), config.ini.names("Memory_Mode")) == (
+        ("Board", "Other"),
+        ("Tight",),
+    )
     copy = tmp_path / "copy.ini"
     copy.write_bytes(ini.read_bytes())
     assert vela_config.read(copy).stored_name == config.stored_name

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.errors import UsageError
 from ethosu_sdk.files import hashing, opening
 from ethosu_sdk.npu.timing import vela_ini
-from ethosu_sdk.targets import Target, parse_name, parse_target, stored_name, suggestion
+from ethosu_sdk.npu.timing.vela_ini import VelaIni
+from ethosu_sdk.targets import Target, parse_name, parse_target, stored_name
 
 
 @dataclass(frozen=True)
 class VelaConfig:
-    """A configuration file that was read: the names in it, and its content."""
+    """A configuration file that was read: what is in it, and its content."""
 
     path: Path
     content: bytes
-    system_configs: tuple[str, ...]
-    memory_modes: tuple[str, ...]
+    ini: VelaIni
 
     @property
     def stored_name(self) -> str:
@@ -30,8 +28,7 @@ class VelaConfig:
 def read(path: Path) -> VelaConfig:
     """Read a configuration file. InputError when it cannot be read, or is none (:func:`vela_ini.parse`)."""
     content = opening.text(path, vela_ini.LARGEST_BYTES)
-    ini = vela_ini.parse(content, str(path))
-    return VelaConfig(path, content.encode(), ini.names(vela_ini.SYSTEM), ini.names(vela_ini.MODE))
+    return VelaConfig(path, content.encode(), vela_ini.parse(content, str(path)))
 
 
 def resolve_target(
@@ -44,33 +41,16 @@ def resolve_target(
     """
     if config_file is None:
         return parse_target(name, system_config, memory_mode)
+    return target_in(read(config_file), name, system_config, memory_mode)
+
+
+def target_in(config: VelaConfig, name: str, system_config: str | None, memory_mode: str | None) -> Target:
+    """The target with the names of `config`; see :func:`resolve_target`."""
     family, macs = parse_name(name)
-    config = read(config_file)
     return Target(
         npu=family.name,
         macs=macs,
-        system_config=_choose(
-            "system configuration",
-            system_config,
-            family.default_system_config,
-            config.system_configs,
-            config_file,
-        ),
-        memory_mode=_choose(
-            "memory mode", memory_mode, family.default_memory_mode, config.memory_modes, config_file
-        ),
+        system_config=config.ini.chosen(vela_ini.SYSTEM, system_config, family.default_system_config),
+        memory_mode=config.ini.chosen(vela_ini.MODE, memory_mode, family.default_memory_mode),
         vela_config=config.stored_name,
     )
-
-
-def _choose(what: str, wanted: str | None, default: str, known: Sequence[str], where: Path) -> str:
-    if wanted is None:
-        if default in known:
-            return default
-        if len(known) == 1:
-            return known[0]
-        option = "--" + ("memory-mode" if what == "memory mode" else "system-config")
-        raise UsageError(f"{where} has several {what}s", f"choose with {option}, one of: {', '.join(known)}")
-    if wanted not in known:
-        raise UsageError(f"{where} has no {what} '{wanted}'", suggestion(wanted, known))
-    return wanted

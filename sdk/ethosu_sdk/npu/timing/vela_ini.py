@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.targets import suggestion
 
 SYSTEM, MODE = "System_Config", "Memory_Mode"
 LARGEST_BYTES = 1 << 20  # of a file
@@ -85,12 +86,29 @@ class VelaIni:
         prefix = f"{kind}."
         return tuple(name.removeprefix(prefix) for name in self._sections if name.startswith(prefix))
 
+    def chosen(self, kind: str, wanted: str | None, default: str) -> str:
+        """The name of `kind` that is `wanted`; without one `default` if the file has that, or the file's only one.
+
+        UsageError for a name that the file does not have, and where there are several to choose from.
+        """
+        known, what = self.names(kind), _KINDS[kind]
+        if wanted is None:
+            if default in known:
+                return default
+            if len(known) == 1:
+                return known[0]
+            option = f"--{what.replace(' ', '-').replace('uration', '')}"
+            raise UsageError(
+                f"{self.source} has several {what}s", f"choose with {option}, one of: {', '.join(known)}"
+            )
+        if wanted not in known:
+            raise UsageError(f"{self.source} has no {what} '{wanted}'", suggestion(wanted, known))
+        return wanted
+
     def section(self, kind: str, name: str) -> Section:
         """The section of `kind` called `name`. UsageError when there is none."""
         full = f"{kind}.{name}"
-        if full not in self._sections:
-            known = ", ".join(self.names(kind))
-            raise UsageError(f"{self.source} has no {_KINDS[kind]} '{name}'", f"one of: {known}")
+        self.chosen(kind, name, "")
         values: dict[str, str] = {}
         for ancestor in _line(full, self._sections):
             values = self._sections[ancestor] | values

@@ -113,8 +113,8 @@ def _add(path: Path, found: dict[str, Shown], missing: dict[str, str]) -> None:
 
 
 def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str]) -> None:
-    """Take the profile that was made where the folder has none; say what other commands would add."""
-    if PROFILE not in found and facts.profile is not None:
+    """Take the profile that was made, in place of the folder's; say what other commands would add."""
+    if facts.profile is not None:
         if facts.profile.record is not None:
             found[PROFILE] = facts.profile.record
         else:

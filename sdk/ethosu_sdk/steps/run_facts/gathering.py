@@ -13,11 +13,14 @@ from ethosu_sdk.results.run_facts import RunFacts
 from ethosu_sdk.steps.run_facts import lifetimes, profiles, programs
 
 
-def of(folder: Path) -> RunFacts:
-    """The facts of the run in `folder`. Whoever reads its records refuses a folder that holds no run."""
+def of(folder: Path, vela_config: Path | None = None) -> RunFacts:
+    """The facts of the run in `folder`, priced with the file `vela_config` if there is one.
+
+    Whoever reads its records refuses a folder that holds no run.
+    """
     if not (folder / results.RUN_NAME).is_file():
         return RunFacts()
-    made = profiles.missing([folder]).get(folder)
+    made = profiles.missing([folder], vela_config).get(folder)
     try:
         program = _program(folder)
         if program is None:
@@ -29,7 +32,7 @@ def of(folder: Path) -> RunFacts:
     try:
         read = kinds.PROFILE.convert
         profile = read(results.read(folder / results.PROFILE_NAME)) if made is None else made.record
-        facts = None if profile is None else programs.of(program, profile)
+        facts = None if profile is None else programs.of(program, profile, vela_config)
     except SdkError as error:
         why = error.message
     return RunFacts(made, facts, why, found, reason)

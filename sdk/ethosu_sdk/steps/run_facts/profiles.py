@@ -14,9 +14,14 @@ from ethosu_sdk.steps.profile import profile_command
 _TIMEOUT_S = 60.0
 
 
-def missing(folders: Iterable[Path]) -> dict[Path, MadeProfile]:
-    """The profiles of those of `folders` that hold a run and no profile of it. Nothing is written."""
-    return {folder: _made(folder) for folder in folders if not _is_whole(folder)}
+def missing(folders: Iterable[Path], vela_config: Path | None = None) -> dict[Path, MadeProfile]:
+    """The profiles of those of `folders` that hold a run and no profile of it; of every run, priced with the file
+    `vela_config`, if there is one. Nothing is written. SdkError when that file cannot be used."""
+    return {
+        folder: _made(folder, vela_config)
+        for folder in folders
+        if (vela_config is not None and (folder / results.RUN_NAME).is_file()) or not _is_whole(folder)
+    }
 
 
 def _is_whole(folder: Path) -> bool:
@@ -34,8 +39,11 @@ def _is_whole(folder: Path) -> bool:
     return is_one and results.is_of_run(kinds.PROFILE.convert(found), run)
 
 
-def _made(folder: Path) -> MadeProfile:
+def _made(folder: Path, vela_config: Path | None) -> MadeProfile:
     try:
-        return MadeProfile(kinds.PROFILE.convert(profile_command.of_run(folder, timeout_s=_TIMEOUT_S)))
+        record = profile_command.of_run(folder, vela_config, timeout_s=_TIMEOUT_S)
+        return MadeProfile(kinds.PROFILE.convert(record))
     except SdkError as error:
+        if vela_config is not None:
+            raise
         return MadeProfile(None, error.message)

@@ -55,10 +55,26 @@ def given(path: Path, target: Target) -> SystemConfig:
 
 
 def for_target(target: Target, vela_config: Path | None) -> SystemConfig:
-    """The system that a program for `target` is compiled for, with Vela's own file or the one at `vela_config`."""
+    """The system that a program for `target` is compiled for, with Vela's own file or the one at `vela_config`.
+
+    InputError for a file that is damaged, or is not the one any more that `target` was found in.
+    """
     if vela_config is not None:
-        return given(vela_config, target)
+        system = given(vela_config, target)
+        if stored_name(system.sha256) != target.vela_config:
+            raise InputError(f"{vela_config} changed while it was read")
+        return system
     return system_config.memory_map(target.npu, target.system_config, target.memory_mode)
+
+
+def in_every_mode(path: Path, target: Target) -> Iterator[SystemConfig]:
+    """The target's system configuration with each memory mode of the Vela configuration file at `path`.
+
+    InputError for a damaged file, UsageError for one without the system configuration.
+    """
+    text = opening.text(path, vela_ini.LARGEST_BYTES)
+    for mode in vela_ini.parse(text, path.name).names(vela_ini.MODE):
+        yield system_config.system_from_ini(text, path.name, target.npu, target.system_config, mode)
 
 
 def of_program(path: Path, program: pte.Pte, vela_config: Path | None = None) -> Priced | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import convert
@@ -31,26 +32,35 @@ _NAMED = 8  # in the error
 _MOST_FIGURES = 50  # that are named; the digest over all of them counts
 
 
-def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading, reporter: Reporter) -> None:
+@dataclass(frozen=True)
+class Given:
+    """Files that the user names: the `.pte` (None: the file of the record's model beside the record), the inputs of
+    the run, and the Vela configuration file that the `.pte` was compiled with (None: as `run` finds it)."""
+
+    model: Path | None = None
+    inputs: Path | None = None
+    vela_config: Path | None = None
+
+
+def verify(path: Path, given: Given, reading: Reading, reporter: Reporter) -> None:
     """Build and run again what the record at `path` describes. Compare digests, figures and tools' versions.
 
-    `model` is the `.pte`, by default the file of the record's model beside the record; `inputs` are those of the run.
     Raises VerdictError when something differs, InputError for a record or model that is missing, damaged, or of no
     firmware.
     """
     start = time.monotonic()
     record = _read(path, reading)
     reading.warn(reporter)
-    pte_path = _model(path, record, model)
+    pte_path = _model(path, record, given.model)
     checks = [_check("model", record.model.sha256, hashing.sha256_file(pte_path))]
     causes = []
     if _same(checks):
         ran = " and running it" if isinstance(record, Run) else ""
         with reporter.stage(f"rebuilding it from scratch{ran}"):
             if isinstance(record, Run):
-                rebuilt = rebuilding.run(record, pte_path, inputs)
+                rebuilt = rebuilding.run(record, pte_path, given.inputs, given.vela_config)
             else:
-                rebuilt = rebuilding.build(record, pte_path)
+                rebuilt = rebuilding.build(record, pte_path, given.vela_config)
         checks += [*_digests(record, rebuilt), *_figures(record, rebuilt)]
         causes = list(_causes(record, rebuilt, checks))
     else:
