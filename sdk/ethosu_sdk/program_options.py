@@ -71,6 +71,7 @@ def name_of(found: Field[Any]) -> str:
 INPUTS = Option("Arrays input0, input1 … in the model's order.", metavar="F.npz", shapes=False)
 VELA_CONFIG = Option(
     "Vela configuration file that has the system.",
+    name="--vela-config",
     metavar="FILE.ini",
     shown_default="the one that the program was compiled with",
     shapes=False,

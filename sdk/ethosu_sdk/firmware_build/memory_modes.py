@@ -50,7 +50,7 @@ def memory_mode(name: str | None, areas: MemoryAreas | None = None) -> MemoryMod
     if mode is None:
         raise BuildError(
             f"the firmware does not know where memory mode '{name}' has its buffers",
-            f"--vela-config gives the file that has it; of Vela's own: {suggestion(name or '', memory_modes())}",
+            f"--vela-config gives the file that has it; {suggestion(name or '', memory_modes())}",
         )
     return mode
 

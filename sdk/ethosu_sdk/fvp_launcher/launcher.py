@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 from ethosu_sdk import plain_text
 from ethosu_sdk.errors import InputError, UsageError
@@ -20,10 +20,7 @@ from ethosu_sdk.files import opening, writing
 from ethosu_sdk.fvp_launcher.command_line import HELP, Options, parse
 from ethosu_sdk.fvp_launcher.parameters import known_parameters
 from ethosu_sdk.simulators.fvp.models import FvpModel, command_line_limit, launchers
-from ethosu_sdk.targets import Target, family, parse_target
-
-if TYPE_CHECKING:
-    from ethosu_sdk.npu.timing.system_config import SystemConfig
+from ethosu_sdk.targets import Target
 
 _NO_LIMIT_S = 7 * 24 * 3600.0  # an FVP without --timelimit runs for ever
 _END_OF_TRANSMISSION = b"\x04"
@@ -130,10 +127,12 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
     # Here and not above: --version must not wait for NumPy.
     from ethosu_sdk.errors import SimulationError
     from ethosu_sdk.simulators.base import SimulationRequest
+    from ethosu_sdk.simulators.named_system import named_system
     from ethosu_sdk.simulators.qemu.simulator import QemuSimulator, open_npu_model
 
     limit = options.time_limit_s or _NO_LIMIT_S
-    device = functools.partial(open_npu_model, system=_system(model.npu, options))
+    system = named_system(model.npu, options.vela_config, options.system_config, options.memory_mode)
+    device = functools.partial(open_npu_model, system=system)
     begun = time.monotonic()
     with _open_uart(model, options) as out:
         request = SimulationRequest(
@@ -166,24 +165,6 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
     if result.exit_code:
         sys.stderr.write(f"{model.program}: the firmware ended with exit code {result.exit_code}\n")
     return result.exit_code
-
-
-def _system(npu: str, options: Options) -> SystemConfig | None:
-    """The system that the user named; None where nothing was. InputError for a file that is damaged, UsageError for
-    names that it does not have."""
-    from ethosu_sdk.npu.timing import system_config, vela_ini
-
-    wanted = (options.system_config, options.memory_mode)
-    if options.vela_config is None:
-        if wanted == (None, None):
-            return None
-        target = parse_target(f"{npu}-{family(npu).macs[0]}", *wanted)
-        return system_config.memory_map(npu, target.system_config, target.memory_mode)
-    text, name = opening.text(options.vela_config, vela_ini.LARGEST_BYTES), options.vela_config.name
-    ini, row = vela_ini.parse(text, name), family(npu)
-    system = ini.chosen(vela_ini.SYSTEM, wanted[0], row.default_system_config)
-    mode = ini.chosen(vela_ini.MODE, wanted[1], row.default_memory_mode)
-    return system_config.system_from_ini(text, name, npu, system, mode)
 
 
 def _qemu(board: str) -> Path | None:

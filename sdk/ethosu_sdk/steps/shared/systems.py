@@ -61,7 +61,7 @@ def for_target(target: Target, vela_config: Path | None) -> SystemConfig:
     """
     if vela_config is not None:
         system = given(vela_config, target)
-        if stored_name(system.sha256) != target.vela_config:
+        if target.vela_config not in ("", stored_name(system.sha256)):
             raise InputError(f"{vela_config} changed while it was read")
         return system
     return system_config.memory_map(target.npu, target.system_config, target.memory_mode)
