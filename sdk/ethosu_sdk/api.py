@@ -184,14 +184,22 @@ def compile(model: str | Path, options: CompileOptions | None = None, *, out: Pa
 
 
 def build(
-    pte: str | Path, *, board: str | None = None, out: Path | None = None, allow_spill: bool = False
+    pte: str | Path,
+    *,
+    board: str | None = None,
+    out: Path | None = None,
+    allow_spill: bool = False,
+    vela_config: Path | None = None,
 ) -> Firmware:
     """Build the firmware that embeds `pte`, as ``ethosu-sdk build``.
 
     Raises InputError for a damaged file, BuildError for one that does not fit or calls an operator without a kernel,
     and ToolError without the toolchain.
     """
-    built = build_command.build(Path(pte), board, out, Reporter(quiet=True), allow_spill=allow_spill)
+    quiet = Reporter(quiet=True)
+    built = build_command.build(
+        Path(pte), board, out, quiet, allow_spill=allow_spill, vela_config=vela_config
+    )
     return Firmware(built.firmware.elf, record=built.record)
 
 

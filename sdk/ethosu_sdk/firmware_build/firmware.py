@@ -13,7 +13,7 @@ from ethosu_sdk.firmware_build import cmake, executable, fit, generate, kernels,
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
 from ethosu_sdk.firmware_build.elf import Section, section_bytes
 from ethosu_sdk.firmware_build.executable import Executable, Recipe
-from ethosu_sdk.firmware_build.memory_modes import memory_mode, memory_modes
+from ethosu_sdk.firmware_build.memory_modes import memory_mode
 from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
 from ethosu_sdk.targets import MemoryAreas, Target
 
@@ -162,10 +162,10 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
 
 
 def allowed_modes(target: Target | None) -> tuple[str, ...]:
-    """The memory modes that the program could be compiled for; with a Vela configuration of its own, any."""
-    if target is None:
+    """The memory modes that the program could be compiled for; of a user's Vela configuration file, none is known."""
+    if target is None or target.vela_config:
         return ()
-    return target.family.system_configs.get(target.system_config, tuple(memory_modes()))
+    return target.family.system_configs.get(target.system_config, ())
 
 
 def _read(path: Path) -> bytes:

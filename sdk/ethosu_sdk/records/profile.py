@@ -249,6 +249,11 @@ class Profile(Part, tag_field="schema", tag="profile/1"):
         return "" if self.priced is None else self.priced.caveat
 
     @property
+    def vela_version(self) -> str:
+        """Of the Vela that made the estimates; empty where that is not known."""
+        return next((row.version for row in self.provenance.tools if row.name == "ethos-u-vela"), "")
+
+    @property
     def headline(self) -> tuple[Speed, ...]:
         """The times of an inference, which are no headline where they are for another system."""
         return () if self.caveat else self.totals.speed or ()

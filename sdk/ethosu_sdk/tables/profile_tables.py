@@ -190,8 +190,8 @@ def _npu_cycles(record: Profile) -> Iterator[tuple[str, str]]:
 
 def _worker(record: Profile, metric: Metric) -> str:
     """Who an estimate is from, with its version."""
-    versions = [row.version for row in record.provenance.tools if row.name == "ethos-u-vela"]
-    return f" by Vela {versions[-1]}" if metric.source == "estimated" and versions else ""
+    version = record.vela_version
+    return f" by Vela {version}" if metric.source == "estimated" and version else ""
 
 
 def _cycles_text(metric: Metric, speed: Speed | None, worker: str) -> str:

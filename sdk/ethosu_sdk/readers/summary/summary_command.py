@@ -102,7 +102,9 @@ def _npu(record: Run) -> Iterable[Sequence[object]]:
     if npu is None:
         return
     if npu.cycles is not None:
-        yield "cycles", f"{npu.cycles.value:,}", npu.cycles.unit, npu.cycles.source
+        caveat = "" if record.priced is None else record.priced.caveat
+        source = f"{npu.cycles.source}, {caveat}" if caveat else npu.cycles.source
+        yield "cycles", f"{npu.cycles.value:,}", npu.cycles.unit, source
     for row in npu.counters:
         yield row.event, f"{row.value:,}", row.unit, row.source
 

@@ -24,6 +24,7 @@ from ethosu_sdk.results import locations, reading as results
 from ethosu_sdk.targets import MemoryAreas, Target, stored_name
 
 CACHE_PART = "systems"
+_RAM = ("Sram", "Dram")
 _BY_DIGEST = stored_name("").partition(".")[0]  # how the name of a file that is known by its digest begins
 
 
@@ -68,13 +69,16 @@ def for_target(target: Target, vela_config: Path | None) -> SystemConfig:
 
 
 def in_every_mode(path: Path, target: Target) -> Iterator[SystemConfig]:
-    """The target's system configuration with each memory mode of the Vela configuration file at `path`.
+    """The target's system configuration with each memory mode of the Vela configuration file at `path` that Vela takes:
+    the arena is in RAM, and the cache in SRAM.
 
     InputError for a damaged file, UsageError for one without the system configuration.
     """
     text = opening.text(path, vela_ini.LARGEST_BYTES)
     for mode in vela_ini.parse(text, path.name).names(vela_ini.MODE):
-        yield system_config.system_from_ini(text, path.name, target.npu, target.system_config, mode)
+        found = system_config.system_from_ini(text, path.name, target.npu, target.system_config, mode)
+        if found.arena.name in _RAM and found.cache.name == _RAM[0]:
+            yield found
 
 
 def of_program(path: Path, program: pte.Pte, vela_config: Path | None = None) -> Priced | None:

@@ -97,6 +97,14 @@ def test_a_file_without_the_programs_system(own: Path, ini: Path) -> None:
         priced(own, ini)
 
 
+def test_modes_that_vela_refuses_are_left_out(own: Path, ini: Path) -> None:
+    """No arena lies in flash: Vela 5.1.0 takes Sram or Dram alone."""
+    mode = "[Memory_Mode.{}]\nconst_mem_area=Axi1\narena_mem_area=Axi{}\ncache_mem_area=Axi{}\n"
+    ini.write_text(INI + mode.format("Same", 0, 0) + mode.format("Arena", 1, 0) + mode.format("Cache", 0, 1))
+    found = [row.memory_mode for row in systems.in_every_mode(ini, _target(own))]
+    assert found == ["Shared_Sram", "Same"]
+
+
 def test_the_cache_knows_the_program_by_its_digest(own: Path, ini: Path, tmp_path: Path) -> None:
     systems.keep(own, ini)
     found = priced(own)

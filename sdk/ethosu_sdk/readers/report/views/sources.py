@@ -23,6 +23,8 @@ def _figures(profile: Profile | None) -> Iterator[tuple[str, dict[str, str]]]:
     if profile is None:
         return
     totals = profile.totals
+    if profile.vela_version:
+        yield "made by", {"estimated": f"Vela {profile.vela_version}", "modelled": "the SDK's NPU model"}
     yield "NPU cycles of an inference", _cycles(totals.npu.cycles)
     if len(profile.delegates) > 1:
         for row in profile.delegates:
