@@ -69,8 +69,8 @@ def for_target(target: Target, vela_config: Path | None) -> SystemConfig:
 
 
 def in_every_mode(path: Path, target: Target) -> Iterator[SystemConfig]:
-    """The target's system configuration with each memory mode of the Vela configuration file at `path` that Vela takes:
-    the arena is in RAM, and the cache in SRAM.
+    """The target's system configuration with each memory mode of the Vela configuration file at `path` that Vela
+    takes: the arena is in RAM, and the cache in SRAM.
 
     InputError for a damaged file, UsageError for one without the system configuration.
     """
