@@ -3,8 +3,6 @@
 With pytest-xdist every worker is a session of its own; a folder beside theirs, with a lock, is common to all.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reading of `.npz` files that NumPy would not write: unusual, damaged, hostile."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

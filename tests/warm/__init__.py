@@ -1,7 +1,5 @@
 """Compilers of tests, without the seconds that each would take to import torch and ExecuTorch."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import os

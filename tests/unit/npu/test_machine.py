@@ -1,7 +1,5 @@
 """Programs on the machine: copies, tables, traces, counters, and configurations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The decoder against encodings that the GNU assembler made, and on everything that is no access."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, strategies as st
 

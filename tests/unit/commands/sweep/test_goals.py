@@ -1,7 +1,5 @@
 """`[[constraints]]` and `[[goals]]`: what they may say, and the verdict on rows made for each case."""
 
-from __future__ import annotations
-
 import json
 import math
 import tomllib

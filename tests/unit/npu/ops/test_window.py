@@ -1,7 +1,5 @@
 """Upscaling, padding and kernel windows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

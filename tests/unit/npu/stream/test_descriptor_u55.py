@@ -1,7 +1,5 @@
 """What Ethos-U55's and Ethos-U65's registers say about an operation: cores, tables, scales, strided DMA."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

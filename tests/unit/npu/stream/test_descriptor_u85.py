@@ -1,7 +1,5 @@
 """What Ethos-U85's registers say about an operation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
