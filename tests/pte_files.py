@@ -1,7 +1,5 @@
 """Finding and changing single fields of a `.pte`, with the flatbuffers package, not with the SDK's reader."""
 
-from __future__ import annotations
-
 import json
 import re
 import struct

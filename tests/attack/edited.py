@@ -1,7 +1,5 @@
 """Evidence that somebody edited: records inside of folders of results, and cells of a sweep."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The doors to files: what is not a regular file is refused at once, and nothing is written through a link."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Evidence that was edited in a folder of results: every reader refuses it, or says that it was loose."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

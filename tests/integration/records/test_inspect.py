@@ -1,7 +1,5 @@
 """`ethosu-sdk inspect`: what it shows of real programs, to people and as JSON, and how fast."""
 
-from __future__ import annotations
-
 import io
 import json
 import resource

@@ -1,7 +1,5 @@
 """Policies of `compare`: what they say counts, what they cannot say is refused with its line, whatever the file."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
