@@ -20,7 +20,7 @@ def zoo(reporter: Reporter) -> None:
         "schema": kinds.ZOO.schema,
         "status": "pass",
         "created": records.timestamp(),
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "models": [_row(entry) for entry in models.entries()],
     }
     schema.check(record, "the list of the zoo")

@@ -21,7 +21,6 @@ from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Compared, Subject
 from ethosu_sdk.records import kinds, sweep_compare
-from ethosu_sdk.records.common import Host
 from ethosu_sdk.records.compare import Comparison, KindName, Status
 from ethosu_sdk.records.sweep_cell import Cell
 from ethosu_sdk.records.sweep_compare import CellStatus, CellVerdict, ComparedCell, Counts, SweepComparison
@@ -90,7 +89,7 @@ def make(before: Path, after: Path, policy: Policy) -> SweepComparison:
         after=new.folder.name,
         counts=convert({name: counted[name] for name in (PASS, FAIL, BLOCKED, MISSING, NEW)}, Counts),
         cells=cells,
-        host=Host(**host_facts.host()),
+        host=host_facts.this_host(),
     )
     schema.check(record.to_json(), "the comparison")
     return record

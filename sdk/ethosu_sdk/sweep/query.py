@@ -48,7 +48,7 @@ def query(sql: str, folder: Path | None, as_csv: bool, reporter: Reporter) -> Re
         "schema": kinds.SWEEP_ANSWER.schema,
         "status": "pass",
         "created": records.timestamp(),
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "query": sql,
         "columns": names,
         "rows": found,

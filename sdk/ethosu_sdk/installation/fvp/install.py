@@ -225,7 +225,7 @@ def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> 
         "schema": kinds.FVP_INSTALL.schema,
         "status": "pass",
         "created": accepted,
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "fvp": {"name": row.name, "version": row.version, "machine": row.machine},
         "archive": {
             "file": path.name,

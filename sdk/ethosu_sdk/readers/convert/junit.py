@@ -13,10 +13,11 @@ from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
+from ethosu_sdk.records.common import Check
 from ethosu_sdk.records.compare import Comparisons, FigureChange, MetricChange
-from ethosu_sdk.records.compile import Compilation, Threshold
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.printed.verify import Verification
-from ethosu_sdk.records.run import Check, Run
+from ethosu_sdk.records.run import Run
 from ethosu_sdk.results.reading import COMPARE, COMPILE, RUN, VERIFY
 
 Judged = Run | Compilation | Comparisons | Verification
@@ -104,7 +105,7 @@ def _clean(value: object) -> str:
     return _NOT_XML.sub("\ufffd", redaction.addresses(str(value)))
 
 
-def _checks(rows: Iterable[Check | Threshold], before: str = "") -> Iterator[_Case]:
+def _checks(rows: Iterable[Check], before: str = "") -> Iterator[_Case]:
     for row in rows:
         yield _Case(f"{before}{row.name}", row.detail, row.status == "fail")
 

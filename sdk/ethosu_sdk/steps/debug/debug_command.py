@@ -130,9 +130,10 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         left_out=sum(len(row.left_out) for row in observer.recorders.values()),
         wall_time_s=time.monotonic() - start,
     )
-    record = make(facts)
+    content = make(facts)
+    record = content.to_json()
     schema.check(record, "the debug record")
-    table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, kinds.DEBUG.convert(record).layers))
+    table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, content.layers))
     with locks.locked(subject.folder), bundle.published(subject.folder, "debug") as add:
         writing.write_bytes(subject.folder / CSV_NAME, table.encode())
         json_text.write_json(subject.folder / kinds.DEBUG.file, record)
@@ -141,7 +142,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         reporter.warn(
             escape(f"{subject.path.name} has no delegate that ran on the NPU: there are no layers to compare")
         )
-    reporter.show(*debug_tables.tables(kinds.DEBUG.convert(record), subject.folder, options.rows))
+    reporter.show(*debug_tables.tables(content, subject.folder, options.rows))
     reporter.emit(record)
     return record
 

@@ -57,7 +57,7 @@ def build(record: Build, path: Path) -> Rebuilt:
     )
     with _from_nothing() as folder:
         made = build_command.build_in(path, pte.read(path), folder, build_options, Reporter(quiet=True))
-        return _built(made.firmware, figures.of(kinds.BUILD.convert(made.record)))
+        return _built(made.firmware, figures.of(made.content))
 
 
 def run(record: Run, path: Path, inputs: Path | None) -> Rebuilt:

@@ -16,7 +16,6 @@ from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.build import Build
-from ethosu_sdk.records.common import Host, Tool
 from ethosu_sdk.records.printed.verify import Check, CheckStatus, Record, Verification
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.results import host_facts, locations, reading as results
@@ -64,12 +63,12 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
     result = Verification(
         status="pass" if _same(checks) else "fail",
         created=records.timestamp(),
-        tool=Tool(**provenance.tool()),
+        tool=provenance.tool(),
         record=convert(about, Record),
         checks=tuple(checks),
         causes=tuple(causes),
         wall_time_s=round(time.monotonic() - start, 3),
-        host=Host(**host_facts.host()),
+        host=host_facts.this_host(),
     )
     schema.check(result.to_json(), "the result of verify")
     _show(result, reporter)
@@ -168,7 +167,7 @@ def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> I
         if not _same(checks) and not others:
             yield "the same firmware gives other figures here: the record was changed, or the SDK is another"
         return
-    here, there = Tool(**provenance.tool()), record.tool
+    here, there = provenance.tool(), record.tool
     if here != there:
         words = [" ".join(filter(None, (row.version, row.git))) for row in (here, there)]
         yield f"ethosu-sdk is {words[0]} here, {words[1]} in the record"
