@@ -24,7 +24,8 @@ from ethosu_sdk.records import kinds, sweep_compare
 from ethosu_sdk.records.compare import Comparison, KindName, Status
 from ethosu_sdk.records.sweep_cell import Cell
 from ethosu_sdk.records.sweep_compare import CellStatus, CellVerdict, ComparedCell, Counts, SweepComparison
-from ethosu_sdk.results import bundle, host_facts, reading as results
+from ethosu_sdk.results import bundle, host_facts
+from ethosu_sdk.results.reading import present
 from ethosu_sdk.sweep import query, rows, store
 from ethosu_sdk.sweep.configuration import DIMENSIONS
 from ethosu_sdk.sweep.rows import Row
@@ -145,7 +146,7 @@ def _subject(sweep: _Sweep, row: Row) -> Subject:
         raise InputError(f"{sweep.folder} names a cell outside of that folder")
     found: dict[KindName, Compared] = {}
     files: dict[KindName, Path] = {}
-    for path in results.present(folder, (kinds.RUN.schema, kinds.COMPILE.schema)):
+    for path in present(folder, (kinds.RUN.schema, kinds.COMPILE.schema)):
         kind, found[kind] = subjects.record_of(path)
         files[kind] = path
     if not found:

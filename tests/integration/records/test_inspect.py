@@ -124,9 +124,7 @@ def test_a_program_with_two_delegates(zoo_pte: ZooPte) -> None:
     assert {row.name: row.calls for row in method.operators} == {
         row.name: row.calls for row in compiled.cpu_operators
     }
-    assert [row.sha256 for row in method.delegates] == [
-        row.payload_sha256 for row in compiled.delegates
-    ]
+    assert [row.sha256 for row in method.delegates] == [row.payload_sha256 for row in compiled.delegates]
     assert [row.vela.scratch_bytes for row in method.delegates if row.vela is not None] == [
         row.scratch_bytes for row in compiled.delegates
     ]

@@ -21,7 +21,8 @@ from ethosu_sdk.files import hashing, json_text, locks, opening, writing
 from ethosu_sdk.installation.fvp import archive as fvp_install_archive, installer
 from ethosu_sdk.installation.fvp.options import SANDBOX_CHOICES, InstallOptions
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.results import host_facts, reading as results
+from ethosu_sdk.results import host_facts
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.simulators.fvp import discovery
 from ethosu_sdk.simulators.fvp.models import models
 from ethosu_sdk.targets import suggestion
@@ -156,7 +157,7 @@ def _listed(path: Path, digests: _Digests, options: InstallOptions, rows: Sequen
 def _already_there(final: Path, digests: _Digests, reporter: Reporter) -> None:
     """Accept an installation that is there if it was made from the same archive and is whole."""
     try:
-        record = results.read(final / RECORD_NAME)
+        record = read(final / RECORD_NAME)
         same = record["archive"]["sha256"] == digests.sha256
         whole = all(hashing.sha256_file(final / row["file"]) == row["sha256"] for row in record["programs"])
     except InputError:

@@ -21,8 +21,7 @@ from ethosu_sdk.records.printed.doctor import DoctorReport
 from ethosu_sdk.records.printed.error import Error
 from ethosu_sdk.records.printed.verify import Verification
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results.reading import Reading, read
 from ethosu_sdk.targets import suggestion
 
 FORMATS = ("markdown",)
@@ -52,7 +51,7 @@ def summary(paths: Sequence[Path], form: str, reading: Reading, reporter: Report
 
 
 def _read(path: Path, reading: Reading) -> Record:
-    record = results.read(path, reading)
+    record = read(path, reading)
     if record["schema"] not in _KINDS:
         raise InputError(
             f"{path} is a {record['schema']}, which has no summary",

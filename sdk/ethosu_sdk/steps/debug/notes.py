@@ -12,7 +12,8 @@ from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
 from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.files import hashing, opening
 from ethosu_sdk.records.compile import Delegate, Operation
-from ethosu_sdk.results import locations, reading as results
+from ethosu_sdk.results import locations
+from ethosu_sdk.results.reading import of_program
 
 _MOST_BYTES = 1 << 30
 _CONSTANTS = ("CONST", "CONST_SHAPE")
@@ -42,7 +43,7 @@ def read(path: Path) -> dict[int, DelegateNotes]:
     file = locations.compile_record(path)
     if not file.is_file():
         return {}
-    record = results.of_program(file, hashing.sha256_file(path))
+    record = of_program(file, hashing.sha256_file(path))
     return {} if record is None else {row.index: _delegate(path.parent, row) for row in record.delegates}
 
 

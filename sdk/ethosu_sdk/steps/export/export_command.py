@@ -16,8 +16,8 @@ from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import Model
 from ethosu_sdk.records.export import Export, Files
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import bundle, host_facts, locations, reading as results, target_record
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results import bundle, host_facts, locations, target_record
+from ethosu_sdk.results.reading import Reading, read_record
 from ethosu_sdk.steps.export import sizes, texts
 
 # They become text of CMake, Kconfig and YAML: nothing else may come through.
@@ -76,10 +76,9 @@ def _run_file(path: Path, reading: Reading) -> Path:
 
 
 def _run(path: Path, program: pte.Pte, reading: Reading) -> Run:
-    record = results.read(path, reading)
-    run = kinds.content(record)
+    run = read_record(path, reading)
     if not isinstance(run, Run):
-        raise InputError(f"{path} is a {record['schema']}, not a run", "give the folder of a run")
+        raise InputError(f"{path} is a {kinds.schema(run)}, not a run", "give the folder of a run")
     if run.model.sha256 != program.sha256:
         raise InputError(
             f"{path} is a run of another program, so its sizes do not apply",

@@ -18,7 +18,7 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.common import ProvenanceInput
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import reading as results
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
@@ -70,7 +70,7 @@ def run(record: Run, path: Path, inputs: Path | None) -> Rebuilt:
             options, quiet = _run_options(record, inputs), Reporter(quiet=True)
             content = run_command.run(str(path), CompileOptions(), options, folder, quiet).record
         except VerdictError:  # the record holds it, and the records are compared
-            content = results.read(folder / kinds.RUN.file)
+            content = read(folder / kinds.RUN.file)
         except ToolError as error:
             return _built_for_run(record, path, f"it could not be run again: {error.message}")
     made = kinds.RUN.convert(content)

@@ -18,8 +18,8 @@ from ethosu_sdk.records import kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.printed.verify import Check, CheckStatus, Record, Verification
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import host_facts, locations, reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results import host_facts, locations
+from ethosu_sdk.results.reading import Reading, read_record
 from ethosu_sdk.steps.verify import figures, rebuilding
 from ethosu_sdk.steps.verify.rebuilding import Rebuilt
 
@@ -82,11 +82,10 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
 
 
 def _read(path: Path, reading: Reading) -> Run | Build:
-    found = results.read(path, reading)
-    record = kinds.content(found)
+    record = read_record(path, reading)
     if not isinstance(record, Run | Build):
         raise InputError(
-            f"{path} is a {found['schema']}",
+            f"{path} is a {kinds.schema(record)}",
             f"give a {kinds.BUILD.schema} or {kinds.RUN.schema}: build.json or run.json",
         )
     if isinstance(record, Build):
