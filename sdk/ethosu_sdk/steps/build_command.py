@@ -19,7 +19,8 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.build import Board, Build, Elf, Kernel, Memory, Options, Pool, Section
 from ethosu_sdk.records.common import FileDigest, Model, Use
 from ethosu_sdk.results import bundle, host_facts, locations, target_record
-from ethosu_sdk.steps.shared import board as run_board, fast_scratch, hazards, memory_advice
+from ethosu_sdk.steps.shared import fast_scratch, hazards, memory_advice
+from ethosu_sdk.steps.shared.board import for_build
 
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 
@@ -46,7 +47,7 @@ def build(
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder):
-        choice = run_board.for_build(program.npu(), board)
+        choice = for_build(program.npu(), board)
         options = BuildOptions(
             board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill
         )

@@ -16,9 +16,9 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.files import json_text, locks, writing
-from ethosu_sdk.readers.compare import compare_command, compare_record, policy as compare_policy, subjects
+from ethosu_sdk.readers.compare import compare_command, compare_record, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
-from ethosu_sdk.readers.compare.policy import Policy
+from ethosu_sdk.readers.compare.policy import Policy, load
 from ethosu_sdk.readers.compare.subjects import Compared, Subject
 from ethosu_sdk.records import kinds, sweep_compare
 from ethosu_sdk.records.compare import Comparison, KindName, Status
@@ -59,7 +59,7 @@ def compare(
 
     Raises InputError, after it was written, when cells cannot be compared, VerdictError when one is worse or missing.
     """
-    policy = compare_policy.read(options.policy).allowing(options.allow)
+    policy = load(options.policy).allowing(options.allow)
     record = make(before, after, policy)
     folder = compare_command.folder_of(out_dir)
     writing.make_directory(folder)

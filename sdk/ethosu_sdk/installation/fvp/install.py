@@ -18,7 +18,8 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.files import hashing, json_text, locks, opening, writing
-from ethosu_sdk.installation.fvp import archive as fvp_install_archive, installer
+from ethosu_sdk.installation.fvp import installer
+from ethosu_sdk.installation.fvp.archive import unpack
 from ethosu_sdk.installation.fvp.options import SANDBOX_CHOICES, InstallOptions
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import host_facts
@@ -63,7 +64,7 @@ def install(options: InstallOptions, reporter: Reporter) -> None:
         return
     with _staging(final) as folder:
         with reporter.stage(f"unpacking {escape(path.name)}"):
-            fvp_install_archive.unpack(path, writing.make_directory(folder / "archive"), options.limits)
+            unpack(path, writing.make_directory(folder / "archive"), options.limits)
         with reporter.stage("running Arm's installer"):
             installed, sandbox = installer.run(folder, options.sandbox, reporter)
             _keep_licences(folder / "archive", installed)

@@ -142,7 +142,7 @@ def compared(first: Subject, other: Subject, policy: Policy, name: str) -> Compa
     )
 
 
-def _dimension(found: dimensions.Found, policy: Policy) -> compare.Dimension:
+def _dimension(found: dimensions.DimensionPair, policy: Policy) -> compare.Dimension:
     status: DimensionStatus = "same"
     if found.differs:
         status = "allowed" if found.name in policy.allow else "blocks"

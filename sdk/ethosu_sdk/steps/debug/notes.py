@@ -35,7 +35,7 @@ class DelegateNotes:
         return [row for row in self.record.operations if set(row.offsets) & set(offsets)]
 
 
-def read(path: Path) -> dict[int, DelegateNotes]:
+def read_notes(path: Path) -> dict[int, DelegateNotes]:
     """The notes of the program at `path` by its delegates; none where there is no compile record of this program.
 
     Raises InputError when a file that the record names is missing or damaged.
