@@ -4,11 +4,11 @@ executed; and its line for people."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from msgspec import convert
 
 from ethosu_sdk import aot
+from ethosu_sdk.aot.facts import chain
 from ethosu_sdk.aot.facts.chain import GRAPH, PREPARED, QUANTISED
 from ethosu_sdk.errors import VerdictError
 from ethosu_sdk.records import Record
@@ -34,18 +34,18 @@ def extend(
     links = () if facts is None else tuple(_link(row) for row in facts.links)
     links = (*links, _executed(convert(record["check"], Check), executed))
     ratio = _least_db(links)
-    chain = Chain(
+    found = Chain(
         samples=() if facts is None else convert(facts.samples, tuple[SampleOrigin, ...]),
         links=links,
-        noisy_layers=() if facts is None else tuple(NoisyLayer(**asdict(row)) for row in facts.noisy),
+        noisy_layers=() if facts is None else tuple(map(_noisy, facts.noisy)),
         line=line(links, str(record["options"].get("quantize", "quantised"))),
         min_sqnr_db=least_db,
     )
-    extended = {**record, "chain": chain.to_json()}
+    extended = {**record, "chain": found.to_json()}
     if least_db is not None and (ratio is None or ratio < least_db) and _has(links, QUANTISED):
         return {**extended, "status": FAIL}
     if ratio is not None and ratio < LOW_DB:
-        return {**extended, "warnings": [*record["warnings"], _warning(chain, ratio)]}
+        return {**extended, "warnings": [*record["warnings"], _warning(found, ratio)]}
     return extended
 
 
@@ -79,7 +79,21 @@ def _executed(check: Check, outputs: Sequence[aot.LinkedOutput]) -> Link:
 
 
 def _outputs(rows: Sequence[aot.LinkedOutput]) -> tuple[LinkOutput, ...]:
-    return tuple(LinkOutput(**asdict(row)) for row in rows)
+    return tuple(
+        LinkOutput(
+            index=row.index,
+            name=row.name,
+            elements=row.elements,
+            equal=row.equal,
+            largest=row.largest,
+            sqnr_db=row.sqnr_db,
+        )
+        for row in rows
+    )
+
+
+def _noisy(row: chain.NoisyLayer) -> NoisyLayer:
+    return NoisyLayer(operator=row.operator, place=row.place, sqnr_db=row.sqnr_db)
 
 
 def _has(links: Sequence[Link], name: str) -> bool:
@@ -92,10 +106,10 @@ def _least_db(links: Sequence[Link]) -> float | None:
     return min((part.sqnr_db for part in rows if part.sqnr_db is not None), default=None)
 
 
-def _warning(chain: Chain, ratio: float) -> str:
+def _warning(found: Chain, ratio: float) -> str:
     layers = "; ".join(
         f"{row.operator}{f' ({row.place})' if row.place is not None else ''} {row.sqnr_db:.1f} dB"
-        for row in chain.noisy_layers
+        for row in found.noisy_layers
     )
     return (
         f"The quantised model is far from the float one: {ratio:.1f} dB, below {LOW_DB:.0f} dB. Each layer's error "
@@ -137,9 +151,9 @@ def raise_if_low(record: Record, *, recorded: bool) -> None:
     """VerdictError when the quantised model is farther from the float one than ``--min-sqnr`` allows."""
     if "chain" not in record:
         return
-    chain = convert(record["chain"], Chain)
-    ratio, least_db = _least_db(chain.links), chain.min_sqnr_db
-    if least_db is None or (ratio is not None and ratio >= least_db) or not _has(chain.links, QUANTISED):
+    compared = convert(record["chain"], Chain)
+    ratio, least_db = _least_db(compared.links), compared.min_sqnr_db
+    if least_db is None or (ratio is not None and ratio >= least_db) or not _has(compared.links, QUANTISED):
         return
     found = "no output has a signal-to-noise ratio" if ratio is None else f"{ratio:.1f} dB"
     raise VerdictError(
