@@ -21,6 +21,7 @@ from ethosu_sdk.records.common import (
     Tool,
     Unavailable,
     Use,
+    Verdict,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
 
@@ -78,17 +79,6 @@ class Output(Part):
     sha256: str
     name: str
     file: str
-
-
-class Check(Part):
-    name: str
-    status: Literal["pass", "fail"]
-    detail: str
-
-
-class Verdict(Part):
-    status: Literal["pass", "fail"]
-    checks: tuple[Check, ...]
 
 
 class ReferenceOutput(Part):

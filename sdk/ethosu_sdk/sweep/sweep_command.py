@@ -15,7 +15,6 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import ToolError, VerdictError
 from ethosu_sdk.files import json_text, locks
-from ethosu_sdk.records.common import Tool
 from ethosu_sdk.records.printed.sweep_plan import SweepPlan
 from ethosu_sdk.records.sweep import Sweep
 from ethosu_sdk.sweep import (
@@ -147,7 +146,7 @@ def plan_record(plan: Plan, jobs: int) -> SweepPlan:
     record = SweepPlan(
         status="pass",
         created=records.timestamp(),
-        tool=Tool(**provenance.tool()),
+        tool=provenance.tool(),
         name=plan.configuration.name,
         **structs.asdict(plan.record()),
         done=len(plan.done),

@@ -28,7 +28,7 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class Found:
+class DimensionPair:
     """A dimension of two runs."""
 
     name: str
@@ -41,7 +41,9 @@ class Found:
         return self.before != self.after
 
 
-def compare(before: Mapping[KindName, Compared], after: Mapping[KindName, Compared]) -> Iterator[Found]:
+def compare(
+    before: Mapping[KindName, Compared], after: Mapping[KindName, Compared]
+) -> Iterator[DimensionPair]:
     """Every dimension that both sets of records, of the same kinds, state."""
     for dimension in _TABLE:
         pairs = [(dimension.of(record), dimension.of(after[kind])) for kind, record in before.items()]
@@ -49,7 +51,7 @@ def compare(before: Mapping[KindName, Compared], after: Mapping[KindName, Compar
         if not told:
             continue
         chosen = next((pair for pair in told if pair[0] != pair[1]), told[0])
-        yield Found(dimension.name, *(text if text is not None else "not told" for text in chosen))
+        yield DimensionPair(dimension.name, *(text if text is not None else "not told" for text in chosen))
 
 
 def _target(*names: str) -> Callable[[Compared], str | None]:
