@@ -8,7 +8,9 @@ from typing import Literal
 
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
+    Core,
     Counter,
+    CpuPart,
     Delegation,
     Estimate,
     Host,
@@ -111,6 +113,7 @@ class Operation(Part):
     traffic: tuple[Traffic, ...] | None = None
     scratch_bytes: int | None = None
     instructions: Metric | None = None
+    cpu_cycles: Metric | None = None
     job: Job | None = None
 
     @property
@@ -149,6 +152,7 @@ class Delegate(Part):
     cycles: tuple[Metric, ...]
     start_cycles: int | None = None
     commands: Traffic
+    cpu_cycles: Metric | None = None
 
 
 class MemoryKind(Part):
@@ -201,6 +205,9 @@ class NpuTotals(Part):
 class CpuTotals(Part):
     operators: int
     instructions: Metric | None = None
+    core: Core | None = None
+    cycles: Metric | None = None
+    parts: tuple[CpuPart, ...] | None = None
 
 
 class Speed(Part):

@@ -6,7 +6,9 @@ from typing import Literal
 
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
+    Core,
     Counter,
+    CpuPart,
     Dtype,
     Host,
     Loaded,
@@ -105,7 +107,12 @@ class Reference(Part):
 
 
 class Cpu(Part):
+    core: Core | None = None
     cycles: Metric | None = None
+    instructions: Metric | None = None
+    parts: tuple[CpuPart, ...] | None = None
+    outside: tuple[CpuPart, ...] | None = None
+    unpriced: Metric | None = None
 
 
 class Memory(Part):
@@ -119,6 +126,8 @@ class Operator(Part):
     name: str
     npu_cycles: Metric | None = None
     instructions: Metric | None = None
+    cpu_cycles: Metric | None = None
+    cpu_parts: tuple[CpuPart, ...] | None = None
 
 
 class NpuCounter(Part):
@@ -329,6 +338,23 @@ def operators_add_up(record: Run) -> list[str]:
     return []
 
 
+def cpu_parts_add_up(record: Run) -> list[str]:
+    """The CPU's cycles are those of its parts, of an operator and of the inference, which holds its operators."""
+    found = []
+    sums: list[tuple[str, Metric | None, tuple[CpuPart, ...] | None]] = [
+        ("the inference", record.cpu.cycles, record.cpu.parts),
+        *((f"operator {place}", row.cpu_cycles, row.cpu_parts) for place, row in enumerate(record.operators)),
+    ]
+    for what, whole, parts in sums:
+        total = sum(row.cycles.value for row in parts or ())
+        if (whole is None) != (parts is None) or (whole is not None and whole.value != total):
+            found.append(f"the CPU's cycles of {what} are not the sum of its parts, {total}")
+    each = [row.cpu_cycles.value for row in record.operators if row.cpu_cycles is not None]
+    if each and (record.cpu.cycles is None or sum(each) > record.cpu.cycles.value):
+        found.append(f"operators take {sum(each)} cycles of the CPU, more than the inference")
+    return found
+
+
 KIND = RecordKind(
     Run,
     (
@@ -347,6 +373,7 @@ KIND = RecordKind(
         rules.measured_on_the_fvp_alone,
         operators_add_up,
         rules.priced_is_a_system,
+        cpu_parts_add_up,
     ),
     file="run.json",
     role="record of the run",

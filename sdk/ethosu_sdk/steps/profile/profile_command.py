@@ -65,14 +65,16 @@ def profile(
 ) -> Profiled:
     """Profile `subject`, a model, a program or the folder of a run.
 
-    A model or program is run first, and its instructions on the CPU are counted.
+    A model or program is run first. Its instructions on the CPU are counted, and their cycles modelled.
     """
     if Path(subject).is_dir() and options.split:
         raise UsageError("--split needs a new run and cannot use the folder of an earlier one", _MAKE_A_RUN)
     if Path(subject).is_dir():
         done = _finished(Path(subject))
     else:
-        run_options = replace(run_options, count_instructions=True, split=options.split)
+        run_options = replace(
+            run_options, count_instructions=True, cpu_cycles=options.cpu_cycles, split=options.split
+        )
         done = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
     asked = _Asked(compile_options.vela_config, options.clock_mhz, run_options.timeout_s)
     record = _record(done, asked)

@@ -75,6 +75,7 @@ def make(facts: ProfileFacts) -> Record:
         ran=_ran(calls),
         delegates=list(delegates.values()),
         compiled=facts.compiled,
+        cpu=facts.run.cpu,
     )
     clock = _clock(facts)
     run = facts.run.to_json()
@@ -186,6 +187,10 @@ def _unavailable(
             reasons[0] if reasons else "the run did not count them: `profile MODEL` makes a run that does"
         )
         yield {"path": "/totals/cpu/instructions", "reason": reason}
+    if facts.run.cpu.cycles is None:
+        for row in facts.run.unavailable:
+            if row.path == "/cpu/cycles":
+                yield {"path": "/totals/cpu/cycles", "reason": row.reason}
     cycles = (row.npu_cycles for row in facts.run.operators)
     if not any(row is not None and row.source == "measured" for row in cycles):
         yield {"path": "/totals/npu/cycles/measured", "reason": "no hardware and no FVP ran the program"}

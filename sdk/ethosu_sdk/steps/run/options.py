@@ -110,6 +110,9 @@ class RunOptions:
         False,
         Option("Place data that does not fit into the memory mode's SRAM in DDR; the record says so."),
     )
+    cpu_cycles: bool = option(
+        False, Option("QEMU: count what the CPU executes, and model its cycles with LLVM's scheduling model.")
+    )
     count_instructions: bool = False
     split: bool = False
     priced: "Priced | None" = None

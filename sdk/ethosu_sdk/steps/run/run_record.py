@@ -77,7 +77,7 @@ def make(
         **({"reference": verdict.reference.part} if verdict.reference.part else {}),
         **({"second_opinion": opinion.part} if opinion is not None else {}),
         **({"npu": npu} if npu is not None else {}),
-        "cpu": {},
+        "cpu": execution.cpu,
         "memory": execution.memory,
         "operators": list(execution.operators),
         **({"pieces": list(execution.pieces)} if execution.pieces else {}),
