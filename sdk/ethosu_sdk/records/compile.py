@@ -35,6 +35,11 @@ class Options(Part):
     vela_flags: tuple[str, ...]
 
 
+class System(Part):
+    name: str
+    sha256: str
+
+
 class Calibration(Part):
     source: Literal["none", "file", "model", "zoo", "example"]
     samples: int
@@ -265,6 +270,7 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     source: str
     model: Model
     target: Target
+    system: System | None = None
     options: Options
     calibration: Calibration
     prequantized: bool

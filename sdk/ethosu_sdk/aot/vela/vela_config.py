@@ -1,4 +1,4 @@
-"""A user's own Vela configuration file: what it holds, and the target that it describes.
+"""A Vela configuration in place of Vela's own, from a file or a board profile, and the target that it describes.
 
 The form is that of the vela.ini in ethos-u-vela 5.1.0: sections ``System_Config.NAME`` and ``Memory_Mode.NAME``,
 each of which may name another one with ``inherit``.
@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ethosu_sdk.boards import profiles
+from ethosu_sdk.boards.profile import BoardProfile
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import opening
-from ethosu_sdk.targets import Target, parse_name, parse_target, suggestion
+from ethosu_sdk.program_options import ProgramOptions
+from ethosu_sdk.targets import DEFAULT_TARGET, Target, parse_name, parse_target, suggestion
 
 _SYSTEM, _MEMORY = "System_Config", "Memory_Mode"
 _MAX_BYTES = 1 << 20
@@ -22,9 +25,8 @@ _MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class VelaConfig:
-    """A configuration file that was read: the names in it, and its content."""
+    """The content of a configuration file, and the names in it."""
 
-    path: Path
     content: bytes
     system_configs: tuple[str, ...]
     memory_modes: tuple[str, ...]
@@ -57,7 +59,7 @@ def read(path: Path) -> VelaConfig:
     for kind, found in names.items():
         if not found:
             raise InputError(f"{path} has no section [{kind}.NAME]", "see the vela.ini of ethos-u-vela")
-    return VelaConfig(path, content, names[_SYSTEM], names[_MEMORY])
+    return VelaConfig(content, names[_SYSTEM], names[_MEMORY])
 
 
 def _names(parser: configparser.ConfigParser, kind: str) -> tuple[str, ...]:
@@ -65,14 +67,32 @@ def _names(parser: configparser.ConfigParser, kind: str) -> tuple[str, ...]:
     return tuple(name.removeprefix(prefix) for name in parser.sections() if name.startswith(prefix))
 
 
-def resolve_target(
-    name: str, system_config: str | None, memory_mode: str | None, config_file: Path | None
-) -> Target:
-    """The target that a user asked for; with a configuration file of the user's, its names count.
+def of(options: ProgramOptions) -> VelaConfig | None:
+    """The configuration that `options` ask for in place of Vela's own. InputError for a file that is none."""
+    if options.system is not None:
+        profile = profiles.find(options.system)
+        systems = tuple(row.name for row in profile.systems)
+        return VelaConfig(profile.vela_ini().encode(), systems, tuple(profile.memory_modes))
+    return None if options.vela_config is None else read(options.vela_config)
 
-    What is not given is the family's default if the file has that, or the file's only one. UsageError for a
-    name that does not exist, InputError for a file that is none.
+
+def resolve_target(
+    name: str | None, system_config: str | None, memory_mode: str | None, options: ProgramOptions
+) -> Target:
+    """The target that a user asked for; with a configuration file or a board profile in `options`, its names count.
+
+    What is not given is the profile's default. Without a profile it is DEFAULT_TARGET, and the family's default if
+    the file has that, or the file's only one. UsageError for a name that does not exist or an NPU that the board does
+    not have, InputError for a file that is none.
     """
+    if options.system is not None:
+        if options.vela_config is not None:
+            raise UsageError(
+                "--system and --vela-config both give Vela's configuration", "leave one of the two out"
+            )
+        return _on_board(profiles.find(options.system), name, system_config, memory_mode)
+    name = name or DEFAULT_TARGET
+    config_file = options.vela_config
     if config_file is None:
         return parse_target(name, system_config, memory_mode)
     family, macs = parse_name(name)
@@ -91,6 +111,27 @@ def resolve_target(
             "memory mode", memory_mode, family.default_memory_mode, config.memory_modes, config_file
         ),
     )
+
+
+def _on_board(
+    profile: BoardProfile, name: str | None, system_config: str | None, memory_mode: str | None
+) -> Target:
+    family, macs = parse_name(name or profile.npus[0])
+    if name is not None and name not in profile.npus:
+        raise UsageError(f"{profile.name} has no {name}", f"leave --target out, or {suggestion(name, profile.npus)}")
+    system = profile.default_system if system_config is None else profile.system(system_config)
+    if system is None:
+        known = [row.name for row in profile.systems]
+        raise UsageError(
+            f"{profile.name} has no system configuration '{system_config}'", suggestion(str(system_config), known)
+        )
+    mode = memory_mode or system.memory_modes[0]
+    if mode not in system.memory_modes:
+        raise UsageError(
+            f"memory mode '{mode}' cannot be used with {system.name} of {profile.name}",
+            suggestion(mode, system.memory_modes),
+        )
+    return Target(npu=family.name, macs=macs, system_config=system.name, memory_mode=mode)
 
 
 def _choose(what: str, wanted: str | None, default: str, known: Sequence[str], where: Path) -> str:

@@ -61,12 +61,7 @@ def debug(
         program = pte.read(path)
         folder = locations.for_pte(path, program.target(), out_dir)
         return _finish(_Subject(path, folder, None), options, reporter)
-    target = aot.resolve_target(
-        compile_options.target,
-        compile_options.system_config,
-        compile_options.memory_mode,
-        compile_options.vela_config,
-    )
+    target = compile_command.target_of(compile_options)
     spec = parse_model_spec(model)
     check_file(spec, trust=compile_options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
