@@ -56,7 +56,7 @@ class VelaSystem:
 
 @dataclass(frozen=True)
 class BoardProfile:
-    """A board: its NPUs, of one family, as targets are called; the first is the default, as is the first of `systems`.
+    """A board. `npus` are targets of one family; the first one is the default, and so is the first of `systems`.
 
     `npu_hz` is the clock that the NPU has on the board, which a system configuration may differ from. `memory_modes`
     has the settings of every mode that a system names. `sources` says where values come from, by places such as
@@ -108,7 +108,9 @@ class BoardProfile:
             yield f"cpu.{row.name}", getattr(self.cpu, row.name)
         for memory in self.memories:
             for row in fields(memory)[1:]:
-                if row.name != "cycles_of" or memory.cycles_of is not None:  # without latencies there is no such fact
+                if (
+                    row.name != "cycles_of" or memory.cycles_of is not None
+                ):  # without latencies there is no such fact
                     yield f"memories.{memory.name}.{row.name}", getattr(memory, row.name)
 
 
@@ -131,5 +133,7 @@ def _contains(pattern: list[str], parts: list[str]) -> bool:
 
 
 def _section(name: str, settings: Mapping[str, Setting]) -> str:
-    lines = [f"{key}={value if isinstance(value, str) else f'{value:.15g}'}" for key, value in settings.items()]
+    lines = [
+        f"{key}={value if isinstance(value, str) else f'{value:.15g}'}" for key, value in settings.items()
+    ]
     return "\n".join(["", f"[{name}]", *lines, ""])

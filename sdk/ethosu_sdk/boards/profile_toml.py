@@ -10,14 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ethosu_sdk.boards.profile import (
-    BoardCpu,
-    BoardMemory,
-    BoardProfile,
-    VelaSystem,
-    source_of,
-)
-from ethosu_sdk.files.toml_source import Place, TomlSource, short
+from ethosu_sdk.boards.profile import BoardCpu, BoardMemory, BoardProfile, VelaSystem, source_of
+from ethosu_sdk.files.toml_lines import Place
+from ethosu_sdk.files.toml_source import TomlSource, short
 from ethosu_sdk.targets import suggestion, target_names
 
 Table = dict[str, Any]
@@ -58,7 +53,8 @@ def _is_text(value: Any) -> bool:
 _TEXT = _Rule(f"a text of at most {_MOST_TEXT} printable characters", _is_text)
 _FLAG = _Rule("true or false", lambda value: isinstance(value, bool))
 _TABLE = _Rule(
-    f"a table of at most {_MOST_ROWS} rows", lambda value: isinstance(value, dict) and len(value) <= _MOST_ROWS
+    f"a table of at most {_MOST_ROWS} rows",
+    lambda value: isinstance(value, dict) and len(value) <= _MOST_ROWS,
 )
 _HZ = _whole(1, 10**11)
 _BYTES = _whole(0, 1 << 50)
@@ -71,10 +67,14 @@ _LIST = _Rule(
 _BOARD = {
     **{"like": _TEXT, "title": _TEXT, "npus": _LIST, "npu_hz": _HZ},
     **dict.fromkeys(("systems", "cpu", "memories", "system_configs"), _TABLE),
-    "sources": _Rule("a table of texts", lambda value: isinstance(value, dict) and all(map(_is_text, value.values()))),
+    "sources": _Rule(
+        "a table of texts", lambda value: isinstance(value, dict) and all(map(_is_text, value.values()))
+    ),
 }
 _CPU = {
-    "core": _Rule("a name such as cortex-m55", lambda value: isinstance(value, str) and bool(_CORE.fullmatch(value))),
+    "core": _Rule(
+        "a name such as cortex-m55", lambda value: isinstance(value, str) and bool(_CORE.fullmatch(value))
+    ),
     **{"clock_hz": _HZ, "icache_bytes": _BYTES, "dcache_bytes": _BYTES},
 }
 _MEMORY = {
@@ -127,12 +127,14 @@ def users(source: TomlSource, table: Table, shared: Shared, name: str) -> BoardP
         labels = {place: file for place in _places(table) if not source_of(place, given)}
         row["sources"] = {**row["sources"], **labels}
     known = {**shared.system_configs, **table.get("system_configs", {})}
-    return _profile(source, (), name, row, Shared(shared.boards, known, shared.memory_modes, shared.documents))
+    return _profile(
+        source, (), name, row, Shared(shared.boards, known, shared.memory_modes, shared.documents)
+    )
 
 
 def _places(table: Table) -> list[str]:
     """The values of a profile, as `sources` has them."""
-    found = [key for key in ("npus", "npu_hz", "systems") if key in table]
+    found: list[str] = [key for key in ("npus", "npu_hz", "systems") if key in table]
     found += [f"cpu.{key}" for key in table.get("cpu", {})]
     rows = ((name, row) for name, row in table.get("memories", {}).items() if isinstance(row, dict))
     return found + [f"memories.{name}.{key}" for name, row in rows for key in row]
@@ -150,7 +152,9 @@ def _like(row: Table, shared: Shared) -> Table:
 def _profile(source: TomlSource, place: Place, name: str, row: Table, shared: Shared) -> BoardProfile:
     _check(source, place, row, _BOARD, ("title", "npus", "systems", "cpu"))
     _check(source, (*place, "cpu"), row["cpu"], _CPU, ("core",))
-    systems = tuple(_system(source, (*place, "systems", key), key, modes, shared) for key, modes in row["systems"].items())
+    systems = tuple(
+        _system(source, (*place, "systems", key), key, modes, shared) for key, modes in row["systems"].items()
+    )
     if not systems:
         raise source.wrong((*place, "systems"), "systems is empty: Vela needs a system configuration")
     modes = dict.fromkeys(mode for system in systems for mode in system.memory_modes)
@@ -161,7 +165,8 @@ def _profile(source: TomlSource, place: Place, name: str, row: Table, shared: Sh
         npu_hz=row.get("npu_hz"),
         cpu=BoardCpu(**row["cpu"]),
         memories=tuple(
-            _memory(source, (*place, "memories", key), key, memory) for key, memory in row.get("memories", {}).items()
+            _memory(source, (*place, "memories", key), key, memory)
+            for key, memory in row.get("memories", {}).items()
         ),
         systems=systems,
         memory_modes={mode: shared.memory_modes[mode] for mode in modes},
@@ -172,10 +177,14 @@ def _profile(source: TomlSource, place: Place, name: str, row: Table, shared: Sh
 def _npus(source: TomlSource, place: Place, names: list[str]) -> tuple[str, ...]:
     for name in names:
         if name not in target_names():
-            raise source.wrong(place, f"there is no NPU '{short(name)}'", suggestion(short(name), target_names()))
+            raise source.wrong(
+                place, f"there is no NPU '{short(name)}'", suggestion(short(name), target_names())
+            )
         if name.rpartition("-")[0] != names[0].rpartition("-")[0]:
             raise source.wrong(
-                place, f"{names[0]} and {name} are of two families", "write a profile for each: their Vela settings differ"
+                place,
+                f"{names[0]} and {name} are of two families",
+                "write a profile for each: their Vela settings differ",
             )
     return tuple(dict.fromkeys(names))
 
@@ -184,7 +193,9 @@ def _memory(source: TomlSource, place: Place, name: str, row: Any) -> BoardMemor
     _check_name(source, place, name)
     _check(source, place, row, _MEMORY, ("kind",))
     if "cycles_of" not in row and {"read_cycles", "write_cycles"} & row.keys():
-        raise source.wrong(place, f"{name} has latencies, but no clock for them", 'cycles_of = "npu" or "cpu"')
+        raise source.wrong(
+            place, f"{name} has latencies, but no clock for them", 'cycles_of = "npu" or "cpu"'
+        )
     return BoardMemory(name, **row)
 
 
@@ -193,14 +204,18 @@ def _system(source: TomlSource, place: Place, name: str, modes: Any, shared: Sha
         hint = suggestion(short(name), shared.system_configs)
         raise source.wrong(place, f"there is no system configuration '{short(name)}'", hint)
     if not _LIST.fits(modes):
-        raise source.wrong(place, f"the memory modes of {name} must be {_LIST.words}", f'{name} = ["Shared_Sram"]')
-    settings = {key: value for key, value in shared.system_configs[name].items() if key != "source"}
+        raise source.wrong(
+            place, f"the memory modes of {name} must be {_LIST.words}", f'{name} = ["Shared_Sram"]'
+        )
+    settings = shared.system_configs[name]
     for mode in modes:
         if mode not in shared.memory_modes:
             hint = suggestion(short(mode), shared.memory_modes)
             raise source.wrong(place, f"there is no memory mode '{short(mode)}'", hint)
         if shared.memory_modes[mode]["arena_mem_area"] == "Axi1" and settings["axi1_port"] != _DRAM:
-            raise source.wrong(place, f"{mode} needs {_DRAM} on the second port, and {name} has {settings['axi1_port']}")
+            raise source.wrong(
+                place, f"{mode} needs {_DRAM} on the second port, and {name} has {settings['axi1_port']}"
+            )
     return VelaSystem(name, tuple(dict.fromkeys(modes)), settings)
 
 
@@ -209,8 +224,10 @@ def _check_system_configs(source: TomlSource, rows: Table, shared: Shared) -> No
         place = ("system_configs", name)
         _check_name(source, place, name)
         if name in shared.system_configs:
-            raise source.wrong(place, f"the SDK has a system configuration {name} already", "choose another name")
-        _check(source, place, row, {**_SYSTEM, "source": _TEXT, **_port_rules(row)}, (*_SYSTEM, *_scales(row)))
+            raise source.wrong(
+                place, f"the SDK has a system configuration {name} already", "choose another name"
+            )
+        _check(source, place, row, {**_SYSTEM, **_port_rules(row)}, (*_SYSTEM, *_scales(row)))
 
 
 def _port_rules(row: Any) -> dict[str, _Rule]:
@@ -230,7 +247,9 @@ def _areas(row: Any) -> list[str]:
 def _check_name(source: TomlSource, place: Place, name: str) -> None:
     if _NAME.fullmatch(name) is None:
         raise source.wrong(
-            place, f"'{short(name)}' is not a name", "a letter, then letters, digits and '_', 64 characters at most"
+            place,
+            f"'{short(name)}' is not a name",
+            "a letter, then letters, digits and '_', 64 characters at most",
         )
 
 
@@ -242,7 +261,9 @@ def _check(
         raise source.wrong(place, f"{place[-1]} must be a table")
     for key, value in row.items():
         if key not in rules:
-            raise source.wrong((*place, key), f"'{short(key)}' is not a member here", suggestion(short(key), rules))
+            raise source.wrong(
+                (*place, key), f"'{short(key)}' is not a member here", suggestion(short(key), rules)
+            )
         if not rules[key].fits(value):
             raise source.wrong((*place, key), f"{key} must be {rules[key].words}")
     for key in required:

@@ -50,7 +50,7 @@ def find(word: str) -> BoardProfile:
         name = path.stem if _FILE_NAME.fullmatch(path.stem) else "board"
         return profile_toml.users(source, table, _shared(), name)
     if word not in names():
-        hint = f"{suggestion(word, names())}; or a file of your own, {SUFFIX.removeprefix('.').upper()}"
+        hint = f"{suggestion(word, names())}; a file of your own ends in {SUFFIX}"
         raise UsageError(f"there is no board profile '{word}'", hint)
     return _own(word)
 

@@ -105,7 +105,9 @@ def _compiled(model: str, options: CompileOptions) -> Path:
 
 def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Reporter) -> _Source:
     """The program without its delegates' commands, in `folder`."""
-    request = aot.CompileRequest(model, compile_command.target_of(options), folder, options=options, without_vela=True)
+    request = aot.CompileRequest(
+        model, compile_command.target_of(options), folder, options=options, without_vela=True
+    )
     with reporter.stage(f"lowering {escape(model)} without Vela") as step:
         output = aot.compile_model(request, step)
     key = compile_command.compile_key(model, options, request.target)

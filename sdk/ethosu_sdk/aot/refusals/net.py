@@ -49,7 +49,9 @@ def _is_the_models(error: Exception, request: CompileRequest) -> bool:
     if isinstance(error, SdkError):
         cause = error.__cause__
         options = request.options
-        if error.message.startswith(REFUSED) and (options.system or options.vela_config or options.vela_flags):
+        if error.message.startswith(REFUSED) and (
+            options.system or options.vela_config or options.vela_flags
+        ):
             return False
         return (
             isinstance(error, BuildError) and isinstance(cause, Exception) and not isinstance(cause, OSError)

@@ -118,12 +118,15 @@ def _on_board(
 ) -> Target:
     family, macs = parse_name(name or profile.npus[0])
     if name is not None and name not in profile.npus:
-        raise UsageError(f"{profile.name} has no {name}", f"leave --target out, or {suggestion(name, profile.npus)}")
+        raise UsageError(
+            f"{profile.name} has no {name}", f"leave --target out, or {suggestion(name, profile.npus)}"
+        )
     system = profile.default_system if system_config is None else profile.system(system_config)
     if system is None:
         known = [row.name for row in profile.systems]
         raise UsageError(
-            f"{profile.name} has no system configuration '{system_config}'", suggestion(str(system_config), known)
+            f"{profile.name} has no system configuration '{system_config}'",
+            suggestion(str(system_config), known),
         )
     mode = memory_mode or system.memory_modes[0]
     if mode not in system.memory_modes:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import aot, cache, npz, pte, schema
+from ethosu_sdk import cache, npz, pte, schema
 from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.aot.facts.layers import LayerFacts, LayerRequest
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
