@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.fidelity.cpu.models import PROGRAMS, Program
 
 COLUMNS = {"model", "part", "core", "runtime", "cycles"}
 WITHOUT_WAITS = "cycles without waits"
+WITH_ASSUMED = "cycles with assumed waits"
 CYCLES = "cycles"
 
 
@@ -37,25 +39,31 @@ def figures(path: Path) -> Iterator[Figure]:
             continue
         program = build()
         plain = _cycles(program, row["core"])
-        system = system_of(row["core"], row["runtime"])
-        if system is None:
-            yield Figure(run, row["core"], WITHOUT_WAITS, published, round(plain))
-            continue
-        waits = data_waits(program.work, system)
         yield Figure(run, row["core"], WITHOUT_WAITS, published, round(plain), scored=False)
-        yield Figure(run, row["core"], CYCLES, published, round(plain + waits))
+        if board := board_of(row["core"], row["runtime"]):
+            cycles = round(plain + data_waits(program.work, board.memories))
+            what = WITH_ASSUMED if board.assumed else CYCLES
+            yield Figure(run, row["core"], what, published, cycles, scored=not board.assumed)
 
 
-def system_of(core: str, runtime: str) -> MemorySystem | None:
-    """The memories of the board that a row was measured on; None when they are not known."""
+@dataclass(frozen=True)
+class Board:
+    """The memories of a board; whether a figure of them is `assumed`."""
+
+    memories: MemorySystem
+    assumed: bool
+
+
+def board_of(core: str, runtime: str) -> Board | None:
+    """The board that a row was measured on; None when it is not known."""
     for facts in _systems().values():
         if facts["rows"] == {"core": core, "runtime": runtime}:
-            return MemorySystem(
+            memories = MemorySystem(
                 constants=Memory(**facts["constants"]),
                 arena=Memory(**facts["arena"]),
-                line_bytes=facts["line_bytes"],
-                data_cache_bytes=facts["data_cache_bytes"],
+                has_data_cache=True,
             )
+            return Board(memories, facts["assumed"])
     return None
 
 

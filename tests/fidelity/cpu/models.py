@@ -59,7 +59,9 @@ def _quantize() -> Program:
 
     class Quantize(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            done: torch.Tensor = torch.ops.cortex_m.quantize_per_tensor.default(x, 0.02, -3, -128, 127, torch.int8)
+            done: torch.Tensor = torch.ops.cortex_m.quantize_per_tensor.default(
+                x, 0.02, -3, -128, 127, torch.int8
+            )
             return done
 
     values = np.random.default_rng(1).random(_QUANTIZED_SHAPE, np.float32)
