@@ -101,8 +101,8 @@ class ProgramOptions:
     system: str | None = option(
         None,
         Option(
-            "Compile for the memories and clocks of a board: a name that `ethosu-sdk boards` lists, or a profile of "
-            "your own.",
+            "Compile for the memories and clocks of a board, or price a MODEL.pte for it: a name that `ethosu-sdk "
+            "boards` lists, or a profile of your own.",
             metavar="NAME|FILE.toml",
             completion="systems",
             shapes=False,

@@ -94,6 +94,11 @@ class BoardProfile:
         return f"; {self.name}\n" + "".join(_section(name, rows) for name, rows in sections)
 
     @property
+    def ini_sha256(self) -> str:
+        """The digest of that text."""
+        return hashlib.sha256(self.vela_ini().encode()).hexdigest()
+
+    @property
     def sha256(self) -> str:
         """The digest of every value; not of the title and the sources."""
         values = {key: part for key, part in asdict(self).items() if key not in ("title", "sources")}

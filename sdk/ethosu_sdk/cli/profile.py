@@ -26,7 +26,8 @@ def profile_command(
     ],
     options: ProfileOptions,
     run_options: Annotated[
-        RunOptions, Offer(only=("inputs", "timeout_s", "memory_timing", "board", "allow_spill"))
+        RunOptions,
+        Offer(only=("inputs", "timeout_s", "memory_timing", "cpu_clock_mhz", "board", "allow_spill")),
     ],
     compile_options: Annotated[
         CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="memory_timing")

@@ -29,6 +29,7 @@ from ethosu_sdk.records.common import (
     VelaOperation,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.time_line import Clock, TimeLine, time_adds_up
 
 TrafficKind = Literal[
     "commands", "ifm", "ifm_stream", "weights", "fast_weights", "scales", "ofm", "copy", "copy_write"
@@ -36,11 +37,6 @@ TrafficKind = Literal[
 
 # What every operation on the NPU has: the command stream alone tells it.
 _ON_THE_NPU = ("delegate", "offset", "macs", "cycles", "stages", "utilisation", "bound_by", "traffic")
-
-
-class Clock(Part):
-    hz: Number
-    source: str
 
 
 class Shapes(Part):
@@ -245,6 +241,7 @@ class Profile(Part, tag_field="schema", tag="profile/1"):
     delegates: tuple[Delegate, ...]
     memories: tuple[Memory, ...]
     totals: Totals
+    time: TimeLine | None = None
     vela: tuple[VelaEstimates, ...] | None = None
     delegation: tuple[Delegation, ...] | None = None
     unavailable: tuple[Unavailable, ...]
@@ -326,6 +323,7 @@ KIND = RecordKind(
         cycles_are_given_once,
         profile_adds_up,
         rules.priced_is_a_system,
+        time_adds_up,
     ),
     file="profile.json",
     role="record of the profile",

@@ -25,6 +25,7 @@ from ethosu_sdk.records.common import (
     Use,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.time_line import TimeLine, time_adds_up
 
 
 class Runtime(Part):
@@ -223,6 +224,7 @@ class Run(Part, tag_field="schema", tag="run-result/1"):
     host: Host
     target: Target | None = None
     priced: Priced | None = None
+    time: TimeLine | None = None
     npu: Npu | None = None
     notes: tuple[str, ...] | None = None
     second_opinion: SecondOpinion | None = None
@@ -355,6 +357,18 @@ def cpu_parts_add_up(record: Run) -> list[str]:
     return found
 
 
+def time_is_that_of_the_cycles(record: Run) -> list[str]:
+    """The CPU's time is that of its cycles by its clock."""
+    time, cycles = record.time, record.cpu.cycles
+    if time is None:
+        return []
+    found = round(time.sums.cpu_s * time.clocks.cpu.hz)
+    if cycles is None or found != cycles.value:
+        known = "not there" if cycles is None else cycles.value
+        return [f"the time line has {found} cycles of the CPU, the record's are {known}"]
+    return []
+
+
 KIND = RecordKind(
     Run,
     (
@@ -374,6 +388,8 @@ KIND = RecordKind(
         operators_add_up,
         rules.priced_is_a_system,
         cpu_parts_add_up,
+        time_adds_up,
+        time_is_that_of_the_cycles,
     ),
     file="run.json",
     role="record of the run",

@@ -30,7 +30,9 @@ def arguments(record: Compilation, **changed: str) -> Iterator[str]:
     yield from ("--target", changed.get("target", f"{target.npu}-{target.macs}"))
     yield from ("--system-config", changed.get("system_config", target.system_config))
     yield from ("--memory-mode", changed.get("memory_mode", target.memory_mode))
-    if record.board_profile is not None and all(row.role != BOARD_PROFILE for row in record.provenance.inputs):
+    if record.board_profile is not None and all(
+        row.role != BOARD_PROFILE for row in record.provenance.inputs
+    ):
         yield from ("--system", record.board_profile.name)
     quantize = changed.get("quantize", options.quantize)
     if not record.prequantized and quantize is not None:

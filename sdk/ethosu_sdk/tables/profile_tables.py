@@ -15,7 +15,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records.common import Delegation, Metric
 from ethosu_sdk.records.profile import CpuTotals, Memory, Operation, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
-from ethosu_sdk.tables import figures, systems
+from ethosu_sdk.tables import figures, systems, times
 
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
@@ -160,6 +160,7 @@ def _delegation(rows: Sequence[Delegation]) -> Table:
 def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     """Name and text of each total."""
     npu, cpu = record.totals.npu, record.totals.cpu
+    yield from times.rows(record)
     count = npu.operations + cpu.operators
     share = npu.operations / count if count else 0.0
     yield "NPU operations", f"{npu.operations:,} ({share:.1%})"

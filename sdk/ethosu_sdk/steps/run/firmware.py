@@ -182,7 +182,7 @@ def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Exe
     npu, unavailable = _npu(boot, reported)
     modelled = boot.figures.source == MODELLED
     loaded = loaded_part(firmware.elf_sha256, result.loaded)
-    cpu = cpu_time.of_run(result, job.choice.board, len(reported.operators), boot.no_cpu_cycles)
+    cpu = cpu_time.of_run(result, job.core, len(reported.operators), boot.no_cpu_cycles)
     return Execution(
         outputs=_logical_outputs(job, reported),
         done=Check("the firmware's evidence is complete", True, _DONE.format(plan.inferences)),

@@ -158,7 +158,7 @@ def _execution(request: Request, evidence: KitEvidence, result: SimulationResult
     job, simulator, log = request.job, request.simulator, evidence.log
     npu, unavailable = _npu(request, evidence)
     loaded = loaded_part(request.runner.sha256, result.loaded)
-    cpu = cpu_time.of_other_firmware(result, job.choice.board, request.no_cpu_cycles)
+    cpu = cpu_time.of_other_firmware(result, job.core, request.no_cpu_cycles)
     package = runtimes.package_name()
     return Execution(
         outputs=inputs.stack((_outputs(job.plan, evidence),), job.samples.stacked),

@@ -17,6 +17,8 @@ from pathlib import Path
 from ethosu_sdk import cache, pte
 from ethosu_sdk.aot.vela import vela_config as configurations
 from ethosu_sdk.aot.vela.vela_config import VelaConfig
+from ethosu_sdk.boards import profiles
+from ethosu_sdk.boards.profile import BoardProfile
 from ethosu_sdk.errors import BuildError, InputError, SdkError, UsageError
 from ethosu_sdk.files import opening, writing
 from ethosu_sdk.npu.timing import system_config, vela_ini
@@ -59,7 +61,7 @@ def given(path: Path, target: Target) -> SystemConfig:
 
 
 def for_options(target: Target, options: ProgramOptions) -> SystemConfig:
-    """The system that a program for `target` is compiled for, with Vela's own file, the options' or a board profile's.
+    """The system that a program for `target` is compiled for: Vela's own, or that of a file or board profile.
 
     InputError for a file that is damaged, or is not the one any more that `target` was found in.
     """
@@ -109,6 +111,33 @@ def of_program(path: Path, program: pte.Pte, vela_config: Path | None = None) ->
     except UsageError as error:
         raise InputError(f"{error.message}, which {path.name} is compiled for", error.hint) from error
     return Priced(system, _is_compiled_for(system, own, target), (own or system).areas)
+
+
+def on_board(path: Path, program: pte.Pte, profile: BoardProfile) -> Priced | None:
+    """The system that `profile` has for the `program` at `path`: the one of its names, else the profile's default.
+
+    None for a program without an NPU. UsageError when the board does not have its NPU.
+    """
+    target = program.target()
+    if target is None:
+        return None
+    if target.name not in profile.npus:
+        raise UsageError(
+            f"{profile.name} has no {target.name}, which {path.name} is compiled for",
+            f"it has: {', '.join(profile.npus)}",
+        )
+    row = profile.system(target.system_config) or profile.default_system
+    mode = target.memory_mode if target.memory_mode in row.memory_modes else row.memory_modes[0]
+    system = system_config.system_from_ini(profile.vela_ini(), profile.ini_source, target.npu, row.name, mode)
+    own = _compiled_for(path, program, target)
+    return Priced(system, _is_compiled_for(system, own, target), (own or system).areas)
+
+
+def asked_for(path: Path, program: pte.Pte, options: ProgramOptions) -> Priced | None:
+    """The system of the board profile in `options`, else as :func:`of_program` has it."""
+    if options.system is not None:
+        return on_board(path, program, profiles.find(options.system))
+    return of_program(path, program, options.vela_config)
 
 
 def areas(path: Path, program: pte.Pte, vela_config: Path | None = None) -> MemoryAreas | None:
