@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from ethosu_sdk.errors import UsageError
 
+DEFAULT_TARGET = "ethos-u55-128"
+
 Generation = Literal["u55", "u85"]  # u55 stands for Ethos-U55 and Ethos-U65: one command set
 
 

@@ -59,10 +59,10 @@ def ds_cnn(depth: int) -> bytes:
     return graph.build(graph.softmax(last))
 
 
-def person_detection() -> bytes:
-    """MobileNetV1 0.25 on grey images of 96x96 with two classes (MLPerf Tiny, visual wake words)."""
+def person_detection(channels: int = 1) -> bytes:
+    """MobileNetV1 0.25 on images of 96x96 with two classes; MLPerf Tiny's visual wake words have three channels."""
     graph = Graph(spread=45.0)
-    last = graph.conv(graph.input(1, 96, 96, 1), 8, (3, 3), (2, 2))
+    last = graph.conv(graph.input(1, 96, 96, channels), 8, (3, 3), (2, 2))
     layers = ((16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *((128, 1),) * 5, (256, 2), (256, 1))
     for depth, stride in layers:
         last = graph.conv(graph.depthwise(last, stride=(stride, stride)), depth)

@@ -119,6 +119,30 @@ class Metric(Part):
     source: Source
 
 
+Core = Literal["cortex-m55", "cortex-m85"]
+
+
+CpuPartName = Literal[
+    "runtime",
+    "kernel",
+    "copy_in",
+    "driver_start",
+    "interrupt",
+    "driver_stop",
+    "copy_out",
+    "start_up",
+    "report",
+    "after",
+    "run",
+]
+
+
+class CpuPart(Part):
+    part: CpuPartName
+    instructions: Metric
+    cycles: Metric
+
+
 class Host(Part):
     system: str
     machine: str

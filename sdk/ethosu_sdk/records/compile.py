@@ -43,6 +43,11 @@ class Options(Part):
     vela_flags: tuple[str, ...]
 
 
+class BoardProfile(Part):
+    name: str
+    sha256: str
+
+
 class Calibration(Part):
     source: Literal["none", "file", "model", "zoo", "example"]
     samples: int
@@ -263,6 +268,7 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     model: Model
     target: Target
     system: System | None = None
+    board_profile: BoardProfile | None = None
     options: Options
     calibration: Calibration
     prequantized: bool

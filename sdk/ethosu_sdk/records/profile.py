@@ -8,7 +8,9 @@ from typing import Literal
 
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
+    Core,
     Counter,
+    CpuPart,
     Delegation,
     Estimate,
     Host,
@@ -27,6 +29,7 @@ from ethosu_sdk.records.common import (
     VelaOperation,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.time_line import Clock, TimeLine, time_adds_up
 
 TrafficKind = Literal[
     "commands", "ifm", "ifm_stream", "weights", "fast_weights", "scales", "ofm", "copy", "copy_write"
@@ -34,11 +37,6 @@ TrafficKind = Literal[
 
 # What every operation on the NPU has: the command stream alone tells it.
 _ON_THE_NPU = ("delegate", "offset", "macs", "cycles", "stages", "utilisation", "bound_by", "traffic")
-
-
-class Clock(Part):
-    hz: Number
-    source: str
 
 
 class Shapes(Part):
@@ -111,6 +109,7 @@ class Operation(Part):
     traffic: tuple[Traffic, ...] | None = None
     scratch_bytes: int | None = None
     instructions: Metric | None = None
+    cpu_cycles: Metric | None = None
     job: Job | None = None
 
     @property
@@ -149,6 +148,7 @@ class Delegate(Part):
     cycles: tuple[Metric, ...]
     start_cycles: int | None = None
     commands: Traffic
+    cpu_cycles: Metric | None = None
 
 
 class MemoryKind(Part):
@@ -201,6 +201,9 @@ class NpuTotals(Part):
 class CpuTotals(Part):
     operators: int
     instructions: Metric | None = None
+    core: Core | None = None
+    cycles: Metric | None = None
+    parts: tuple[CpuPart, ...] | None = None
 
 
 class Speed(Part):
@@ -238,6 +241,7 @@ class Profile(Part, tag_field="schema", tag="profile/1"):
     delegates: tuple[Delegate, ...]
     memories: tuple[Memory, ...]
     totals: Totals
+    time: TimeLine | None = None
     vela: tuple[VelaEstimates, ...] | None = None
     delegation: tuple[Delegation, ...] | None = None
     unavailable: tuple[Unavailable, ...]
@@ -319,6 +323,7 @@ KIND = RecordKind(
         cycles_are_given_once,
         profile_adds_up,
         rules.priced_is_a_system,
+        time_adds_up,
     ),
     file="profile.json",
     role="record of the profile",

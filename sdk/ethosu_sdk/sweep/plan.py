@@ -258,7 +258,7 @@ def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> di
         "samples": cell.samples,
         "vela": cell.vela,
         "trust": options.trust,
-        "vela_config": None if config is None else str(config.path.absolute()),
+        "vela_config": None if config is None else str(Path(config.ini.source).absolute()),
         "lowering": planned.lowering,
         "compilation": planned.compilation,
     }

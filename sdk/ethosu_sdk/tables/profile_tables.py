@@ -13,9 +13,9 @@ from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records.common import Delegation, Metric
-from ethosu_sdk.records.profile import Memory, Operation, Profile, Speed, cycles
+from ethosu_sdk.records.profile import CpuTotals, Memory, Operation, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
-from ethosu_sdk.tables import figures, systems
+from ethosu_sdk.tables import figures, systems, times
 
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
@@ -112,6 +112,8 @@ def cells(shown: Row) -> Iterator[str]:
     yield figures.shape(row.ofm)
     if row.runs_on == "CPU":
         counted = f"{row.instructions.value:,} instr." if row.instructions is not None else ""
+        if row.cpu_cycles is not None:
+            counted = f"{row.cpu_cycles.value:,}"
         yield from ("", counted, "", "", "", "", "CPU")
         return
     yield f"{row.macs:,}" if row.macs else ""
@@ -158,6 +160,7 @@ def _delegation(rows: Sequence[Delegation]) -> Table:
 def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     """Name and text of each total."""
     npu, cpu = record.totals.npu, record.totals.cpu
+    yield from times.rows(record)
     count = npu.operations + cpu.operators
     share = npu.operations / count if count else 0.0
     yield "NPU operations", f"{npu.operations:,} ({share:.1%})"
@@ -165,6 +168,8 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     if cpu.instructions is not None:
         words += f", {cpu.instructions.value:,} instructions ({cpu.instructions.source})"
     yield "CPU operators", words
+    if cpu.cycles is not None:
+        yield "CPU cycles", f"{cpu.cycles.value:,} of {_core_name(cpu)} ({cpu.cycles.source}): {_parts(cpu)}"
     yield "MACs", f"{npu.macs:,}"
     yield from _npu_cycles(record)
     if npu.jobs is not None:
@@ -175,6 +180,14 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     yield "worth", record.simulator.fidelity
     for missing in record.unavailable:
         yield "unknown", f"{missing.path}: {missing.reason}"
+
+
+def _core_name(cpu: CpuTotals) -> str:
+    return (cpu.core or "").replace("cortex-m", "Cortex-M")
+
+
+def _parts(cpu: CpuTotals) -> str:
+    return ", ".join(f"{row.part.replace('_', ' ')} {row.cycles.value:,}" for row in cpu.parts or ())
 
 
 def _npu_cycles(record: Profile) -> Iterator[tuple[str, str]]:

@@ -55,8 +55,7 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
     name = f"{source.name}.pte"
     file = deserialize_pte_binary((lowered.folder / name).read_bytes())
     (plan,) = (plan for plan in file.program.execution_plan if plan.name == pte.ENTRY)
-    asked = request.options.vela_config
-    config = None if asked is None else vela_config.read(asked)
+    config = vela_config.of(request.options)
     ini = to_pte.VELA_CONFIG if config is None else config.stored_name
     spec = to_pte.compile_spec(request.target, ini)._to_list()
     # Vela numbers what it makes: in the order of a compilation, its names are the same.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ethosu_sdk import aot
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
+from ethosu_sdk.boards import profiles
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
@@ -36,10 +37,8 @@ def compile_model(
     Raises VerdictError, after everything was written, when full delegation is required and not reached, the program
     does not compute what the model does, or a threshold of the evaluation is missed; InputError when it does not run.
     """
-    target = aot.resolve_target(
-        options.target, options.system_config, options.memory_mode, options.vela_config
-    )
-    systems.for_target(target, options.vela_config)  # which refuses a damaged one
+    target = target_of(options)
+    systems.for_options(target, options)  # which refuses a damaged one
     spec = parse_model_spec(model)
     check_file(spec, trust=options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
@@ -69,6 +68,11 @@ def compile_model(
     chain_record.raise_if_low(record, recorded=reporter.as_json)
     evaluate_record.check(record, recorded=reporter.as_json)
     return pte
+
+
+def target_of(options: CompileOptions) -> Target:
+    """The target that `options` ask for. UsageError when there is none, InputError for a file that is none."""
+    return aot.resolve_target(options.target, options.system_config, options.memory_mode, options)
 
 
 def _files(pte: Path, record: Record) -> list[str]:
@@ -118,8 +122,7 @@ def _compile(
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = locations.compile_record(output.pte)
         compile_record.write(path, record)
-        if options.vela_config is not None:
-            systems.keep(output.pte, options.vela_config)
+        systems.keep(output.pte, options)
         if evaluation is not None and not check_record.does_not_run(record):
             record = evaluation.extend(record, output)
             record["wall_time_s"] = round(time.monotonic() - start, 3)
@@ -140,6 +143,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
         "files": [(role, hashing.sha256_file(path)) for role, path in files if path is not None],
         "target": [target.name, target.system_config, target.memory_mode],
         "options": options.shape(),
+        "system": None if options.system is None else profiles.find(options.system).sha256,
     }
     return hashing.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import aot, cache, npz, pte, schema
+from ethosu_sdk import cache, npz, pte, schema
 from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.aot.facts.layers import LayerFacts, LayerRequest
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
@@ -61,12 +61,7 @@ def debug(
         program = pte.read(path)
         folder = locations.for_pte(path, program.target(), out_dir)
         return _finish(_Subject(path, folder, None), options, reporter)
-    target = aot.resolve_target(
-        compile_options.target,
-        compile_options.system_config,
-        compile_options.memory_mode,
-        compile_options.vela_config,
-    )
+    target = compile_command.target_of(compile_options)
     spec = parse_model_spec(model)
     check_file(spec, trust=compile_options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)

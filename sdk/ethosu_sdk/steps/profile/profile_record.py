@@ -13,10 +13,12 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.run import Operator, Run
 from ethosu_sdk.results import host_facts, target_record
-from ethosu_sdk.steps.profile import cpu_rows, npu_rows, totals
+from ethosu_sdk.simulators import MODELLED
+from ethosu_sdk.steps.profile import cpu_rows, npu_rows, profile_time, totals
 from ethosu_sdk.steps.profile.npu_rows import DelegateProfile
 from ethosu_sdk.steps.run import memory_timing
 from ethosu_sdk.steps.shared.systems import Priced
+from ethosu_sdk.steps.shared.time_line import CpuClock, Facts
 from ethosu_sdk.targets import Target
 
 _NO_COMPILE_RECORD = (
@@ -34,7 +36,7 @@ class ProfileFacts:
     """A run (its record and that record's file), its program, and the compile record where there is one.
 
     `priced` is the system that cycles are for (None: no NPU), `clock_hz` the clock that was asked for; None takes the
-    system's, where that is known.
+    system's, where that is known. `cpu_clock` is the CPU's.
     """
 
     path: Path
@@ -45,6 +47,7 @@ class ProfileFacts:
     compiled: Compilation | None
     compiled_file: Path
     clock_hz: float | None
+    cpu_clock: CpuClock
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,12 @@ def make(facts: ProfileFacts) -> Record:
         ran=_ran(calls),
         delegates=list(delegates.values()),
         compiled=facts.compiled,
+        cpu=facts.run.cpu,
     )
     clock = _clock(facts)
     run = facts.run.to_json()
+    parts = totals.parts(sums, None if clock is None else clock["hz"])
+    time, no_time = profile_time.member(_time_facts(facts, calls, parts), parts, rows)
     return {
         **provenance.header(kinds.PROFILE.schema, facts.run.status, _inputs(facts), _tools(facts)),
         "model": run["model"],
@@ -87,10 +93,27 @@ def make(facts: ProfileFacts) -> Record:
         "simulator": run["simulator"],
         **({} if clock is None else {"clock": clock}),
         "operations": [{"index": index, **row} for index, row in enumerate(rows)],
-        **totals.parts(sums, None if clock is None else clock["hz"]),
-        "unavailable": list(_unavailable(facts, target, system, delegates, rows)),
+        **parts,
+        **time,
+        "unavailable": [*_unavailable(facts, target, system, delegates, rows), *no_time],
         "host": host_facts.host(),
     }
+
+
+def _time_facts(facts: ProfileFacts, calls: Sequence[_Call], parts: Record) -> Facts:
+    """The run with the profile's own cycles of each delegate, which are for the profile's system."""
+    modelled = {
+        row["index"]: metric["value"]
+        for row in parts["delegates"]
+        for metric in row["cycles"]
+        if metric["source"] == MODELLED
+    }
+    jobs = {
+        call.index: modelled[call.instruction.delegate_index]
+        for call in calls
+        if isinstance(call.instruction, pte.DelegateCall) and call.instruction.delegate_index in modelled
+    }
+    return Facts(facts.run, facts.priced, facts.cpu_clock, facts.clock_hz, jobs)
 
 
 def _inputs(facts: ProfileFacts) -> list[Record]:
@@ -186,6 +209,13 @@ def _unavailable(
             reasons[0] if reasons else "the run did not count them: `profile MODEL` makes a run that does"
         )
         yield {"path": "/totals/cpu/instructions", "reason": reason}
+    yield from _no_cpu_cycles(facts.run)
     cycles = (row.npu_cycles for row in facts.run.operators)
     if not any(row is not None and row.source == "measured" for row in cycles):
         yield {"path": "/totals/npu/cycles/measured", "reason": "no hardware and no FVP ran the program"}
+
+
+def _no_cpu_cycles(run: Run) -> Iterator[Record]:
+    for row in run.unavailable:
+        if row.path == "/cpu/cycles" and run.cpu.cycles is None:
+            yield {"path": "/totals/cpu/cycles", "reason": row.reason}

@@ -110,6 +110,19 @@ class RunOptions:
         False,
         Option("Place data that does not fit into the memory mode's SRAM in DDR; the record says so."),
     )
+    cpu_cycles: bool = option(
+        False, Option("QEMU: count what the CPU executes, and model its cycles with LLVM's scheduling model.")
+    )
+    cpu_clock_mhz: float | None = option(
+        None,
+        Option(
+            "Clock of the CPU in MHz, for the time of an inference; implies --cpu-cycles.",
+            metavar="MHZ",
+            minimum=0.001,
+            maximum=1e6,
+            shown_default="that of --system",
+        ),
+    )
     count_instructions: bool = False
     split: bool = False
     priced: "Priced | None" = None

@@ -24,7 +24,8 @@ from ethosu_sdk.steps.run.inputs import stack
 from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.options import FVP
 from ethosu_sdk.steps.run.reference import Reference
-from ethosu_sdk.tables import systems
+from ethosu_sdk.steps.shared import time_line
+from ethosu_sdk.tables import systems, times
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def make(
     npu, notes, opinion = execution.npu, [*execution.notes, *verdict.hazards], execution.second_opinion
     if npu is not None:
         npu = {**npu, **memory_timing.part(job.memories, job.options.memory_timing)}
-    return {
+    record = {
         **provenance.header(kinds.RUN.schema, status, inputs, execution.tools),
         "model": build_command.model_part(job.path, job.program),
         **target_record.members(job.target),
@@ -77,7 +78,7 @@ def make(
         **({"reference": verdict.reference.part} if verdict.reference.part else {}),
         **({"second_opinion": opinion.part} if opinion is not None else {}),
         **({"npu": npu} if npu is not None else {}),
-        "cpu": {},
+        "cpu": execution.cpu,
         "memory": execution.memory,
         "operators": list(execution.operators),
         **({"pieces": list(execution.pieces)} if execution.pieces else {}),
@@ -86,6 +87,14 @@ def make(
         "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),
     }
+    return _with_time(record, job)
+
+
+def _with_time(record: Record, job: RunJob) -> Record:
+    """The record with the time line of its inference, or why there is none."""
+    facts = time_line.Facts(kinds.RUN.convert(record), job.priced, job.cpu_clock)
+    found, unavailable = time_line.member(facts)
+    return {**record, **found, "unavailable": [*record["unavailable"], *unavailable]}
 
 
 def _priced(job: RunJob) -> Record:
@@ -123,6 +132,8 @@ def summary(record: Record, folder: Path) -> Group:
     if "second_opinion" in record:
         other = record["second_opinion"]["runtime"]
         head.add_row("second opinion", escape(f"{other['name']} {other['version']}"))
+    for name, words in times.rows(kinds.RUN.convert(record)):
+        head.add_row(name, escape(words))
     _npu_rows(head, record)
     on_cpu = [row["name"] for row in record["operators"] if row["kind"] == "kernel"]
     head.add_row("on the CPU", escape(", ".join(dict.fromkeys(on_cpu))) or "nothing")

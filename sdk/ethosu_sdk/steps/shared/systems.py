@@ -15,10 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import cache, pte
+from ethosu_sdk.aot.vela import vela_config as configurations
+from ethosu_sdk.aot.vela.vela_config import VelaConfig
+from ethosu_sdk.boards import profiles
+from ethosu_sdk.boards.profile import BoardProfile
 from ethosu_sdk.errors import BuildError, InputError, SdkError, UsageError
 from ethosu_sdk.files import opening, writing
 from ethosu_sdk.npu.timing import system_config, vela_ini
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.records import Record, common, kinds
 from ethosu_sdk.results import locations, reading as results
 from ethosu_sdk.targets import MemoryAreas, Target, stored_name
@@ -55,17 +60,23 @@ def given(path: Path, target: Target) -> SystemConfig:
     )
 
 
-def for_target(target: Target, vela_config: Path | None) -> SystemConfig:
-    """The system that a program for `target` is compiled for, with Vela's own file or the one at `vela_config`.
+def for_options(target: Target, options: ProgramOptions) -> SystemConfig:
+    """The system that a program for `target` is compiled for: Vela's own, or that of a file or board profile.
 
     InputError for a file that is damaged, or is not the one any more that `target` was found in.
     """
-    if vela_config is not None:
-        system = given(vela_config, target)
-        if target.vela_config not in ("", stored_name(system.sha256)):
-            raise InputError(f"{vela_config} changed while it was read")
-        return system
-    return system_config.memory_map(target.npu, target.system_config, target.memory_mode)
+    config = configurations.of(options)
+    if config is None:
+        return system_config.memory_map(target.npu, target.system_config, target.memory_mode)
+    if target.vela_config not in ("", config.stored_name):
+        raise InputError(f"{config.ini.source} changed while it was read")
+    return system_config.system_from_ini(
+        config.content.decode(), _name(config), target.npu, target.system_config, target.memory_mode
+    )
+
+
+def _name(config: VelaConfig) -> str:
+    return Path(config.ini.source).name
 
 
 def in_every_mode(path: Path, target: Target) -> Iterator[SystemConfig]:
@@ -100,6 +111,33 @@ def of_program(path: Path, program: pte.Pte, vela_config: Path | None = None) ->
     except UsageError as error:
         raise InputError(f"{error.message}, which {path.name} is compiled for", error.hint) from error
     return Priced(system, _is_compiled_for(system, own, target), (own or system).areas)
+
+
+def on_board(path: Path, program: pte.Pte, profile: BoardProfile) -> Priced | None:
+    """The system that `profile` has for the `program` at `path`: the one of its names, else the profile's default.
+
+    None for a program without an NPU. UsageError when the board does not have its NPU.
+    """
+    target = program.target()
+    if target is None:
+        return None
+    if target.name not in profile.npus:
+        raise UsageError(
+            f"{profile.name} has no {target.name}, which {path.name} is compiled for",
+            f"it has: {', '.join(profile.npus)}",
+        )
+    row = profile.system(target.system_config) or profile.default_system
+    mode = target.memory_mode if target.memory_mode in row.memory_modes else row.memory_modes[0]
+    system = system_config.system_from_ini(profile.vela_ini(), profile.ini_source, target.npu, row.name, mode)
+    own = _compiled_for(path, program, target)
+    return Priced(system, _is_compiled_for(system, own, target), (own or system).areas)
+
+
+def asked_for(path: Path, program: pte.Pte, options: ProgramOptions) -> Priced | None:
+    """The system of the board profile in `options`, else as :func:`of_program` has it."""
+    if options.system is not None:
+        return on_board(path, program, profiles.find(options.system))
+    return of_program(path, program, options.vela_config)
 
 
 def areas(path: Path, program: pte.Pte, vela_config: Path | None = None) -> MemoryAreas | None:
@@ -144,12 +182,15 @@ def _recorded(path: Path, program: pte.Pte) -> Iterator[SystemConfig]:
                 yield of_record(found.system)
 
 
-def keep(path: Path, vela_config: Path) -> None:
-    """Leave a copy of the file at `vela_config` in the cache, for the `.pte` at `path` that was compiled with it."""
-    text = opening.text(vela_config, vela_ini.LARGEST_BYTES)
+def keep(path: Path, options: ProgramOptions) -> None:
+    """Leave a copy of the Vela configuration of `options` in the cache, for the `.pte` at `path` that was compiled
+    with it; nothing for Vela's own."""
+    config = configurations.of(options)
+    if config is None:
+        return
     folder = cache.directory_or_own(CACHE_PART) / pte.read(path).sha256
     try:
-        writing.write_bytes(writing.make_directory(folder) / vela_config.name, text.encode())
+        writing.write_bytes(writing.make_directory(folder) / _name(config), config.content)
     except BuildError as error:
         cache.note(f"{error.message}: the system of {path.name} is in its compile record alone")
 

@@ -159,6 +159,7 @@ def _run_options(record: Run, inputs: Path | None, priced: Priced | None) -> Run
         keep_state=repeats is not None and repeats.state == KEPT,
         allow_spill=True,
         count_instructions=any(row.instructions is not None for row in record.operators),
+        cpu_cycles=record.cpu.core is not None,
         split=record.pieces is not None,
         memory_timing=_timing(record),
         priced=priced,

@@ -12,6 +12,7 @@ from ethosu_sdk import cache, pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import json_text
 from ethosu_sdk.npu.timing.system_config import default_for
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.records import common, kinds
 from ethosu_sdk.steps.shared import systems
 from ethosu_sdk.tables import systems as words
@@ -106,7 +107,7 @@ def test_modes_that_vela_refuses_are_left_out(own: Path, ini: Path) -> None:
 
 
 def test_the_cache_knows_the_program_by_its_digest(own: Path, ini: Path, tmp_path: Path) -> None:
-    systems.keep(own, ini)
+    systems.keep(own, ProgramOptions(vela_config=ini))
     found = priced(own)
     assert (found.system, found.is_compiled_for) == (systems.given(ini, _target(own)), True)
     (entry,) = (tmp_path / "cache").rglob("my board.ini")

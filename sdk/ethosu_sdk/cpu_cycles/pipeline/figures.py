@@ -1,0 +1,189 @@
+"""What an instruction costs a core: LLVM's scheduling model by way of llvm-mca, after the rows of cores.toml."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk import proc, tools
+from ethosu_sdk.cpu_cycles.pipeline import encodings as thumb
+from ethosu_sdk.cpu_cycles.pipeline.cores import Core
+from ethosu_sdk.errors import ToolError
+from ethosu_sdk.files import writing
+
+_TRIPLE = "thumbv8.1m.main-none-eabi"
+_TIMEOUT_S = 300.0
+_KNOWN = "nop"
+_DISASSEMBLER, _ANALYSER = "llvm-mc-19", "llvm-mca-19"
+_MEMORY = re.compile(r"\[(?!pc)[a-z]|^(push|pop|ldm|stm|vpush|vpop|vldm|vstm)")
+_GATHER = re.compile(r"v(ld|st)r.*\[.*q\d")
+_VECTOR = re.compile(r"\bq\d|^v")
+_BRACES = re.compile(r"\{([^}]*)\}")
+_CONDITIONS = "eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le"
+_PAIRS = ("eq ne", "hs lo", "mi pl", "vs vc", "hi ls", "ge lt", "gt le")
+_OPPOSITE = {a: b for pair in _PAIRS for a, b in (pair.split(), pair.split()[::-1])}
+_KINDS: Mapping[str, re.Pattern[str]] = {
+    "conditional": re.compile(rf"b({_CONDITIONS})(\.[nw])? |cbn?z "),
+    "loop end": re.compile(r"le(tp)? "),
+    "loop start": re.compile(r"[dw]ls(tp\.\d+)? "),
+    "branch": re.compile(
+        r"b(l|x|lx|xns|lxns|xaut|f|fl)?(\.[nw])? |(pop|ldm).*\bpc\b|ldr.* pc,|mov pc|tb[bh] "
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """An instruction and its figures, in cycles.
+
+    `units` has how many instances of each unit it occupies and how long; `occupies` is for how long nothing else
+    issues. `kind` is empty but for branches. Without a `text` neither LLVM nor the SDK knows the instruction.
+    """
+
+    text: str
+    size: int
+    kind: str
+    latency: int
+    units: tuple[tuple[str, int, int], ...] = ()
+    occupies: int = 0
+    is_single: bool = False
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether MVE or the floating-point unit executes it."""
+        return self.text.startswith("v")
+
+
+_UNKNOWN = Instruction("", 2, "", 1, is_single=True)
+
+
+def version() -> str:
+    """The version of LLVM. ToolError when it is missing or too old."""
+    return f"{tools.require(_ANALYSER).version} {tools.require(_DISASSEMBLER).version}"
+
+
+def figures_of(encodings: Sequence[bytes], core: Core) -> dict[bytes, Instruction]:
+    """The figures of each of `encodings`. ToolError when LLVM is missing or fails."""
+    found: dict[bytes, Instruction] = {}
+    for part in thumb.parts(encodings):
+        words = thumb.texts(part, _disassembly(part, core))
+        scheduled = _scheduled([text for text in words if text], core)
+        for encoding, text in zip(part, words, strict=True):
+            found[encoding] = _instruction(encoding, text, scheduled.get(text), core) if text else _UNKNOWN
+    return found
+
+
+def _disassembly(part: Sequence[bytes], core: Core) -> str:
+    # For an encoding that it does not know, llvm-mc prints a warning, goes on, and ends with exit status 1.
+    options = (f"-triple={_TRIPLE}", "--disassemble", "--show-encoding")
+    return _run(_DISASSEMBLER, options, thumb.listing(part), core, may_end_with=(0, 1))
+
+
+def _run(
+    program: str, options: Sequence[str], content: str, core: Core, may_end_with: tuple[int, ...] = (0,)
+) -> str:
+    """What `program` prints for a file with `content`. ToolError when it fails."""
+    with tempfile.TemporaryDirectory(prefix="ethosu-sdk-llvm-") as folder:
+        source = Path(folder) / "in.s"
+        writing.write_bytes(source, content.encode())
+        argv = [str(tools.require(program).path), f"-mcpu={core.name}", *options, str(source)]
+        done = proc.run(argv, cwd=Path(folder), timeout_s=_TIMEOUT_S, error=ToolError, check=False)
+    if done.returncode not in may_end_with:
+        raise ToolError(f"{program} failed with exit status {done.returncode}\n{proc.tail(done.output)}")
+    return done.output
+
+
+@dataclass(frozen=True)
+class _Scheduled:
+    latency: int
+    is_load_or_store: bool
+    units: tuple[tuple[str, int, int], ...]
+
+
+def _scheduled(words: Sequence[str], core: Core) -> dict[str, _Scheduled]:
+    """LLVM's figures by text; without instructions that its model lacks."""
+    if not words:
+        return {}
+    regions = "\n".join(
+        "\n".join((f"# LLVM-MCA-BEGIN {number}", text, *_followers(text), "# LLVM-MCA-END"))
+        for number, text in enumerate([*words, _KNOWN])  # it fails when it knows none of them
+    )
+    options = (f"-mtriple={_TRIPLE}", "-iterations=1", "-skip-unsupported-instructions=any", "--json")
+    output = _run(_ANALYSER, options, regions + "\n", core)
+    answer = json.loads(output[output.index("\n{") :] if not output.startswith("{") else output)
+    names = [name.split(".\0")[0].split(".\1")[0] for name in answer["TargetInfo"]["Resources"]]
+    named = [(int(region["Name"]), region) for region in answer["CodeRegions"]]
+    return {words[number]: _figures(region, names) for number, region in named if number < len(words)}
+
+
+def _followers(text: str) -> Iterator[str]:
+    """What must stand behind an IT or VPT instruction for the assembler."""
+    mnemonic, _, condition = text.partition(" ")
+    if block := re.fullmatch(r"i(t[te]*)", mnemonic):
+        opposite = _OPPOSITE.get(condition, condition)
+        for letter in block[1]:
+            yield f"add{condition if letter == 't' else opposite} r0, r0, r0"
+    elif block := re.match(r"vps?(t[te]*)(\.|$)", mnemonic):
+        for letter in block[1]:
+            yield f"vadd{letter}.i32 q0, q0, q0"
+
+
+def _figures(region: Mapping[str, Any], names: Sequence[str]) -> _Scheduled:
+    row = region["InstructionInfoView"]["InstructionList"][0]
+    used: dict[str, list[float]] = {}
+    for usage in region["ResourcePressureView"]["ResourcePressureInfo"]:
+        if usage["InstructionIndex"] == 0:
+            used.setdefault(_pool(names[usage["ResourceIndex"]], names), []).append(usage["ResourceUsage"])
+    units = tuple((name, len(cycles), math.ceil(max(cycles))) for name, cycles in used.items())
+    return _Scheduled(row["Latency"], row["mayLoad"] or row["mayStore"], units)
+
+
+def _pool(name: str, names: Sequence[str]) -> str:
+    """The unit that `name` is an instance of: one of two alike, or the half for high or low beats."""
+    both = name[:-1] + "H" in names and name[:-1] + "L" in names
+    return name[:-1] if both else name
+
+
+def _instruction(encoding: bytes, text: str, llvm: _Scheduled | None, core: Core) -> Instruction:
+    size = len(encoding)
+    kind = next((name for name, pattern in _KINDS.items() if pattern.match(text)), "")
+    latency, occupies = 1, 0
+    units: tuple[tuple[str, int, int], ...] = ()
+    if llvm is not None and kind in ("", "conditional"):
+        latency, units = _own_latency(text, llvm, core), llvm.units
+    elif kind == "loop end":
+        latency = 0
+    for row in core.replaced:
+        if row.match.fullmatch(text):
+            count = math.ceil(row.per_register * sum(1 for _ in _registers(text)))
+            latency, occupies = row.latency or latency, row.occupies or count
+            break
+    return Instruction(text, size, kind, latency, units, occupies, _is_single(text, size, core))
+
+
+def _own_latency(text: str, llvm: _Scheduled, core: Core) -> int:
+    """LLVM's latency without the delay of an address or a shifted operand, which llvm-mca adds to it."""
+    if not _MEMORY.search(text):
+        has_shifter = any("Shift" in name for name, _, _ in llvm.units)
+        return max(llvm.latency - (core.shift_delay if has_shifter else 0), 1)
+    return max(llvm.latency - (core.gather_delay if _GATHER.search(text) else core.address_delay), 1)
+
+
+def _registers(text: str) -> Iterator[str]:
+    found = _BRACES.search(text)
+    return iter(found[1].split(",")) if found else iter(())
+
+
+def _is_single(text: str, size: int, core: Core) -> bool:
+    """Whether it issues alone."""
+    if core.pairs_only_narrow:
+        return size == 4 or bool(_VECTOR.search(text))
+    return bool(_GATHER.search(text)) or text.startswith(
+        ("push", "pop", "ldm", "stm", "vldm", "vstm", "vpush", "vpop")
+    )

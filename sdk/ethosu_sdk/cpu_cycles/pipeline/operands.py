@@ -1,0 +1,158 @@
+"""Which registers an instruction reads and writes, from its text, and in which role."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_MVE_SETS_P0 = ("vcmp", "vctp", "vpt", "vpst")
+_STORES = ("str", "stm", "stl", "push", "vstr", "vst", "vpush", "vstm")
+_NO_RESULT = (
+    "cmp",
+    "cmn",
+    "tst",
+    "teq",
+    "vcmp",
+    "vctp",
+    "vpt",
+    "vpst",
+    "cb",
+    "tb",
+    "msr",
+    "vmsr",
+    "it",
+    "pl",
+    "le",
+)
+# The result is also an operand. Accumulators first: some cores take these later than other operands.
+_ACCUMULATES = re.compile(
+    r"v?(q?r?d?mla|q?r?d?mls|fma|fms|fnma|fnms|nmla|nmls|cmla|addva|addlva|mladava|mlava|mlaldava|mlalva|"
+    r"rmlaldava|rmlalva|mlsdava|mlsldava|abav|maxv|minv|maxav|minav|qdmla|qdmls|qrdmla|qrdmls)|[su]mlal|smla|smls|umaal"
+)
+_UPDATES = re.compile(
+    r"movt|bf[ic]|v(s[lr]i|q?r?shru?n|q?movu?n|shlc|ins)|[lr]s[lr]l|asrl|[su]q?r?sh[lr]l?\b|vmov\.?(8|16|32)? q"
+)
+_ADDS_TO_FIRST = re.compile(r"(adc|add|and|asr|bic|eor|lsl|lsr|mul|orn|orr|ror|rsb|sbc|sub)s?w?(\.[nw])?$")
+_SETS_FLAGS = re.compile(
+    r"(adc|add|and|asr|bic|eor|lsl|lsr|mov|mul|mvn|orn|orr|ror|rsb|rrx|sbc|sub)s(\.[nw])?$|cm[pn]|tst|teq"
+)
+_READS_FLAGS = re.compile(
+    r"b(eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)(\.[nw])?$|cs(el|inc|inv|neg)|cset|cinc|adc|sbc|it"
+)
+_SHIFTED = re.compile(r"(\w+), (?:lsl|lsr|asr|ror) #\d+$")
+_REGISTER = re.compile(r"\b(r\d+|sp|lr|pc|[sdq]\d+)\b")
+_RANGE = re.compile(r"\b([rsdq])(\d+) ?- ?[rsdq](\d+)\b")
+_NAMES = {"sp": 13, "lr": 14, "pc": 15, "sb": 9, "sl": 10, "fp": 11, "ip": 12}
+_SPAN = {"s": 1, "d": 2, "q": 4}
+_FIRST_VECTOR = 32  # number of s0 among the registers
+FLAGS, P0 = 100, 101  # numbers of the condition flags and of MVE's predicate
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Numbers of registers: r0 to r15 as they are, from 32 the 32-bit lanes of the vector registers."""
+
+    written: tuple[int, ...] = ()
+    bases: tuple[int, ...] = ()  # written back by a load or store
+    values: tuple[int, ...] = ()
+    addresses: tuple[int, ...] = ()
+    stored: tuple[int, ...] = ()
+    accumulators: tuple[int, ...] = ()
+    shifted: tuple[int, ...] = ()  # by an immediate
+
+
+def operands_of(text: str) -> Operands:
+    """The operands of an instruction, by its text in LLVM's syntax. None for instructions without registers."""
+    mnemonic, _, rest = text.partition(" ")
+    outside, inside, is_updated = _address(mnemonic, rest)
+    fields = _fields(outside)
+    if mnemonic.startswith(_STORES):
+        return Operands(
+            bases=inside if is_updated else (),
+            addresses=inside,
+            stored=tuple(number for field in fields for number in field),
+        )
+    results = _results(mnemonic, fields)
+    written = tuple(number for field in fields[:results] for number in field)
+    sources = tuple(number for field in fields[results:] for number in field)
+    accumulators: tuple[int, ...] = ()
+    if _ACCUMULATES.match(mnemonic) and results and not (mnemonic.startswith("mla") or "addv." in mnemonic):
+        accumulators = written
+    elif _UPDATES.match(text) or (rest.count(",") == 1 and _ADDS_TO_FIRST.match(mnemonic)):
+        sources += written
+    if mnemonic.startswith(("mla", "mls")) and len(fields) == 4:
+        sources, accumulators = sources[:-1], fields[3]
+    if mnemonic.startswith("le") and "lr" in rest:
+        written, sources = (14,), (14,)
+    return Operands(
+        written=written
+        + _implied(mnemonic, _SETS_FLAGS, FLAGS)
+        + ((P0,) if mnemonic.startswith(_MVE_SETS_P0) else ()),
+        bases=inside[:1] if is_updated else (),
+        values=sources
+        + _implied(mnemonic, _READS_FLAGS, FLAGS)
+        + ((P0,) if mnemonic.startswith("vpsel") else ()),
+        addresses=inside,
+        accumulators=accumulators,
+        shifted=_numbers(shifted[1]) if (shifted := _SHIFTED.search(outside)) else (),
+    )
+
+
+def _implied(mnemonic: str, pattern: re.Pattern[str], number: int) -> tuple[int, ...]:
+    return (number,) if pattern.match(mnemonic) else ()
+
+
+def _results(mnemonic: str, fields: list[tuple[int, ...]]) -> int:
+    if mnemonic.startswith(_NO_RESULT) and not mnemonic.startswith(("lea", "plx")):
+        return 0
+    if re.match(r"b[a-z]*(\.[nw])?$", mnemonic) and not mnemonic.startswith(("bic", "bfi", "bfc")):
+        return 0
+    if re.match(
+        r"[su]ml?al|[su]mull|smlsl|smlal|umaal|ldrd|ldrexd|[lr]s[lr]l|asrl|vr?mlal[dv]|vrmlsl|vmlsld|vaddlv|[su]q?r?sh[lr]l",
+        mnemonic,
+    ):
+        return 2
+    two_cores = (
+        mnemonic.startswith("vmov")
+        and len(fields) == 3
+        and all(number < _FIRST_VECTOR for number in fields[0] + fields[1])
+    )
+    if two_cores or (mnemonic.startswith("vmov") and len(fields) == 4 and fields[0][0] < _FIRST_VECTOR):
+        return 2
+    return 1
+
+
+def _address(mnemonic: str, rest: str) -> tuple[str, tuple[int, ...], bool]:
+    """The text outside of an address, the registers of the address, and whether the base is written back."""
+    if mnemonic.startswith(("push", "pop", "vpush", "vpop")):
+        return rest, (13,), True
+    if mnemonic.startswith(("ldm", "stm", "vldm", "vstm", "vlldm", "vlstm")):
+        base, _, registers = rest.partition(",")
+        return registers, _numbers(base), "!" in base
+    match = re.search(r"\[[a-z][^\]]*\]", rest)  # and not a lane, such as q0[2]
+    if match is None or mnemonic.startswith("tb"):
+        return rest, (), False
+    behind = rest[match.end() :]
+    return rest[: match.start()], _numbers(match[0] + behind), behind.startswith(("!", ","))
+
+
+def _fields(text: str) -> list[tuple[int, ...]]:
+    """The registers of each operand; a list in braces is one operand."""
+    grouped = re.findall(r"\{[^}]*\}|[^,{}]+", text)
+    found = [_numbers(part) for part in grouped]
+    return [numbers for numbers in found if numbers]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    spread = _RANGE.sub(lambda m: ", ".join(f"{m[1]}{n}" for n in range(int(m[2]), int(m[3]) + 1)), text)
+    return tuple(number for name in _REGISTER.findall(spread) for number in _lanes(name))
+
+
+def _lanes(name: str) -> tuple[int, ...]:
+    if name in _NAMES:
+        return (_NAMES[name],)
+    kind, index = name[0], int(name[1:])
+    if kind == "r":
+        return (index,)
+    span = _SPAN[kind]
+    return tuple(_FIRST_VECTOR + index * span + lane for lane in range(span))
