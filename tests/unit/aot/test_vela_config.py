@@ -82,9 +82,14 @@ def test_given_names_must_be_in_the_file(ini: Path) -> None:
 
 def test_what_is_not_given(ini: Path) -> None:
     ini.write_text(SYSTEM + MODE)
-    assert resolve_target("ethos-u55-64", None, None, ProgramOptions(vela_config=ini)) == Target("ethos-u55", 64, "Board", "Tight")
+    assert resolve_target("ethos-u55-64", None, None, ProgramOptions(vela_config=ini)) == Target(
+        "ethos-u55", 64, "Board", "Tight"
+    )
     ini.write_text(SYSTEM + OTHER + MODE + "[System_Config.Ethos_U65_High_End]\n")
-    assert resolve_target("ethos-u65-256", None, None, ProgramOptions(vela_config=ini)).system_config == "Ethos_U65_High_End"
+    assert (
+        resolve_target("ethos-u65-256", None, None, ProgramOptions(vela_config=ini)).system_config
+        == "Ethos_U65_High_End"
+    )
     with pytest.raises(UsageError, match="has several system configurations") as caught:
         resolve_target("ethos-u85-256", None, None, ProgramOptions(vela_config=ini))
     assert "--system-config, one of: Board, Other, Ethos_U65_High_End" in caught.value.hint
@@ -94,7 +99,9 @@ ALIF = ProgramOptions(system="alif-e8-hp")
 
 
 def test_a_board_profile_gives_what_is_not_named() -> None:
-    assert resolve_target(None, None, None, ALIF) == Target("ethos-u55", 256, "RTSS_HP_SRAM_MRAM", "Shared_Sram")
+    assert resolve_target(None, None, None, ALIF) == Target(
+        "ethos-u55", 256, "RTSS_HP_SRAM_MRAM", "Shared_Sram"
+    )
     chosen = resolve_target("ethos-u55-256", "RTSS_HP_DTCM_Only", None, ALIF)
     assert (chosen.system_config, chosen.memory_mode) == ("RTSS_HP_DTCM_Only", "Sram_Only")
     assert resolve_target(None, None, "Sram_Only", ALIF).memory_mode == "Sram_Only"
@@ -109,7 +116,13 @@ def test_a_board_profile_gives_what_is_not_named() -> None:
         ("ethos-u55-128", None, None, "alif-e8-hp has no ethos-u55-128", "did you mean 'ethos-u55-256'?"),
         ("ethos-u55-257", None, None, "unknown target 'ethos-u55-257'", "did you mean 'ethos-u55-256'?"),
         (None, "RTSS_HE_SRAM_MRAM", None, "has no system configuration", "did you mean 'RTSS_HP_SRAM_MRAM'?"),
-        (None, "Ethos_U55_High_End_Embedded", None, "has no system configuration", "one of: RTSS_HP_SRAM_MRAM"),
+        (
+            None,
+            "Ethos_U55_High_End_Embedded",
+            None,
+            "has no system configuration",
+            "one of: RTSS_HP_SRAM_MRAM",
+        ),
         (None, None, "Dedicated_Sram", "cannot be used with RTSS_HP_SRAM_MRAM of alif-e8-hp", "Shared_Sram"),
     ],
 )
