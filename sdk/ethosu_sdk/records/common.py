@@ -104,6 +104,7 @@ class Loaded(Part):
 class SourceLine(Part):
     file: str | None = None
     line: int | None = None
+    function: str | None = None
     module: str | None = None
     module_type: str | None = None
 

@@ -117,8 +117,8 @@ def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
 def _described(layers: Sequence[Layer], step: Step) -> str:
     layer = layers[step.layer]
     operator = layer.tosa.operator if layer.tosa is not None else ""
-    module = source_place.module(layer.source)
-    where = f" ({module})" if module else ""
+    place = source_place.place(layer.source)
+    where = f", {place}" if place else ""
     before = f"{step.input_db:.1f} dB → " if step.input_db is not None else ""
     after = f"{step.output_db:.1f} dB" if step.output_db is not None else "no signal left"
     return f"layer {step.layer}, {operator} {step.tensor}{where}: {before}{after}"
