@@ -105,6 +105,7 @@ class SourceLine(Part):
     file: str | None = None
     line: int | None = None
     function: str | None = None
+    package: str | None = None
     module: str | None = None
     module_type: str | None = None
 

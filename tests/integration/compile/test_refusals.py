@@ -161,7 +161,7 @@ def test_what_a_model_computes(refuse: Refuse, statement: str, words: str, remed
 )
 def test_random_numbers(refuse: Refuse, statement: str, operator: str) -> None:
     error = refuse(f"        {statement}\n")
-    assert (error.exit_code, error.message) == (3, f"the model draws random numbers: aten::{operator} {AT}")
+    assert (error.exit_code, error.message) == (3, f"the model draws random numbers: aten::{operator} {AT}, in Bad.end")
     assert NOISE in error.hint
 
 
@@ -195,7 +195,7 @@ def test_functions_that_train_for_ever(refuse: Refuse, call: str, operator: str,
     error = refuse(f"        return {statement}\n")
     assert error.exit_code == 3
     assert error.message == (
-        f"the model is in training mode: aten::{operator} at net.py, line {LINE}, in Bad.forward draws random "
+        f"the model is in training mode: aten::{operator} at net.py, line {LINE}, in Bad.end draws random "
         "numbers or changes with each run"
     )
     assert EVAL in error.hint
@@ -206,7 +206,7 @@ def test_autocast(refuse: Refuse, quantize: str) -> None:
     error = refuse(AUTOCAST, quantize=quantize)
     assert error.exit_code == 3
     assert error.message.startswith("the model computes bfloat16 values in ")
-    assert error.message.endswith(f" at net.py, line {LINE + 1}, in Bad.forward")
+    assert error.message.endswith(f" at net.py, line {LINE + 1}, in Bad.end")
     assert "no torch.autocast" in error.hint
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from jsonschema import Draft4Validator
@@ -75,6 +77,25 @@ def test_regressions_of_a_comparison_are_failures(tmp_path: Path) -> None:
     assert failures == {*worse, "verdict"}
 
 
+def test_what_was_allowed_is_named(tmp_path: Path) -> None:
+    record = example("compare-digits_cnn")
+    record["comparisons"][0]["metrics"][0]["tolerated"] = 64
+    (suite,) = _suites(convert(record, "junit", tmp_path))
+    properties = {row.name: row.value for row in suite.properties()}
+    assert properties["policy: may differ"] == "model, memory_mode"
+    assert properties["policy: *"] == "better: lower, tolerance: 0, tolerance: 0 %, missing: warn"
+    assert properties["policy: outputs.*"] == "better: equal, missing: fail"
+    (case,) = [row for row in suite if row.name == "A → B: npu.cycles"]
+    assert "better: lower, 64 tolerated" in str(case.system_out)
+    (threshold,) = [
+        row
+        for suite in _suites(convert(EXAMPLES / "compile-digits_cnn-evaluated.json", "junit", tmp_path))
+        for row in suite
+        if "top-1" in row.name
+    ]
+    assert "at least 0.9 (--min-top1)" in str(threshold.system_out)
+
+
 def test_verdicts_of_compile_and_verify_are_cases(tmp_path: Path) -> None:
     results = _results(convert(EXAMPLES / "compile-digits_cnn-evaluated.json", "junit", tmp_path))
     assert (len(results), set(results.values())) == (4, {"passed"})
@@ -99,7 +120,28 @@ def _sarif(content: bytes) -> list[Record]:
         assert rules[row["ruleIndex"]] == row["ruleId"]
     results = run["results"]
     assert isinstance(results, list)
+    _upload(run)
     return results
+
+
+def _upload(run: Record) -> None:
+    """What GitHub's code scanning requires beyond the schema (docs.github.com, "SARIF support for code scanning"): a
+    result without a location ends the upload with "expected at least one location"."""
+    assert len(run["results"]) <= 25_000
+    for rule in run["tool"]["driver"]["rules"]:
+        for member in ("shortDescription", "fullDescription", "help"):
+            assert 0 < len(rule[member]["text"]) <= 1024
+    for row in run["results"]:
+        assert row["message"]["text"]
+        assert 1 <= len(row["locations"]) <= 10
+        place = row["locations"][0]["physicalLocation"]
+        address = urlsplit(place["artifactLocation"]["uri"])
+        assert (address.scheme, address.netloc, address.query, address.fragment) == ("", "", "", "")
+        assert address.path
+        assert not address.path.startswith("/")
+        assert ".." not in address.path.split("/")
+        assert re.fullmatch(r"(?:[\w.~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})+", address.path, re.ASCII)
+        assert place["region"]["startLine"] >= 1
 
 
 def test_sarif_schema_refuses_what_is_none() -> None:
@@ -119,8 +161,43 @@ def test_operators_on_the_cpu_have_their_line(tmp_path: Path) -> None:
     assert (found["level"], "aten::foo.out" in found["message"]["text"]) == ("warning", True)
     (place,) = found["locations"]
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "my%20models/net.py"
+    assert "at " not in found["message"]["text"]
     assert place["physicalLocation"]["region"] == {"startLine": 42}
     assert place["logicalLocations"][0]["fullyQualifiedName"] == "head.softmax"
+
+
+@pytest.mark.parametrize(
+    ("compiled", "line", "uri", "number"),
+    [
+        ("models/net.py:Net", {"file": "parts/block.py", "line": 3}, "models/parts/block.py", 3),
+        ("net.py", {"file": "torchvision/resnet.py", "line": 92, "package": "torchvision"}, "net.py", 1),
+        ("net.py", {"module": "head"}, "net.py", 1),
+        ("saved/net.pt2", {"module": "head"}, "saved/net.pt2", 1),
+        ("zoo:digits_cnn", {"file": "z.py", "line": 9, "package": "z"}, "digits_cnn.pte", 1),
+    ],
+)
+def test_every_result_is_in_the_users_file(
+    compiled: str, line: Record, uri: str, number: int, tmp_path: Path
+) -> None:
+    record = example("compile-digits_cnn-evaluated")
+    site = {"calls": 1, "reason": "none", "source": {**line, **({"function": "F.f"} if "file" in line else {})}}
+    record |= {"source": compiled, "warnings": ["guessed"]}
+    record["cpu_operators"] = [{"name": "aten::foo.out", "calls": 1, "boundary": False, "sites": [site]}]
+    found, warned = _sarif(convert(record, "sarif", tmp_path))
+    place = found["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == (uri, number)
+    outside = f"{line['file']}:{line['line']} in F.f" if "package" in line else ""
+    assert outside in found["message"]["text"]
+    assert warned["locations"][0]["physicalLocation"]["region"]["startLine"] == 1
+
+
+def test_a_model_outside_of_the_folder_has_its_whole_path(tmp_path: Path) -> None:
+    record = {**example("compile-digits_cnn-evaluated"), "source": "/elsewhere/net.py"}
+    log = json.loads(convert(record, "sarif", tmp_path))
+    places = {
+        row["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for row in log["runs"][0]["results"]
+    }
+    assert places == {"file:///elsewhere/net.py"}
 
 
 def test_notes_hazards_and_failed_checks_are_results(tmp_path: Path) -> None:
@@ -151,8 +228,8 @@ def test_findings_of_debug_are_at_the_layers_line(tmp_path: Path) -> None:
     for step, row in zip(breaks, found, strict=True):
         assert row["message"]["text"].startswith(step["tensor"])
         source = record["layers"][step["layer"]].get("source", {})
-        lines = [place["physicalLocation"]["region"]["startLine"] for place in row.get("locations", ())]
-        assert lines == ([source["line"]] if "line" in source else [])
+        (place,) = row["locations"]
+        assert place["physicalLocation"]["region"]["startLine"] == source.get("line", 1)
     assert len([row for row in results if row["ruleId"] == "accuracy-advice"]) == len(record["advice"])
 
 
@@ -335,7 +412,7 @@ def test_numbers_that_no_float_holds_end_in_a_file_or_a_sentence(
     assert (tmp_path / "converted").exists() == (done.code == 0)
 
 
-@pytest.mark.parametrize("to", ["perfetto", "csv", "parquet", "model-explorer"])
+@pytest.mark.parametrize("to", ["perfetto", "csv", "parquet"])
 def test_names_that_no_encoding_holds_are_shown_as_escapes(to: str, tmp_path: Path) -> None:
     record = example("profile-digits_cnn")
     for row in record["operations"]:

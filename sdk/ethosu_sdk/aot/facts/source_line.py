@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class SourceLine:
     """Where in the model something comes from; None for what torch did not record.
 
-    `file` is relative to the folder of the model's file, or begins with the name of an installed package; it is never
-    one of torch's. `function` is the function of that line, with its class (``Block.forward``). `module` is the name
-    below the model, as in ``named_modules()`` (empty for the model itself), `module_type` its class.
+    `file` is relative to the folder of the model's file, or begins with the name of the installed `package` that it
+    belongs to; it is never one of torch's. `function` is the function of that line, with its class
+    (``Block.forward``). `module` is the name below the model, as in ``named_modules()`` (empty for the model itself), `module_type` its class.
     """
 
     file: str | None
@@ -19,6 +19,7 @@ class SourceLine:
     module: str | None
     module_type: str | None
     function: str | None = None
+    package: str | None = None
 
     @property
     def words(self) -> str:

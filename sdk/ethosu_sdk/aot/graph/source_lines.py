@@ -65,23 +65,19 @@ class SourceFinder:
     def find(self, meta: Mapping[str, Any]) -> SourceLine | None:
         """The user's innermost line in a node's `meta`, else that of an installed package outside of torch, else the
         line that constructed the module; None when torch recorded neither line nor module."""
-        line = self._innermost(meta.get("stack_trace") or "")
         module, kind = _module(meta)
-        if line is None and module is not None:
-            line = self._constructed(module)
-        if line is None and module is None:
-            return None
-        file, number, function = line if line is not None else (None, None, None)
-        return SourceLine(file=file, line=number, module=module, module_type=kind, function=function)
-
-    def _innermost(self, trace: str) -> Line | None:
-        frames = [(*self.named(match["file"]), match) for match in _FRAME.finditer(trace)]
-        for wanted in ("model", "package"):
-            for kind, name, match in reversed(frames):
-                if kind == wanted:
+        frames = [(*self.named(match["file"]), match) for match in _FRAME.finditer(meta.get("stack_trace") or "")]
+        for wanted in _OF_MODELS:
+            for file_kind, name, match in reversed(frames):
+                if file_kind == wanted:
                     line = int(match["line"])
-                    return name, line, _function(match["file"], line, match["function"].strip())
-        return None
+                    function = _function(match["file"], line, match["function"].strip())
+                    package = name.partition("/")[0] if file_kind == "package" else None
+                    return SourceLine(name, line, module, kind, function, package)
+        if module is None:
+            return None
+        file, number, function = self._constructed(module) or (None, None, None)
+        return SourceLine(file, number, module, kind, function)
 
     def _constructed(self, module: str) -> Line | None:
         """The line that constructed `module`, or the nearest module around it: torch copies modules that it makes
@@ -142,10 +138,12 @@ class SourceFinder:
                 return "package" if name.startswith(_MODEL_FOLDERS) else "tool", name
         known = [folder for folder in (*self._installed, self.root) if folder and path.is_relative_to(folder)]
         nearest = max(known, key=lambda folder: len(folder.parts), default=None)
+        inside = max((index for index, part in enumerate(path.parts) if part in _PACKAGES), default=None)
         if path.is_relative_to(_STANDARD_LIBRARY) and "site-packages" not in path.parts:
             return "python", path.name
-        name = str(path) if nearest is None else path.relative_to(nearest).as_posix()
-        return "model" if _PACKAGES.isdisjoint(path.parts) else "package", name
+        if inside is not None:
+            return "package", "/".join(path.parts[inside + 1 :])
+        return "model", str(path) if nearest is None else path.relative_to(nearest).as_posix()
 
 
 def last_return(module: Any) -> str | None:

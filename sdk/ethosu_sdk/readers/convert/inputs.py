@@ -13,6 +13,18 @@ from ethosu_sdk.results import reading as results
 from ethosu_sdk.results.reading import Reading
 
 
+MACS = "macs"
+FIGURES = ("modelled", "estimated", "measured", MACS)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Which figure of which delegate node data has."""
+
+    figure: str = "modelled"
+    delegate: int = 0
+
+
 @dataclass(frozen=True)
 class Inputs:
     """Records by their schemas, and the files that they were read from."""
@@ -20,6 +32,7 @@ class Inputs:
     path: Path
     records: Mapping[str, Part]
     files: Mapping[str, Path]
+    nodes: Nodes = Nodes()
 
     def the(self, kind: RecordKind[Content]) -> Content:
         """The record of `kind`. InputError when there is none."""
