@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ethosu_sdk import plain_text
+from ethosu_sdk.console import fitting
 
 _UNLIMITED = 1 << 20  # columns; a table is as wide as its content
 
@@ -57,6 +58,8 @@ class Terminal(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """All else, once it is text: what comes as Rich's objects has not gone through :meth:`render_str`."""
+        if isinstance(renderable, Table):
+            renderable = fitting.fitted(self, renderable, (options or self.options).max_width)
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=plain_text.lines(segment.text))
 

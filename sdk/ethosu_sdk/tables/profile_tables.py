@@ -11,12 +11,15 @@ from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.table import Table
 
+from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records.common import Delegation, Metric
 from ethosu_sdk.records.profile import Memory, Operation, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
 from ethosu_sdk.tables import figures
 
+# Columns of the operations that a narrow terminal has no room for, the first one first.
+_GIVE_WAY = ("line", "OFM", "written", "read", "used", "Vela's", "alone", "MACs")
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
 
@@ -84,14 +87,13 @@ def slowest(rows: Sequence[Row], most: int) -> list[Row]:
 
 def _operations(rows: Sequence[Row], count: int) -> Table:
     title = f"{count} operations" if len(rows) == count else f"the slowest {len(rows)} of {count} operations"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
     table.add_column("#", justify="right")
-    table.add_column("operation", overflow="fold")
-    table.add_column("where", overflow="fold")
-    table.add_column("OFM", overflow="fold")
+    for name in ("operation", "module", "line", "OFM"):
+        table.add_column(name)
     for name in ("MACs", "cycles", "Vela's", "used", "read", "written"):
         table.add_column(name, justify="right")
-    table.add_column("bound by", overflow="fold")
+    table.add_column("bound by")
     split = any(row.alone for row in rows)
     if split:
         table.add_column("alone", justify="right")
@@ -108,7 +110,8 @@ def cells(shown: Row) -> Iterator[str]:
     calls = f", {row.calls} times" if row.calls > 1 else ""
     count = f" ({shown.count})" if shown.count > 1 else ""
     yield (row.operator or row.name) + count + calls
-    yield source_place.module_or_line(row.source)
+    yield source_place.module(row.source)
+    yield source_place.function(row.source)
     yield figures.shape(row.ofm)
     if row.runs_on == "CPU":
         counted = f"{row.instructions.value:,} instr." if row.instructions is not None else ""

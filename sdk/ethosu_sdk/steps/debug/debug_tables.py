@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
+from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records.debug import Debug, Distance, Layer, Own, Step
 from ethosu_sdk.results import source_place
@@ -16,6 +17,8 @@ from ethosu_sdk.steps.debug.findings import BITS, FLOAT, QUANTISED
 _MOST_ROWS = 100  # of a program with more layers, the worst are shown
 _EQUAL = "equal"
 _NAMES = {QUANTISED: "the quantised model", FLOAT: "the float model"}
+# Columns of the layers that a narrow terminal has no room for, the first one first.
+_GIVE_WAY = ("shape", "type", "at limits", "used", "clipping", "rounding", "steps", "quantised dB")
 
 
 def tables(record: Debug, folder: Path, rows: int | None) -> list[RenderableType]:
@@ -39,10 +42,10 @@ def _figures(row: Layer) -> Iterator[float]:
 
 def _layers(rows: Sequence[Layer], count: int) -> Table:
     title = f"{count} layers" if len(rows) == count else f"the worst {len(rows)} of {count} layers"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
     table.add_column("#", justify="right")
     for name in ("operator", "where", "shape", "type"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for name in ("used", "at limits", "quantised dB", "steps", "float dB", "rounding", "clipping"):
         table.add_column(name, justify="right")
     for row in rows:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import npz, pte, schema
+from ethosu_sdk import npz, pte, schema, targets
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import VerdictError
@@ -59,6 +59,7 @@ def run(
     Raises VerdictError, after everything was written, when an expectation is not met.
     """
     runners.check(options)
+    _check_board(model, options, compile_options)
     path = _program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
     folder = locations.for_pte(path, program.target(), out_dir)
@@ -76,6 +77,13 @@ def run(
     reporter.emit(record)
     _raise_if_failed(record, folder)
     return RunResult(folder, record, path)
+
+
+def _check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
+    """UsageError, before anything is compiled, for a board that does not exist or has no NPU of the target's family."""
+    if options.board is not None and not model.endswith(".pte"):
+        family, _ = targets.parse_name(compile_options.target)
+        runners.choose(options, family.name if compile_options.delegate else None)
 
 
 def _program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
