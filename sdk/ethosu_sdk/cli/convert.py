@@ -32,7 +32,8 @@ def convert_command(
     figure: Annotated[
         str | None,
         Option(
-            "For model-explorer: cycles by their source, or MACs; without it the modelled cycles.", choices=FIGURES
+            "For model-explorer: cycles by their source, or MACs; without it the modelled cycles.",
+            choices=FIGURES,
         ),
     ] = None,
     delegate: Annotated[

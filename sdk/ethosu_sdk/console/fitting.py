@@ -1,4 +1,4 @@
-"""Tables in a terminal that is narrower than they are: names wrap, figures stay whole, and columns give way by rank."""
+"""Tables in a terminal that is narrower than they are: names wrap, figures stay whole, columns give way by rank."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Ranked(Table):
 def fitted(console: Console, table: Table, width: int) -> Table:
     """`table`, or a copy that fits `width`: without the columns that give way, which its caption names.
 
-    A column that stands on the right holds figures, which are never wrapped. A table that is not :class:`Ranked` gives
-    up its figures from the right.
+    A column that stands on the right holds figures, which are never wrapped. A table that is not :class:`Ranked`
+    gives up its figures from the right.
     """
     columns = [_whole(column) for column in table.columns]
     dropped: list[str] = []

@@ -32,7 +32,7 @@ class Tolerance:
         return self.atol == 0.0 and self.rtol == 0.0
 
     def __str__(self) -> str:
-        parts = (f"{self.atol:g}" if self.atol else "", f"{self.rtol:g} × |expected|" if self.rtol else "")
+        parts = (f"{self.atol:g}" if self.atol else "", f"{self.rtol:g} * |expected|" if self.rtol else "")
         return f"allowed: {' + '.join(filter(None, parts)) or 'no difference'}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.results import source_place
 
@@ -27,7 +28,7 @@ def cpu_rows(record: Compilation) -> list[tuple[str, str, str, str]]:
 def cpu_words(record: Compilation) -> str:
     """How much stays on the CPU."""
     calls = sum(row.calls for row in record.cpu_operators)
-    return f"{calls} operator calls" if calls else "nothing"
+    return counted(calls, "operator call") if calls else "nothing"
 
 
 def quantised_words(record: Compilation) -> str:
@@ -38,4 +39,4 @@ def quantised_words(record: Compilation) -> str:
     if options.quantizer is not None:
         words += f"{', ' if words else ''}quantizer: {options.quantizer}"
     samples = calibration.samples
-    return f"{words}, {samples} samples ({calibration.source})" if samples else words
+    return f"{words}, {counted(samples, 'sample')} ({calibration.source})" if samples else words

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.common import Delegation, Metric
 from ethosu_sdk.records.profile import Memory, Operation, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
@@ -75,18 +76,24 @@ def _sum(parts: Sequence[Operation]) -> Operation:
 
 
 def slowest(rows: Sequence[Row], most: int) -> list[Row]:
-    """The rows with the most cycles, and those on the CPU, in their order."""
-    ranked = sorted(
-        (row.operation for row in rows),
-        key=lambda row: (row.runs_on == "CPU", row.modelled_cycles),
-        reverse=True,
-    )
-    chosen = {row.index for row in ranked[:most]}
-    return [row for row in rows if row.operation.index in chosen]
+    """The rows on the CPU, by their instructions, then those with the most cycles; all of them in their own order
+    where there are no more than `most`."""
+    if len(rows) <= most:
+        return list(rows)
+    return sorted(rows, key=lambda row: _cost(row.operation), reverse=True)[:most]
+
+
+def _cost(row: Operation) -> tuple[bool, int | float]:
+    instructions = row.instructions.value if row.instructions is not None else 0
+    return (True, instructions) if row.runs_on == "CPU" else (False, row.modelled_cycles)
 
 
 def _operations(rows: Sequence[Row], count: int) -> Table:
-    title = f"{count} operations" if len(rows) == count else f"the slowest {len(rows)} of {count} operations"
+    title = (
+        counted(count, "operation")
+        if len(rows) == count
+        else f"the slowest {len(rows)} of {count} operations"
+    )
     table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
     table.add_column("#", justify="right")
     for name in ("operation", "module", "line", "OFM"):

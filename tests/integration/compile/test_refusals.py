@@ -161,7 +161,10 @@ def test_what_a_model_computes(refuse: Refuse, statement: str, words: str, remed
 )
 def test_random_numbers(refuse: Refuse, statement: str, operator: str) -> None:
     error = refuse(f"        {statement}\n")
-    assert (error.exit_code, error.message) == (3, f"the model draws random numbers: aten::{operator} {AT}, in Bad.end")
+    assert (error.exit_code, error.message) == (
+        3,
+        f"the model draws random numbers: aten::{operator} {AT}, in Bad.end",
+    )
     assert NOISE in error.hint
 
 
@@ -176,7 +179,10 @@ def test_random_numbers_in_a_branch(refuse: Refuse, quantize: str) -> None:
     )
     error = refuse(body, quantize=quantize)
     assert error.exit_code == 3
-    assert error.message == f"the model draws random numbers: aten::randn at net.py, line {LINE + 2}, in Bad.noisy"
+    assert (
+        error.message
+        == f"the model draws random numbers: aten::randn at net.py, line {LINE + 2}, in Bad.noisy"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 for package in ("torch", "ai_edge_model_explorer_adapter"):
     sys.modules[package] = None  # type: ignore[assignment]
 
-import model_explorer
+import model_explorer  # noqa: E402
 
 config = model_explorer.config()
 config.add_model_from_path(sys.argv[1])

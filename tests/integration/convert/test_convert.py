@@ -180,7 +180,11 @@ def test_every_result_is_in_the_users_file(
     compiled: str, line: Record, uri: str, number: int, tmp_path: Path
 ) -> None:
     record = example("compile-digits_cnn-evaluated")
-    site = {"calls": 1, "reason": "none", "source": {**line, **({"function": "F.f"} if "file" in line else {})}}
+    site = {
+        "calls": 1,
+        "reason": "none",
+        "source": {**line, **({"function": "F.f"} if "file" in line else {})},
+    }
     record |= {"source": compiled, "warnings": ["guessed"]}
     record["cpu_operators"] = [{"name": "aten::foo.out", "calls": 1, "boundary": False, "sites": [site]}]
     found, warned = _sarif(convert(record, "sarif", tmp_path))
@@ -195,7 +199,8 @@ def test_a_model_outside_of_the_folder_has_its_whole_path(tmp_path: Path) -> Non
     record = {**example("compile-digits_cnn-evaluated"), "source": "/elsewhere/net.py"}
     log = json.loads(convert(record, "sarif", tmp_path))
     places = {
-        row["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for row in log["runs"][0]["results"]
+        row["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for row in log["runs"][0]["results"]
     }
     assert places == {"file:///elsewhere/net.py"}
 

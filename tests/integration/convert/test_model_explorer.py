@@ -1,4 +1,4 @@
-"""`convert --to model-explorer`: Model Explorer with Arm's adapter for TOSA shows the figures at the graph's nodes."""
+"""`convert --to model-explorer`: Model Explorer with Arm's adapter shows the figures at the graph's nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in terminals of several widths: no line is longer, no figure is cut, and columns that are left out are named."""
+"""Tables in terminals of several widths: no line is longer, no figure is cut, columns that are left out are named."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ethosu_sdk import program_options
 from ethosu_sdk.console import terminal
 from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.readers.advise import advise_tables
@@ -21,14 +22,17 @@ from ethosu_sdk.readers.compare import compare_tables
 from ethosu_sdk.records import kinds
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile import compile_tables
+from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.debug import debug_tables
 from ethosu_sdk.steps.run import run_record
-from ethosu_sdk.sweep import comparison, shown
+from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.sweep import comparison
 from ethosu_sdk.tables import profile_tables
 from tests.integration.cli import sdk
 from tests.places import GOLDEN_PTE, ROOT
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
+NOT_OF_RUN = ("inputs", "etrecord")  # of compile's: `run` has its own, or none
 FOLDER = Path("build/model")
 WIDTHS = (80, 100, 200)
 LEFT_OUT = re.compile(r"left out in \d+ columns: (.+)")
@@ -44,7 +48,10 @@ def _record(name: str) -> Record:
 
 def _built() -> list[RenderableType]:
     memory = _record("build-ds_cnn")["memory"]
-    return [build_command.memory_table(memory["regions"], "region"), build_command._pool_table(memory["pools"])]
+    return [
+        build_command.memory_table(memory["regions"], "region"),
+        build_command._pool_table(memory["pools"]),
+    ]
 
 
 # What each command shows, made from an example of its record.
@@ -56,7 +63,6 @@ SHOWN: dict[str, Callable[[], list[RenderableType]]] = {
     "run": lambda: [run_record.summary(_record("run-both-runtimes"), FOLDER)],
     "compare": lambda: compare_tables.tables(_content("compare-digits_cnn"), None),
     "advise": lambda: advise_tables.tables(_content(_name("advice")), FOLDER),
-    "sweep": lambda: list(shown.plan_tables(_content("sweep-plan"), 2)),
     "sweep compare": lambda: list(comparison.tables(_content(_name("sweep-compare")))),
 }
 
@@ -67,7 +73,11 @@ def _content(name: str) -> Any:
 
 def _name(schema: str) -> str:
     """An example of a record."""
-    return next(path.stem for path in sorted(EXAMPLES.glob("*.json")) if _record(path.stem)["schema"].startswith(schema))
+    return next(
+        path.stem
+        for path in sorted(EXAMPLES.glob("*.json"))
+        if _record(path.stem)["schema"].startswith(schema)
+    )
 
 
 def _tables(parts: list[RenderableType]) -> Iterator[Table]:
@@ -88,8 +98,12 @@ def _lost(table: Table, text: str) -> list[str]:
     """The figures of `table` that `text` does not show whole, but for those of columns that it says are left out."""
     named = LEFT_OUT.search(" ".join(text.split()))
     gone = named[1] if named else ""
-    figures = [column for column in table.columns if column.justify == "right" and str(column.header) not in gone]
-    cells = [Text.from_markup(str(cell)).plain for column in figures for cell in (column.header, *column._cells)]
+    figures = [
+        column for column in table.columns if column.justify == "right" and str(column.header) not in gone
+    ]
+    cells = [
+        Text.from_markup(str(cell)).plain for column in figures for cell in (column.header, *column._cells)
+    ]
     words = re.sub(r"\s+", " ", text)
     return [cell for cell in cells if cell and f" {cell} " not in f" {words} "]
 
@@ -145,3 +159,17 @@ def test_rich_alone_cuts_figures() -> None:
     text = io.StringIO()
     Console(file=text, width=80).print(table)
     assert _lost(table, text.getvalue())
+
+
+@pytest.mark.parametrize("width", [60, *WIDTHS])
+def test_help_breaks_no_name(width: int, tmp_path: Path) -> None:
+    """Each option of `run`, which has the longest ones, is in its help as it is written, and so are its choices."""
+    done = sdk("run", "--help", cwd=tmp_path, env={"COLUMNS": str(width), "TERM": "dumb"})
+    words = set(re.split(r"[\s│,]+", done.out))
+    rows = [row for name, row in program_options.rows(CompileOptions).items() if name not in NOT_OF_RUN]
+    rows += program_options.rows(RunOptions).values()
+    options = {program_options.name_of(row) for row in rows}
+    assert {"--require-full-delegation", "--memory-timing"} <= options
+    assert options - words == set()
+    if width >= 80:
+        assert {"vela|executorch|FILE.toml", "corstone-300|corstone-320"} <= words

@@ -59,7 +59,9 @@ ZOO = (site("ethosu_sdk", "aot/zoo/mobilenet_v2.py"), 33)
         ),
     ],
 )
-def test_the_innermost_line_of_the_model(frames: list[tuple[str, int]], place: tuple[str | None, int | None]) -> None:
+def test_the_innermost_line_of_the_model(
+    frames: list[tuple[str, int]], place: tuple[str | None, int | None]
+) -> None:
     found = SourceFinder(ROOT).find({"stack_trace": trace(*frames), "nn_module_stack": MODULE})
     function = "forward" if place[0] is not None else None
     package = {"ethosu_sdk/aot/zoo/mobilenet_v2.py": "ethosu_sdk", "somenets/resnet.py": "somenets"}

@@ -19,7 +19,9 @@ FILE, NUMBER = "net.py", 12
             "net.py:12 in Net.forward (head)",
             id="all",
         ),
-        pytest.param(SourceLine(file=FILE, line=NUMBER, module="head"), "head", "net.py:12 (head)", id="both"),
+        pytest.param(
+            SourceLine(file=FILE, line=NUMBER, module="head"), "head", "net.py:12 (head)", id="both"
+        ),
         pytest.param(SourceLine(file=FILE, line=NUMBER), "net.py:12", "net.py:12", id="line"),
         pytest.param(SourceLine(module="head"), "head", "head", id="module"),
         pytest.param(

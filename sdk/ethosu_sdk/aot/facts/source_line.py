@@ -11,7 +11,8 @@ class SourceLine:
 
     `file` is relative to the folder of the model's file, or begins with the name of the installed `package` that it
     belongs to; it is never one of torch's. `function` is the function of that line, with its class
-    (``Block.forward``). `module` is the name below the model, as in ``named_modules()`` (empty for the model itself), `module_type` its class.
+    (``Block.forward``). `module` is the name below the model, as in ``named_modules()`` (empty for the model itself),
+    `module_type` its class.
     """
 
     file: str | None

@@ -44,7 +44,8 @@ def delegation(edge: Any) -> tuple[DelegationCount, ...]:
 
     counted = get_delegation_info(edge.exported_program().graph_module).delegation_by_operator
     return tuple(
-        DelegationCount(name, row.delegated, row.non_delegated) for name, row in sorted(counted.items())
+        DelegationCount(name, row.delegated, row.non_delegated)
+        for name, row in sorted(counted.items())
         if name != _TAKES_ONE
     )
 

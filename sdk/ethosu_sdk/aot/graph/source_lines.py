@@ -66,7 +66,9 @@ class SourceFinder:
         """The user's innermost line in a node's `meta`, else that of an installed package outside of torch, else the
         line that constructed the module; None when torch recorded neither line nor module."""
         module, kind = _module(meta)
-        frames = [(*self.named(match["file"]), match) for match in _FRAME.finditer(meta.get("stack_trace") or "")]
+        frames = [
+            (*self.named(match["file"]), match) for match in _FRAME.finditer(meta.get("stack_trace") or "")
+        ]
         for wanted in _OF_MODELS:
             for file_kind, name, match in reversed(frames):
                 if file_kind == wanted:

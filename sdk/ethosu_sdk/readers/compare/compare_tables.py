@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.records.compare import (
     Comparison,
@@ -74,7 +75,7 @@ def summary(comparison: Comparison) -> str:
     if comparison.status == "blocked":
         return "cannot be compared"
     counts = Counter(row.status for row in comparison.metrics)
-    compared = f"{comparison.compared} figures of {', '.join(comparison.kinds)} compared"
+    compared = f"{counted(comparison.compared, 'figure')} of {', '.join(comparison.kinds)} compared"
     if not comparison.metrics and not comparison.operators:
         return f"no difference, {compared}"
     worse = sum(1 for _ in _worse_operators(comparison))

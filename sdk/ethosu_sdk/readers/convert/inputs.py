@@ -12,7 +12,6 @@ from ethosu_sdk.records.kind import Content, Part, RecordKind
 from ethosu_sdk.results import reading as results
 from ethosu_sdk.results.reading import Reading
 
-
 MACS = "macs"
 FIGURES = ("modelled", "estimated", "measured", MACS)
 

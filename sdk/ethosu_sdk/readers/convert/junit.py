@@ -13,14 +13,7 @@ from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.compare import (
-    Comparisons,
-    FigureChange,
-    MetricChange,
-    OperatorRule,
-    Policy,
-    Rule,
-)
+from ethosu_sdk.records.compare import Comparisons, FigureChange, MetricChange, OperatorRule, Policy, Rule
 from ethosu_sdk.records.compile import Compilation, Threshold
 from ethosu_sdk.records.printed.verify import Verification
 from ethosu_sdk.records.run import Check, Run
@@ -109,7 +102,10 @@ def _rule(rule: Rule | OperatorRule) -> str:
     parts = (
         ("better", rule.better),
         ("tolerance", None if rule.tolerance is None else numbers.text(rule.tolerance, "g")),
-        ("tolerance", None if rule.tolerance_percent is None else f"{numbers.text(rule.tolerance_percent, 'g')} %"),
+        (
+            "tolerance",
+            None if rule.tolerance_percent is None else f"{numbers.text(rule.tolerance_percent, 'g')} %",
+        ),
         ("missing", rule.missing if isinstance(rule, Rule) else None),
     )
     return ", ".join(f"{name}: {value}" for name, value in parts if value is not None)

@@ -1,8 +1,8 @@
 """Node data for Model Explorer: one figure of one delegate's operations, by the nodes of its TOSA graph.
 
 Model Explorer 0.1.34 takes one figure for each graph of a file. The nodes are those of Arm's adapter for TOSA
-(tosa-adapter-model-explorer 0.1.0), which names them ``REGION/opINDEX`` and each graph by its region; TOSA's serializer
-calls the region of a single graph ``main``.
+(tosa-adapter-model-explorer 0.1.0), which names them ``REGION/opINDEX`` and each graph by its region. TOSA's
+serializer calls the region of a single graph ``main``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def convert(inputs: Inputs) -> bytes:
     """The figure of the delegate that `inputs` ask for. InputError when no operation of it has a TOSA operator, or
     none has the figure."""
     delegate, figure = inputs.nodes.delegate, inputs.nodes.figure
-    rows = [row for row in inputs.the(kinds.PROFILE).operations if row.runs_on == "NPU" and row.tosa is not None]
+    rows = [
+        row for row in inputs.the(kinds.PROFILE).operations if row.runs_on == "NPU" and row.tosa is not None
+    ]
     if not rows:
         raise InputError(
             f"{inputs.path} has no TOSA operators: there are no nodes to attach figures to",

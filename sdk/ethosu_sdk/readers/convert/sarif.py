@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ethosu_sdk import __version__, plain_text, redaction
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records.build import Build
@@ -146,7 +147,9 @@ def _uri(path: str) -> str:
 def _compiled(record: Compilation, _: Inputs) -> Iterator[_Finding]:
     for row in record.cpu_operators:
         for site in row.sites:
-            message = f"{row.name} ({site.calls} calls in an inference) is on the CPU: {site.reason}"
+            message = (
+                f"{row.name} ({counted(site.calls, 'call')} in an inference) is on the CPU: {site.reason}"
+            )
             yield _Finding(_BOUNDARY if row.boundary else _OPERATOR, message, site.source)
     for text in record.warnings:
         yield _Finding(_FIRMWARE, text)
@@ -159,7 +162,7 @@ def _profiled(record: Profile, inputs: Inputs) -> Iterator[_Finding]:
     for row in record.operations:
         if row.runs_on == "CPU":
             reason = row.reason or "why is not known without the record of the compilation"
-            message = f"{row.name} ({row.calls} calls in an inference) is on the CPU: {reason}"
+            message = f"{row.name} ({counted(row.calls, 'call')} in an inference) is on the CPU: {reason}"
             yield _Finding(_OPERATOR, message, row.source)
 
 

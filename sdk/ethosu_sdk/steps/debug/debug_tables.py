@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.debug import Debug, Distance, Layer, Own, Step
 from ethosu_sdk.results import source_place
 from ethosu_sdk.steps.debug.findings import BITS, FLOAT, QUANTISED
@@ -28,10 +29,11 @@ def tables(record: Debug, folder: Path, rows: int | None) -> list[RenderableType
 
 
 def _chosen(layers: Sequence[Layer], most: int) -> list[Layer]:
-    """The layers with the least SQNR, in their order."""
-    ranked = sorted(layers, key=lambda row: min(_figures(row), default=float("inf")))
-    chosen = {row.index for row in ranked[:most]}
-    return [row for row in layers if row.index in chosen]
+    """The layers with the least SQNR, the worst first; all of them in their own order where there are no more than
+    `most`."""
+    if len(layers) <= most:
+        return list(layers)
+    return sorted(layers, key=lambda row: min(_figures(row), default=float("inf")))[:most]
 
 
 def _figures(row: Layer) -> Iterator[float]:
@@ -41,7 +43,7 @@ def _figures(row: Layer) -> Iterator[float]:
 
 
 def _layers(rows: Sequence[Layer], count: int) -> Table:
-    title = f"{count} layers" if len(rows) == count else f"the worst {len(rows)} of {count} layers"
+    title = counted(count, "layer") if len(rows) == count else f"the worst {len(rows)} of {count} layers"
     table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
     table.add_column("#", justify="right")
     for name in ("operator", "where", "shape", "type"):
@@ -112,7 +114,7 @@ def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
             f"layer {advice.layer}, {where}: {loss} alone leaves {advice.sqnr_db:.1f} dB",
         )
     if record.dump is not None:
-        yield "dump", f"{record.dump.file}, {record.dump.arrays} arrays"
+        yield "dump", f"{record.dump.file}, {counted(record.dump.arrays, 'array')}"
     for missing in record.unavailable:
         yield "unknown", f"{missing.path}: {missing.reason}"
 

@@ -80,7 +80,7 @@ def run(
 
 
 def _check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
-    """UsageError, before anything is compiled, for a board that does not exist or has no NPU of the target's family."""
+    """UsageError, before anything is compiled, for a board that does not exist or lacks the target's NPU."""
     if options.board is not None and not model.endswith(".pte"):
         family, _ = targets.parse_name(compile_options.target)
         runners.choose(options, family.name if compile_options.delegate else None)
