@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from rich.console import Console
-from rich.measure import Measurement
+from rich.console import RenderableType
 from rich.table import Column, Table
 
 _LEAST_TEXT = 16  # columns for a text that wraps, before a figure is left out
 _BESIDE = 2  # blanks beside a column: Rich puts one before and one behind
-_UNBOUNDED = 1 << 20
 
 
 class Ranked(Table):
@@ -25,8 +23,9 @@ class Ranked(Table):
         self.drop = tuple(drop)
 
 
-def fitted(console: Console, table: Table, width: int) -> Table:
+def fitted(table: Table, width: int, measured: Callable[[RenderableType], int]) -> Table:
     """`table`, or a copy that fits `width`: without the columns that give way, which its caption names.
+    `measured` gives the columns of the terminal that a cell needs on one line.
 
     A column that stands on the right holds figures, which are never wrapped. A table that is not :class:`Ranked`
     gives up its figures from the right.
@@ -34,7 +33,7 @@ def fitted(console: Console, table: Table, width: int) -> Table:
     columns = [_whole(column) for column in table.columns]
     dropped: list[str] = []
     for heading in _order(table):
-        if sum(_least(console, table, column) for column in columns) <= width:
+        if sum(_least(table, column, measured) for column in columns) <= width:
             break
         gone = [column for column in columns if column.header == heading]
         columns = [column for column in columns if column not in gone]
@@ -63,9 +62,8 @@ def _order(table: Table) -> tuple[str, ...]:
     return tuple(reversed(figures[1:]))
 
 
-def _least(console: Console, table: Table, column: Column) -> int:
+def _least(table: Table, column: Column, measured: Callable[[RenderableType], int]) -> int:
     """Columns of the terminal that `column` needs, with the blanks beside it."""
     cells = [column.header, *column._cells] if table.show_header else list(column._cells)
-    options = console.options.update(width=_UNBOUNDED)
-    widest = max((Measurement.get(console, options, cell).maximum for cell in cells), default=0)
+    widest = max(map(measured, cells), default=0)
     return (widest if column.no_wrap else min(widest, _LEAST_TEXT)) + _BESIDE
