@@ -19,6 +19,8 @@ from ethosu_sdk.records.profile import Memory, Operation, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
 from ethosu_sdk.tables import figures
 
+_FIGURES = ("#", "MACs", "cycles", "Vela's", "used", "read", "written")
+HEADINGS = ("#", "operation", "module", "line", "OFM", *_FIGURES[1:], "bound by")  # of :func:`cells`
 # Columns of the operations that a narrow terminal has no room for, the first one first.
 _GIVE_WAY = ("line", "OFM", "written", "read", "used", "Vela's", "alone", "MACs")
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
@@ -95,12 +97,8 @@ def _operations(rows: Sequence[Row], count: int) -> Table:
         else f"the slowest {len(rows)} of {count} operations"
     )
     table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
-    table.add_column("#", justify="right")
-    for name in ("operation", "module", "line", "OFM"):
-        table.add_column(name)
-    for name in ("MACs", "cycles", "Vela's", "used", "read", "written"):
-        table.add_column(name, justify="right")
-    table.add_column("bound by")
+    for name in HEADINGS:
+        table.add_column(name, justify="right" if name in _FIGURES else "left")
     split = any(row.alone for row in rows)
     if split:
         table.add_column("alone", justify="right")

@@ -212,7 +212,7 @@ def test_autocast(refuse: Refuse, quantize: str) -> None:
     error = refuse(AUTOCAST, quantize=quantize)
     assert error.exit_code == 3
     assert error.message.startswith("the model computes bfloat16 values in ")
-    assert error.message.endswith(f" at net.py, line {LINE + 1}, in Bad.end")
+    assert error.message.endswith(f" at net.py, line {LINE + 1}, in Bad.end, module 'l'")
     assert "no torch.autocast" in error.hint
 
 

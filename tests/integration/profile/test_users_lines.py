@@ -39,7 +39,7 @@ class Block(nn.Module):
         self.conv = nn.Conv2d(4, 4, 1)
 
     def helped(self, x):
-        return x * 0.5  # of the helper
+        return x + x  # of the helper
 
     def forward(self, x):
         return self.helped(self.conv(x))  # of the block

@@ -173,3 +173,9 @@ def test_help_breaks_no_name(width: int, tmp_path: Path) -> None:
     assert options - words == set()
     if width >= 80:
         assert {"vela|executorch|FILE.toml", "corstone-300|corstone-320"} <= words
+
+
+def test_a_row_of_operations_has_a_cell_for_each_heading() -> None:
+    rows = profile_tables.merged(_content("profile-digits_cnn").operations)
+    assert {row.operation.runs_on for row in rows} == {"CPU", "NPU"}
+    assert {len(tuple(profile_tables.cells(row))) for row in rows} == {len(profile_tables.HEADINGS)}

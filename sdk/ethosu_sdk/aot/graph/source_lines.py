@@ -74,7 +74,7 @@ class SourceFinder:
                 if file_kind == wanted:
                     line = int(match["line"])
                     function = _function(match["file"], line, match["function"].strip())
-                    package = name.partition("/")[0] if file_kind == "package" else None
+                    package = name.partition("/")[0].removesuffix(".py") if file_kind == "package" else None
                     return SourceLine(name, line, module, kind, function, package)
         if module is None:
             return None
