@@ -113,3 +113,13 @@ def test_code_of_a_package_has_its_line_and_torchs_has_none(tmp_path: Path) -> N
     places = _places(_compiled(tmp_path, "packed"))
     cell = ("1.conv", "packnets.py", _line(PACKAGE, "the package's"), "Cell.forward", "packnets")
     assert places == {("0", "net.py", _line(MODEL, "constructed"), None, None), cell}
+
+
+def test_the_zoos_lines_are_those_of_the_zoo(tmp_path: Path) -> None:
+    done = sdk("compile", "zoo:digits_cnn", "--no-check", "-q", "-o", "out", cwd=tmp_path)
+    assert done.code == 0, done.err
+    record = json.loads((tmp_path / "out" / "digits_cnn.compile.json").read_text(encoding="utf-8"))
+    places = _places(record)
+    assert {(file, package) for _, file, _, _, package in places} == {
+        ("ethosu_sdk/aot/zoo/digits.py", "ethosu_sdk")
+    }

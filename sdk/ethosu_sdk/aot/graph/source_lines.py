@@ -29,7 +29,8 @@ _TORCH = "torch"
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 _BRANCH_ROOT = "_export_root"
 # Models that come in packages: those of ExecuTorch, and the zoo.
-_MODEL_FOLDERS = ("executorch/examples/models/", "ethosu_sdk/aot/zoo/")
+ZOO_FOLDER = "ethosu_sdk/aot/zoo/"
+_MODEL_FOLDERS = ("executorch/examples/models/", ZOO_FOLDER)
 
 _OF_MODELS = ("model", "package")
 Line = tuple[str, int, str | None]  # file, line, function
@@ -79,7 +80,8 @@ class SourceFinder:
         if module is None:
             return None
         file, number, function = self._constructed(module) or (None, None, None)
-        return SourceLine(file, number, module, kind, function)
+        package = ZOO_FOLDER.partition("/")[0] if file is not None and file.startswith(ZOO_FOLDER) else None
+        return SourceLine(file, number, module, kind, function, package)
 
     def _constructed(self, module: str) -> Line | None:
         """The line that constructed `module`, or the nearest module around it: torch copies modules that it makes

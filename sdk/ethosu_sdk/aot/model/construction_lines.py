@@ -21,10 +21,11 @@ from ethosu_sdk.aot.graph.source_lines import Line
 
 
 class ConstructionLines:
-    """The innermost line below `root` that constructed each module, for modules made while :meth:`recording`."""
+    """The innermost line below `root` that constructed each module, for modules made while :meth:`recording`. Files
+    are named by `folder`, which is empty for those of the user, and their path below `root`."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, folder: str = "") -> None:
+        self._root, self._folder = root, folder
         self._prefix = f"{root}{os.sep}"
         self._lines: weakref.WeakKeyDictionary[Any, Line] = weakref.WeakKeyDictionary()
 
@@ -52,9 +53,10 @@ class ConstructionLines:
     def _note(self, module: Any, frame: types.FrameType | None) -> None:
         while frame is not None:
             name = frame.f_code.co_filename
-            if name.startswith(self._prefix) and "site-packages" not in name:
+            inside = name.removeprefix(self._prefix)
+            if inside != name and "site-packages" not in inside:
                 with contextlib.suppress(TypeError):  # a class that cannot be hashed
-                    file = Path(name).relative_to(self._root).as_posix()
+                    file = f"{self._folder}{Path(inside).as_posix()}"
                     self._lines[module] = file, frame.f_lineno, _function(frame.f_code)
                 return
             frame = frame.f_back
