@@ -188,6 +188,8 @@ class Limits(Part):
 class SourceLine(Part):
     file: str | None = None
     line: int | None = None
+    function: str | None = None
+    package: str | None = None
     module: str | None = None
     module_type: str | None = None
 

@@ -15,6 +15,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
 from ethosu_sdk.files import hashing, json_text, locks, writing
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.results import bundle, locations
@@ -141,7 +142,7 @@ def _read(path: Path) -> _Source:
 
 def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter) -> list[Recompiled]:
     """Each version's program and its record, in the folders."""
-    count = f"{len(source.graphs)} TOSA graph(s) with {len(folders)} versions of Vela"
+    count = f"{counted(len(source.graphs), 'TOSA graph')} with {counted(len(folders), 'version')} of Vela"
     with contextlib.ExitStack() as stack:
         add = {}
         for version, folder in folders.items():

@@ -19,6 +19,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import csv_text, opening
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle
 from ethosu_sdk.sweep import cells, store
@@ -207,7 +208,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Renderab
     for row in shown:
         table.add_row(*(escape(plain_text.cut(_text(value), _LONGEST_SHOWN)) for value in row))
     left = len(rows) - len(shown)
-    return [table, f"and {left:,} more rows: --csv and --json print all"] if left else [table]
+    return [table, f"and {counted(left, 'more row')}: --csv and --json print all"] if left else [table]
 
 
 def _text(value: Any) -> str:

@@ -15,6 +15,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import ToolError, VerdictError
 from ethosu_sdk.files import json_text, locks
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.printed.sweep_plan import SweepPlan
 from ethosu_sdk.records.sweep import Sweep
 from ethosu_sdk.sweep import (
@@ -130,8 +131,9 @@ def _rows(plan: Plan, found: dict[str, Row]) -> list[Row]:
 def _tell(plan: Plan, reporter: Reporter) -> None:
     total, left = plan.total(), plan.left()
     reporter.note(
-        f"{total.cells:,} cells, {len(plan.done):,} of them done; to do: {left.lowerings:,} lowerings, "
-        f"{left.vela_runs:,} runs of Vela, {left.simulations:,} simulations"
+        f"{counted(total.cells, 'cell')}, {len(plan.done):,} of them done; to do: "
+        f"{counted(left.lowerings, 'lowering')}, {left.vela_runs:,} runs of Vela, "
+        f"{counted(left.simulations, 'simulation')}"
     )
     for reason in plan.changed[:_MOST_NOTES]:
         reporter.warn(escape(f"{reason}: it is done again"))

@@ -123,7 +123,7 @@ def test_a_fault_of_the_lowering_is_named_with_its_line(target: str, tmp_path: P
     assert start["operator"] == "aten.conv2d → aten.relu"
     assert start["tosa"]["operator"] == "RESCALE"
     assert (start["source"]["file"], start["source"]["line"]) == ("net.py", fault_line(tmp_path))
-    assert f"net.py:{fault_line(tmp_path)}" in outcome.err
+    assert f"net.py, line {fault_line(tmp_path)}, in " in outcome.err
     assert "rounding explains" in outcome.err
 
 

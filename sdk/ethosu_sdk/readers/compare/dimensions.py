@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.compare.subjects import Compared
 from ethosu_sdk.records.common import Priced
 from ethosu_sdk.records.compare import KindName
@@ -134,7 +135,7 @@ def _inputs(record: Compared) -> str | None:
         return None
     digests = ", ".join(row.sha256 for row in record.inputs)
     repeats = record.repeats.count if record.repeats is not None else 1
-    return f"{record.inferences} set(s) {repeats} time(s), SHA-256 {digests}"
+    return f"{counted(record.inferences, 'set')} {counted(repeats, 'time')}, SHA-256 {digests}"
 
 
 def _versions(record: Compared) -> str:

@@ -11,6 +11,17 @@ from ethosu_sdk.records import kinds
 from ethosu_sdk.records.kind import Content, Part, RecordKind
 from ethosu_sdk.results.reading import Reading, present, read_record
 
+MACS = "macs"
+FIGURES = ("modelled", "estimated", "measured", MACS)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Which figure of which delegate node data has."""
+
+    figure: str = "modelled"
+    delegate: int = 0
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -19,6 +30,7 @@ class Inputs:
     path: Path
     records: Mapping[str, Part]
     files: Mapping[str, Path]
+    nodes: Nodes = Nodes()
 
     def the(self, kind: RecordKind[Content]) -> Content:
         """The record of `kind`. InputError when there is none."""
