@@ -27,7 +27,7 @@ def boards(word: str | None, reporter: Reporter) -> None:
         "schema": kinds.BOARDS.schema,
         "status": "pass",
         "created": records.timestamp(),
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "boards": [_row(profile) for profile in found],
     }
     schema.check(record, "the list of boards")
