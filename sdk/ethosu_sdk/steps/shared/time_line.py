@@ -47,7 +47,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class CpuClock:
-    """The `clock` of the CPU `core` of a `board`; empty where they are not known. `reason` is why there is no clock."""
+    """The `clock` of the CPU `core` of a `board`, empty where they are not known; `reason` is why there is none."""
 
     board: str
     clock: Clock | None
@@ -147,12 +147,14 @@ def _make(facts: Facts) -> TimeLine:
     steps = list(_steps(facts))
     hz = [cpu.hz if what != "npu" or npu is None else npu.hz for _, what, _ in steps]
     durations = [cycles / each for (_, _, cycles), each in zip(steps, hz, strict=True)]
+    operators = facts.run.operators
     starts = accumulate(durations, initial=0.0)
     parts = tuple(
         TimePart(
             operator=operator,
             what=cast(time_line.What, what),
             on="NPU" if what == "npu" else "CPU",
+            name=operators[operator].name if what == "kernel" else None,
             start_s=start,
             duration_s=duration,
         )
@@ -196,7 +198,7 @@ def _of_parts(parts: tuple[TimePart, ...], facts: Facts, cpu: Clock, npu: Clock 
             cpu_percent=100 * sums.cpu_s / total if total else 0.0,
             npu_percent=100 * sums.npu_s / total if total else 0.0,
         ),
-        largest=_largest(parts, facts.run.operators),
+        largest=_largest(parts),
         parts=parts,
     )
 
@@ -214,12 +216,12 @@ def _total(total: float, sums: time_line.TimeSums, npu: str | None) -> time_line
     )
 
 
-def _largest(parts: Sequence[TimePart], operators: Sequence[Operator]) -> time_line.Contributor:
+def _largest(parts: Sequence[TimePart]) -> time_line.Contributor:
     """The operator's kernel or the part of the other work that takes the CPU longest, over all of its calls."""
     found: defaultdict[str, float] = defaultdict(float)
     for row in parts:
         if row.on == "CPU":
-            found[operators[row.operator].name if row.what == "kernel" else row.what] += row.duration_s
+            found[row.name or row.what] += row.duration_s
     if not found:
         return time_line.Contributor(name="runtime", duration_s=0.0)
     name = max(found, key=lambda key: found[key])
