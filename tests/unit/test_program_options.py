@@ -25,7 +25,15 @@ CHANGED: dict[str, Any] = {
     "trust": True,
 }
 # They change no program, or do it by what their files hold.
-NOT_OF_THE_SHAPE = {"system", "calibration", "inputs", "require_full_delegation", "etrecord", "check", "trust"}
+NOT_OF_THE_SHAPE = {
+    "system",
+    "calibration",
+    "inputs",
+    "require_full_delegation",
+    "etrecord",
+    "check",
+    "trust",
+}
 
 
 def test_every_option_is_here() -> None:

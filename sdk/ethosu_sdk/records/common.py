@@ -43,6 +43,11 @@ class Unavailable(Part):
     reason: str
 
 
+class FileDigest(Part):
+    file: str
+    sha256: str
+
+
 class Model(Part):
     file: str
     sha256: str
@@ -164,9 +169,27 @@ class Loaded(Part):
     segments: tuple[Segment, ...]
 
 
+class Check(Part):
+    name: str
+    status: Literal["pass", "fail"]
+    detail: str
+
+
+class Verdict(Part):
+    status: Literal["pass", "fail"]
+    checks: tuple[Check, ...]
+
+
+class Limits(Part):
+    time_s: Number | None = None
+    memory_bytes: int | None = None
+
+
 class SourceLine(Part):
     file: str | None = None
     line: int | None = None
+    function: str | None = None
+    package: str | None = None
     module: str | None = None
     module_type: str | None = None
 

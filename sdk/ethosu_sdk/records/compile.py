@@ -21,8 +21,15 @@ from ethosu_sdk.records.common import (
     TosaOperation,
     Unavailable,
     VelaOperation,
+    Verdict,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+
+LinkName = Literal["graph", "prepared", "quantised", "executed"]
+LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]
+SampleOrigin = Literal["example", "calibration", "shuffled"]
+ExecutionName = Literal["float", "quantised", "executed"]
+Reference = Literal["float", "quantised", "labels", "expected"]
 
 _DISTANCES = ("sqnr_db", "cosine", "max_abs_error", "lsb_histogram")
 
@@ -121,8 +128,8 @@ class StartTosa(Part):
 class Start(Part):
     text: str
     certain: bool
-    operator: str | None = None
     tosa: StartTosa | None = None
+    operator: str | None = None
     source: SourceLine | None = None
 
 
@@ -130,11 +137,11 @@ class Check(Part):
     status: Literal["left-out", "unavailable", "fail", "pass"]
     reason: str | None = None
     executor: str | None = None
+    samples: int | None = None
     trials: int | None = None
     stateful: bool | None = None
     outputs: tuple[CheckedOutput, ...] | None = None
     start: Start | None = None
-    samples: int | None = None
 
 
 class LinkOutput(Part):
@@ -147,12 +154,12 @@ class LinkOutput(Part):
 
 
 class Link(Part):
-    link: Literal["graph", "prepared", "quantised", "executed"]
+    link: LinkName
     status: Literal["pass", "fail", "unavailable"]
-    reason: str | None = None
-    verdict: Literal["equal", "float-rounding", "explained", "different"] | None = None
-    layers: int | None = None
+    verdict: LinkVerdict | None = None
     outputs: tuple[LinkOutput, ...] | None = None
+    layers: int | None = None
+    reason: str | None = None
 
 
 class NoisyLayer(Part):
@@ -162,7 +169,7 @@ class NoisyLayer(Part):
 
 
 class Chain(Part):
-    samples: tuple[Literal["example", "calibration", "shuffled"], ...]
+    samples: tuple[SampleOrigin, ...]
     links: tuple[Link, ...]
     noisy_layers: tuple[NoisyLayer, ...]
     line: str
@@ -179,12 +186,12 @@ class EvaluationData(Part):
 
 
 class Execution(Part):
-    name: Literal["float", "quantised", "executed"]
+    name: ExecutionName
     by: str
 
 
 class MissingExecution(Part):
-    name: Literal["float", "quantised", "executed"]
+    name: ExecutionName
     reason: str
 
 
@@ -220,8 +227,8 @@ class LsbHistogram(Part):
 
 
 class Pair(Part):
-    reference: Literal["float", "quantised", "labels", "expected"]
-    candidate: Literal["float", "quantised", "executed"]
+    reference: Reference
+    candidate: ExecutionName
     output: int
     top1: Top1 | None = None
     elements: int | None = None
@@ -233,24 +240,13 @@ class Pair(Part):
     lsb_histogram: LsbHistogram | None = None
 
 
-class Threshold(Part):
-    name: str
-    status: Literal["pass", "fail"]
-    detail: str
-
-
-class AccuracyVerdict(Part):
-    status: Literal["pass", "fail"]
-    checks: tuple[Threshold, ...]
-
-
 class Accuracy(Part):
     data: EvaluationData
     executions: tuple[Execution, ...]
     missing: tuple[MissingExecution, ...]
     outputs: tuple[Output, ...]
     pairs: tuple[Pair, ...]
-    verdict: AccuracyVerdict | None = None
+    verdict: Verdict | None = None
 
 
 class Files(Part):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter as Counts
+import collections
 from collections.abc import Iterator
 from typing import Literal
 
@@ -285,7 +285,7 @@ def cycles_are_given_once(record: Profile) -> list[str]:
     return [
         f"{what} has cycles '{source}' {count} times"
         for what, metrics in _cycles(record)
-        for source, count in Counts(row.source for row in metrics).items()
+        for source, count in collections.Counter(row.source for row in metrics).items()
         if count > 1
     ]
 

@@ -23,6 +23,7 @@ from ethosu_sdk.records.common import (
     Tool,
     Unavailable,
     Use,
+    Verdict,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
 from ethosu_sdk.records.time_line import TimeLine, time_adds_up
@@ -81,17 +82,6 @@ class Output(Part):
     sha256: str
     name: str
     file: str
-
-
-class Check(Part):
-    name: str
-    status: Literal["pass", "fail"]
-    detail: str
-
-
-class Verdict(Part):
-    status: Literal["pass", "fail"]
-    checks: tuple[Check, ...]
 
 
 class ReferenceOutput(Part):

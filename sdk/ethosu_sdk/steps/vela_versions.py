@@ -15,9 +15,11 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
 from ethosu_sdk.files import hashing, json_text, locks, writing
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.results import bundle, locations
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps.compile import compile_command, compile_record
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
@@ -123,7 +125,7 @@ def _read(path: Path) -> _Source:
             f"there is no {file.name} beside {path}: the TOSA graphs of the program are not known",
             "give the model itself, or the program in the folder in which `compile` made it",
         )
-    record = results.read(file)
+    record = read(file)
     content = kinds.content(record)
     if not isinstance(content, Compilation) or content.model.sha256 != hashing.sha256_file(path):
         raise InputError(f"{file} describes another program than {path}", "compile the model again")
@@ -140,7 +142,7 @@ def _read(path: Path) -> _Source:
 
 def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter) -> list[Recompiled]:
     """Each version's program and its record, in the folders."""
-    count = f"{len(source.graphs)} TOSA graph(s) with {len(folders)} versions of Vela"
+    count = f"{counted(len(source.graphs), 'TOSA graph')} with {counted(len(folders), 'version')} of Vela"
     with contextlib.ExitStack() as stack:
         add = {}
         for version, folder in folders.items():

@@ -87,7 +87,7 @@ def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Row
         "schema": kinds.SWEEP_CELL.schema,
         "status": status,
         "created": records.timestamp(),
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "key": task["key"],
         "model_sha256": task["model_sha256"],
         "cell": {name: value for name, value in task["dimensions"].items() if value is not None},

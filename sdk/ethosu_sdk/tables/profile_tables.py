@@ -11,12 +11,18 @@ from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.table import Table
 
+from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.common import Delegation, Metric
 from ethosu_sdk.records.profile import CpuTotals, Memory, Operation, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
 from ethosu_sdk.tables import figures, systems, times
 
+_FIGURES = ("#", "MACs", "cycles", "Vela's", "used", "read", "written")
+HEADINGS = ("#", "operation", "module", "line", "OFM", *_FIGURES[1:], "bound by")  # of :func:`cells`
+# Columns of the operations that a narrow terminal has no room for, the first one first.
+_GIVE_WAY = ("line", "OFM", "written", "read", "used", "Vela's", "alone", "MACs")
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
 
@@ -72,26 +78,27 @@ def _sum(parts: Sequence[Operation]) -> Operation:
 
 
 def slowest(rows: Sequence[Row], most: int) -> list[Row]:
-    """The rows with the most cycles, and those on the CPU, in their order."""
-    ranked = sorted(
-        (row.operation for row in rows),
-        key=lambda row: (row.runs_on == "CPU", row.modelled_cycles),
-        reverse=True,
-    )
-    chosen = {row.index for row in ranked[:most]}
-    return [row for row in rows if row.operation.index in chosen]
+    """The rows on the CPU, by their instructions, then those with the most cycles; all of them in their own order
+    where there are no more than `most`."""
+    if len(rows) <= most:
+        return list(rows)
+    return sorted(rows, key=lambda row: _cost(row.operation), reverse=True)[:most]
+
+
+def _cost(row: Operation) -> tuple[bool, int | float]:
+    instructions = row.instructions.value if row.instructions is not None else 0
+    return (True, instructions) if row.runs_on == "CPU" else (False, row.modelled_cycles)
 
 
 def _operations(rows: Sequence[Row], count: int) -> Table:
-    title = f"{count} operations" if len(rows) == count else f"the slowest {len(rows)} of {count} operations"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("#", justify="right")
-    table.add_column("operation", overflow="fold")
-    table.add_column("where", overflow="fold")
-    table.add_column("OFM", overflow="fold")
-    for name in ("MACs", "cycles", "Vela's", "used", "read", "written"):
-        table.add_column(name, justify="right")
-    table.add_column("bound by", overflow="fold")
+    title = (
+        counted(count, "operation")
+        if len(rows) == count
+        else f"the slowest {len(rows)} of {count} operations"
+    )
+    table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
+    for name in HEADINGS:
+        table.add_column(name, justify="right" if name in _FIGURES else "left")
     split = any(row.alone for row in rows)
     if split:
         table.add_column("alone", justify="right")
@@ -108,7 +115,8 @@ def cells(shown: Row) -> Iterator[str]:
     calls = f", {row.calls} times" if row.calls > 1 else ""
     count = f" ({shown.count})" if shown.count > 1 else ""
     yield (row.operator or row.name) + count + calls
-    yield source_place.module_or_line(row.source)
+    yield source_place.module(row.source)
+    yield source_place.function(row.source)
     yield figures.shape(row.ofm)
     if row.runs_on == "CPU":
         counted = f"{row.instructions.value:,} instr." if row.instructions is not None else ""

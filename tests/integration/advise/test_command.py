@@ -1,7 +1,5 @@
 """`advise` as a command: what it takes, what it writes and where, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Completion as the shells ask for it: the variables of their scripts, in a fresh process."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -42,7 +42,12 @@ OffChipFlash_clock_scale = 0.25
 [sources]
 cpu = "our manual, page 7"
 """
-LIKE = 'like = "alif-e8-hp"\ntitle = "Slower"\nnpu_hz = 200_000_000\n[memories]\nMRAM = { kind = "mram", size_bytes = 1024 }\n'
+LIKE = """like = "alif-e8-hp"
+title = "Slower"
+npu_hz = 200_000_000
+[memories]
+MRAM = { kind = "mram", size_bytes = 1024 }
+"""
 
 
 @pytest.fixture
@@ -126,14 +131,26 @@ def changed(old: str, new: str) -> str:
         (changed("size_bytes = 0x10_0000", "size_bytes = -1"), 15, "size_bytes must be a whole number"),
         (changed("size_bytes = 0x10_0000", f"size_bytes = {'9' * 5000}"), None, "this is not TOML"),
         (changed('cycles_of = "cpu"\n', ""), 13, "no clock for them"),
-        (changed("[system_configs.our_sram_flash]", "[system_configs.RA8P1]"), 19, "has a system configuration RA8P1 already"),
+        (
+            changed("[system_configs.our_sram_flash]", "[system_configs.RA8P1]"),
+            19,
+            "has a system configuration RA8P1 already",
+        ),
         (changed("[system_configs.our_sram_flash]", '[system_configs."a]\\n[b"]'), 19, "is not a name"),
         (changed("core_clock = 200e6", "core_clock = inf"), 20, "core_clock must be a number above 0"),
         (changed('axi0_port = "Sram"', 'axi0_port = "Dram"'), 21, "axi0_port must be one of: Sram"),
         (changed('axi1_port = "OffChipFlash"', "axi1_port = []"), 22, "axi1_port must be one of"),
         (changed("Sram_clock_scale = 1.0\n", ""), 19, "there is no Sram_clock_scale"),
-        (changed("Sram_clock_scale = 1.0", "Sram_clock_scale = nan"), 23, "Sram_clock_scale must be a number above 0"),
-        (changed("Sram_read_latency = 4", "Sram_read_latency = 4.5"), 24, "Sram_read_latency must be a whole"),
+        (
+            changed("Sram_clock_scale = 1.0", "Sram_clock_scale = nan"),
+            23,
+            "Sram_clock_scale must be a number above 0",
+        ),
+        (
+            changed("Sram_read_latency = 4", "Sram_read_latency = 4.5"),
+            24,
+            "Sram_read_latency must be a whole",
+        ),
         (changed("Sram_read_latency", "Dram_read_latency"), 24, "'Dram_read_latency' is not a member"),
         (changed("OffChipFlash_clock_scale", "inherit"), 25, "'inherit' is not a member here"),
         (changed('"our manual, page 7"', "7"), 27, "sources must be a table of texts"),

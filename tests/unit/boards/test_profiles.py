@@ -35,7 +35,15 @@ ALIF: dict[str, tuple[Any, ...]] = {
     "Ethos_U85_SRAM_MRAM": (U85, "OffChipFlash", (1.0, 32, 2, 2, 2, 2, 2), (0.121, 256, 15, 0, None, 1, 0)),
     "Ethos_U85_SRAM_OSPI": (U85, "Dram", (1.0, 32, 2, 2, 2, 2, 2), (0.052, 16, 54, 54, None, 2, 2)),
 }
-MEMBERS = ("clock_scale", "burst_length", "read_latency", "write_latency", "ports_used", "max_reads", "max_writes")
+MEMBERS = (
+    "clock_scale",
+    "burst_length",
+    "read_latency",
+    "write_latency",
+    "ports_used",
+    "max_reads",
+    "max_writes",
+)
 ALIF_BOARDS = [name for name in profiles.names() if name.startswith("alif-")]
 
 
@@ -47,7 +55,9 @@ def parsed(profile: BoardProfile) -> configparser.ConfigParser:
 
 
 def numbers(section: Any) -> dict[str, float | str]:
-    return {key: value if key.endswith(("_port", "_area")) else float(value) for key, value in section.items()}
+    return {
+        key: value if key.endswith(("_port", "_area")) else float(value) for key, value in section.items()
+    }
 
 
 @pytest.mark.parametrize("name", profiles.names())
@@ -65,7 +75,9 @@ def test_every_value_has_a_source_and_what_is_absent_a_reason(name: str) -> None
 def test_every_document_is_the_source_of_something() -> None:
     used = {text for row in TABLE["boards"].values() for text in row.get("sources", {}).values()}
     assert set(TABLE["documents"]) - used == set()
-    assert {text for text in used if " " not in text} <= set(TABLE["documents"]), "a document that is not in the table"
+    assert {text for text in used if " " not in text} <= set(TABLE["documents"]), (
+        "a document that is not in the table"
+    )
 
 
 def test_a_value_without_a_source_is_noticed() -> None:
@@ -139,7 +151,10 @@ def test_corstone_boards_default_to_what_their_families_do() -> None:
         profile = profiles.find(name)
         family = families()[profile.npus[0].rpartition("-")[0]]
         system = profile.default_system
-        assert (system.name, system.memory_modes[0]) == (family.default_system_config, family.default_memory_mode)
+        assert (system.name, system.memory_modes[0]) == (
+            family.default_system_config,
+            family.default_memory_mode,
+        )
 
 
 def test_memories_of_the_chips() -> None:
@@ -159,7 +174,9 @@ def test_memories_of_the_chips() -> None:
 
 
 def test_processors() -> None:
-    found = {name: (profiles.find(name).cpu.core, profiles.find(name).cpu.clock_hz) for name in profiles.names()}
+    found = {
+        name: (profiles.find(name).cpu.core, profiles.find(name).cpu.clock_hz) for name in profiles.names()
+    }
     assert found["alif-e8-hp"] == ("cortex-m55", 400_000_000)
     assert found["alif-e8-he-u85"] == ("cortex-m55", 160_000_000)
     assert found["ek-ra8p1"] == ("cortex-m85", 1_000_000_000)
@@ -175,7 +192,9 @@ def test_the_digest_is_of_the_values_alone() -> None:
     assert replace(profile, npu_hz=1).sha256 != profile.sha256
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("alif-e8", "alif-e8-hp"), ("Corstone-300-FVP", "corstone-300-fvp")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("alif-e8", "alif-e8-hp"), ("Corstone-300-FVP", "corstone-300-fvp")]
+)
 def test_a_typo_gets_a_suggestion(typed: str, meant: str) -> None:
     with pytest.raises(UsageError, match=f"there is no board profile '{typed}'") as caught:
         profiles.find(typed)

@@ -1,7 +1,5 @@
 """Dimensions of comparisons that a record tells of in more than one member."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """The table of memory modes against Vela's own configuration file, the SDK's targets and the firmware's settings."""
 
-from __future__ import annotations
-
 import configparser
 import re
 from dataclasses import replace

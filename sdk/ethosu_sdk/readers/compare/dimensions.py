@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.compare.subjects import Compared
 from ethosu_sdk.records.common import Priced
 from ethosu_sdk.records.compare import KindName
@@ -28,7 +29,7 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class Found:
+class DimensionPair:
     """A dimension of two runs."""
 
     name: str
@@ -41,7 +42,9 @@ class Found:
         return self.before != self.after
 
 
-def compare(before: Mapping[KindName, Compared], after: Mapping[KindName, Compared]) -> Iterator[Found]:
+def compare(
+    before: Mapping[KindName, Compared], after: Mapping[KindName, Compared]
+) -> Iterator[DimensionPair]:
     """Every dimension that both sets of records, of the same kinds, state."""
     for dimension in _TABLE:
         pairs = [(dimension.of(record), dimension.of(after[kind])) for kind, record in before.items()]
@@ -49,7 +52,7 @@ def compare(before: Mapping[KindName, Compared], after: Mapping[KindName, Compar
         if not told:
             continue
         chosen = next((pair for pair in told if pair[0] != pair[1]), told[0])
-        yield Found(dimension.name, *(text if text is not None else "not told" for text in chosen))
+        yield DimensionPair(dimension.name, *(text if text is not None else "not told" for text in chosen))
 
 
 def _target(*names: str) -> Callable[[Compared], str | None]:
@@ -132,7 +135,7 @@ def _inputs(record: Compared) -> str | None:
         return None
     digests = ", ".join(row.sha256 for row in record.inputs)
     repeats = record.repeats.count if record.repeats is not None else 1
-    return f"{record.inferences} set(s) {repeats} time(s), SHA-256 {digests}"
+    return f"{counted(record.inferences, 'set')} {counted(repeats, 'time')}, SHA-256 {digests}"
 
 
 def _versions(record: Compared) -> str:

@@ -157,6 +157,7 @@ def _facts(row: Operation) -> dict[str, Any]:
         "counted instructions": int(row.instructions.value) if row.instructions is not None else None,
         "model file": source.file,
         "model line": source.line,
+        "model function": source.function,
         "model module": source.module,
     }
     return {name: value for name, value in facts.items() if value is not None}

@@ -15,7 +15,8 @@ from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.files import hashing, locks
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.results import bundle, locations
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps.compile import chain_record, check, check_record, compile_record, compile_tables
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.evaluate import evaluate_command, evaluate_record
@@ -46,7 +47,7 @@ def compile_model(
         pte = folder / f"{spec.name}.pte"
         if reuse and spec.kind != "python" and _is_current(pte, key, options):
             reporter.note(f"{escape(pte.name)} is up to date")
-            record = results.read(locations.compile_record(pte))
+            record = read(locations.compile_record(pte))
             bundle.keep(folder, "compile", _files(pte, record))
         else:
             with bundle.published(folder, "compile") as add:
@@ -150,7 +151,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
 def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
     """Whether `pte` and its record are there, whole, made from what `key` stands for, and checked if it must be."""
     try:
-        record = results.read(locations.compile_record(pte))
+        record = read(locations.compile_record(pte))
         return (
             record["compile_key"] == key
             and not (options.check and record["check"]["status"] == check_record.LEFT_OUT)

@@ -151,11 +151,7 @@ def source_part(line: aot.SourceLine | None) -> Record:
     """The member `source`, or nothing when torch recorded no origin."""
     if line is None:
         return {}
-    return {
-        "source": known(
-            {"file": line.file, "line": line.line, "module": line.module, "module_type": line.module_type}
-        )
-    }
+    return {"source": known(asdict(line))}
 
 
 def known(members: dict[str, Any]) -> Record:

@@ -15,6 +15,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.evidence.repeats import Plan, changes
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
 from ethosu_sdk.steps.run import inputs, repeats
@@ -51,7 +52,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     model = NpuModel(job.memories)
     plan = Plan(job.samples.count, options.repeat, state=repeats.state(job, options.repeat))
     with (
-        reporter.stage(f"running {plan.inferences} inference(s) on the host"),
+        reporter.stage(f"running {counted(plan.inferences, 'inference')} on the host"),
         deadline.until(time.monotonic() + options.timeout_s),
         contextlib.ExitStack() as stack,
     ):
@@ -66,7 +67,9 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     version = provenance.package_version(_PACKAGE) or "unknown"
     return Execution(
         outputs=inputs.stack(tuple(results.outputs), job.samples.stacked),
-        done=Check("every inference ended", True, f"{plan.inferences} inference(s) ended without an error"),
+        done=Check(
+            "every inference ended", True, f"{counted(plan.inferences, 'inference')} ended without an error"
+        ),
         runtime={"name": EXECUTORCH, "version": version},
         simulator={
             "name": HOST,

@@ -61,6 +61,7 @@ def run(
     Raises VerdictError, after everything was written, when an expectation is not met.
     """
     runners.check(options)
+    _check_board(model, options, compile_options)
     path = _program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
     priced = options.priced or systems.asked_for(path, program, compile_options)
@@ -82,6 +83,13 @@ def run(
     reporter.emit(record)
     _raise_if_failed(record, folder)
     return RunResult(folder, record, path)
+
+
+def _check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
+    """UsageError, before anything is compiled, for a board that does not exist or lacks the target's NPU."""
+    if options.board is not None and not model.endswith(".pte"):
+        npu = compile_command.target_of(compile_options).npu
+        runners.choose(options, npu if compile_options.delegate else None)
 
 
 def _program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:

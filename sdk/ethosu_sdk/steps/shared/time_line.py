@@ -24,7 +24,10 @@ from ethosu_sdk.steps.shared.systems import Priced
 
 PATH = "/time"
 _GIVEN = "--cpu-clock-mhz"
-_NO_CLOCK = "the clock of the CPU is not known: --system NAME prices a board, --cpu-clock-mhz gives the clock of its CPU"
+_NO_CLOCK = (
+    "the clock of the CPU is not known: --system NAME prices a board, and --cpu-clock-mhz gives the clock of "
+    "its CPU"
+)
 _NOT_PUBLIC = "the clock of the CPU of {board} is not known ({why}): --cpu-clock-mhz gives it"
 _NO_NPU_CLOCK = "the clock of the NPU of {board} is not known: a profile with npu_hz gives it"
 _OTHER_CORE = "the CPU's cycles are those of a {found}, and {board} has a {core}"

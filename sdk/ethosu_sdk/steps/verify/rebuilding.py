@@ -18,7 +18,7 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.common import ProvenanceInput
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import reading as results
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
@@ -62,7 +62,7 @@ def build(record: Build, path: Path, vela_config: Path | None = None) -> Rebuilt
     )
     with _from_nothing() as folder:
         made = build_command.build_in(path, program, folder, build_options, Reporter(quiet=True))
-        return _built(made.firmware, figures.of(kinds.BUILD.convert(made.record)))
+        return _built(made.firmware, figures.of(made.content))
 
 
 def run(record: Run, path: Path, inputs: Path | None, vela_config: Path | None = None) -> Rebuilt:
@@ -76,7 +76,7 @@ def run(record: Run, path: Path, inputs: Path | None, vela_config: Path | None =
             options, quiet = _run_options(record, inputs, priced), Reporter(quiet=True)
             content = run_command.run(str(path), CompileOptions(), options, folder, quiet).record
         except VerdictError:  # the record holds it, and the records are compared
-            content = results.read(folder / kinds.RUN.file)
+            content = read(folder / kinds.RUN.file)
         except ToolError as error:
             return _built_for_run(record, path, priced, f"it could not be run again: {error.message}")
     made = kinds.RUN.convert(content)

@@ -17,11 +17,10 @@ from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.build import Build
-from ethosu_sdk.records.common import Host, Tool
 from ethosu_sdk.records.printed.verify import Check, CheckStatus, Record, Verification
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import host_facts, locations, reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results import host_facts, locations
+from ethosu_sdk.results.reading import Reading, read_record
 from ethosu_sdk.steps.verify import figures, rebuilding
 from ethosu_sdk.steps.verify.rebuilding import Rebuilt
 
@@ -74,12 +73,12 @@ def verify(path: Path, given: Given, reading: Reading, reporter: Reporter) -> No
     result = Verification(
         status="pass" if _same(checks) else "fail",
         created=records.timestamp(),
-        tool=Tool(**provenance.tool()),
+        tool=provenance.tool(),
         record=convert(about, Record),
         checks=tuple(checks),
         causes=tuple(causes),
         wall_time_s=round(time.monotonic() - start, 3),
-        host=Host(**host_facts.host()),
+        host=host_facts.this_host(),
     )
     schema.check(result.to_json(), "the result of verify")
     _show(result, reporter)
@@ -93,11 +92,10 @@ def verify(path: Path, given: Given, reading: Reading, reporter: Reporter) -> No
 
 
 def _read(path: Path, reading: Reading) -> Run | Build:
-    found = results.read(path, reading)
-    record = kinds.content(found)
+    record = read_record(path, reading)
     if not isinstance(record, Run | Build):
         raise InputError(
-            f"{path} is a {found['schema']}",
+            f"{path} is a {kinds.schema(record)}",
             f"give a {kinds.BUILD.schema} or {kinds.RUN.schema}: build.json or run.json",
         )
     if isinstance(record, Build):
@@ -178,7 +176,7 @@ def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> I
         if not _same(checks) and not others:
             yield "the same firmware gives other figures here: the record was changed, or the SDK is another"
         return
-    here, there = Tool(**provenance.tool()), record.tool
+    here, there = provenance.tool(), record.tool
     if here != there:
         words = [" ".join(filter(None, (row.version, row.git))) for row in (here, there)]
         yield f"ethosu-sdk is {words[0]} here, {words[1]} in the record"
