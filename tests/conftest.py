@@ -4,6 +4,7 @@ With pytest-xdist every worker is a session of its own; a folder beside theirs, 
 """
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from ethosu_sdk.targets import parse_target
 from tests import own_qemu as corstone_qemu, warm
 from tests.oracles import chain
 from tests.oracles.tosa import TosaModel, tosa_model
+from tests.places import ROOT
 
 DEFAULT_TARGET = "ethos-u55-128"
 
@@ -40,12 +42,13 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
 def own_surroundings(shared_folder: Path) -> Iterator[None]:
     """Keep the SDK's cache inside of the test session: nothing is found that an earlier one left.
 
-    The width and the colours of the terminal that the tests are started from do not reach them either.
+    QEMU's plugin is built, as scripts/setup does. The width and the colours of the terminal that the tests are started from do not reach them either.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
             patch.delenv(name, raising=False)
         patch.setenv("ETHOSU_SDK_CACHE", str(shared_folder / "cache"))
+        subprocess.run([ROOT / "scripts" / "build-qemu-plugin"], check=True, capture_output=True, timeout=120)
         yield
 
 

@@ -12,6 +12,11 @@
  * its size. All is bounded: code that has no place is counted in
  * `unplaced_instructions`, and marks that have none set `marks_lost`.
  *
+ * QEMU leaves a block at an access to a device, with `-icount` and for the
+ * NPU's watchpoints, and goes on behind it with another block. A block is
+ * therefore counted in parts, each to the next instruction that may access a
+ * device: a row has the block's code to the end of its part.
+ *
  * Marks are addresses of instructions. When the guest executes one, a segment
  * ends: what each block ran since the mark before is appended to `deltas`.
  * After the mark `last` there are no more segments.
@@ -43,6 +48,8 @@ void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *, int,
                                               void *, uint64_t);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *,
                                             vcpu_udata_cb, int, void *);
+void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, int,
+                                                void *, uint64_t);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *
 qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
@@ -54,21 +61,23 @@ EXPORT int qemu_plugin_version = 1;
 EXPORT const char ethosu_sdk_version[] = "block-counts 1.0";
 
 enum {
-    MOST_BLOCKS = 1 << 16,
+    MOST_PARTS = 1 << 17,
     MOST_CODE = 1 << 22,        /* bytes */
-    MOST_SEGMENTS = 1 << 18,
+    MOST_SEGMENTS = 1 << 16,
     MOST_DELTAS = 1 << 22,
     MOST_MARKS = 64,
-    BUCKETS = MOST_BLOCKS * 2,
-    MOST_BLOCK_CODE = 4096,     /* QEMU's blocks have at most 512 instructions */
+    BUCKETS = MOST_PARTS * 2,
+    MOST_INSTRUCTIONS = 512,    /* in one of QEMU's blocks */
 };
 
-struct block {
+struct part {
     uint64_t executions;
-    uint32_t start;
-    uint32_t code_at;           /* in `code` */
-    uint32_t code_bytes;
-    uint32_t instructions;
+    uint32_t start;             /* of the block, whose code is at `code_at` */
+    uint32_t code_at;
+    uint32_t code_bytes;        /* to the end of this part */
+    uint32_t instructions;      /* the same */
+    uint32_t number;            /* in the block: the one before is before it */
+    uint32_t count;             /* of the block's parts */
 };
 
 struct segment {
@@ -78,70 +87,94 @@ struct segment {
 
 struct delta {
     uint64_t executions;
-    uint32_t block;
+    uint32_t part;
     uint32_t reserved;
 };
 
 struct counts {
     char magic[8];
     uint64_t unplaced_instructions;
-    uint32_t blocks_used, code_used, segments_used, deltas_used;
+    uint32_t parts_used, code_used, segments_used, deltas_used;
     uint32_t marks_lost, ended;
     uint64_t reserved[2];
-    struct block blocks[MOST_BLOCKS];
+    struct part parts[MOST_PARTS];
     struct segment segments[MOST_SEGMENTS];
     struct delta deltas[MOST_DELTAS];
     uint8_t code[MOST_CODE];
 };
 
 static struct counts *counts;
-static uint64_t at_mark[MOST_BLOCKS];   /* executions when the segment began */
-static uint32_t buckets[BUCKETS];       /* block + 1; 0 is free */
+static uint64_t at_mark[MOST_PARTS];    /* executions when the segment began */
+static uint32_t buckets[BUCKETS];       /* a block's first part + 1 */
 static struct {
     uint64_t address;
     int is_last;
 } marks[MOST_MARKS];
 static uint32_t mark_count;
 
-static uint32_t hash(uint32_t start, const uint8_t *code, uint32_t bytes)
-{
-    uint32_t found = 2166136261u ^ start;       /* FNV-1a */
+/* What QEMU translates. */
+struct block {
+    uint32_t start;
+    uint32_t bytes, instructions;
+    uint8_t code[MOST_INSTRUCTIONS * 4];
+    uint32_t cuts;                      /* parts that end before its end */
+    uint32_t cut_bytes[MOST_INSTRUCTIONS], cut_at[MOST_INSTRUCTIONS];
+};
 
-    for (uint32_t i = 0; i < bytes; i++) {
-        found = (found ^ code[i]) * 16777619u;
+static uint32_t hash(const struct block *block)
+{
+    uint32_t found = 2166136261u ^ block->start;        /* FNV-1a */
+
+    for (uint32_t i = 0; i < block->bytes; i++) {
+        found = (found ^ block->code[i]) * 16777619u;
     }
     return found ^ found >> 15;
 }
 
-/* The block, which may have been translated before; NULL without a place. */
-static struct block *block_of(uint32_t start, const uint8_t *code,
-                              uint32_t bytes, uint32_t instructions)
+static int is_same(const struct part *first, const struct block *block)
 {
-    uint32_t bucket = hash(start, code, bytes) % BUCKETS;
-    struct block *b;
+    const struct part *last = first + first->count - 1;
+
+    return first->start == block->start && last->code_bytes == block->bytes &&
+           !memcmp(&counts->code[first->code_at], block->code, block->bytes);
+}
+
+/*
+ * The first part of the block, which may have been translated before; NULL
+ * without a place.
+ */
+static struct part *parts_of(const struct block *block)
+{
+    uint32_t bucket = hash(block) % BUCKETS, count = block->cuts + 1;
+    struct part *first;
 
     for (; buckets[bucket]; bucket = (bucket + 1) % BUCKETS) {
-        b = &counts->blocks[buckets[bucket] - 1];
-        if (b->start == start && b->code_bytes == bytes &&
-            !memcmp(&counts->code[b->code_at], code, bytes)) {
-            return b;
+        first = &counts->parts[buckets[bucket] - 1];
+        if (is_same(first, block)) {
+            return first;
         }
     }
-    if (counts->blocks_used == MOST_BLOCKS ||
-        bytes > MOST_CODE - counts->code_used) {
+    if (count > MOST_PARTS - counts->parts_used ||
+        block->bytes > MOST_CODE - counts->code_used) {
         return NULL;
     }
-    b = &counts->blocks[counts->blocks_used];
-    *b = (struct block) {
-        .start = start,
-        .code_at = counts->code_used,
-        .code_bytes = bytes,
-        .instructions = instructions,
-    };
-    memcpy(&counts->code[b->code_at], code, bytes);
-    counts->code_used += bytes;
-    buckets[bucket] = ++counts->blocks_used;
-    return b;
+    first = &counts->parts[counts->parts_used];
+    for (uint32_t i = 0; i < count; i++) {
+        first[i] = (struct part) {
+            .start = block->start,
+            .code_at = counts->code_used,
+            .code_bytes = i < block->cuts ? block->cut_bytes[i] : block->bytes,
+            .instructions = i < block->cuts ? block->cut_at[i]
+                                            : block->instructions,
+            .number = i,
+            .count = count,
+        };
+    }
+    memcpy(&counts->code[counts->code_used], block->code, block->bytes);
+    counts->code_used += block->bytes;
+    buckets[bucket] = counts->parts_used + 1;
+    counts->parts_used += count;
+    return first;
 }
 
 static void end_segment(unsigned int vcpu, void *mark)
@@ -153,12 +186,12 @@ static void end_segment(unsigned int vcpu, void *mark)
         return;
     }
     if (counts->segments_used == MOST_SEGMENTS ||
-        counts->blocks_used > MOST_DELTAS - used) {
+        counts->parts_used > MOST_DELTAS - used) {
         counts->marks_lost = 1;
         return;
     }
-    for (uint32_t i = 0; i < counts->blocks_used; i++) {
-        uint64_t executions = counts->blocks[i].executions - at_mark[i];
+    for (uint32_t i = 0; i < counts->parts_used; i++) {
+        uint64_t executions = counts->parts[i].executions - at_mark[i];
 
         if (executions) {
             counts->deltas[used++] = (struct delta) { executions, i, 0 };
@@ -179,41 +212,82 @@ static uint32_t size_of(const uint8_t *code)
     return code[1] >> 3 >= 0x1d ? 4 : 2;
 }
 
-static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+/*
+ * Whether an instruction may access a device: LDR, STR and their forms for
+ * bytes and halfwords, by a register that is neither SP nor PC. T16: 0b0101,
+ * 0b0110, 0b0111, 0b1000. T32: 0b1111100. Devices are accessed by no others,
+ * as Arm's compilers have it for `volatile`.
+ */
+static int may_access_device(const uint8_t *code)
 {
-    uint8_t code[MOST_BLOCK_CODE];
-    uint32_t bytes = 0, instructions = (uint32_t)qemu_plugin_tb_n_insns(tb);
-    uint64_t start = 0;
-    struct block *b = NULL;
+    uint32_t first = code[0] | code[1] << 8;
 
-    (void)id;
+    if (size_of(code) == 4) {
+        return first >> 9 == 0x7c && (first & 15) != 13 && (first & 15) != 15;
+    }
+    return first >> 12 >= 5 && first >> 12 <= 8;
+}
+
+static void watch_marks(struct qemu_plugin_insn *insn)
+{
+    for (uint32_t mark = 0; mark < mark_count; mark++) {
+        if (marks[mark].address == qemu_plugin_insn_vaddr(insn)) {
+            qemu_plugin_register_vcpu_insn_exec_cb(
+                insn, end_segment, QEMU_PLUGIN_CB_NO_REGS,
+                (void *)(uintptr_t)mark);
+        }
+    }
+}
+
+static int read_block(struct qemu_plugin_tb *tb, struct block *block)
+{
+    size_t instructions = qemu_plugin_tb_n_insns(tb);
+
+    block->bytes = block->cuts = 0;
+    block->instructions = (uint32_t)instructions;
+    if (!instructions || instructions > MOST_INSTRUCTIONS) {
+        return 0;
+    }
     for (uint32_t i = 0; i < instructions; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         const uint8_t *data = qemu_plugin_insn_data(insn);
-        uint64_t address = qemu_plugin_insn_vaddr(insn);
         uint32_t size = size_of(data);
 
-        start = i ? start : address;
-        if (bytes <= sizeof(code) - size) {
-            memcpy(&code[bytes], data, size);
-            bytes += size;
+        if (!i) {
+            block->start = (uint32_t)qemu_plugin_insn_vaddr(insn);
         }
-        for (uint32_t mark = 0; mark < mark_count; mark++) {
-            if (marks[mark].address == address) {
-                qemu_plugin_register_vcpu_insn_exec_cb(
-                    insn, end_segment, QEMU_PLUGIN_CB_NO_REGS,
-                    (void *)(uintptr_t)mark);
-            }
+        memcpy(&block->code[block->bytes], data, size);
+        block->bytes += size;
+        if (may_access_device(data) && i + 1 < instructions) {
+            block->cut_bytes[block->cuts] = block->bytes;
+            block->cut_at[block->cuts++] = i + 1;
         }
     }
-    if (!instructions) {
-        return;
+    return 1;
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    static struct block block;          /* QEMU translates one at a time */
+    struct part *first = NULL;
+    size_t instructions = qemu_plugin_tb_n_insns(tb);
+
+    (void)id;
+    for (size_t i = 0; i < instructions; i++) {
+        watch_marks(qemu_plugin_tb_get_insn(tb, i));
     }
-    b = block_of((uint32_t)start, code, bytes, instructions);
+    if (read_block(tb, &block)) {
+        first = parts_of(&block);
+    }
     qemu_plugin_register_vcpu_tb_exec_inline(
         tb, QEMU_PLUGIN_INLINE_ADD_U64,
-        b ? &b->executions : &counts->unplaced_instructions,
-        b ? 1 : instructions);
+        first ? &first->executions : &counts->unplaced_instructions,
+        first ? 1 : instructions);
+    for (uint32_t i = 0; first && i < block.cuts; i++) {
+        qemu_plugin_register_vcpu_insn_exec_inline(
+            qemu_plugin_tb_get_insn(tb, block.cut_at[i]),
+            QEMU_PLUGIN_INLINE_ADD_U64, &first[i + 1].executions, 1);
+    }
 }
 
 static int refuse(const char *what, const char *argument)
@@ -235,7 +309,7 @@ static int open_counts(const char *number)
     if (counts == MAP_FAILED) {
         return refuse("cannot map the file", number);
     }
-    memcpy(counts->magic, "EUBLOCK1", sizeof(counts->magic));
+    memcpy(counts->magic, "EUBLOCK2", sizeof(counts->magic));
     return 0;
 }
 

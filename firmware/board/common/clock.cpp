@@ -18,7 +18,6 @@ volatile std::uint32_t ticks = 0;
 }  // namespace
 
 void board::clock_interrupt() {
-  hal::mark_clock();
   ticks = ticks + 1;
   hal::mark_back();
 }

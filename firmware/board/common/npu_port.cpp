@@ -19,7 +19,6 @@ constexpr std::uint32_t enable_bit = 1U << (board::npu_irq % 32);
 }  // namespace
 
 void board::npu_interrupt() {
-  hal::mark_interrupt();
   if (npu_handler != nullptr) {
     npu_handler(npu_handler_context);
   }

@@ -27,10 +27,10 @@ void Reset_Handler();
 
 namespace {
 
-using ethosu_sdk::board::clock_interrupt;
+using ethosu_sdk::board::clock_entry;
 using ethosu_sdk::board::fault_entry;
 using ethosu_sdk::board::irq_count;
-using ethosu_sdk::board::npu_interrupt;
+using ethosu_sdk::board::npu_entry;
 using ethosu_sdk::board::npu_irq;
 
 using Handler = void (*)();
@@ -48,8 +48,8 @@ constexpr VectorTable make_vectors() {
     handler = fault_entry;  // an interrupt that nothing enabled is a fault too
   }
   table.handlers[0] = Reset_Handler;
-  table.handlers[systick_slot] = clock_interrupt;
-  table.handlers[systick_slot + 1 + npu_irq] = npu_interrupt;
+  table.handlers[systick_slot] = clock_entry;
+  table.handlers[systick_slot + 1 + npu_irq] = npu_entry;
   return table;
 }
 

@@ -100,8 +100,6 @@ void hal::mark_wait() {}
 void hal::mark_driver_stop() {}
 void hal::mark_copy_out() {}
 void hal::mark_report() {}
-void hal::mark_interrupt() {}
-void hal::mark_clock() {}
 void hal::mark_back() {}
 void hal::mark_end() {}
 

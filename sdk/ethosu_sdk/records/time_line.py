@@ -30,8 +30,14 @@ class TimePart(Part):
     operator: int
     what: What
     on: Processor
+    name: str | None = None
     start_s: Number
     duration_s: Number
+
+    @property
+    def label(self) -> str:
+        """What people call it: the kernel's operator, or the part."""
+        return self.name or self.what.replace("_", " ")
 
     @property
     def end_s(self) -> float:

@@ -202,11 +202,14 @@ def _npu_cycles(record: Profile) -> Iterator[tuple[str, str]]:
     """Cycles by their source with what system they are for; times beside them, unless that is not the program's."""
     speed = {row.source: row for row in record.headline}
     for row in record.totals.npu.cycles:
-        yield "NPU cycles", _cycles_text(row, speed.get(row.source), _worker(record, row))
+        yield (
+            "NPU cycles",
+            _cycles_text(row, speed.get(row.source), _worker(record, row), alone=record.time is None),
+        )
     if record.priced is not None:
         yield ("not comparable" if record.caveat else "system"), systems.line(record.priced)
     for other in record.totals.speed or () if record.caveat else ():
-        yield "at that clock", f"{other.source}: {_speed_text(other)}, {record.caveat}"
+        yield "at that clock", f"{other.source}: {_speed_text(other, alone=True)}, {record.caveat}"
 
 
 def _worker(record: Profile, metric: Metric) -> str:
@@ -215,16 +218,15 @@ def _worker(record: Profile, metric: Metric) -> str:
     return f" by Vela {version}" if metric.source == "estimated" and version else ""
 
 
-def _cycles_text(metric: Metric, speed: Speed | None, worker: str) -> str:
+def _cycles_text(metric: Metric, speed: Speed | None, worker: str, *, alone: bool) -> str:
+    """Cycles with their time. Inferences per second are a figure of programs whose CPU time is not known."""
     text = f"{metric.value:,} ({metric.source}{worker})"
-    return text if speed is None else f"{text}: {_speed_text(speed)}"
+    return text if speed is None else f"{text}: {_speed_text(speed, alone=alone)}"
 
 
-def _speed_text(speed: Speed) -> str:
-    return (
-        f"{speed.inference_s * 1e3:,.3f} ms, {speed.inferences_per_s:,.1f} inferences/s, "
-        f"{speed.tera_operations_per_s:.3f} Tops/s"
-    )
+def _speed_text(speed: Speed, *, alone: bool) -> str:
+    rate = f"{speed.inferences_per_s:,.1f} inferences/s, " if alone else ""
+    return f"{speed.inference_s * 1e3:,.3f} ms, {rate}{speed.tera_operations_per_s:.3f} Tops/s"
 
 
 def _totals(record: Profile, folder: Path) -> Table:

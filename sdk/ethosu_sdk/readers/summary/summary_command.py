@@ -22,6 +22,7 @@ from ethosu_sdk.records.printed.error import Error
 from ethosu_sdk.records.printed.verify import Verification
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.results.reading import Reading, read
+from ethosu_sdk.tables import times
 from ethosu_sdk.targets import suggestion
 
 FORMATS = ("markdown",)
@@ -81,6 +82,7 @@ def _run(record: Run) -> list[str]:
         ("why there", record.board_reason),
         ("fidelity", simulator.fidelity),
         ("inferences", record.inferences),
+        *times.rows(record),
     ]
     facts += [
         (row.name, f"{row.dtype} {list(row.shape)}, SHA-256 {row.sha256[:16]}…") for row in record.outputs

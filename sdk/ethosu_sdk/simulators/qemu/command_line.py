@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk.simulators.qemu.block_counts import CountsFile
+from ethosu_sdk.simulators.qemu.counting.block_counts import CountsFile
 from ethosu_sdk.simulators.qemu.memory_map import MPS3_AN547, BoardMap
 
 

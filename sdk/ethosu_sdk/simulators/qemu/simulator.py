@@ -23,10 +23,11 @@ from ethosu_sdk.simulators.base import (
     SimulationResult,
     cycles_band,
 )
-from ethosu_sdk.simulators.qemu import block_counts, firmware_image, loaded, plugin, read_back
+from ethosu_sdk.simulators.qemu import firmware_image, loaded, read_back
 from ethosu_sdk.simulators.qemu.bank_access import open_bank_access
-from ethosu_sdk.simulators.qemu.block_counts import CountsFile
 from ethosu_sdk.simulators.qemu.command_line import MachineOptions, Semihosting
+from ethosu_sdk.simulators.qemu.counting import block_counts, plugin
+from ethosu_sdk.simulators.qemu.counting.block_counts import CountsFile
 from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
 from ethosu_sdk.simulators.qemu.machine import Machine, start
 from ethosu_sdk.simulators.qemu.memory import NpuMemory

@@ -134,7 +134,7 @@ def _cpu_clock(run: Run, asked: _Asked, priced: Priced | None) -> CpuClock:
     if known is None or found.was_asked_for(asked.system):
         return found
     clock = Clock(known.clocks.cpu.hz, known.clocks.cpu.source)
-    return CpuClock(found.board, clock, found.core)
+    return replace(found, clock=clock, reason="")
 
 
 def _priced(path: Path, program: pte.Pte, run: Run, asked: _Asked) -> Priced | None:

@@ -27,9 +27,12 @@ def member(facts: Facts, parts: Record, rows: Sequence[Record]) -> tuple[Record,
 
 
 def _engines(rows: Sequence[Record], cycles: int) -> Record:
-    """How much of the NPU's `cycles` its engines work, in percent."""
+    """How much of the NPU's `cycles` its engines work, in percent.
+
+    Operations overlap, and each counts the memory that it uses most: the sum can be more than all of the time.
+    """
     work = {
         stage: sum(row["calls"] * row["stages"][stage] for row in rows if row["runs_on"] == "NPU")
         for stage in _ENGINES
     }
-    return {name: 100 * work[stage] / cycles for stage, name in _ENGINES.items()}
+    return {name: min(100.0, 100 * work[stage] / cycles) for stage, name in _ENGINES.items()}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.steps.run.exact_kernels import CONVERSIONS, MOVES
+from ethosu_sdk.steps.shared.exact_kernels import CONVERSIONS, MOVES
 
 Array = npt.NDArray[Any]
 

@@ -20,8 +20,8 @@ from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
-from ethosu_sdk.steps.run.exact_kernels import CONVERSIONS, MOVES
 from ethosu_sdk.steps.run.inputs import Samples
+from ethosu_sdk.steps.shared.exact_kernels import CONVERSIONS, MOVES
 
 Array = npt.NDArray[Any]
 

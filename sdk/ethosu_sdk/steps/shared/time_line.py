@@ -24,9 +24,12 @@ from ethosu_sdk.steps.shared.systems import Priced
 
 PATH = "/time"
 _GIVEN = "--cpu-clock-mhz"
-_WAYS = "--system NAME prices a board, --cpu-clock-mhz gives the clock of its CPU"
-_NO_CLOCK = "the clock of the CPU is not known: {ways}"
+_NO_CLOCK = (
+    "the clock of the CPU is not known: --system NAME prices a board, and --cpu-clock-mhz gives the clock of "
+    "its CPU"
+)
 _NOT_PUBLIC = "the clock of the CPU of {board} is not known ({why}): --cpu-clock-mhz gives it"
+_NO_NPU_CLOCK = "the clock of the NPU of {board} is not known: a profile with npu_hz gives it"
 _OTHER_CORE = "the CPU's cycles are those of a {found}, and {board} has a {core}"
 _NO_SYSTEM = "the system that the program was compiled for is not known: --vela-config or --system gives it"
 _ADAPTERS = "modelled cycles are for memories behind timing adapters, which belong to no board"
@@ -47,12 +50,16 @@ class Clock:
 
 @dataclass(frozen=True)
 class CpuClock:
-    """The `clock` of the CPU `core` of a `board`; empty where they are not known. `reason` is why there is no clock."""
+    """The `clock` of the CPU `core` of a `board`, empty where they are not known; `reason` is why there is none.
+
+    `npu` is the clock that the NPU has on the board. Without a board, it is the system's.
+    """
 
     board: str
     clock: Clock | None
     core: str = ""
     reason: str = ""
+    npu: Clock | None = None
 
     def was_asked_for(self, board: str | None) -> bool:
         """Whether the user gave it, or the `board` that it is of."""
@@ -66,15 +73,17 @@ def cpu_clock(board: str | None, mhz: float | None, priced: Priced | None) -> Cp
     UsageError for an unknown profile, InputError for a file that is not one.
     """
     profile = profiles.find(board) if board is not None else _compiled_for(priced)
-    name, core = ("", "") if profile is None else (profile.name, profile.cpu.core)
-    if mhz is not None:
-        return CpuClock(name, Clock(mhz * 1e6, _GIVEN), core)
+    given = None if mhz is None else Clock(mhz * 1e6, _GIVEN)
     if profile is None:
-        return CpuClock("", None, reason=_NO_CLOCK.format(ways=_WAYS))
-    source = profile.source("cpu.clock_hz")
-    if profile.cpu.clock_hz is None:
-        return CpuClock(name, None, core, _NOT_PUBLIC.format(board=name, why=source))
-    return CpuClock(name, Clock(profile.cpu.clock_hz, f"{profile.ini_source}: {source}"), core)
+        return CpuClock("", given, reason=_NO_CLOCK)
+    clock = given or _of_profile(profile, "cpu.clock_hz", profile.cpu.clock_hz)
+    reason = _NOT_PUBLIC.format(board=profile.name, why=profile.source("cpu.clock_hz"))
+    npu = _of_profile(profile, "npu_hz", profile.npu_hz)
+    return CpuClock(profile.name, clock, profile.cpu.core, "" if clock else reason, npu)
+
+
+def _of_profile(profile: BoardProfile, place: str, hz: int | None) -> Clock | None:
+    return None if hz is None else Clock(hz, f"{profile.ini_source}: {profile.source(place)}")
 
 
 def _compiled_for(priced: Priced | None) -> BoardProfile | None:
@@ -99,11 +108,13 @@ class Facts:
 
     @property
     def npu_clock(self) -> Clock | None:
-        """The NPU's; None without one."""
+        """The NPU's; None without an NPU, and for a board on which it is not known."""
         if self.priced is None:
             return None
         if self.npu_hz is not None:
             return Clock(self.npu_hz, "--clock-mhz")
+        if self.cpu.board:
+            return self.cpu.npu
         system = self.priced.system
         return Clock(system.clock_hz, f"core_clock of {system.name} in {system.source}")
 
@@ -122,14 +133,26 @@ def _missing(facts: Facts) -> str:
     if run.cpu.cycles is None:
         reasons = [row.reason for row in run.unavailable if row.path == "/cpu/cycles"]
         return reasons[0] if reasons else "the run has no cycles of the CPU"
+    return _missing_of_cpu(facts) or _missing_of_npu(facts)
+
+
+def _missing_of_cpu(facts: Facts) -> str:
+    run = facts.run
     if facts.cpu.clock is None:
         return facts.cpu.reason
     if facts.cpu.core and facts.cpu.core != run.cpu.core:
         return _OTHER_CORE.format(found=run.cpu.core, board=facts.cpu.board, core=facts.cpu.core)
+    return ""
+
+
+def _missing_of_npu(facts: Facts) -> str:
+    run = facts.run
     if facts.priced is not None and facts.priced.areas is None:
         return _NO_SYSTEM
     if run.npu is not None and run.npu.memory_timing is not None:
         return _ADAPTERS
+    if facts.priced is not None and facts.npu_clock is None:
+        return _NO_NPU_CLOCK.format(board=facts.cpu.board)
     jobs = [row for row in run.operators if row.kind == "delegate"]
     known = [row for row in jobs if _job_cycles(facts, row) is not None]
     return _NO_JOB_CYCLES if len(known) < len(jobs) or (jobs and facts.priced is None) else ""
@@ -147,12 +170,14 @@ def _make(facts: Facts) -> TimeLine:
     steps = list(_steps(facts))
     hz = [cpu.hz if what != "npu" or npu is None else npu.hz for _, what, _ in steps]
     durations = [cycles / each for (_, _, cycles), each in zip(steps, hz, strict=True)]
+    operators = facts.run.operators
     starts = accumulate(durations, initial=0.0)
     parts = tuple(
         TimePart(
             operator=operator,
             what=cast(time_line.What, what),
             on="NPU" if what == "npu" else "CPU",
+            name=operators[operator].name if what == "kernel" else None,
             start_s=start,
             duration_s=duration,
         )
@@ -196,7 +221,7 @@ def _of_parts(parts: tuple[TimePart, ...], facts: Facts, cpu: Clock, npu: Clock 
             cpu_percent=100 * sums.cpu_s / total if total else 0.0,
             npu_percent=100 * sums.npu_s / total if total else 0.0,
         ),
-        largest=_largest(parts, facts.run.operators),
+        largest=_largest(parts),
         parts=parts,
     )
 
@@ -214,12 +239,12 @@ def _total(total: float, sums: time_line.TimeSums, npu: str | None) -> time_line
     )
 
 
-def _largest(parts: Sequence[TimePart], operators: Sequence[Operator]) -> time_line.Contributor:
+def _largest(parts: Sequence[TimePart]) -> time_line.Contributor:
     """The operator's kernel or the part of the other work that takes the CPU longest, over all of its calls."""
     found: defaultdict[str, float] = defaultdict(float)
     for row in parts:
         if row.on == "CPU":
-            found[operators[row.operator].name if row.what == "kernel" else row.what] += row.duration_s
+            found[row.name or row.what] += row.duration_s
     if not found:
         return time_line.Contributor(name="runtime", duration_s=0.0)
     name = max(found, key=lambda key: found[key])

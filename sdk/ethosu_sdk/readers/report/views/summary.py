@@ -8,7 +8,8 @@ from ethosu_sdk.readers.report.inputs import Inputs
 from ethosu_sdk.records.common import Use
 from ethosu_sdk.records.profile import Profile, Totals
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.tables import systems
+from ethosu_sdk.records.time_line import headline
+from ethosu_sdk.tables import systems, times
 
 _MILLION = 1e6
 _BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
@@ -23,7 +24,11 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
         found.append(
             {"name": "NPU cycles", "text": f"{cycles.value:,}", "note": _note(inputs, cycles.source)}
         )
-    if profile is not None and profile.headline:
+    time = headline(profile if profile is not None and profile.time is not None else run)
+    if time is not None:
+        text, note = times.milliseconds(time.total.duration_s), times.line(time)
+        found.append({"name": "inference", "text": text, "note": note})
+    elif profile is not None and profile.headline:
         row = profile.headline[0]
         text, note = f"{row.inferences_per_s:,.1f}", f"the NPU alone, {_clock(profile)}, {row.source}"
         found.append({"name": "inferences/s", "text": text, "note": note})
@@ -44,7 +49,8 @@ def rows(inputs: Inputs) -> list[tuple[str, str]]:
     """All figures of the summary, by name."""
     run, profile = inputs.run, inputs.profile
     of_profile = [] if profile is None else [*_speed(profile), *_work(profile.totals)]
-    return [*_what(run), *_cycles(run), *of_profile, *_memory(run)]
+    timed = profile if profile is not None and profile.time is not None else run
+    return [*_what(run), *_time(timed), *_cycles(run), *of_profile, *_memory(run)]
 
 
 def _what(run: Run) -> Iterator[tuple[str, str]]:
@@ -58,6 +64,11 @@ def _what(run: Run) -> Iterator[tuple[str, str]]:
     yield "simulator", f"{run.simulator.name} {run.simulator.version}"
     yield "fidelity", run.simulator.fidelity.partition(f"; {_BAND}")[0]
     yield "inferences", f"{run.inferences:,}"
+
+
+def _time(record: Run | Profile) -> Iterator[tuple[str, str]]:
+    for name, text in times.rows(record):
+        yield name or "clock", text
 
 
 def _cycles(run: Run) -> Iterator[tuple[str, str]]:
