@@ -27,7 +27,7 @@ FACTS = {
     *("targets", "tools", "toolchain_lock", "pte", "vela_blocks", "npz"),
 }
 SHOWN = {"console", "results"}  # how commands speak, and folders of results
-WORKERS = {"aot", "firmware_build", "simulators", "evidence", "runtimes", "cpu_cycles", "npu"}
+WORKERS = {"aot", "firmware_build", "simulators", "evidence", "runtimes", "npu"}
 
 # Room → the rooms it may import, beside FACTS and BASE where NARROW does not say otherwise. Those on top come first.
 ALLOWED: dict[str, set[str]] = {
@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "firmware_build": set(),
     "evidence": set(),
     "runtimes": set(),
-    "cpu_cycles": set(),
+    "cpu_cycles": set(),  # blocks in, cycles out
 }
 # Room → all that it may import.
 NARROW: dict[str, set[str]] = {
