@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hal/marks.hpp"
+
 namespace ethosu_sdk::app {
 namespace {
 
@@ -59,6 +61,7 @@ Status EthosUDelegate::execute(std::uint32_t index, std::uint32_t instruction, S
   if (pieces_ != nullptr) {
     forget();
   }
+  hal::mark_copy_in();
   std::uint8_t* const scratch = memory_.scratch.data();
   for (std::uint32_t i = 0; i < payload.inputs.count; ++i) {
     const npu::Slot slot = payload.inputs.at(i);
@@ -69,10 +72,12 @@ Status EthosUDelegate::execute(std::uint32_t index, std::uint32_t instruction, S
   if (ran != Status::ok) {
     return ran;
   }
+  hal::mark_copy_out();
   for (std::uint32_t i = 0; i < payload.outputs.count; ++i) {
     const npu::Slot slot = payload.outputs.at(i);
     std::memcpy(arguments[payload.inputs.count + i]->tensor->data, scratch + slot.offset, slot.bytes);
   }
+  hal::mark_runtime();
   observer_.on_call();
   return Status::ok;
 }

@@ -8,6 +8,7 @@
 #include "hal/board.hpp"
 #include "hal/clock.hpp"
 #include "hal/fault.hpp"
+#include "hal/marks.hpp"
 #include "hal/memory.hpp"
 #include "hal/uart.hpp"
 
@@ -139,7 +140,9 @@ bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
     }
   }
   begun_ = hal::clock_cycles();
+  hal::mark_operator();
   const Status status = method_.execute(this);
+  hal::mark_end();
   if (status != Status::ok) {
     return fail_method("execute", status);
   }
@@ -248,6 +251,7 @@ void Runner::report_memory() {
 }
 
 void Runner::on_instruction(std::uint32_t index, const char* kind, const char* name) {
+  hal::mark_report();
   const std::uint64_t cycles = hal::clock_cycles() - begun_;
   if (inference_ == 0) {
     records_.write(protocol::instruction, inference_, index, kind, name);
@@ -256,9 +260,11 @@ void Runner::on_instruction(std::uint32_t index, const char* kind, const char* n
     }
   }
   begun_ = hal::clock_cycles();
+  hal::mark_operator();
 }
 
 void Runner::on_job(std::uint32_t instruction, const npu::Counters& counters) {
+  hal::mark_report();
   NumberPair pairs[npu::max_event_counters];
   for (std::uint32_t i = 0; i < counters.count; ++i) {
     pairs[i] = {counters.events[i].event, counters.events[i].value};

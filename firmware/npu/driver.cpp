@@ -1,6 +1,7 @@
 #include "npu/driver.hpp"
 
 #include "hal/clock.hpp"
+#include "hal/marks.hpp"
 #include "hal/npu_port.hpp"
 
 namespace ethosu_sdk::npu {
@@ -143,6 +144,7 @@ Result Driver::select_events(const std::uint16_t* events, std::uint32_t count) {
 }
 
 Result Driver::run(const Job& job, std::uint32_t timeout_ms, Counters& counters) {
+  hal::mark_driver_start();
   if (const Result result = check_stream(job.config_word, job.arch_word); !result.ok()) {
     return result;
   }
@@ -158,8 +160,10 @@ Result Driver::run(const Job& job, std::uint32_t timeout_ms, Counters& counters)
   start_counters();
   done_ = false;
   hal::npu_memory_barrier();
+  hal::mark_wait();
   hal::npu_write(CMD, cmd::transition_to_running_state);
   const Result result = wait(timeout_ms);
+  hal::mark_driver_stop();
   hal::npu_memory_barrier();
   stop_counters(counters);
   if (!result.ok()) {

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "hal/marks.hpp"
+
 namespace ethosu_sdk::runtime {
 namespace {
 
@@ -95,7 +97,9 @@ Status Executor::call_kernel(const schema::KernelCall& call) {
     return status;
   }
   KernelContext context(reason_);
+  hal::mark_kernel();
   const Status status = callee.function(context, arguments);
+  hal::mark_runtime();
   if (status == Status::ok) {
     report(instruction_kind::kernel, name_.c_str());
   }

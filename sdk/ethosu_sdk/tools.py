@@ -18,6 +18,7 @@ from ethosu_sdk.errors import SdkError, ToolError
 Status = Literal["found", "missing", "too old", "broken"]
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _TIMEOUT_S = 10.0
+_PLUGINS = Path("/usr/local/lib/ethosu-sdk")  # where the container images have them
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Tool:
     fix: str
     debian: str = ""  # the Debian package of a program
     from_system: bool = False  # not the one that a Python package put beside this interpreter
-    variable: str = ""  # of a program that the SDK builds itself: the environment variable that names another
+    variable: str = ""  # of what the SDK builds itself: the environment variable that names another
+    is_plugin: bool = False  # a shared object, with its name and version in it as text
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,9 @@ def table() -> dict[str, Tool]:
             debian=row.get("debian", ""),
             from_system=row.get("from_system", False),
             variable=row.get("variable", ""),
+            is_plugin=kind == "plugins",
         )
-        for kind in ("programs", "packages")
+        for kind in ("programs", "plugins", "packages")
         for name, row in data[kind].items()
     }
 
@@ -77,6 +80,8 @@ def _as_tuple(version: str) -> tuple[int, ...]:
 def probe(name: str) -> ToolStatus:
     """What is installed of the tool called `name`; programs are really started to ask their version."""
     tool = table()[name]
+    if tool.is_plugin:
+        return _probe_plugin(tool)
     return _probe_package(tool) if tool.is_package else _probe_program(tool)
 
 
@@ -87,6 +92,25 @@ def _probe_package(tool: Tool) -> ToolStatus:
     same = version.split("+")[0] == tool.wanted
     detail = "" if same else f"{tool.wanted} is pinned: other versions may give other results"
     return ToolStatus(tool, "found" if same else "broken", version, detail=detail)
+
+
+def _probe_plugin(tool: Tool) -> ToolStatus:
+    built = _own_build(tool)
+    path = Path(built) if built is not None else _PLUGINS / tool.name
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return ToolStatus(tool, "missing")
+    stem = re.escape(Path(tool.name).stem.encode())
+    match = re.search(rb"\0" + stem + rb" ([\d.]+)\0", content)
+    if match is None:
+        return ToolStatus(tool, "broken", path=path, detail="it has no version")
+    return _judged(tool, match[1].decode(), path)
+
+
+def _judged(tool: Tool, version: str, path: Path) -> ToolStatus:
+    old = bool(tool.wanted) and _as_tuple(version) < _as_tuple(tool.wanted)
+    return ToolStatus(tool, "too old" if old else "found", version, path)
 
 
 def _system_path() -> str:
@@ -119,9 +143,7 @@ def _probe_program(tool: Tool) -> ToolStatus:
     match = _VERSION.search(output)
     if match is None:
         return ToolStatus(tool, "broken", path=path, detail="it prints no version")
-    version = match.group()
-    old = bool(tool.wanted) and _as_tuple(version) < _as_tuple(tool.wanted)
-    return ToolStatus(tool, "too old" if old else "found", version, path)
+    return _judged(tool, match.group(), path)
 
 
 def require(name: str) -> ToolStatus:

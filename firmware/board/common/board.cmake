@@ -8,6 +8,7 @@ add_library(ethosu_board OBJECT
   ${common}/clock.cpp
   ${common}/exit.cpp
   ${common}/fault.cpp
+  ${common}/marks.S
   ${common}/memory.cpp
   ${common}/npu_port.cpp
   ${common}/semihosting.cpp

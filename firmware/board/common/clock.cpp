@@ -2,6 +2,7 @@
 #include "hal/clock.hpp"
 
 #include "board.hpp"
+#include "hal/marks.hpp"
 #include "memory_map.hpp"
 #include "system_control.hpp"
 
@@ -17,7 +18,9 @@ volatile std::uint32_t ticks = 0;
 }  // namespace
 
 void board::clock_interrupt() {
+  hal::mark_clock();
   ticks = ticks + 1;
+  hal::mark_back();
 }
 
 void hal::clock_open() {

@@ -3,6 +3,7 @@
 #include "hal/npu_port.hpp"
 
 #include "board.hpp"
+#include "hal/marks.hpp"
 #include "memory_map.hpp"
 #include "system_control.hpp"
 
@@ -18,11 +19,13 @@ constexpr std::uint32_t enable_bit = 1U << (board::npu_irq % 32);
 }  // namespace
 
 void board::npu_interrupt() {
+  hal::mark_interrupt();
   if (npu_handler != nullptr) {
     npu_handler(npu_handler_context);
   }
   // The handler's write to CMD must reach the NPU before the level is looked at again.
   asm volatile("dsb" ::: "memory");
+  hal::mark_back();
 }
 
 std::uint32_t hal::npu_read(std::uint32_t offset) {

@@ -88,6 +88,12 @@ def _board(name: str, row: dict[str, Any]) -> Board:
     )
 
 
+def core(name: str) -> str:
+    """The processor of the board called `name`, such as ``cortex-m55``; of QEMU's boards too."""
+    found: str = table()[name]["core"]
+    return found
+
+
 BOARDS = tuple(boards())
 
 

@@ -11,3 +11,7 @@ BAND = (
     "without them up to 65 % too low; scalar code with many branches was not judged"
 )
 """The band in words, as records quote it."""
+
+TOO_LOW = 0.65
+"""The share of the published cycles that is missing at most where memory waits are left out: quantize_per_tensor
+(docs/reference/fidelity.md)."""

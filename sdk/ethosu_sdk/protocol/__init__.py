@@ -36,6 +36,9 @@ four words stand at its `program_header` symbol::
 
     0   magic "EUP1"      4   version          8   bytes of the program      12  crc32 of the words before
 
+Marks. Functions that do nothing, at which the firmware's execution passes from one part to another (MARKS). The host
+finds them in the ELF, and a simulator that counts instructions counts each part for itself.
+
 The firmware's `app/protocol.hpp` is generated from this module: every constant that is a number or a text, in lower
 case, and every type of record (:mod:`ethosu_sdk.protocol.cpp_header`).
 """
@@ -95,6 +98,25 @@ INSTRUCTION_KINDS = {
     "move": "MoveCall",
     "jump": "JumpFalseCall",
     "free": "FreeCall",
+}
+
+# Marks: function of firmware/hal/marks.hpp → what begins there. In an inference `operator` begins each instruction of
+# the program, and a last time the way to `end`. After an interrupt, `back` returns to the part that it interrupted.
+MARK_PREFIX = "ethosu_mark_"
+MARKS = {
+    "operator": "the interpreter's part of an instruction: finds its arguments and checks them",
+    "kernel": "the kernel",
+    "runtime": "the interpreter again",
+    "copy_in": "a delegate's inputs are copied to where the NPU reads them",
+    "driver_start": "the driver programs the NPU and its counters",
+    "wait": "the NPU runs, and the processor sleeps",
+    "driver_stop": "the driver reads the counters",
+    "copy_out": "a delegate's outputs are copied from where the NPU wrote them",
+    "report": "records are printed: not part of an inference",
+    "interrupt": "the NPU's interrupt",
+    "clock": "the interrupt of the firmware's clock, by which it limits its waits",
+    "back": "the end of an interrupt",
+    "end": "the end of an inference",
 }
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.results import bundle, reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results import bundle
+from ethosu_sdk.results.reading import Reading, read
 
 _MOST_SHOWN = 20
 
@@ -20,7 +20,7 @@ def validate(path: Path, reading: Reading, reporter: Reporter) -> None:
     if path.is_dir():
         _validate_folder(path, reporter)
         return
-    record = results.read(path, reading)
+    record = read(path, reading)
     reading.warn(reporter)
     loose = ", loose: it differs from its manifest" if reading.differences else ""
     reporter.show(

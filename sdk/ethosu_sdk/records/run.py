@@ -6,13 +6,16 @@ from typing import Literal
 
 from ethosu_sdk.records import rules
 from ethosu_sdk.records.common import (
+    Core,
     Counter,
+    CpuPart,
     Dtype,
     Host,
     Loaded,
     Metric,
     Model,
     Number,
+    Priced,
     Provenance,
     Simulator,
     Source,
@@ -20,8 +23,10 @@ from ethosu_sdk.records.common import (
     Tool,
     Unavailable,
     Use,
+    Verdict,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.time_line import TimeLine, time_adds_up
 
 
 class Runtime(Part):
@@ -79,17 +84,6 @@ class Output(Part):
     file: str
 
 
-class Check(Part):
-    name: str
-    status: Literal["pass", "fail"]
-    detail: str
-
-
-class Verdict(Part):
-    status: Literal["pass", "fail"]
-    checks: tuple[Check, ...]
-
-
 class ReferenceOutput(Part):
     index: int
     elements: int
@@ -104,7 +98,12 @@ class Reference(Part):
 
 
 class Cpu(Part):
+    core: Core | None = None
     cycles: Metric | None = None
+    instructions: Metric | None = None
+    parts: tuple[CpuPart, ...] | None = None
+    outside: tuple[CpuPart, ...] | None = None
+    unpriced: Metric | None = None
 
 
 class Memory(Part):
@@ -118,6 +117,8 @@ class Operator(Part):
     name: str
     npu_cycles: Metric | None = None
     instructions: Metric | None = None
+    cpu_cycles: Metric | None = None
+    cpu_parts: tuple[CpuPart, ...] | None = None
 
 
 class NpuCounter(Part):
@@ -212,6 +213,8 @@ class Run(Part, tag_field="schema", tag="run-result/1"):
     wall_time_s: Number
     host: Host
     target: Target | None = None
+    priced: Priced | None = None
+    time: TimeLine | None = None
     npu: Npu | None = None
     notes: tuple[str, ...] | None = None
     second_opinion: SecondOpinion | None = None
@@ -327,6 +330,35 @@ def operators_add_up(record: Run) -> list[str]:
     return []
 
 
+def cpu_parts_add_up(record: Run) -> list[str]:
+    """The CPU's cycles are those of its parts, of an operator and of the inference, which holds its operators."""
+    found = []
+    sums: list[tuple[str, Metric | None, tuple[CpuPart, ...] | None]] = [
+        ("the inference", record.cpu.cycles, record.cpu.parts),
+        *((f"operator {place}", row.cpu_cycles, row.cpu_parts) for place, row in enumerate(record.operators)),
+    ]
+    for what, whole, parts in sums:
+        total = sum(row.cycles.value for row in parts or ())
+        if (whole is None) != (parts is None) or (whole is not None and whole.value != total):
+            found.append(f"the CPU's cycles of {what} are not the sum of its parts, {total}")
+    each = [row.cpu_cycles.value for row in record.operators if row.cpu_cycles is not None]
+    if each and (record.cpu.cycles is None or sum(each) > record.cpu.cycles.value):
+        found.append(f"operators take {sum(each)} cycles of the CPU, more than the inference")
+    return found
+
+
+def time_is_that_of_the_cycles(record: Run) -> list[str]:
+    """The CPU's time is that of its cycles by its clock."""
+    time, cycles = record.time, record.cpu.cycles
+    if time is None:
+        return []
+    found = round(time.sums.cpu_s * time.clocks.cpu.hz)
+    if cycles is None or found != cycles.value:
+        known = "not there" if cycles is None else cycles.value
+        return [f"the time line has {found} cycles of the CPU, the record's are {known}"]
+    return []
+
+
 KIND = RecordKind(
     Run,
     (
@@ -344,6 +376,10 @@ KIND = RecordKind(
         rules.files_stay_in_the_folder,
         rules.measured_on_the_fvp_alone,
         operators_add_up,
+        rules.priced_is_a_system,
+        cpu_parts_add_up,
+        time_adds_up,
+        time_is_that_of_the_cycles,
     ),
     file="run.json",
     role="record of the run",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ethosu_sdk.targets import Target
+
+if TYPE_CHECKING:
+    from ethosu_sdk.cpu_cycles.counts import BlockCounts, Mark
 
 MODELLED = "modelled"
 MEASURED = "measured"
@@ -62,7 +65,8 @@ class SimulationRequest:
 
     A firmware that does not end itself ends with the first of `end_marks` that it prints. `read_back` are (address,
     bytes) of memory that is read after the end. With `compare_loaded`, a simulator that can compares what it loaded
-    with the ELF file.
+    with the ELF file. With `marks`, a simulator that can counts the executed blocks, in segments from one of these
+    marks to the next.
     """
 
     elf: Path
@@ -79,6 +83,7 @@ class SimulationRequest:
     end_marks: tuple[bytes, ...] = ()
     read_back: tuple[tuple[int, int], ...] = ()
     compare_loaded: bool = False
+    marks: tuple[Mark, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,8 @@ class SimulationResult:
 
     `uart` holds every byte that the firmware printed, `npu_jobs` what the NPU model kept of each job in turn, None
     from a simulator that does not show what its NPU does. `memory` is what was to be read back, in its order, and
-    `loaded` what was compared of the ELF file, None from a simulator that cannot.
+    `loaded` what was compared of the ELF file, None from a simulator that cannot. `block_counts` are there if they
+    were asked for and the simulator can count.
     """
 
     uart: bytes = field(repr=False)
@@ -114,6 +120,7 @@ class SimulationResult:
     npu_jobs: tuple[Any, ...] | None
     memory: tuple[bytes, ...] = field(default=(), repr=False)
     loaded: LoadedElf | None = None
+    block_counts: BlockCounts | None = field(default=None, repr=False)
 
 
 class Simulator(Protocol):
@@ -132,6 +139,10 @@ class Simulator(Protocol):
 
     def version(self) -> str:
         """The version of the simulator that is installed. ToolError when it is missing or too old."""
+        ...
+
+    def no_block_counts(self) -> str:
+        """Why it cannot count executed blocks, and how to get what can; empty if it can."""
         ...
 
     def run(self, request: SimulationRequest) -> SimulationResult:

@@ -24,6 +24,7 @@ _MEMBERS = {
     "weight_bytes": "weights.bytes",
     "encoded_weight_bytes": "weights.encoded_bytes",
     "cpu_instructions": "instructions.value",
+    "cpu_cycles": "cpu_cycles.value",
     "job_operations": "job.operations",
     "job_cycles": "job.cycles.value",
     "job_source": "job.cycles.source",
@@ -36,7 +37,7 @@ COLUMNS = (
     *(f"cycles_{source}" for source in _SOURCES),
     *(f"{stage}_cycles" for stage in _STAGES),
     *("utilisation", "bound_by", "weight_bytes", "encoded_weight_bytes", "scratch_bytes"),
-    *("read_bytes", "write_bytes", "cpu_instructions"),
+    *("read_bytes", "write_bytes", "cpu_instructions", "cpu_cycles"),
     *("job_operations", "job_cycles", "job_source"),
 )
 

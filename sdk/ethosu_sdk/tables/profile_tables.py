@@ -13,9 +13,9 @@ from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records.common import Delegation, Metric
-from ethosu_sdk.records.profile import Memory, Operation, Profile, Speed, cycles
+from ethosu_sdk.records.profile import CpuTotals, Memory, Operation, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
-from ethosu_sdk.tables import figures
+from ethosu_sdk.tables import figures, systems, times
 
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
@@ -112,6 +112,8 @@ def cells(shown: Row) -> Iterator[str]:
     yield figures.shape(row.ofm)
     if row.runs_on == "CPU":
         counted = f"{row.instructions.value:,} instr." if row.instructions is not None else ""
+        if row.cpu_cycles is not None:
+            counted = f"{row.cpu_cycles.value:,}"
         yield from ("", counted, "", "", "", "", "CPU")
         return
     yield f"{row.macs:,}" if row.macs else ""
@@ -158,6 +160,7 @@ def _delegation(rows: Sequence[Delegation]) -> Table:
 def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     """Name and text of each total."""
     npu, cpu = record.totals.npu, record.totals.cpu
+    yield from times.rows(record)
     count = npu.operations + cpu.operators
     share = npu.operations / count if count else 0.0
     yield "NPU operations", f"{npu.operations:,} ({share:.1%})"
@@ -165,10 +168,10 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     if cpu.instructions is not None:
         words += f", {cpu.instructions.value:,} instructions ({cpu.instructions.source})"
     yield "CPU operators", words
+    if cpu.cycles is not None:
+        yield "CPU cycles", f"{cpu.cycles.value:,} of {_core_name(cpu)} ({cpu.cycles.source}): {_parts(cpu)}"
     yield "MACs", f"{npu.macs:,}"
-    speed = {row.source: row for row in record.totals.speed or ()}
-    for row in npu.cycles:
-        yield "NPU cycles", _cycles_text(row, speed.get(row.source))
+    yield from _npu_cycles(record)
     if npu.jobs is not None:
         whole = npu.jobs.cycles
         yield "in pieces", f"{npu.jobs.count:,} NPU jobs, {whole.value:,} cycles ({whole.source})"
@@ -179,12 +182,39 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
         yield "unknown", f"{missing.path}: {missing.reason}"
 
 
-def _cycles_text(metric: Metric, speed: Speed | None) -> str:
-    text = f"{metric.value:,} ({metric.source})"
-    if speed is None:
-        return text
+def _core_name(cpu: CpuTotals) -> str:
+    return (cpu.core or "").replace("cortex-m", "Cortex-M")
+
+
+def _parts(cpu: CpuTotals) -> str:
+    return ", ".join(f"{row.part.replace('_', ' ')} {row.cycles.value:,}" for row in cpu.parts or ())
+
+
+def _npu_cycles(record: Profile) -> Iterator[tuple[str, str]]:
+    """Cycles by their source with what system they are for; times beside them, unless that is not the program's."""
+    speed = {row.source: row for row in record.headline}
+    for row in record.totals.npu.cycles:
+        yield "NPU cycles", _cycles_text(row, speed.get(row.source), _worker(record, row))
+    if record.priced is not None:
+        yield ("not comparable" if record.caveat else "system"), systems.line(record.priced)
+    for other in record.totals.speed or () if record.caveat else ():
+        yield "at that clock", f"{other.source}: {_speed_text(other)}, {record.caveat}"
+
+
+def _worker(record: Profile, metric: Metric) -> str:
+    """Who an estimate is from, with its version."""
+    version = record.vela_version
+    return f" by Vela {version}" if metric.source == "estimated" and version else ""
+
+
+def _cycles_text(metric: Metric, speed: Speed | None, worker: str) -> str:
+    text = f"{metric.value:,} ({metric.source}{worker})"
+    return text if speed is None else f"{text}: {_speed_text(speed)}"
+
+
+def _speed_text(speed: Speed) -> str:
     return (
-        f"{text}: {speed.inference_s * 1e3:,.3f} ms, {speed.inferences_per_s:,.1f} inferences/s, "
+        f"{speed.inference_s * 1e3:,.3f} ms, {speed.inferences_per_s:,.1f} inferences/s, "
         f"{speed.tera_operations_per_s:.3f} Tops/s"
     )
 

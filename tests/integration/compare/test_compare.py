@@ -1,7 +1,5 @@
 """`compare`: what is worse is found and named with its operator, what is the same is silent, the rest is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Rules for single operators: one percent at one of them is found, named, and tolerated when a rule says so."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """What `compile` says of the program that it made, and `run` of what it ran: a whole program passes, and a fault is
 found and named."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -3,8 +3,6 @@
 The pipeline runs in this process, so that torch is imported once; a few go through the command, as a user's would.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

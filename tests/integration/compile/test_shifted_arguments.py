@@ -1,7 +1,5 @@
 """Tensors that only take their shape from another one are constants: the delegate is not given that one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

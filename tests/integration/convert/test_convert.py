@@ -1,7 +1,5 @@
 """`convert`: what it writes is opened by readers of others, and says what the records say."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """`convert` to tables and node data: readers of others find the record's figures in them."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """What goes wrong in a sweep: models that fail in every way, workers and commands that are killed, signals."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A payload with fewer outputs than its TOSA graph is refused, with the places of the tensors in question."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

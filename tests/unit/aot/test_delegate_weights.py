@@ -1,7 +1,5 @@
 """A layer whose weights Vela encoded for other channels is refused, with its place in the model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Where in the model something is, in each of the orders that tables have."""
 
-from __future__ import annotations
-
 import pytest
 
 from ethosu_sdk.records.common import SourceLine

@@ -13,14 +13,14 @@ from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
+from ethosu_sdk.records.common import Check
 from ethosu_sdk.records.compare import Comparisons, FigureChange, MetricChange
-from ethosu_sdk.records.compile import Compilation, Threshold
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.printed.verify import Verification
-from ethosu_sdk.records.run import Check, Run
-from ethosu_sdk.results.reading import COMPARE, COMPILE, RUN, VERIFY
+from ethosu_sdk.records.run import Run
 
 Judged = Run | Compilation | Comparisons | Verification
-KINDS = (RUN, COMPILE, COMPARE, VERIFY)
+KINDS = (kinds.RUN.schema, kinds.COMPILE.schema, kinds.COMPARE.schema, kinds.VERIFY.schema)
 LEFT_OUT = ("outputs, counters, memory and operators: JUnit knows cases that pass or fail, and no figures",)
 # What XML 1.0 cannot hold, not even as a character reference.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -104,7 +104,7 @@ def _clean(value: object) -> str:
     return _NOT_XML.sub("\ufffd", redaction.addresses(str(value)))
 
 
-def _checks(rows: Iterable[Check | Threshold], before: str = "") -> Iterator[_Case]:
+def _checks(rows: Iterable[Check], before: str = "") -> Iterator[_Case]:
     for row in rows:
         yield _Case(f"{before}{row.name}", row.detail, row.status == "fail")
 
@@ -154,8 +154,8 @@ def _verify(record: Verification) -> Iterator[_Case]:
 
 
 _CASES: dict[str, Callable[[Any], Iterator[_Case]]] = {
-    RUN: _run,
-    COMPILE: _compile,
-    COMPARE: _compare,
-    VERIFY: _verify,
+    kinds.RUN.schema: _run,
+    kinds.COMPILE.schema: _compile,
+    kinds.COMPARE.schema: _compare,
+    kinds.VERIFY.schema: _verify,
 }

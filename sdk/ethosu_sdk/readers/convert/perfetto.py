@@ -17,7 +17,8 @@ from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import SourceLine
-from ethosu_sdk.records.profile import Clock, Delegate, Operation, Profile, cycles as cycles_of
+from ethosu_sdk.records.profile import Delegate, Operation, Profile, cycles as cycles_of
+from ethosu_sdk.records.time_line import Clock
 
 KINDS = (kinds.PROFILE.schema,)
 LEFT_OUT = (

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from ethosu_sdk import __version__, plain_text, redaction
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
+from ethosu_sdk.records import kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.common import SourceLine
 from ethosu_sdk.records.compile import Compilation
@@ -18,9 +19,15 @@ from ethosu_sdk.records.debug import Debug, Step
 from ethosu_sdk.records.printed.inspect import Inspection
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results.reading import BUILD, COMPILE, DEBUG, INSPECT, PROFILE, RUN
 
-KINDS = (RUN, PROFILE, BUILD, COMPILE, DEBUG, INSPECT)
+KINDS = (
+    kinds.RUN.schema,
+    kinds.PROFILE.schema,
+    kinds.BUILD.schema,
+    kinds.COMPILE.schema,
+    kinds.DEBUG.schema,
+    kinds.INSPECT.schema,
+)
 LEFT_OUT = (
     "the folder of source lines: records name files below the model's folder or that of installed packages, without "
     "saying which",
@@ -126,7 +133,7 @@ def _compiled(record: Compilation, _: Inputs) -> Iterator[_Finding]:
 
 def _profiled(record: Profile, inputs: Inputs) -> Iterator[_Finding]:
     """Operators on the CPU, unless the compilation's record is there, which knows more of them."""
-    if COMPILE in inputs.records:
+    if kinds.COMPILE.schema in inputs.records:
         return
     for row in record.operations:
         if row.runs_on == "CPU":
@@ -182,10 +189,10 @@ def _sqnr(step: Step) -> str:
 
 
 _READERS: dict[str, Callable[[Any, Inputs], Iterator[_Finding]]] = {
-    RUN: _ran,
-    PROFILE: _profiled,
-    BUILD: _built,
-    COMPILE: _compiled,
-    DEBUG: _debugged,
-    INSPECT: _inspected,
+    kinds.RUN.schema: _ran,
+    kinds.PROFILE.schema: _profiled,
+    kinds.BUILD.schema: _built,
+    kinds.COMPILE.schema: _compiled,
+    kinds.DEBUG.schema: _debugged,
+    kinds.INSPECT.schema: _inspected,
 }

@@ -79,6 +79,10 @@ class FvpSimulator:
         """The version of the FVP that is installed, with the name of its program. ToolError when it is missing."""
         return f"{self.installed.version} ({self._model.program})"
 
+    def no_block_counts(self) -> str:
+        """The FVP does not count what the CPU executes."""
+        return "the FVP does not count what the CPU executes: --simulator qemu does"
+
     def run(self, request: SimulationRequest) -> SimulationResult:
         """Run the firmware to its own end; see :meth:`ethosu_sdk.simulators.base.Simulator.run`."""
         begun = time.monotonic()

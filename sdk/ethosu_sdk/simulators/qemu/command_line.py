@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ethosu_sdk.simulators.qemu.block_counts import CountsFile
 from ethosu_sdk.simulators.qemu.memory_map import MPS3_AN547, BoardMap
 
 
@@ -54,13 +55,15 @@ class MachineOptions:
     """How QEMU is started for a run.
 
     With `count_instructions` every instruction takes 32 ns of the guest's time and a wait none of ours: its clock
-    then counts instructions. `npu_window_bytes` is 0 without an NPU.
+    then counts instructions. `npu_window_bytes` is 0 without an NPU. With `counts` the
+    plugin counts blocks in that file.
     """
 
     board: BoardMap = MPS3_AN547
     semihosting: Semihosting = NO_SEMIHOSTING_FILES
     count_instructions: bool = False
     npu_window_bytes: int = 0
+    counts: CountsFile | None = None
 
 
 def qemu_argv(program: str, elf: Path, channels: Channels, options: MachineOptions) -> tuple[str, ...]:
@@ -78,6 +81,7 @@ def qemu_argv(program: str, elf: Path, channels: Channels, options: MachineOptio
         *("-semihosting-config", options.semihosting.option()),
         *(("-icount", "shift=5,sleep=off") if options.count_instructions else ()),
         *("-S", "-chardev", f"socket,id=gdb,fd={channels.gdb}", "-gdb", "chardev:gdb"),
+        *(("-plugin", options.counts.option()) if options.counts is not None else ()),
         *_npu_options(channels, options),
         *("-kernel", str(elf)),
     )

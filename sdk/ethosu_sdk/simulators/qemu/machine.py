@@ -76,11 +76,12 @@ def start(program: str, elf: Path, uart: Sequence[IO[bytes]], options: MachineOp
                 irq=None if board.own_build else theirs_npu,
                 npu=theirs_npu if with_device else None,
             )
+            counts = () if options.counts is None else (options.counts.descriptor,)
             process = ours.enter_context(
                 proc.spawn(
                     qemu_argv(program, elf, channels, options),
                     cwd=options.semihosting.folder,
-                    pass_fds=channels.all(),
+                    pass_fds=(*channels.all(), *counts),
                     blocked_signals=_TIDY_ENDS,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,

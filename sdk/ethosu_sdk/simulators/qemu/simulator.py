@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -22,8 +23,9 @@ from ethosu_sdk.simulators.base import (
     SimulationResult,
     cycles_band,
 )
-from ethosu_sdk.simulators.qemu import firmware_image, loaded, read_back
+from ethosu_sdk.simulators.qemu import block_counts, firmware_image, loaded, plugin, read_back
 from ethosu_sdk.simulators.qemu.bank_access import open_bank_access
+from ethosu_sdk.simulators.qemu.block_counts import CountsFile
 from ethosu_sdk.simulators.qemu.command_line import MachineOptions, Semihosting
 from ethosu_sdk.simulators.qemu.loop import Limits, RunLoop
 from ethosu_sdk.simulators.qemu.machine import Machine, start
@@ -41,7 +43,9 @@ _OWN_PROGRAM = "qemu-corstone"  # of our own build
 
 _INSTRUCTION_S = 32e-9  # of QEMU's time, with `-icount shift=5`
 
-_FIDELITY = "functional: instructions and NPU arithmetic are exact, NPU cycles modelled, CPU time is not"
+_FIDELITY = (
+    "functional: instructions and NPU arithmetic are exact, NPU cycles modelled, CPU time is not simulated"
+)
 # QEMU itself has neither Corstone-320 nor a Cortex-M85.
 _OWN_BOARD = "; the board is the SDK's own, in a QEMU of its own build"
 _NO_SUCH_BOARD = "; Corstone-300 with an Ethos-U85 in it, which exists in this simulator alone"
@@ -50,8 +54,10 @@ DeviceFactory = Callable[[Target, NpuMemory], NpuDevice]
 
 
 def open_npu_model(target: Target, memory: NpuMemory, system: SystemConfig | None = None) -> NpuDevice:
-    """The SDK's NPU model as a device that sees `memory`; its cycles are for `system`, by default the target's."""
-    system = system or system_config.known(target.npu, target.system_config, target.memory_mode)
+    """The SDK's NPU model as a device that sees `memory`; its cycles are for `system`, by default the target's if
+    vela.ini has that."""
+    if system is None and not target.vela_config:
+        system = system_config.known(target.npu, target.system_config, target.memory_mode)
     return Device(NpuConfig.for_target(target.npu, target.macs), memory, system)
 
 
@@ -84,6 +90,10 @@ class QemuSimulator:
         # The firmware counts cycles of the board's clock.
         return replace(MODEL_FIGURES, instructions_per_cycle=1 / (self._board.core_hz * _INSTRUCTION_S))
 
+    def no_block_counts(self) -> str:
+        """Why this QEMU cannot count executed blocks; empty if it can."""
+        return plugin.unavailable(self._program or self._installed().path)
+
     def fidelity(self, npu: str | None) -> str:
         """What of a run is exact, what modelled, and where the board is not one that exists."""
         is_hybrid = npu == "ethos-u85" and self._board is MPS3_AN547
@@ -101,16 +111,12 @@ class QemuSimulator:
         program = self._program or self._installed().path
         taken = firmware_image.read_loaded(request.elf, self._board)
         firmware_image.check_images(request.images, taken, self._board)
-        window_bytes = 0 if request.target is None else family(request.target.npu).register_window_bytes
-        options = MachineOptions(
-            self._board,
-            Semihosting(request.semihosting_cwd, request.semihosting_arguments),
-            count_instructions=request.count_instructions,
-            npu_window_bytes=window_bytes,
-        )
         with (
+            _counts_file(request) as counts,
             open_log(request.uart_log) as log,
-            start(str(program), request.elf.absolute(), _uart(log, request), options) as machine,
+            start(
+                str(program), request.elf.absolute(), _uart(log, request), self._options(request, counts)
+            ) as machine,
             open_bank_access(machine.process.program_pid, machine.gdb) as banks,
         ):
             memory = NpuMemory(machine.memories, banks, self._board)
@@ -131,7 +137,19 @@ class QemuSimulator:
                 npu_jobs=npu[0].jobs if npu is not None else (),
                 memory=read_back.read(request.read_back, machine, banks),
                 loaded=found,
+                block_counts=None if counts is None else counts.read(),
             )
+
+    def _options(self, request: SimulationRequest, counts: CountsFile | None) -> MachineOptions:
+        return MachineOptions(
+            self._board,
+            Semihosting(request.semihosting_cwd, request.semihosting_arguments),
+            count_instructions=request.count_instructions,
+            npu_window_bytes=0
+            if request.target is None
+            else family(request.target.npu).register_window_bytes,
+            counts=counts,
+        )
 
     def _installed(self) -> tools.ToolStatus:
         return tools.require(_OWN_PROGRAM if self._board.own_build else _PROGRAM)
@@ -147,6 +165,12 @@ class QemuSimulator:
         if machine.npu is None:
             return bridge, NpuTraps(machine, bridge)
         return bridge, NpuSocket(machine.npu, machine.console, bridge)
+
+
+def _counts_file(request: SimulationRequest) -> contextlib.AbstractContextManager[CountsFile | None]:
+    if request.marks is None:
+        return contextlib.nullcontext()
+    return block_counts.open_file(plugin.require(), request.marks)
 
 
 def _run(loop: RunLoop, machine: Machine) -> int:

@@ -39,6 +39,7 @@ def _summary(record: Record, content: Compilation, folder: Path) -> Table:
     for name, text in (
         ("program", f"{model.file}, {model.bytes:,} bytes"),
         ("target", f"{target.npu}-{target.macs}, {target.system_config}, {target.memory_mode}"),
+        *([("board", content.board_profile.name)] if content.board_profile else []),
         ("quantised", compile_rows.quantised_words(content)),
         ("delegates", str(len(content.delegates))),
         ("on the CPU", compile_rows.cpu_words(content)),

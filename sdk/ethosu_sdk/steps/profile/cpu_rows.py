@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ethosu_sdk import pte
 from ethosu_sdk.records import Record
+from ethosu_sdk.records.common import Metric
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.run import Operator
 
@@ -24,16 +25,17 @@ def row(
         **({"shapes": {"ofm": list(outputs[0].sizes)}} if outputs else {}),
         **({"dtypes": {"ofm": outputs[0].dtype}} if outputs else {}),
         **_origin(name, compiled),
-        **_instructions(ran),
+        **summed("instructions", [row.instructions for row in ran]),
+        **summed("cpu_cycles", [row.cpu_cycles for row in ran]),
     }
 
 
-def _instructions(ran: Sequence[Operator]) -> Record:
-    """The executed instructions of all calls."""
-    counted = [row.instructions for row in ran if row.instructions is not None]
-    if len(counted) < len(ran):
+def summed(name: str, figures: Sequence[Metric | None]) -> Record:
+    """The member `name` with the sum of the `figures` of all calls; nothing unless each has one."""
+    found = [row for row in figures if row is not None]
+    if not found or len(found) < len(figures):
         return {}
-    return {"instructions": {**counted[0].to_json(), "value": sum(row.value for row in counted)}}
+    return {name: {**found[0].to_json(), "value": sum(row.value for row in found)}}
 
 
 def _origin(name: str, compiled: Compilation | None) -> Record:

@@ -9,7 +9,8 @@ from ethosu_sdk.program_options import Option, option
 class ProfileOptions:
     """The NPU's clock (None: that of the system configuration), and how many rows the terminal shows at most.
 
-    With `split`, every NPU operation is run as a job of its own too, and its counters are read.
+    With `split`, every NPU operation is run as a job of its own too, and its counters are read. With `cpu_cycles` the
+    CPU's cycles are modelled where the simulator and LLVM can.
     """
 
     clock_mhz: float | None = option(
@@ -30,3 +31,4 @@ class ProfileOptions:
         False,
         Option("Also run each NPU operation as a separate job, and read the NPU's counters for each."),
     )
+    cpu_cycles: bool = option(True, Option("Do not model the CPU's cycles.", name="--no-cpu-cycles"))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ethosu_sdk.npu.timing.system_config import Memory
 from ethosu_sdk.records import Record
 from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.records.run import Operator
+from ethosu_sdk.records.run import Cpu, Operator
 from ethosu_sdk.simulators import MODELLED
-from ethosu_sdk.steps.profile import npu_rows
+from ethosu_sdk.steps.profile import cpu_rows, npu_rows
 from ethosu_sdk.steps.profile.npu_rows import ESTIMATED, DelegateProfile
 from ethosu_sdk.steps.run.execution import metric
 
@@ -20,13 +20,14 @@ _OPERATIONS_PER_MAC = 2
 
 @dataclass(frozen=True)
 class Sums:
-    """What is summed up: rows of the profile, the run record's entries of each delegate's calls in an inference, and
-    the compile record."""
+    """What is summed up: rows of the profile, the run record's entries of each delegate's calls in an inference,
+    the compile record, and what the run says of the CPU."""
 
     rows: Sequence[Record]
     ran: Mapping[int, Sequence[Operator]]
     delegates: Sequence[DelegateProfile]
     compiled: Compilation | None
+    cpu: Cpu
 
     @property
     def macs(self) -> int:
@@ -77,6 +78,7 @@ def _delegate(found: DelegateProfile, sums: Sums) -> Record:
         "cycles": cycles,
         **({} if found.stream is None else {"start_cycles": found.stream.start_cycles}),
         "commands": npu_rows.fetched_commands(found),
+        **cpu_rows.summed("cpu_cycles", [row.cpu_cycles for row in ran]),
     }
 
 
@@ -164,6 +166,9 @@ def _cpu(sums: Sums) -> Record:
     found: Record = {"operators": sum(row["calls"] for row in rows)}
     if rows and len(counted) == len(rows):
         found["instructions"] = {**counted[0], "value": sum(row["value"] for row in counted)}
+    if sums.cpu.cycles is not None:
+        cpu = sums.cpu.to_json()
+        found |= {"core": cpu["core"], "cycles": cpu["cycles"], "parts": cpu["parts"]}
     return found
 
 

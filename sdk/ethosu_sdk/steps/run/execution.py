@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy.typing as npt
@@ -45,6 +45,7 @@ class Execution:
     operators: Sequence[Record]
     unavailable: Sequence[Record]
     repeated: Repeated
+    cpu: Record = field(default_factory=dict)
     checks: Sequence[Check] = ()  # beside those of the repeats
     pieces: Sequence[Record] = ()  # counters of each piece of the command streams, where they were cut
     notes: Sequence[str] = ()  # where the firmware does not do what the memory mode says, and the like

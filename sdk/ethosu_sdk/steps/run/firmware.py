@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ethosu_sdk import __version__, provenance, simulators
 from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.cpu_cycles.counts import Mark
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.evidence import evidence, input_image, uart, witness
 from ethosu_sdk.evidence.evidence import Evidence, PmuSample
@@ -19,10 +20,19 @@ from ethosu_sdk.firmware_build import BuildOptions
 from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
-from ethosu_sdk.simulators import COUNTED, MODELLED, Figures, SimulationRequest, Simulator, SimulatorOptions
+from ethosu_sdk.simulators import (
+    COUNTED,
+    MODELLED,
+    Figures,
+    SimulationRequest,
+    SimulationResult,
+    Simulator,
+    SimulatorOptions,
+)
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.build_command import Built
-from ethosu_sdk.steps.run import inputs, pieces, repeats, resident
+from ethosu_sdk.steps.run import cpu_time, inputs, pieces, repeats, resident
+from ethosu_sdk.steps.run.cpu_time import CpuTime
 from ethosu_sdk.steps.run.execution import (
     Execution,
     NpuFacts,
@@ -55,6 +65,7 @@ class _Boot:
     groups: Groups
     cut: Cut
     expected: evidence.Expected
+    no_cpu_cycles: str  # why there are none
 
     @property
     def figures(self) -> Figures:
@@ -79,14 +90,15 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     cut = pieces.cut(job.plan) if job.options.split else Cut()
     groups = simulators.event_groups(job.npu, job.events)
     expected = _expected(job, groups, cut, simulator.figures)
+    no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
     image = _image(job, cut, reporter)
-    boot = _Boot(job, simulator, version, image, groups, cut, expected)
+    boot = _Boot(job, simulator, version, image, groups, cut, expected, no_cpu_cycles)
     with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
         result = simulator.run(_request(boot))
     reported = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
     if result.npu_jobs is not None:
         witness.check_jobs(reported, [job.cycles for job in result.npu_jobs])
-    execution = _execution(boot, reported, loaded_part(image.firmware.elf_sha256, result.loaded))
+    execution = _execution(boot, reported, result)
     return _with_pieces(execution, boot, reported) if job.options.split else execution
 
 
@@ -94,15 +106,14 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
     """The firmware that is built for the program, or the one with every kernel that the program is loaded into."""
     options = job.options
     if options.resident:
-        return resident.load(
-            job.path, job.program, job.choice.board, reporter, allow_spill=options.allow_spill
-        )
+        return resident.load(job, reporter)
     build_options = BuildOptions(
         board=job.choice.board,
         simulator=job.choice.simulator,
         inferences=job.samples.count,
         extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()),
         allow_spill=options.allow_spill,
+        areas=None if job.priced is None else job.priced.areas,
     )
     return build_command.build_in(
         job.path, job.program, job.folder, build_options, reporter, job.choice.reason
@@ -158,13 +169,20 @@ def _request(boot: _Boot) -> SimulationRequest:
         uart_log=boot.job.folder / UART_NAME,
         count_instructions=expected.counts_cycles,
         compare_loaded=True,
+        marks=None if boot.no_cpu_cycles else _marks(image),
     )
 
 
-def _execution(boot: _Boot, reported: Evidence, loaded: Record) -> Execution:
+def _marks(image: Image) -> tuple[Mark, ...]:
+    return cpu_time.marks({name: row.address for name, row in image.firmware.symbols.items()})
+
+
+def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Execution:
     job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, boot.expected.plan
     npu, unavailable = _npu(boot, reported)
     modelled = boot.figures.source == MODELLED
+    loaded = loaded_part(firmware.elf_sha256, result.loaded)
+    cpu = cpu_time.of_run(result, job.core, len(reported.operators), boot.no_cpu_cycles)
     return Execution(
         outputs=_logical_outputs(job, reported),
         done=Check("the firmware's evidence is complete", True, _DONE.format(plan.inferences)),
@@ -180,9 +198,10 @@ def _execution(boot: _Boot, reported: Evidence, loaded: Record) -> Execution:
                 for row in reported.memory
             ],
         },
-        operators=_operators(reported, boot.figures),
+        operators=_operators(reported, boot.figures, cpu),
+        cpu=cpu.part,
         unavailable=[
-            {"path": "/cpu/cycles", "reason": boot.figures.no_cpu_cycles},
+            *cpu.unavailable,
             *_not_counted(boot),
             *loaded_unavailable(loaded),
             *unavailable,
@@ -214,18 +233,18 @@ def _logical_outputs(job: RunJob, reported: Evidence) -> list[npt.NDArray[Any]]:
     return inputs.stack(arrays, job.samples.stacked)
 
 
-def _operators(reported: Evidence, figures: Figures) -> list[Record]:
+def _operators(reported: Evidence, figures: Figures, cpu: CpuTime) -> list[Record]:
     first = () if figures.absent else reported.pmu
     cycles = {row.instruction: row.cycles for row in first if row.inference == 0}
     rows: list[Record] = []
-    for row in reported.operators:
+    for number, row in enumerate(reported.operators):
         entry: Record = {"instruction": row.instruction, "kind": row.kind, "name": row.name}
         if row.cpu_cycles is not None and row.kind == "kernel":
             count = round(row.cpu_cycles * figures.instructions_per_cycle)
             entry["instructions"] = metric(count, "instructions", COUNTED)
         if row.instruction in cycles:
             entry["npu_cycles"] = metric(cycles[row.instruction], "cycles", figures.source)
-        rows.append(entry)
+        rows.append(entry | (cpu.operators[number] if cpu.operators else {}))
     return rows
 
 

@@ -24,7 +24,6 @@ from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.options import EXECUTORCH, HOST, RunOptions
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.shared.board import Choice
-from ethosu_sdk.targets import Target
 
 _FIDELITY = (
     "functional: ExecuTorch's own runtime and kernels on this machine, NPU arithmetic is exact, NPU cycles modelled; "
@@ -49,7 +48,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     options = job.options
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
-    model = NpuModel(job.memories or _system(job.target))
+    model = NpuModel(job.memories)
     plan = Plan(job.samples.count, options.repeat, state=repeats.state(job, options.repeat))
     with (
         reporter.stage(f"running {plan.inferences} inference(s) on the host"),
@@ -116,12 +115,6 @@ def _repeated(plan: Plan, results: _Results, model: Any) -> Repeated:
         dict(enumerate(model.calls[start:end])) for start, end in zip(starts, results.calls, strict=True)
     ]
     return Repeated(plan, changes(plan, results.digests), changes(plan, counted))
-
-
-def _system(target: Target | None) -> Any:
-    from ethosu_sdk.npu.timing import system_config
-
-    return target and system_config.known(target.npu, target.system_config, target.memory_mode)
 
 
 def _npu(job: RunJob, model: Any, first_calls: int) -> tuple[Record | None, list[Record]]:

@@ -20,9 +20,9 @@ from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations, target_record
 from ethosu_sdk.runtimes import Placed, PrebuiltRunner
-from ethosu_sdk.simulators import SimulationRequest, Simulator
+from ethosu_sdk.simulators import SimulationRequest, SimulationResult, Simulator, SimulatorOptions
 from ethosu_sdk.steps import build_command
-from ethosu_sdk.steps.run import inputs
+from ethosu_sdk.steps.run import cpu_time, inputs
 from ethosu_sdk.steps.run.execution import (
     Execution,
     NpuFacts,
@@ -54,6 +54,7 @@ class Request:
     placed: Placed
     expected: KitExpected
     target: Target
+    no_cpu_cycles: str  # why there are none
 
 
 def choose(npu: str | None, options: RunOptions) -> Choice:
@@ -89,7 +90,9 @@ def prepare(job: RunJob) -> Request:
     """
     plan, inferences = job.plan, job.samples.count * job.options.repeat
     runner = runtimes.runner_for(job.npu)
-    simulator = simulators.create(job.choice.simulator, job.npu, board=job.choice.board)
+    simulator = simulators.create(
+        job.choice.simulator, job.npu, SimulatorOptions(memories=job.memories), job.choice.board
+    )
     version = simulator.version()  # a missing simulator is reported before anything is built
     if inferences > 1:
         raise UsageError(
@@ -120,7 +123,8 @@ def prepare(job: RunJob) -> Request:
         },
         blank=placed.blank,
     )
-    return Request(job, runner, elf, simulator, version, placed, expected, target)
+    no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
+    return Request(job, runner, elf, simulator, version, placed, expected, target, no_cpu_cycles)
 
 
 def run(request: Request, uart_log: Path, reporter: Reporter) -> Execution:
@@ -139,6 +143,7 @@ def run(request: Request, uart_log: Path, reporter: Reporter) -> Execution:
         end_marks=(_END,),
         read_back=request.placed.read_back,
         compare_loaded=True,
+        marks=None if request.no_cpu_cycles else (),
     )
     with reporter.stage(f"running 1 inference on Arm's runner on {simulator.name}"):
         result = simulator.run(simulation)
@@ -146,12 +151,14 @@ def run(request: Request, uart_log: Path, reporter: Reporter) -> Execution:
     evidence = kit_evidence.gather(result.uart, in_memory, written, request.expected)
     if result.npu_jobs is not None:
         kit_evidence.check_jobs(evidence, [job.cycles for job in result.npu_jobs])
-    return _execution(request, evidence, loaded_part(request.runner.sha256, result.loaded))
+    return _execution(request, evidence, result)
 
 
-def _execution(request: Request, evidence: KitEvidence, loaded: Record) -> Execution:
+def _execution(request: Request, evidence: KitEvidence, result: SimulationResult) -> Execution:
     job, simulator, log = request.job, request.simulator, evidence.log
     npu, unavailable = _npu(request, evidence)
+    loaded = loaded_part(request.runner.sha256, result.loaded)
+    cpu = cpu_time.of_other_firmware(result, job.core, request.no_cpu_cycles)
     package = runtimes.package_name()
     return Execution(
         outputs=inputs.stack((_outputs(job.plan, evidence),), job.samples.stacked),
@@ -177,8 +184,9 @@ def _execution(request: Request, evidence: KitEvidence, loaded: Record) -> Execu
             "pools": [build_command.use(name, used, size) for name, (used, size) in log.pools.items()],
         },
         operators=instructions(job.program, npu),
+        cpu=cpu.part,
         unavailable=[
-            {"path": "/cpu/cycles", "reason": simulator.figures.no_cpu_cycles},
+            *cpu.unavailable,
             *loaded_unavailable(loaded),
             *unavailable,
         ],

@@ -1,7 +1,5 @@
 """Small models of operators and forms that the tools fail at: those that come through, and those that are refused."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

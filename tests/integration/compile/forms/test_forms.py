@@ -4,8 +4,6 @@ name, with the user's line and a way out that works.
 The pipeline runs in this process, so that torch is imported once; one program goes through the command.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -8,6 +8,7 @@ from ethosu_sdk.readers.report.inputs import Inputs
 from ethosu_sdk.records.common import Use
 from ethosu_sdk.records.profile import Profile, Totals
 from ethosu_sdk.records.run import Run
+from ethosu_sdk.tables import systems
 
 _MILLION = 1e6
 _BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
@@ -20,10 +21,10 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
     cycles = run.npu.cycles if run.npu is not None else None
     if cycles is not None:
         found.append(
-            {"name": "NPU cycles", "text": f"{cycles.value:,}", "note": _believed(run, cycles.source)}
+            {"name": "NPU cycles", "text": f"{cycles.value:,}", "note": _note(inputs, cycles.source)}
         )
-    if profile is not None and profile.totals.speed:
-        row = profile.totals.speed[0]
+    if profile is not None and profile.headline:
+        row = profile.headline[0]
         text, note = f"{row.inferences_per_s:,.1f}", f"the NPU alone, {_clock(profile)}, {row.source}"
         found.append({"name": "inferences/s", "text": text, "note": note})
     fullest = max(_regions(run), key=lambda row: row.used_bytes / row.size_bytes, default=None)
@@ -31,6 +32,12 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
         text = f"{fullest.used_bytes / fullest.size_bytes:.0%}"
         found.append({"name": f"{fullest.name} used", "text": text, "note": _used(fullest)})
     return found
+
+
+def _note(inputs: Inputs, source: str) -> str:
+    """What cycles are worth, and that they are for another system than the program's where they are."""
+    caveat = inputs.run.priced.caveat if inputs.run.priced is not None else ""
+    return "; ".join(text for text in (caveat, _believed(inputs.run, source)) if text)
 
 
 def rows(inputs: Inputs) -> list[tuple[str, str]]:
@@ -57,15 +64,20 @@ def _cycles(run: Run) -> Iterator[tuple[str, str]]:
     if run.npu is not None and run.npu.cycles is not None:
         cycles = run.npu.cycles
         yield "NPU cycles", f"{cycles.value:,} ({_believed(run, cycles.source)})"
+    if run.priced is not None:
+        yield "NPU cycles are", systems.line(run.priced)
 
 
 def _speed(profile: Profile) -> Iterator[tuple[str, str]]:
     if profile.clock is not None:
         yield "NPU clock", f"{_clock(profile)} ({profile.clock.source})"
+    if profile.priced is not None:
+        yield "the profile is", systems.line(profile.priced)
+    words = profile.caveat or "the NPU alone"
     for row in profile.totals.speed or ():
         yield (
             f"speed ({row.source})",
-            f"{row.inferences_per_s:,.1f} inferences/s, {row.inference_s * 1e3:,.3f} ms each: the NPU alone",
+            f"{row.inferences_per_s:,.1f} inferences/s, {row.inference_s * 1e3:,.3f} ms each: {words}",
         )
 
 

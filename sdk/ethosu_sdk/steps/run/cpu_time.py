@@ -1,0 +1,140 @@
+"""The processor's cycles of a run: executed blocks, which a simulator counted, times their prices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ethosu_sdk import protocol, tools
+from ethosu_sdk.records import Record
+from ethosu_sdk.simulators import COUNTED, MODELLED, SimulationResult, Simulator
+from ethosu_sdk.steps.run.execution import metric
+
+if TYPE_CHECKING:
+    from ethosu_sdk.cpu_cycles.counts import BlockCounts, Mark
+    from ethosu_sdk.cpu_cycles.timeline import Span
+
+_PATH = "/cpu/cycles"
+_NOT_ASKED = "the run did not count what the CPU executes: --cpu-cycles does"
+_NO_MARKS = "this firmware does not show where an inference begins and ends: /cpu/outside has the whole run"
+_LOST = "the inference has more parts than are counted"
+_OTHER_PARTS = "the inference has {} operators, but its parts are those of {}"
+_LLVM = ("llvm-mc-19", "llvm-mca-19")
+_WHOLE_RUN = "run"
+# In the records, and not in an inference. The clock's interrupts depend on the time that the simulator took.
+_OUTSIDE = ("start_up", "report", "after")
+_LEFT_OUT = ("wait", "clock")
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """The record's `cpu`, what goes to each of its operators, and what of it is unavailable."""
+
+    part: Record
+    operators: Sequence[Record]
+    unavailable: Sequence[Record]
+
+
+def no_counts(simulator: Simulator, *, wanted: bool) -> str:
+    """Why a run on `simulator` has no cycles of the CPU, and how to get them; empty if it can."""
+    if not wanted:
+        return (
+            f"{simulator.figures.no_cpu_cycles}; {_NOT_ASKED}"
+            if not simulator.no_block_counts()
+            else (simulator.figures.no_cpu_cycles)
+        )
+    return simulator.no_block_counts() or _no_prices()
+
+
+def _no_prices() -> str:
+    for name in _LLVM:
+        found = tools.probe(name)
+        if found.status != "found":
+            return f"{name} is {found.status}: {found.tool.fix}"
+    return ""
+
+
+def marks(symbols: Mapping[str, int]) -> tuple[Mark, ...]:
+    """The marks of a firmware with `symbols`: name → address."""
+    from ethosu_sdk.cpu_cycles.counts import Mark
+
+    return tuple(
+        Mark(name, symbols[protocol.MARK_PREFIX + name] & ~1, ends=name == "end")
+        for name in protocol.MARKS
+        if protocol.MARK_PREFIX + name in symbols
+    )
+
+
+def none(reason: str) -> CpuTime:
+    """Nothing, and why."""
+    return CpuTime({}, (), [{"path": _PATH, "reason": reason}])
+
+
+def of_run(result: SimulationResult, core: str, operators: int, reason: str) -> CpuTime:
+    """The CPU's time in the first inference, which executed so many `operators`; nothing if there is a `reason`."""
+    counts = result.block_counts
+    if counts is None:
+        return none(reason)
+    spans, head = _priced(counts, core)
+    if counts.marks_lost:
+        return CpuTime(head, (), [{"path": _PATH, "reason": _LOST}])
+    found = [row for row in spans if row.operator is not None and row.part not in _LEFT_OUT]
+    each = [_rows([row for row in found if row.operator == number]) for number in range(operators + 1)]
+    if {row.operator for row in found} != set(range(operators + 1)):
+        last = max((row.operator for row in found if row.operator is not None), default=0)
+        return CpuTime(head, (), [{"path": _PATH, "reason": _OTHER_PARTS.format(operators, last)}])
+    every = [part for rows in each for part in rows]
+    whole = {
+        **head,
+        "cycles": _sum(every, "cycles"),
+        "instructions": _sum(every, "instructions"),
+        "parts": _by_part(every),
+        "outside": _by_part(_rows([row for row in spans if row.part in _OUTSIDE])),
+    }
+    return CpuTime(whole, [{"cpu_cycles": _sum(rows, "cycles"), "cpu_parts": rows} for rows in each[:-1]], ())
+
+
+def of_other_firmware(result: SimulationResult, core: str, reason: str) -> CpuTime:
+    """The CPU's time in the whole run of a firmware without marks; nothing if there is a `reason`."""
+    if result.block_counts is None:
+        return none(reason)
+    spans, head = _priced(result.block_counts, core)
+    rows = [{**row, "part": _WHOLE_RUN} for row in _rows(spans)]
+    return CpuTime({**head, "outside": rows}, (), [{"path": _PATH, "reason": _NO_MARKS}])
+
+
+def _priced(counts: BlockCounts, core: str) -> tuple[list[Span], Record]:
+    from ethosu_sdk.cpu_cycles import pricing, timeline
+
+    spans = timeline.spans(counts, pricing.cycles_of(counts.blocks, core))
+    lost = counts.unplaced_instructions
+    return spans, {"core": core, **({"unpriced": metric(lost, "instructions", COUNTED)} if lost else {})}
+
+
+def _rows(spans: Sequence[Span]) -> list[Record]:
+    """The parts in the order of time; those of the same name one after another are one."""
+    return [_row(part, list(group)) for part, group in groupby(spans, lambda row: row.part)]
+
+
+def _row(part: str, spans: Sequence[Span]) -> Record:
+    return {
+        "part": part,
+        "instructions": metric(sum(row.instructions for row in spans), "instructions", COUNTED),
+        "cycles": metric(round(sum(row.cycles for row in spans)), "cycles", MODELLED),
+    }
+
+
+def _sum(rows: Sequence[Record], key: str) -> Record:
+    source = COUNTED if key == "instructions" else MODELLED
+    return metric(sum(row[key]["value"] for row in rows), key, source)
+
+
+def _by_part(rows: Sequence[Record]) -> list[Record]:
+    names = dict.fromkeys(row["part"] for row in rows)
+    return [
+        {"part": name, **{key: _sum(own, key) for key in ("instructions", "cycles")}}
+        for name in names
+        for own in [[row for row in rows if row["part"] == name]]
+    ]
