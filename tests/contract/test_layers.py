@@ -27,7 +27,7 @@ FACTS = {
     *("targets", "tools", "toolchain_lock", "pte", "vela_blocks", "npz"),
 }
 SHOWN = {"console", "results"}  # how commands speak, and folders of results
-WORKERS = {"aot", "firmware_build", "simulators", "evidence", "runtimes", "npu"}
+WORKERS = {"aot", "firmware_build", "simulators", "evidence", "runtimes", "cpu_cycles", "npu"}
 
 # Room → the rooms it may import, beside FACTS and BASE where NARROW does not say otherwise. Those on top come first.
 ALLOWED: dict[str, set[str]] = {
@@ -44,11 +44,11 @@ ALLOWED: dict[str, set[str]] = {
     "console": set(),
     # Workers import none of each other, but for what Vela, a simulator and a log have in common with the firmware.
     "aot": {"npu"},  # reads Vela's streams with it
-    "simulators": {"npu", "evidence"},  # drive the model; part an FVP's output
+    "simulators": {"npu", "evidence", "cpu_cycles"},  # drive the model; part an FVP's output; count blocks
     "firmware_build": set(),
     "evidence": set(),
     "runtimes": set(),
-    "cpu_cycles": set(),  # blocks in, cycles out
+    "cpu_cycles": set(),
 }
 # Room → all that it may import.
 NARROW: dict[str, set[str]] = {
