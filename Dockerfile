@@ -19,7 +19,7 @@ COPY container/install-apt toolchain.lock.json /tmp/build/
 RUN /tmp/build/install-apt /tmp/build/toolchain.lock.json qemu
 COPY toolchain.lock.json /src/
 COPY qemu /src/qemu
-COPY scripts/build-qemu /src/scripts/
+COPY scripts/build-qemu scripts/build-qemu-plugin /src/scripts/
 COPY container/pack-qemu /tmp/build/
 RUN /tmp/build/pack-qemu /src /opt/qemu
 
@@ -58,6 +58,7 @@ RUN /opt/venv/bin/python /tmp/build/check-lock python /tmp/build/requirements-sl
 # --- slim ---------------------------------------------------------------------------------------------------------
 FROM toolchain AS environment
 COPY --from=qemu-corstone /opt/qemu/bin /usr/local/bin
+COPY --from=qemu-corstone /opt/qemu/lib /usr/local/lib/ethosu-sdk
 COPY --from=qemu-corstone /opt/qemu/source /usr/share/ethosu-sdk/qemu-corstone
 ENV PATH=/opt/venv/bin:/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 HOME=/tmp USER=ethosu-sdk PYTHONDONTWRITEBYTECODE=1 \
     ETHOSU_SDK_CACHE=/tmp/ethosu-sdk ETHOSU_SDK_PREBUILT=/opt/prebuilt
@@ -108,7 +109,14 @@ COPY --from=sdk /opt/wheel /opt/wheel
 RUN /opt/build/bin/pip --python /opt/venv/bin/python install -q --no-compile --no-deps --no-index /opt/wheel/ethosu_sdk-*.whl && \
     /opt/venv/bin/python /tmp/build/finish-python full /tmp/build/trim.toml ethosu_sdk
 
-FROM environment AS full-bare
+# LLVM's programs price what the CPU executes (llvm-mca): 200 MB that slim does without.
+FROM environment AS environment-full
+ARG APT_SNAPSHOT=""
+COPY container/install-apt container/trim-llvm container/check-lock toolchain.lock.json /tmp/build/
+RUN /tmp/build/install-apt /tmp/build/toolchain.lock.json full && python3 /tmp/build/check-lock debian /tmp/build/toolchain.lock.json full && \
+    /tmp/build/trim-llvm && rm -rf /tmp/build
+
+FROM environment-full AS full-bare
 COPY --from=sdk-full /opt/venv /opt/venv
 
 FROM full-bare AS full-papers

@@ -45,6 +45,8 @@ def main() -> None:
         warm_run = median_s(shell(COMMAND, "run", MODEL, "-o", folder, cache=cache))
         row("build, cold", cold, "build, nothing to do", warm_build)
         row("run, warm", warm_run, "build, nothing to do", warm_build)
+        counted = median_s(shell(COMMAND, "run", MODEL, "-o", folder, "--cpu-cycles", cache=cache))
+        row("run --cpu-cycles", counted, "run, warm", warm_run)
     Console().print(table)
 
 

@@ -42,7 +42,8 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixt
 def own_surroundings(shared_folder: Path) -> Iterator[None]:
     """Keep the SDK's cache inside of the test session: nothing is found that an earlier one left.
 
-    QEMU's plugin is built, as scripts/setup does. The width and the colours of the terminal that the tests are started from do not reach them either.
+    QEMU's plugin is built there, as scripts/setup does. The width and the colours of the terminal that the tests are
+    started from do not reach them either.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):

@@ -19,6 +19,7 @@ COMPARED = (
     "toolchain.lock.json",
     "Dockerfile",
     "scripts/apt-packages.txt",
+    "scripts/apt-packages-cpu-cycles.txt",
     "qemu/apt-packages.txt",
     "sdk/ethosu_sdk/tools.toml",
 )

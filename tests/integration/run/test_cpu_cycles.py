@@ -22,8 +22,8 @@ KERNEL_PARTS = ["runtime", "kernel", "runtime"]
 # A chain of additions, each of which needs the one before: on every core one cycle each.
 ADDITIONS, TURNS = 10, 100
 PLANTED = (
-    'asm volatile("movs r1, #%d\\n1:\\n.rept %d\\nadds r0, r0, r0\\n.endr\\nsubs r1, #1\\nbne 1b" '
-    '::: "r0", "r1", "cc");\n' % (TURNS, ADDITIONS)
+    f'asm volatile("movs r1, #{TURNS}\\n1:\\n.rept {ADDITIONS}\\nadds r0, r0, r0\\n.endr\\nsubs r1, #1\\nbne 1b" '
+    '::: "r0", "r1", "cc");\n'
 )
 CLOCK_READS = 40  # instructions, at most, with which the firmware counts an operator's instructions
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ethosu_sdk import protocol, tools
+from ethosu_sdk import protocol, provenance, tools
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators import COUNTED, MODELLED, SimulationResult, Simulator
 from ethosu_sdk.steps.run.execution import metric
@@ -22,6 +23,7 @@ _NO_MARKS = "this firmware does not show where an inference begins and ends: /cp
 _LOST = "the inference has more parts than are counted"
 _OTHER_PARTS = "the inference has {} operators, but its parts are those of {}"
 _LLVM = ("llvm-mc-19", "llvm-mca-19")
+_TOOLS = ("block-counts.so", *_LLVM)
 _WHOLE_RUN = "run"
 # In the records, and not in an inference. The clock's interrupts depend on the time that the simulator took.
 _OUTSIDE = ("start_up", "report", "after")
@@ -30,11 +32,18 @@ _LEFT_OUT = ("wait", "clock")
 
 @dataclass(frozen=True)
 class CpuTime:
-    """The record's `cpu`, what goes to each of its operators, and what of it is unavailable."""
+    """The record's `cpu`, what goes to each of its operators, what of it is unavailable, and the tools behind it."""
 
     part: Record
     operators: Sequence[Record]
     unavailable: Sequence[Record]
+
+    @property
+    def tools(self) -> list[Record]:
+        """What counted and priced."""
+        return (
+            [provenance.tool_entry(name, tools.probe(name).version) for name in _TOOLS] if self.part else []
+        )
 
 
 def no_counts(simulator: Simulator, *, wanted: bool) -> str:
@@ -80,11 +89,14 @@ def of_run(result: SimulationResult, core: str, operators: int, reason: str) -> 
     spans, head = _priced(counts, core)
     if counts.marks_lost:
         return CpuTime(head, (), [{"path": _PATH, "reason": _LOST}])
-    found = [row for row in spans if row.operator is not None and row.part not in _LEFT_OUT]
-    each = [_rows([row for row in found if row.operator == number]) for number in range(operators + 1)]
-    if {row.operator for row in found} != set(range(operators + 1)):
-        last = max((row.operator for row in found if row.operator is not None), default=0)
-        return CpuTime(head, (), [{"path": _PATH, "reason": _OTHER_PARTS.format(operators, last)}])
+    by_operator: defaultdict[int, list[Span]] = defaultdict(list)
+    for row in spans:
+        if row.operator is not None and row.part not in _LEFT_OUT:
+            by_operator[row.operator].append(row)
+    if by_operator.keys() != set(range(operators + 1)):  # the last one leads to the end
+        found = max(by_operator, default=0)
+        return CpuTime(head, (), [{"path": _PATH, "reason": _OTHER_PARTS.format(operators, found)}])
+    each = [_rows(by_operator[number]) for number in range(operators + 1)]
     every = [part for rows in each for part in rows]
     whole = {
         **head,
@@ -132,9 +144,11 @@ def _sum(rows: Sequence[Record], key: str) -> Record:
 
 
 def _by_part(rows: Sequence[Record]) -> list[Record]:
-    names = dict.fromkeys(row["part"] for row in rows)
+    """The sums of the parts of the same name."""
+    found: defaultdict[str, list[Record]] = defaultdict(list)
+    for row in rows:
+        found[row["part"]].append(row)
     return [
-        {"part": name, **{key: _sum(own, key) for key in ("instructions", "cycles")}}
-        for name in names
-        for own in [[row for row in rows if row["part"] == name]]
+        {"part": name, "instructions": _sum(own, "instructions"), "cycles": _sum(own, "cycles")}
+        for name, own in found.items()
     ]

@@ -192,7 +192,7 @@ def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Exe
         runtime={"name": OWN, "version": __version__, **loaded},
         simulator={"name": simulator.name, "version": boot.version, "fidelity": simulator.fidelity(job.npu)},
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
-        tools=[*build_command.tool_rows(), provenance.tool_entry(simulator.name, boot.version)],
+        tools=[*build_command.tool_rows(), provenance.tool_entry(simulator.name, boot.version), *cpu.tools],
         npu=npu,
         memory={
             "regions": boot.image.record["memory"]["regions"],

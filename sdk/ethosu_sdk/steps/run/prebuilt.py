@@ -177,6 +177,7 @@ def _execution(request: Request, evidence: KitEvidence, result: SimulationResult
         tools=[
             provenance.tool_entry(package, provenance.package_version(package) or "unknown"),
             provenance.tool_entry(simulator.name, request.version),
+            *cpu.tools,
         ],
         npu=npu,
         memory={
