@@ -1,7 +1,5 @@
 """What sweeps over many cells share: names on the command line, workers, and texts of their pages."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections import Counter

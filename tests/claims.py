@@ -1,7 +1,5 @@
 """Work that several processes share: each outcome is the business of one of them."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 With pytest-xdist every worker is a session of its own; a folder beside theirs, with a lock, is common to all.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +18,7 @@ from ethosu_sdk.files import locks, writing
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.simulators import host
 from ethosu_sdk.targets import parse_target
-from tests import own_qemu as corstone_qemu
+from tests import own_qemu as corstone_qemu, warm
 from tests.oracles import chain
 from tests.oracles.tosa import TosaModel, tosa_model
 from tests.places import ROOT
@@ -67,7 +65,8 @@ def zoo_pte(shared_folder: Path) -> ZooPte:
                 request = CompileRequest(
                     f"zoo:{name}", parse_target(target), folder, options=ProgramOptions(io=io)
                 )
-                facts.write_text(crossing.to_text(compile_model(request)), encoding="utf-8")
+                with warm.compilers():
+                    facts.write_text(crossing.to_text(compile_model(request)), encoding="utf-8")
         return crossing.from_json(CompileOutput, json.loads(facts.read_text(encoding="utf-8")))
 
     return compiled

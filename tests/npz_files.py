@@ -1,7 +1,5 @@
 """Arrays, and `.npz` files made by hand."""
 
-from __future__ import annotations
-
 import struct
 import zipfile
 from dataclasses import dataclass

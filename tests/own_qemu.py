@@ -1,7 +1,5 @@
 """The QEMU of our own build, made when it is missing."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

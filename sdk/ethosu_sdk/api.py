@@ -24,7 +24,8 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.readers.compare import compare_command
 from ethosu_sdk.readers.compare.options import CompareOptions as CompareOptions  # noqa: PLC0414 - public here
 from ethosu_sdk.records import Record
-from ethosu_sdk.results import locations, reading as results
+from ethosu_sdk.results import locations
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile import compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions as CompileOptions  # noqa: PLC0414 - public here
@@ -180,18 +181,26 @@ def compile(model: str | Path, options: CompileOptions | None = None, *, out: Pa
     """
     options = options or CompileOptions()
     path = compile_command.compile_model(str(model), options, out, Reporter(quiet=True))
-    return Compiled(path, record=results.read(locations.compile_record(path)))
+    return Compiled(path, record=read(locations.compile_record(path)))
 
 
 def build(
-    pte: str | Path, *, board: str | None = None, out: Path | None = None, allow_spill: bool = False
+    pte: str | Path,
+    *,
+    board: str | None = None,
+    out: Path | None = None,
+    allow_spill: bool = False,
+    vela_config: Path | None = None,
 ) -> Firmware:
     """Build the firmware that embeds `pte`, as ``ethosu-sdk build``.
 
     Raises InputError for a damaged file, BuildError for one that does not fit or calls an operator without a kernel,
     and ToolError without the toolchain.
     """
-    built = build_command.build(Path(pte), board, out, Reporter(quiet=True), allow_spill=allow_spill)
+    quiet = Reporter(quiet=True)
+    built = build_command.build(
+        Path(pte), board, out, quiet, allow_spill=allow_spill, vela_config=vela_config
+    )
     return Firmware(built.firmware.elf, record=built.record)
 
 

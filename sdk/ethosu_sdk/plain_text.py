@@ -57,3 +57,8 @@ def _shown(character: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things, such as ``1 sample`` or ``2,000 samples``."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

@@ -14,7 +14,7 @@ QUANTIZE_PER_CHOICES = ("channel", "tensor")
 IO_CHOICES = ("float", "int8")
 
 T = TypeVar("T")
-Completion = Literal["targets", "system_configs", "memory_modes", "models", "programs", "events"]
+Completion = Literal["targets", "system_configs", "memory_modes", "systems", "models", "programs", "events"]
 _KEY = "option"
 
 
@@ -69,6 +69,13 @@ def name_of(found: Field[Any]) -> str:
 
 # Options of several commands.
 INPUTS = Option("Arrays input0, input1 … in the model's order.", metavar="F.npz", shapes=False)
+VELA_CONFIG = Option(
+    "Vela configuration file that has the system.",
+    name="--vela-config",
+    metavar="FILE.ini",
+    shown_default="the one that the program was compiled with",
+    shapes=False,
+)
 TRUST = Option(
     "Load a .pt2 file even if it could run code. A .py file is always executed; --trust does not apply.",
     shapes=False,
@@ -84,12 +91,23 @@ class ProgramOptions:
     a scale for each output channel or one for the whole tensor. `io`, one of IO_CHOICES, is the type of a quantised
     program's inputs and outputs. `delegate` False keeps every operator on the CPU. `inputs` is an `.npz` with the
     example inputs ``input0``…; each file of `calibration` holds ``input0``… with samples stacked on a leading axis.
-    `vela_config` is a Vela configuration file to take in place of Vela's own; `vela_flags` are added to Vela's
-    command line. With `trust` a ``.pt2`` is loaded although that could run code
+    `system` is a board profile, by name or as a file (:mod:`ethosu_sdk.boards.profiles`), and `vela_config` a Vela
+    configuration file: either takes the place of Vela's own configurations. `vela_flags` are added to Vela's command
+    line. With `trust` a ``.pt2`` is loaded although that could run code
     (:mod:`ethosu_sdk.aot.model.saved_program`). `etrecord` asks for ExecuTorch's record of the lowering beside
     the program, which stays the same.
     """
 
+    system: str | None = option(
+        None,
+        Option(
+            "Compile for the memories and clocks of a board, or price a MODEL.pte for it: a name that `ethosu-sdk "
+            "boards` lists, or a profile of your own.",
+            metavar="NAME|FILE.toml",
+            completion="systems",
+            shapes=False,
+        ),
+    )
     quantize: str | None = option(
         None, Option("Post-training quantisation.", choices=QUANTIZE_CHOICES, shown_default="int8")
     )
@@ -112,7 +130,12 @@ class ProgramOptions:
     io: str = option("float", Option("Type of the model's inputs and outputs.", choices=IO_CHOICES))
     delegate: bool = option(True, Option("Keep every operator on the CPU.", name="--no-delegate"))
     vela_config: Path | None = option(
-        None, Option("Vela configuration file.", metavar="FILE.ini", shown_default="Vela's own")
+        None,
+        Option(
+            "Vela configuration file with the system; for a MODEL.pte, the one to price its cycles with.",
+            metavar="FILE.ini",
+            shown_default="Vela's own; that of the MODEL.pte",
+        ),
     )
     vela_flags: tuple[str, ...] = option(
         (),

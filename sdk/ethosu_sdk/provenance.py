@@ -39,10 +39,9 @@ def git_revision() -> str | None:
         return None
 
 
-def tool() -> Record:
+def tool() -> Tool:
     """The `tool` object of a record."""
-    revision = git_revision()
-    return {"name": "ethosu-sdk", "version": __version__, **({"git": revision} if revision else {})}
+    return Tool(name="ethosu-sdk", version=__version__, git=git_revision())
 
 
 def package_version(name: str) -> str | None:
@@ -86,7 +85,7 @@ def origin(inputs: Sequence[Record], tools: Sequence[Record]) -> Origin:
     """Now, this SDK, and the rows of what shaped the result."""
     return {
         "created": records.timestamp(),
-        "tool": Tool(**tool()),
+        "tool": tool(),
         "provenance": convert({"inputs": inputs, "tools": tools}, Provenance),
     }
 
@@ -97,6 +96,6 @@ def header(schema: str, status: str, inputs: Sequence[Record], tools: Sequence[R
         "schema": schema,
         "status": status,
         "created": records.timestamp(),
-        "tool": tool(),
+        "tool": tool().to_json(),
         "provenance": {"inputs": list(inputs), "tools": list(tools)},
     }

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from ethosu_sdk.errors import UsageError
 
+DEFAULT_TARGET = "ethos-u55-128"
+
 Generation = Literal["u55", "u85"]  # u55 stands for Ethos-U55 and Ethos-U65: one command set
 
 
@@ -59,13 +61,31 @@ class Family:
 
 
 @dataclass(frozen=True)
+class MemoryAreas:
+    """Where a memory mode has things: the AXI interface (0 or 1) of constants, arena and cache.
+
+    `cache_bytes` is the size of the cache where the mode limits it.
+    """
+
+    constants: int
+    arena: int
+    cache: int
+    cache_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Target:
-    """An NPU with its MAC count, system configuration and memory mode."""
+    """An NPU with its MAC count, system configuration and memory mode.
+
+    `vela_config` is the name under which a program has the user's Vela configuration file that the two names are from
+    (:func:`stored_name`); it is empty for those of Vela's own vela.ini.
+    """
 
     npu: str
     macs: int
     system_config: str
     memory_mode: str
+    vela_config: str = ""
 
     @property
     def name(self) -> str:
@@ -181,15 +201,6 @@ def parse_name(name: str) -> tuple[Family, int]:
     return families()[npu], int(macs)
 
 
-def custom_target(name: str, system_config: str, memory_mode: str) -> Target:
-    """The target whose system configuration comes from a user's own Vela configuration file.
-
-    The firmware places memories by the memory mode's name: UsageError for one that Vela's own file does not have.
-    """
-    family, macs = parse_name(name)
-    modes = {mode for row in families().values() for known in row.system_configs.values() for mode in known}
-    if memory_mode not in modes:
-        raise UsageError(
-            f"the firmware knows no memory mode '{memory_mode}'", suggestion(memory_mode, sorted(modes))
-        )
-    return Target(npu=family.name, macs=macs, system_config=system_config, memory_mode=memory_mode)
+def stored_name(sha256: str) -> str:
+    """The name under which a `.pte` has a user's Vela configuration file: its content decides, its place does not."""
+    return f"sha256-{sha256}.ini"

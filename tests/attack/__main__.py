@@ -1,7 +1,5 @@
 """scripts/attack: a campaign for a given time. Exit code 1 when anything was found."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

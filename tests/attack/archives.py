@@ -1,7 +1,5 @@
 """Hostile archives: those of an FVP, and what calls itself a `.pt2`."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """Damaged and hostile `.npz` files."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import random

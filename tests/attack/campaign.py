@@ -1,7 +1,5 @@
 """The table of kinds, and a campaign: cases of all kinds in turn until the time is over, and what was found."""
 
-from __future__ import annotations
-
 import random
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """What a case of a campaign is: files, a command, and what must hold beside the general rules."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A pull request against the CI scripts: links where results went, words that a shell could take for its own."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys

@@ -1,7 +1,5 @@
 """Comparisons that nobody asked for: damaged records, policies of any text, manifests of other folders."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json

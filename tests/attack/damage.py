@@ -1,7 +1,5 @@
 """Ways to damage bytes that know nothing of their format."""
 
-from __future__ import annotations
-
 import random
 import struct
 

@@ -1,7 +1,5 @@
 """Disks that are full: a small file system, files that must not grow, and an output that takes nothing."""
 
-from __future__ import annotations
-
 import functools
 import random
 import shlex

@@ -1,7 +1,5 @@
 """Evidence that somebody edited: records inside of folders of results, and cells of a sweep."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -18,8 +16,9 @@ from ethosu_sdk.readers.convert import inputs as convert
 from ethosu_sdk.readers.report import inputs as report
 from ethosu_sdk.readers.summary import summary_command
 from ethosu_sdk.readers.validate_command import validate
-from ethosu_sdk.results import bundle, reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.records import kinds
+from ethosu_sdk.results import bundle
+from ethosu_sdk.results.reading import Reading, read
 from ethosu_sdk.results.run_facts import ProgramFacts, RunFacts
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.profile import profile_command
@@ -55,7 +54,7 @@ def _advise(folder: Path) -> None:
 
 # What reads the record at a path that a user named, or the folder that it is in.
 ONE: dict[str, Reader] = {
-    "results.read": results.read,
+    "results.read": read,
     "validate": lambda path, reading: validate(path, reading, _QUIET),
     "summary": summary_command._read,
     "convert": lambda path, reading: convert.read(path, tuple(_kinds()), reading),
@@ -81,7 +80,8 @@ _READ_BY = {("folder", "compare"): _OF_A_PROGRAM, ("folder", "report"): _OF_A_PR
 
 
 def _kinds() -> list[str]:
-    return [results.RUN, results.PROFILE, results.BUILD, results.COMPILE, results.COMPARE, results.DEBUG]
+    chosen = (kinds.RUN, kinds.PROFILE, kinds.BUILD, kinds.COMPILE, kinds.COMPARE, kinds.DEBUG)
+    return [kind.schema for kind in chosen]
 
 
 def lay(folder: Path) -> None:

@@ -1,7 +1,5 @@
 """Signals at random moments over a compilation, builds, runs and an installation."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Links, pipes and folders at the names of results: nothing outside is written, and nothing waits."""
 
-from __future__ import annotations
-
 import os
 import random
 import shlex

@@ -1,7 +1,5 @@
 """UART logs that are cut, replayed, forged, or hold what a terminal obeys."""
 
-from __future__ import annotations
-
 import functools
 import json
 import random

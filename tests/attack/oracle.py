@@ -1,7 +1,5 @@
 """What must hold of every command, whatever it was given."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """One command, watched: what it said, how long it took, the memory of all its processes, and who outlived it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

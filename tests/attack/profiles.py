@@ -1,7 +1,5 @@
 """Profiles of runs that nobody made: damaged programs with records that fit them, and damaged records."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json

@@ -1,7 +1,5 @@
 """Damaged programs: read, described, and run with the outputs that the intact program has as the expectation."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

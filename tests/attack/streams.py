@@ -1,7 +1,5 @@
 """Damaged command streams and weights: on the NPU model, and inside of programs that are run."""
 
-from __future__ import annotations
-
 import functools
 import random
 import signal

@@ -1,7 +1,5 @@
 """A minute of the campaign with a fixed seed finds nothing; and what it looks for it would find: planted faults."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Running a delegate on the NPU model and on the TOSA reference model with the same random inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The corpus, lowered once per test session and group, and the size of the run."""
 
-from __future__ import annotations
-
 import csv
 import fcntl
 import os

@@ -9,8 +9,6 @@ So a model is lowered twice. Vela compiles a graph for a target when a test asks
 the payload ``u55-N.TARGET.bin`` and its table of layers ``u55-N.TARGET.csv``.
 """
 
-from __future__ import annotations
-
 import fcntl
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Random convolutions and pools as TOSA graphs: shapes, strides, dilations, paddings, scales and weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ Usage: python -m tests.conformance.report RESULTS.xml PAGE.md. RESULTS.xml is wh
 names versions but no date and no machine: the same results give the same page.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Which model runs on which of the eleven NPU configurations, in the quick set and in the full one."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

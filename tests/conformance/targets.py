@@ -4,8 +4,6 @@ Those are the SDK's defaults but for Ethos-U85's memory mode. Counts and cycles 
 them, are for ExecuTorch's; the SDK's own is what runs on QEMU (zoo_matrix, integration/qemu_models).
 """
 
-from __future__ import annotations
-
 from ethosu_sdk.targets import Target, parse_target
 
 

@@ -4,8 +4,6 @@ A value between two that can be stored is a sum of sixteenths here, so that one 
 up, as TOSA's RESCALE does. PyTorch rounds them to the even neighbour, after the noise of its float32 arithmetic.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

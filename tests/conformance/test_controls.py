@@ -3,8 +3,6 @@
 Without them, an oracle that is never reached or inputs that never matter would go unnoticed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

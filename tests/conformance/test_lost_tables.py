@@ -5,8 +5,6 @@ for. When it is used again behind a TRANSPOSE or MATMUL, it is not loaded anew. 
 or a CLAMP before it, as `aot/repairs/lost_lookup_tables.py` has it, all is well.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

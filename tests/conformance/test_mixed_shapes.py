@@ -5,8 +5,6 @@ Without it a graph is compiled to something else or refused; with it, as `aot/re
 `aot/repairs/lost_batches.py` have it, the bytes are the reference's.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ The quick set runs it on one configuration per profile, the full one (see test_m
 Vela compiles it for little memory: with rolling buffers and weights that are copied ahead of their use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The quick set runs each model on one configuration per profile. With ETHOSU_SDK_
 scripts/npu-conformance sets it, each runs on all configurations that have its operators.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.conformance.comparison import differing_elements

@@ -1,7 +1,5 @@
 """Random layers, compiled by Vela in this process, against the TOSA reference model."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, seed, settings, strategies as st

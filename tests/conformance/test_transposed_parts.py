@@ -4,8 +4,6 @@ With the activation behind the TRANSPOSE, Vela encodes the weights for another n
 database says so. With the activation before it, as `aot/repairs/miscounted_channels.py` has it, all is well.
 """
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A sample of the matrix of docs/reference/zoo-matrix.md, faults that it must notice, and the page itself."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Building a TOSA graph by hand, and reading which types a graph's inputs have."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

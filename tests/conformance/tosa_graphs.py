@@ -5,8 +5,6 @@ graphs scale by powers of two, so that every odd value is a tie. This file holds
 tosa_operators.py those of other operators.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

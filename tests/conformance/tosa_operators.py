@@ -3,8 +3,6 @@
 Together with those of tosa_graphs.py they are the group NUMERIC.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The images under test, and containers that may do nothing but work on the folder they are given."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

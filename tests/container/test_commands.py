@@ -1,7 +1,5 @@
 """`build`, `run`, `compile` and `doctor` in a locked-down container, against the same commands on the host."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

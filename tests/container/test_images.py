@@ -1,7 +1,5 @@
 """What the images are: their size, their locks, their rights."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

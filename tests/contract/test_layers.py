@@ -45,10 +45,10 @@ ALLOWED: dict[str, set[str]] = {
     # Workers import none of each other, but for what Vela, a simulator and a log have in common with the firmware.
     "aot": {"npu"},  # reads Vela's streams with it
     "simulators": {"npu", "evidence", "cpu_cycles"},  # drive the model; part an FVP's output; count blocks
-    "cpu_cycles": set(),
     "firmware_build": set(),
     "evidence": set(),
     "runtimes": set(),
+    "cpu_cycles": set(),
 }
 # Room → all that it may import.
 NARROW: dict[str, set[str]] = {

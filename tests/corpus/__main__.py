@@ -1,7 +1,5 @@
 """Fills the cells of the corpus and writes docs/reference/model-corpus.md. See --help."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -1,7 +1,5 @@
 """All architectures of the corpus."""
 
-from __future__ import annotations
-
 import importlib
 
 from tests.corpus import recipe

@@ -5,8 +5,6 @@ lowering. Here they are imported once; each command still has a process of its o
 exit code that it has on a command line.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Builds architectures, runs them in eager PyTorch and exports them: no lowering, so that it takes seconds."""
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Sequence

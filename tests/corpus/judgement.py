@@ -1,7 +1,5 @@
 """What a command's end, a record and two simulators' outputs say of a cell."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The packages of the corpus: their folder, and what torchvision's import needs without its compiled operators."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

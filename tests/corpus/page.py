@@ -3,8 +3,6 @@
 The page names versions but no date and no machine: the same outcomes give the same page.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """How an architecture becomes a model: seeded weights that look trained, inputs, calibration samples."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass

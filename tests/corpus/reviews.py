@@ -1,7 +1,5 @@
 """What people found of refusals: whether a message tells the truth. The table is reviews.toml."""
 
-from __future__ import annotations
-
 import functools
 import re
 import tomllib

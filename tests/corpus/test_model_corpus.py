@@ -1,7 +1,5 @@
 """A sample of the cells of docs/reference/model-corpus.md, what must be noticed in a cell, and the page itself."""
 
-from __future__ import annotations
-
 import argparse
 import tomllib
 from pathlib import Path

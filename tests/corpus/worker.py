@@ -3,8 +3,6 @@
 Several may share a folder: each cell goes to the first that locks it, and cells that have an outcome are left alone.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""The networks of MLPerf Tiny by its reference models, with random weights: what a CPU runs depends on shapes alone."""
+"""The networks of MLPerf Tiny by its reference models. Weights are random: a CPU's time depends on shapes."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ethosu_sdk.npu import timing
 from tests.fidelity.comparison import DATA, VELA, Figure, figures, rows
+from tests.fidelity.cpu import page as cpu_page
+from tests.fidelity.cpu.comparison import figures as cpu_figures, is_table as is_cpu_table
 from tests.fidelity.networks import NETWORKS
 from tests.fidelity.systems import system_of
 from tests.fidelity.vela import compile_network
@@ -46,13 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     chosen = parser.parse_args(arguments)
     if chosen.data is not None:
-        print(table(list(figures(chosen.data))))
+        is_cpu = is_cpu_table(chosen.data)
+        print(cpu_page.table(list(cpu_figures(chosen.data))) if is_cpu else table(list(figures(chosen.data))))
         return
     found = {title: list(figures(DATA / name)) for title, name in _TABLES.items()}
     parts = [_INTRODUCTION, bands([row for part in found.values() for row in part])]
     parts += [f"## {title}\n\n{table(part)}" for title, part in found.items()]
     if chosen.versions:
         parts.append(f"## Vela's own estimate by version\n\n{versions()}")
+    parts.append(cpu_page.sections())
     page = "\n".join(parts)
     print(page) if chosen.write is None else chosen.write.write_text(page, encoding="utf-8")
 

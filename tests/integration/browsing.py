@@ -1,7 +1,5 @@
 """Pages as a browser shows them, without a network; names that are meant to leave their places in them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

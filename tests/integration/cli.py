@@ -1,7 +1,5 @@
 """The command as users start it, in a child process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

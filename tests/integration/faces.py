@@ -1,7 +1,5 @@
 """From P-Net's maps to boxes: what MTCNN does after its first network (Zhang et al., 2016), on one scale."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

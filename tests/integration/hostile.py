@@ -1,7 +1,5 @@
 """Programs and archives that ask for more than any machine has, and the command run on them under observation."""
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

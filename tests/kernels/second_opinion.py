@@ -5,8 +5,6 @@ QEMU's Cortex-M55, and writes docs/reference/second-opinion.md: each difference 
 in the values themselves. Exit code 7 when one has none.
 """
 
-from __future__ import annotations
-
 import argparse
 import collections
 import re

@@ -1,7 +1,5 @@
 """The zoo on Arm's prebuilt runners beside our firmware, on both of their boards, and the page that tells of it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Mapping

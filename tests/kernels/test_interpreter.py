@@ -1,7 +1,5 @@
 """The firmware's `.pte` interpreter on this machine, against ExecuTorch's own runtime."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

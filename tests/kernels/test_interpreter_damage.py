@@ -1,7 +1,5 @@
 """Damaged `.pte` files on the firmware's interpreter, under the address and undefined-behaviour sanitizers."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

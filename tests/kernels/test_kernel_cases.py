@@ -4,8 +4,6 @@ Also: that the comparison notices a wrong kernel, that no argument makes a kerne
 docs/reference/kernels.md says what is tested.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ The oracle is the runtime of the executorch wheel (its portable, optimised and q
 none, the test says what is compared instead.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A sample of the kernels' cases on Arm's prebuilt runner and in our firmware; scripts/second-opinion runs all."""
 
-from __future__ import annotations
-
 import importlib.metadata
 from pathlib import Path
 

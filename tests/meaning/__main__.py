@@ -1,7 +1,5 @@
 """Judges generated models and writes docs/reference/meaning.md. See --help."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

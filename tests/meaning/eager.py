@@ -3,8 +3,6 @@
 It imports torch, and no part of the SDK but the plumbing that forks a process for each model.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import sys

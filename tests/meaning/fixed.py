@@ -1,7 +1,5 @@
 """The cells that continuous integration fills: 60 models, spread over the families, each on one target."""
 
-from __future__ import annotations
-
 from tests.meaning import grammar
 from tests.meaning.cells import TARGETS
 from tests.meaning.grammar import Model

@@ -1,7 +1,5 @@
 """Models from the tables of idioms: which ones, in which order, and their files."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

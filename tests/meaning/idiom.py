@@ -1,7 +1,5 @@
 """A row of the tables in `idioms/*.toml`: a way to write a model, with slots that are filled in turn."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import string

@@ -1,7 +1,5 @@
 """Whether a program computes what PyTorch computes, and whether a refusal helps."""
 
-from __future__ import annotations
-
 import keyword
 import re
 from collections.abc import Sequence

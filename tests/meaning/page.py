@@ -1,7 +1,5 @@
 """Turns the outcomes of all cells into docs/reference/meaning.md. The same outcomes give the same page."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Without functionalisation, writes through views are lost, and the second link of the chain sees it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Models as users write them, against eager PyTorch; faults planted for the judge; the page."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

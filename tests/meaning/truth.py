@@ -1,7 +1,5 @@
 """What eager PyTorch says of a model: asked of a process that knows nothing of the SDK."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ TOSA reference model on the TOSA flatbuffer that Vela compiled. A delegate finds
 of its payload, so neither the order of delegates nor a file's name is trusted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arm's TOSA reference model as the oracle for a delegate, in one child process for many requests."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

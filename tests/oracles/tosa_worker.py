@@ -3,8 +3,6 @@
 Usage: tosa_worker.py FD. Requests and replies are pickled over the socket FD; both ends are this test suite.
 """
 
-from __future__ import annotations
-
 import sys
 from multiprocessing.connection import Connection
 from typing import Any

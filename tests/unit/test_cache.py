@@ -1,7 +1,5 @@
 """The cache, and what an installation ships for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

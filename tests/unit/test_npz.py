@@ -1,7 +1,5 @@
 """Reading and writing of `.npz`: NumPy is the oracle for sound files, the others are made by hand."""
 
-from __future__ import annotations
-
 import os
 import struct
 import zipfile

@@ -1,12 +1,8 @@
 """Reading of `.npz` files that NumPy would not write: unusual, damaged, hostile."""
 
-from __future__ import annotations
-
-import io
 import os
 import struct
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -63,24 +59,23 @@ def test_damaged_arrays(path: Path, data: bytes, message: str) -> None:
     assert message in caught.value.message
 
 
-@pytest.mark.parametrize("name", ["input0", "input0.txt", "../input0", "input0.npy/"])
-def test_other_entries(path: Path, name: str) -> None:
-    archive(path, (name, npy(PLAIN)))
-    with pytest.raises(InputError, match=r"is not a \.npy file"):
-        npz.read_npz(path)
-
-
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
-def test_entries_that_appear_twice(path: Path) -> None:
-    archive(path, ("input0.npy", npy(PLAIN)), ("input0.npy", npy(PLAIN)))
-    with pytest.raises(InputError, match="appears twice"):
+@pytest.mark.parametrize(
+    ("names", "method", "words"),
+    [
+        *(
+            ((name,), zipfile.ZIP_STORED, "is not a .npy file")
+            for name in ("input0", "input0.txt", "../input0", "input0.npy/")
+        ),
+        (("input0.npy", "input0.npy"), zipfile.ZIP_STORED, "appears twice"),
+        (("input0.npy",), zipfile.ZIP_LZMA, "compressed in an unusual way"),
+    ],
+)
+def test_other_entries(path: Path, names: tuple[str, ...], method: int, words: str) -> None:
+    archive(path, *((name, npy(PLAIN)) for name in names), method=method)
+    with pytest.raises(InputError) as caught:
         npz.read_npz(path)
-
-
-def test_unusual_compression(path: Path) -> None:
-    archive(path, ("input0.npy", npy(PLAIN)), method=zipfile.ZIP_LZMA)
-    with pytest.raises(InputError, match="compressed in an unusual way"):
-        npz.read_npz(path)
+    assert words in caught.value.message
 
 
 def test_zip_bombs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,11 +121,10 @@ def test_damaged_directories(path: Path, offset: int, value: bytes, message: str
     assert message in caught.value.message
 
 
-@pytest.mark.parametrize("step", [1, 7])
-def test_every_truncation_is_refused(path: Path, step: int) -> None:
+def test_every_truncation_is_refused(path: Path) -> None:
     npz.write_npz(path, {"input0": flag()})
     data = path.read_bytes()
-    for end in range(0, len(data), step):
+    for end in range(len(data)):
         path.write_bytes(data[:end])
         with pytest.raises(InputError):
             npz.read_npz(path)
@@ -156,17 +150,6 @@ def test_any_damage_is_an_input_error_or_the_same_values(
     assert equal(second, flag())
 
 
-def test_the_checksum_is_compared(path: Path) -> None:
-    npz.write_npz(path, {"input0": image()})
-    data = bytearray(path.read_bytes())
-    where = data.index(image().tobytes()[:64])
-    data[where + 5] ^= 1
-    path.write_bytes(data)
-    assert zlib.crc32(image().tobytes())
-    with pytest.raises(InputError, match="Bad CRC-32"):
-        npz.read_npz(path)
-
-
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\5\6" + bytes(18)[:10], np.lib.format.MAGIC_PREFIX])
 def test_other_files(path: Path, content: bytes) -> None:
     path.write_bytes(content)
@@ -179,11 +162,3 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for name, words in (("missing.npz", "there is no file"), (".", "a folder"), ("pipe.npz", "a named pipe")):
         with pytest.raises(InputError, match=words):
             npz.read_npz(tmp_path / name)
-
-
-def test_pickles_are_not_loaded(path: Path) -> None:
-    stream = io.BytesIO()
-    np.save(stream, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    archive(path, ("input0.npy", stream.getvalue()))
-    with pytest.raises(InputError, match=r"has the type '\|O'"):
-        npz.read_npz(path)

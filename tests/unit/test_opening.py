@@ -1,7 +1,5 @@
 """The doors to files: what is not a regular file is refused at once, and nothing is written through a link."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -17,13 +15,14 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.files import file_kinds, hashing, json_text, locks, opening, toml_source
 from ethosu_sdk.readers.logs import parse_log_command
-from ethosu_sdk.results import bundle, reading as results
+from ethosu_sdk.results import bundle
+from ethosu_sdk.results.reading import read
 
 MINE = b"the user's own"
 READERS = {
     "json_text.read_json": json_text.read_json,
     "hashing.sha256_file": hashing.sha256_file,
-    "results.read": results.read,
+    "results.read": read,
     "npz": npz.read_npz,
     "pte": pte.read,
     "kinds": lambda path: file_kinds.recognise(path) if not path.is_dir() else opening.regular(path),

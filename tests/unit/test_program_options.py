@@ -10,6 +10,7 @@ from ethosu_sdk.aot.facts import crossing
 from ethosu_sdk.program_options import ProgramOptions
 
 CHANGED: dict[str, Any] = {
+    "system": "alif-e8-hp",
     "quantize": "int16",
     "quantize_per": "tensor",
     "calibration": (Path("a.npz"), Path("b.npz")),
@@ -24,7 +25,15 @@ CHANGED: dict[str, Any] = {
     "trust": True,
 }
 # They change no program, or do it by what their files hold.
-NOT_OF_THE_SHAPE = {"calibration", "inputs", "require_full_delegation", "etrecord", "check", "trust"}
+NOT_OF_THE_SHAPE = {
+    "system",
+    "calibration",
+    "inputs",
+    "require_full_delegation",
+    "etrecord",
+    "check",
+    "trust",
+}
 
 
 def test_every_option_is_here() -> None:

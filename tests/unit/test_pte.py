@@ -1,7 +1,5 @@
 """What the reader makes of real programs, and which nonsense it refuses by name."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import struct

@@ -1,7 +1,5 @@
 """Damaged programs: whatever is done to a file, it is refused with an InputError or read as a sound value."""
 
-from __future__ import annotations
-
 import functools
 import random
 import struct

@@ -1,7 +1,5 @@
 """What is hidden of an address, what is not, and that hostile text does not take long."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """JSON has numbers without end: the rules of a record say so, and do not fail at them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The Ethos-U payload decoder, on payloads written here from the format's description."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from dataclasses import replace

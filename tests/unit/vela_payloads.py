@@ -1,7 +1,5 @@
 """Payloads for the NPU, written from the format's description."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass, field
 

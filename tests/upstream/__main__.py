@@ -1,7 +1,5 @@
 """Runs upstream's tests and prints what they came to. See --help."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """What upstream's tests look for: FVPs on PATH, and an executor_runner for each board."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

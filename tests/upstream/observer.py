@@ -4,8 +4,6 @@ It watches: process starts by Python's audit events, results by pytest's reports
 UPSTREAM_RESULTS names the file, of which each line is the JSON of a :class:`tests.upstream.report.Result`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What the tests came to, and the verdict."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

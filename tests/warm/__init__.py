@@ -1,8 +1,7 @@
 """Compilers of tests, without the seconds that each would take to import torch and ExecuTorch."""
 
-from __future__ import annotations
-
 import atexit
+import contextlib
 import functools
 import os
 import shlex
@@ -10,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 _HERE = Path(__file__).parent
 _START_S = 120
@@ -20,6 +21,13 @@ _COMMAND = "import sys; sys.executable = {!r}; from ethosu_sdk.__main__ import m
 def command() -> list[str]:
     """`ethosu-sdk` in a process of its own, as ever; the compiler that it starts is a fork."""
     return [sys.executable, "-P", "-c", _COMMAND.format(str(interpreter()))]
+
+
+@contextlib.contextmanager
+def compilers() -> Iterator[None]:
+    """While the block runs, a compiler that the SDK starts in this process is a fork."""
+    with mock.patch.object(sys, "executable", str(interpreter())):
+        yield
 
 
 @functools.cache

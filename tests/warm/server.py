@@ -5,8 +5,6 @@ its packages imported, which are four fifths of the time that a small model take
 and the server when its standard input closes.
 """
 
-from __future__ import annotations
-
 import array
 import contextlib
 import importlib

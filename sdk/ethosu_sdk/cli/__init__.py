@@ -6,6 +6,7 @@ The only part that prints errors or ends the process. A module imports what its 
 
 from ethosu_sdk.cli import (  # noqa: F401, I001 - their order is the help's
     zoo,
+    boards,
     compile,
     build,
     run,

@@ -25,7 +25,7 @@ def advise_command(
         ),
     ],
     run_options: Annotated[RunOptions, Offer(only=("inputs", "timeout_s", "board", "allow_spill"))],
-    compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="board")],
+    compile_options: Annotated[CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="board")],
     *,
     output: OutDir = None,
     invocation: Invocation,
@@ -44,7 +44,7 @@ def advise_command(
     done = profile_command.profile(
         subject, compile_options, run_options, ProfileOptions(), output, reporter.for_step()
     )
-    facts = programs.read(done.pte, done.content)
+    facts = programs.read(done.pte, done.content, compile_options.vela_config)
     advise_command.advise(
         advise_command.Inputs(done.folder, done.run_folder, done.pte, done.content, facts), reporter
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
-from ethosu_sdk.cli.options import OutDir, Pte
+from ethosu_sdk.cli.options import OutDir, Pte, VelaConfig
 from ethosu_sdk.cli.parameters import Offer
 from ethosu_sdk.steps.run.options import RunOptions
 
@@ -16,10 +16,18 @@ def build_command(
     model: Pte,
     options: Annotated[RunOptions, Offer(only=("board", "allow_spill"))],
     *,
+    vela_config: VelaConfig = None,
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
     """Build the bare-metal firmware that runs MODEL.pte: executor_runner.elf."""
     from ethosu_sdk.steps import build_command
 
-    build_command.build(model, options.board, output, invocation.reporter(), allow_spill=options.allow_spill)
+    build_command.build(
+        model,
+        options.board,
+        output,
+        invocation.reporter(),
+        allow_spill=options.allow_spill,
+        vela_config=vela_config,
+    )

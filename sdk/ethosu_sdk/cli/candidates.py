@@ -16,11 +16,12 @@ from typing import Any
 
 from ethosu_sdk import resources
 from ethosu_sdk.program_options import Completion
-from ethosu_sdk.targets import families, target_names
+from ethosu_sdk.targets import DEFAULT_TARGET, families, target_names
 
 MODEL_SUFFIXES = (".py", ".pt2", ".pte")
 _ZOO = "zoo:"
 _ZOO_TABLE = "aot/zoo/zoo.toml"
+_BOARDS_TABLE = "boards/profiles.toml"
 _U85 = "ethos-u85"
 _EVENT = re.compile(r"\d+ (\w+)")
 
@@ -28,21 +29,58 @@ _EVENT = re.compile(r"\d+ (\w+)")
 Chosen = Mapping[str, Any]  # what the line has for other parameters, as text
 
 
-def targets(_chosen: Chosen, _incomplete: str) -> list[str]:
-    """Every target."""
-    return list(target_names())
+def systems(_chosen: Chosen, incomplete: str) -> list[str]:
+    """The SDK's board profiles, and files that can be one; nothing where folders alone are left."""
+    names = [name for name in _boards() if name.startswith(incomplete)]
+    files = list(_files(incomplete, (".toml",)))
+    return names + (files if names or any(not name.endswith(os.sep) for name in files) else [])
+
+
+def _boards() -> dict[str, Any]:
+    table = tomllib.loads((resources.PACKAGE_ROOT / _BOARDS_TABLE).read_text(encoding="utf-8"))
+    boards: dict[str, Any] = table["boards"]
+    return boards
+
+
+def _member(name: str, member: str) -> Any:
+    """A member of a profile, or of the one that it is like; None when there is no such profile."""
+    boards = _boards()
+    while name in boards and member not in boards[name]:
+        name = boards[name].get("like", "")
+    return boards.get(name, {}).get(member)
+
+
+def _of_system(chosen: Chosen, member: str) -> Any:
+    """A member of the board profile on the line; None without one, or for a user's file."""
+    return _member(chosen.get("system") or "", member)
+
+
+def targets(chosen: Chosen, _incomplete: str) -> list[str]:
+    """Every target, or those of the board profile."""
+    return _of_system(chosen, "npus") or list(target_names())
+
+
+def _target(chosen: Chosen) -> str:
+    return chosen.get("target") or next(iter(_of_system(chosen, "npus") or []), DEFAULT_TARGET)
 
 
 def system_configs(chosen: Chosen, _incomplete: str) -> list[str]:
-    """The system configurations of the target's family; all of them if the target does not exist."""
+    """The system configurations of the board profile, or of the target's family; all of them if the target does not
+    exist."""
+    of_board = _of_system(chosen, "systems")
+    if of_board:
+        return list(of_board)
     target = chosen.get("target") or ""
     rows = [row for row in families().values() if target.startswith(f"{row.name}-")] or families().values()
     return [name for row in rows for name in row.system_configs]
 
 
 def memory_modes(chosen: Chosen, _incomplete: str) -> list[str]:
-    """The memory modes of the target with its system configuration, or with the family's default."""
-    target, system_config = chosen.get("target") or "", chosen.get("system_config")
+    """The memory modes of the system configuration, or of the default of the board profile or target's family."""
+    target, system_config = _target(chosen), chosen.get("system_config")
+    of_board = _of_system(chosen, "systems")
+    if of_board:
+        return list(of_board.get(system_config) or next(iter(of_board.values())))
     found: dict[str, None] = {}
     for row in families().values():
         if target.startswith(f"{row.name}-"):
@@ -92,7 +130,7 @@ def _files(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[str]:
 def events(chosen: Chosen, incomplete: str) -> list[str]:
     """The PMU events of the target, or of every NPU for a MODEL.pte. Several are separated by commas."""
     ready = str(chosen.get("model") or "").endswith(".pte")
-    target = "" if ready else chosen.get("target") or ""
+    target = "" if ready else _target(chosen)
     table = _module("npu/tables/events.py")
     kinds = [table.EVENTS_U55, table.EVENTS_U85]
     if target:
@@ -118,6 +156,7 @@ OFFERS: dict[Completion, Callable[[Chosen, str], list[str]]] = {
     "targets": targets,
     "system_configs": system_configs,
     "memory_modes": memory_modes,
+    "systems": systems,
     "models": models,
     "programs": programs,
     "events": events,

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import typer
 import typer.core
@@ -21,6 +23,7 @@ from ethosu_sdk.program_options import Option
 PROGRAM = "ethosu-sdk"
 VARIABLE = "_ETHOSU_SDK_COMPLETE"
 _IN_BASH = "complete_bash"
+_COLUMNS_FROM = 100  # of a terminal in which Rich has room for the longest option and its value
 _OF_COMPLETION = ("install_completion", "show_completion")  # whose values would be checked
 
 
@@ -40,8 +43,14 @@ def of(row: Option) -> Callable[..., list[str]] | None:
 
 
 class Command(typer.core.TyperCommand):
-    """A command that does not check its parameters' values for the shell: the checker takes longer to import than
-    everything else here to run."""
+    """A command whose help breaks no names in a narrow terminal, and which does not check its parameters' values for
+    the shell: the checker takes longer to import than everything else here to run."""
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        """Without Rich's columns where they would break names: there, a long name has a line of its own."""
+        if shutil.get_terminal_size().columns < _COLUMNS_FROM:
+            self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Parse names and texts only: completion needs no more."""

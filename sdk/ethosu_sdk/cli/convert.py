@@ -11,6 +11,7 @@ from ethosu_sdk.cli.options import Loose
 from ethosu_sdk.program_options import Option
 
 FORMATS = ("junit", "sarif", "perfetto", "csv", "parquet", "model-explorer", "etdump", "bpte")
+FIGURES = ("modelled", "estimated", "measured", "macs")
 
 
 @app.command("convert")
@@ -28,6 +29,16 @@ def convert_command(
         Option("The output format.", choices=FORMATS),
     ],
     output: Annotated[Path, Option("Write to this file.", short="-o", metavar="FILE")],
+    figure: Annotated[
+        str | None,
+        Option(
+            "For model-explorer: cycles by their source, or MACs; without it the modelled cycles.",
+            choices=FIGURES,
+        ),
+    ] = None,
+    delegate: Annotated[
+        int | None, Option("For model-explorer: the delegate; without it the first, 0.", minimum=0)
+    ] = None,
     loose: Loose = False,
     invocation: Invocation,
 ) -> None:
@@ -36,6 +47,10 @@ def convert_command(
     Facts that the format cannot hold are left out, and the output names them.
     """
     from ethosu_sdk.readers.convert import convert_command
+    from ethosu_sdk.readers.convert.inputs import Nodes
     from ethosu_sdk.results.reading import Reading
 
-    convert_command.convert(subject, to, output, Reading(loose), invocation.reporter())
+    nodes = None
+    if figure is not None or delegate is not None:
+        nodes = Nodes(figure or Nodes.figure, delegate or Nodes.delegate)
+    convert_command.convert(subject, to, output, Reading(loose), invocation.reporter(), nodes)

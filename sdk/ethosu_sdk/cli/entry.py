@@ -66,7 +66,7 @@ def _report(error: SdkError, invocation: Invocation) -> int:
                     "schema": kinds.ERROR.schema,
                     "status": "error",
                     "created": records.timestamp(),
-                    "tool": provenance.tool(),
+                    "tool": provenance.tool().to_json(),
                     "error": {**error.to_json(), **({"hint": hint} if hint else {})},
                 }
             )

@@ -26,9 +26,12 @@ def profile_command(
     ],
     options: ProfileOptions,
     run_options: Annotated[
-        RunOptions, Offer(only=("inputs", "timeout_s", "memory_timing", "board", "allow_spill"))
+        RunOptions,
+        Offer(only=("inputs", "timeout_s", "memory_timing", "cpu_clock_mhz", "board", "allow_spill")),
     ],
-    compile_options: Annotated[CompileOptions, Offer(only=FOR_A_TARGET, before="memory_timing")],
+    compile_options: Annotated[
+        CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="memory_timing")
+    ],
     *,
     output: OutDir = None,
     invocation: Invocation,
@@ -36,8 +39,8 @@ def profile_command(
     """Show where an inference's cycles and bytes go, operation by operation.
 
     A MODEL is run first, and the instructions of the CPU are counted. Cycles are modelled: those of the NPU are shown
-    beside Vela's estimate of each operation. For other options of `compile`, compile first and give the MODEL.pte. A
-    model FILE.py is executed.
+    beside Vela's estimate of each operation. For other options of `compile`, compile first and give the MODEL.pte.
+    A model FILE.py is executed.
     """
     from ethosu_sdk.steps.profile import profile_command
 

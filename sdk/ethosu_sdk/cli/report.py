@@ -7,6 +7,7 @@ from typing import Annotated
 
 from ethosu_sdk.cli.app import app
 from ethosu_sdk.cli.invocation import Invocation
+from ethosu_sdk.cli.options import VelaConfig
 from ethosu_sdk.cli.parameters import Offer
 from ethosu_sdk.program_options import Option
 
@@ -21,6 +22,7 @@ def report_command(
         ),
     ],
     *,
+    vela_config: VelaConfig = None,
     output: Annotated[
         Path | None,
         Option(
@@ -44,5 +46,5 @@ def report_command(
     reporter = invocation.reporter()
     report_command.check(output)
     with reporter.stage("reading the programs"):
-        facts = [gathering.of(run) for run in runs]
+        facts = [gathering.of(run, vela_config) for run in runs]
     report_command.report(runs, facts, output, reporter)

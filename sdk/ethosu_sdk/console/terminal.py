@@ -15,11 +15,13 @@ from typing import Any, TextIO, cast
 from rich import markup
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.errors import MarkupError
+from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ethosu_sdk import plain_text
+from ethosu_sdk.console import fitting
 
 _UNLIMITED = 1 << 20  # columns; a table is as wide as its content
 
@@ -57,8 +59,13 @@ class Terminal(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """All else, once it is text: what comes as Rich's objects has not gone through :meth:`render_str`."""
+        if isinstance(renderable, Table):
+            renderable = fitting.fitted(renderable, (options or self.options).max_width, self._measured)
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=plain_text.lines(segment.text))
+
+    def _measured(self, cell: RenderableType) -> int:
+        return Measurement.get(self, self.options.update(width=_UNLIMITED), cell).maximum
 
 
 def make(*, stderr: bool = False, quiet: bool = False) -> Terminal:

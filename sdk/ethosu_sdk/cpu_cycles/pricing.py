@@ -1,9 +1,9 @@
 """Cycles of blocks of executed instructions, by LLVM's scheduling models of Cortex-M55 and Cortex-M85.
 
 A block that branches back to its own start is priced as a loop, by the cycles of one turn; others from their first
-issue to the last. Both follow from an in-order scoreboard (:mod:`ethosu_sdk.cpu_cycles.pipeline`): llvm-mca's own totals are
-of no use here, since its in-order pipeline lets nothing finish before what started earlier, and it has no price for
-the ends of low-overhead loops. Memory answers at once; :mod:`ethosu_sdk.cpu_cycles.waits` has the waits.
+issue to the last. Both follow from an in-order scoreboard (:mod:`ethosu_sdk.cpu_cycles.pipeline`). llvm-mca's own
+totals are of no use here: its in-order pipeline lets nothing finish before what started earlier, and it has no price
+for the ends of low-overhead loops. Memory answers at once; :mod:`ethosu_sdk.cpu_cycles.waits` has the waits.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def cycles_of(blocks: Sequence[Block], core: str) -> list[float]:
     ends: Counter[int] = Counter()
     for block in blocks:
         ends[block.end] += block.executions
-    return [_cycles(block, [known[e] for e in pipeline.split(block.code)], entered, ends, facts) for block in blocks]
+    return [
+        _cycles(block, [known[e] for e in pipeline.split(block.code)], entered, ends, facts)
+        for block in blocks
+    ]
 
 
 def _cycles(
@@ -78,7 +81,9 @@ def _figures(encodings: set[bytes], core: Core) -> dict[bytes, Instruction]:
     missing = sorted(encodings - known.keys())
     if missing:
         known |= pipeline.figures_of(missing, core)
-        writing.write_bytes(place, msgspec.json.encode({key.hex(): row for key, row in sorted(known.items())}))
+        writing.write_bytes(
+            place, msgspec.json.encode({key.hex(): row for key, row in sorted(known.items())})
+        )
     return known
 
 

@@ -1,8 +1,8 @@
 """Cycles that a core waits for memory, from figures that the caller knows of a board.
 
 The model is small. Each line of a buffer is fetched or written once for each time that the buffer passes through the
-cache, and the core waits for all of the transfer. Prefetching, write buffers and conflicts are left out. Tightly coupled
-memory has no waits and is what a :class:`MemorySystem` has by default.
+cache, and the core waits for all of the transfer. Prefetching, write buffers and conflicts are left out. Tightly
+coupled memory has no waits and is what a :class:`MemorySystem` has by default.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ class Memory:
 
 @dataclass(frozen=True)
 class MemorySystem:
-    """Where code, constants and the arena lie; None is tightly coupled memory. Without a cache, its size is 0."""
+    """Where code, constants and the arena lie; None is tightly coupled memory.
+
+    `instruction_cache_bytes` is 0 without an instruction cache.
+    """
 
     code: Memory | None = None
     constants: Memory | None = None
     arena: Memory | None = None
     line_bytes: int = 32
     instruction_cache_bytes: int = 0
-    data_cache_bytes: int = 0
+    has_data_cache: bool = False
 
 
 TIGHTLY_COUPLED = MemorySystem()
@@ -52,7 +55,7 @@ class Work:
 
 def data_waits(work: Iterable[Work], system: MemorySystem) -> float:
     """Cycles that the core waits for data. Without a data cache, `work` is what loads and stores move."""
-    size = system.line_bytes if system.data_cache_bytes else _FETCH_BYTES
+    size = system.line_bytes if system.has_data_cache else _FETCH_BYTES
     return sum(
         _waits(row.constant_bytes, system.constants, size) + _waits(row.arena_bytes, system.arena, size)
         for row in work

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ethosu_sdk import protocol
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.plain_text import counted
 
 _LARGEST = 0xFFFF_FFFF
 
@@ -108,7 +109,7 @@ def _check_counts(
     sets: Sequence[Sequence[bytes]], event_groups: Sequence[Sequence[int]], repeats: int
 ) -> None:
     if repeats < 1 or len(sets) * repeats > _LARGEST:
-        raise InputError(f"{repeats} repeats of {len(sets)} set(s) of inputs are not possible")
+        raise InputError(f"{repeats} repeats of {counted(len(sets), 'set')} of inputs are not possible")
     if len(event_groups) > protocol.INPUT_IMAGE_MAX_EVENT_GROUPS:
         raise InputError(
             f"{len(event_groups)} groups of PMU events, but there is room for "

@@ -31,6 +31,10 @@ class Tolerance:
         """Whether every bit must be the same."""
         return self.atol == 0.0 and self.rtol == 0.0
 
+    def __str__(self) -> str:
+        parts = (f"{self.atol:g}" if self.atol else "", f"{self.rtol:g} * |expected|" if self.rtol else "")
+        return f"allowed: {' + '.join(filter(None, parts)) or 'no difference'}"
+
 
 def compare_outputs(
     got: Sequence[npt.NDArray[Any]], want: Sequence[npt.NDArray[Any]], tolerance: Tolerance
@@ -51,7 +55,7 @@ def compare(name: str, got: npt.NDArray[Any], want: npt.NDArray[Any], tolerance:
             name, False, f"{got.dtype}{list(got.shape)} where {want.dtype}{list(want.shape)} is expected"
         )
     if got.tobytes() == want.tobytes():
-        return Check(name, True, f"all {got.size} elements equal, bit for bit")
+        return Check(name, True, f"all {got.size} elements equal, bit for bit; {tolerance}")
     left, right = got.astype(np.float64), want.astype(np.float64)
     with np.errstate(invalid="ignore"):  # infinity minus infinity
         difference = np.abs(left - right)
@@ -67,7 +71,7 @@ def compare(name: str, got: npt.NDArray[Any], want: npt.NDArray[Any], tolerance:
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])
         detail += f", first at {list(first)}: {got[first]} instead of {want[first]}"
-    return Check(name, not bad.any(), detail)
+    return Check(name, not bad.any(), f"{detail}; {tolerance}")
 
 
 def different_bits(got: npt.NDArray[Any], want: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -21,6 +21,7 @@ from typing import BinaryIO
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import opening, pickle_content
 
+_OWN = ("pte", "pt2")
 _HEAD_BYTES = 4096
 _MAX_MEMBERS = 100_000
 _MAX_FIELDS = 10_000
@@ -87,9 +88,10 @@ def not_a(path: Path, wanted: str, fallback: str) -> InputError:
     named = by_name(path)
     if named is None or named.what == wanted:
         return InputError(f"{path} is not {wanted}: its format is not recognised", fallback)
+    # The way of what needs no conversion is to use it, which is what was tried.
+    way = f"it is damaged, or something else: {fallback}" if named.id in _OWN else named.way
     return InputError(
-        f"{path} is not {wanted}: it has the name of {named.what}, but its format is not recognised",
-        named.way,
+        f"{path} is not {wanted}: it has the name of {named.what}, but its format is not recognised", way
     )
 
 

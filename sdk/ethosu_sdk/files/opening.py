@@ -122,3 +122,14 @@ def _created(path: Path, flags: int) -> int:
         if error.errno == errno.ELOOP:
             raise OSError(error.errno, f"{path.name} is a symbolic link", str(path)) from error
         raise
+
+
+def text(path: Path, most_bytes: int) -> str:
+    """The text in the regular file at `path`. InputError when it cannot be read, is larger, or is not UTF-8."""
+    data = content(path, most_bytes)
+    if len(data) > most_bytes:
+        raise InputError(f"{path} is too large: it has more than {most_bytes:,} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {path}: it is not text in UTF-8") from error

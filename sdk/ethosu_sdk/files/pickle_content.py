@@ -42,7 +42,7 @@ _STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE", "BINSTRI
 
 
 @dataclass
-class _Found:
+class _Content:
     """The classes and functions that a pickle names, and its strings."""
 
     names: list[tuple[str, str]] = field(default_factory=list)
@@ -92,9 +92,9 @@ def _is_data(module: str) -> bool:
     return module in (*_DATA_MODULES, *_TORCH_DATA_CLASSES) or module.startswith(_DATA_PREFIXES)
 
 
-def _read(data: bytes) -> _Found:
+def _read(data: bytes) -> _Content:
     """As much as can be read of a pickle that may be damaged or longer than `data`."""
-    found = _Found()
+    found = _Content()
     try:
         for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
             if opcode.name == "GLOBAL":

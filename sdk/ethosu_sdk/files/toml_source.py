@@ -63,5 +63,8 @@ def read(path: Path, kind: Kind) -> tuple[TomlSource, dict[str, Any]]:
 
 
 def short(text: str) -> str:
-    """A text of the file's, as a message shows it."""
+    """A text of the file's, as a message shows it: in one line."""
+    text = "".join(
+        letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[: _MOST_SHOWN + 1]
+    )
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

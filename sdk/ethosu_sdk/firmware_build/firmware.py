@@ -13,9 +13,9 @@ from ethosu_sdk.firmware_build import cmake, executable, fit, generate, kernels,
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
 from ethosu_sdk.firmware_build.elf import Section, section_bytes
 from ethosu_sdk.firmware_build.executable import Executable, Recipe
-from ethosu_sdk.firmware_build.memory_modes import memory_mode, memory_modes
+from ethosu_sdk.firmware_build.memory_modes import memory_mode
 from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
-from ethosu_sdk.targets import Target
+from ethosu_sdk.targets import MemoryAreas, Target
 
 DEFAULT_NPU_TIMEOUT_MS = 10_000
 _MODEL_SECTION = ".model"  # app/model.S
@@ -60,7 +60,8 @@ class BuildOptions:
     memory together). `npu_timeout_ms` bounds one NPU job in the board's own time. `fast_scratch_bytes` is what the
     command streams need of region 2, by default the most that the memory mode allows them. `allow_spill` lets a model
     or scratch that is too large for where its memory mode has it lie in the large memory, with a note.
-    `extra_image_bytes` is what the input image holds beside inputs.
+    `extra_image_bytes` is what the input image holds beside inputs. `areas` say where the memory mode has things,
+    where its name does not.
     """
 
     board: str | None = None
@@ -71,6 +72,7 @@ class BuildOptions:
     fast_scratch_bytes: int | None = None
     allow_spill: bool = False
     extra_image_bytes: int = 0
+    areas: MemoryAreas | None = None
 
 
 _DEFAULTS = BuildOptions()
@@ -129,7 +131,7 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
     target = program.target()
     selected = kernels.select((row.full_name for row in plan.operators), kernels.all_known())
     needs = replace(
-        requirements(len(data), plan, target, options.fast_scratch_bytes),
+        requirements(len(data), plan, target, options.fast_scratch_bytes, options.areas),
         extra_image_bytes=options.extra_image_bytes,
     )
     choice = choose_board(program.npu(), options.board, options.simulator)
@@ -140,7 +142,7 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
         version=__version__,
         method=name,
         delegates=len(plan.delegates),
-        npu_settings=memory_mode(needs.memory_mode).settings,
+        npu_settings=memory_mode(needs.memory_mode, needs.areas).settings,
         planned_bytes=_planned(plan),
         npu_timeout_ms=options.npu_timeout_ms,
     )
@@ -160,10 +162,10 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
 
 
 def allowed_modes(target: Target | None) -> tuple[str, ...]:
-    """The memory modes that the program could be compiled for; with a Vela configuration of its own, any."""
-    if target is None:
+    """The memory modes that the program could be compiled for; of a user's Vela configuration file, none is known."""
+    if target is None or target.vela_config:
         return ()
-    return target.family.system_configs.get(target.system_config, tuple(memory_modes()))
+    return target.family.system_configs.get(target.system_config, ())
 
 
 def _read(path: Path) -> bytes:
@@ -186,7 +188,11 @@ def _planned(plan: pte.ExecutionPlan) -> tuple[int, ...]:
 
 
 def requirements(
-    data_bytes: int, plan: pte.ExecutionPlan, target: Target | None, fast_scratch_bytes: int | None
+    data_bytes: int,
+    plan: pte.ExecutionPlan,
+    target: Target | None,
+    fast_scratch_bytes: int | None,
+    areas: MemoryAreas | None = None,
 ) -> layout.Requirements:
     """What a program of `data_bytes` asks of the memory. InputError when it delegates to anything but an Ethos-U."""
     foreign = sorted({row.id for row in plan.delegates} - {pte.ETHOSU_BACKEND})
@@ -204,6 +210,7 @@ def requirements(
         method_pool_bytes=method_pool_bytes(plan),
         input_bytes=tuple(tensor.nbytes for tensor in plan.input_tensors()),
         fast_scratch_bytes=fast_scratch_bytes,
+        areas=areas,
     )
 
 

@@ -63,7 +63,7 @@ def _other_mode(needs: Requirements, board: Board, inferences: int, modes: Seque
     Vela plans anew for it: the sizes are those of the present program.
     """
     for mode in (name for name in memory_modes() if name in modes and name != needs.memory_mode):
-        other = replace(needs, memory_mode=mode, fast_scratch_bytes=None)
+        other = replace(needs, memory_mode=mode, areas=None, fast_scratch_bytes=None)
         try:
             result = layout.plan(other, board, inferences)
         except DoesNotFitError:

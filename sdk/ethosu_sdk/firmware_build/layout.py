@@ -13,6 +13,7 @@ from ethosu_sdk import protocol
 from ethosu_sdk.boards import Board, Memory
 from ethosu_sdk.errors import BuildError
 from ethosu_sdk.firmware_build.memory_modes import memory_mode
+from ethosu_sdk.targets import MemoryAreas
 
 POOL_ALIGNMENT = 16
 MODEL_ALIGNMENT = 128
@@ -38,6 +39,7 @@ class Requirements:
     method_pool_bytes: int
     input_bytes: tuple[int, ...]  # each input of one inference
     fast_scratch_bytes: int | None = None  # the largest of all delegates; None when it is not known
+    areas: MemoryAreas | None = None  # where the mode has things; None for one that its name tells
     extra_image_bytes: int = 0  # of the input image, beside inputs
 
 
@@ -128,7 +130,7 @@ def _method_pool(needs: Requirements, board: Board) -> Placement:
 
 def _npu_pools(needs: Requirements, board: Board) -> list[Placement]:
     """MODEL, SCRATCH and FAST_SCRATCH, as the memory mode has them."""
-    mode = memory_mode(needs.memory_mode)
+    mode = memory_mode(needs.memory_mode, needs.areas)
     kinds = {"fast": board.fast, "bulk": board.bulk}
     fast_bytes = needs.fast_scratch_bytes
     if fast_bytes is None:

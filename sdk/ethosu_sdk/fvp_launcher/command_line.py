@@ -27,6 +27,10 @@ _WITH_VALUE = {
     "--timelimit": "timelimit",
     "--simlimit": "simlimit",
     "--cyclelimit": "cyclelimit",
+    # Of the launchers alone: which system the NPU's cycles are for.
+    "--vela-config": "vela-config",
+    "--system-config": "system-config",
+    "--memory-mode": "memory-mode",
 }
 _WITHOUT = {
     "--stat": "stat",
@@ -42,6 +46,8 @@ _ACTIONS: tuple[Literal["help", "version", "list-params"], ...] = ("help", "vers
 
 HELP = f"""usage: {{program}} [options] [-a] FIRMWARE.elf
 options: {", ".join(_WITH_VALUE)}, {", ".join(_WITHOUT)}
+The NPU's cycles are for the family's default system configuration and memory mode. --system-config NAME and
+--memory-mode NAME choose others of Vela's own file, --vela-config FILE.ini those of another file.
 """
 
 
@@ -58,7 +64,9 @@ class Dump:
 class Options:
     """A parsed command line. `data` are files and addresses; a limit that is not given is None.
 
-    `action` is what to print instead of running a firmware; `values` holds the parameters that were given.
+    `vela_config`, `system_config` and `memory_mode` say which system the NPU's cycles are for: a Vela configuration
+    file and names in it. `action` is what to print instead of running a firmware; `values` holds the parameters that
+    were given.
     """
 
     action: Literal["", "help", "version", "list-params"]
@@ -69,6 +77,9 @@ class Options:
     unhonoured_limits: tuple[str, ...]  # those of simulated time, which is not modelled
     statistics: bool
     dumps: tuple[Dump, ...] = ()
+    vela_config: Path | None = None
+    system_config: str | None = None
+    memory_mode: str | None = None
 
 
 def parse(words: Sequence[str], model: FvpModel) -> Options:
@@ -85,6 +96,7 @@ def parse(words: Sequence[str], model: FvpModel) -> Options:
     if len(applications) > 1:
         raise UsageError(f"{len(applications)} applications: {', '.join(applications)}", "give one firmware")
     limits = [value for name, value in options if name == "timelimit"]
+    named = {name: unquoted(value) for name, value in options}
     return Options(
         action="",
         elf=Path(_without_instance(applications[0])) if applications else None,
@@ -94,6 +106,9 @@ def parse(words: Sequence[str], model: FvpModel) -> Options:
         unhonoured_limits=tuple(f"--{name}" for name in names if name in ("simlimit", "cyclelimit")),
         statistics="stat" in names,
         dumps=tuple(_dump(value) for name, value in options if name == "dump"),
+        vela_config=Path(named["vela-config"]) if "vela-config" in named else None,
+        system_config=named.get("system-config"),
+        memory_mode=named.get("memory-mode"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import io
 import os
 import shutil
@@ -126,9 +127,12 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
     # Here and not above: --version must not wait for NumPy.
     from ethosu_sdk.errors import SimulationError
     from ethosu_sdk.simulators.base import SimulationRequest
-    from ethosu_sdk.simulators.qemu.simulator import QemuSimulator
+    from ethosu_sdk.simulators.named_system import named_system
+    from ethosu_sdk.simulators.qemu.simulator import QemuSimulator, open_npu_model
 
     limit = options.time_limit_s or _NO_LIMIT_S
+    system = named_system(model.npu, options.vela_config, options.system_config, options.memory_mode)
+    device = functools.partial(open_npu_model, system=system)
     begun = time.monotonic()
     with _open_uart(model, options) as out:
         request = SimulationRequest(
@@ -150,7 +154,7 @@ def _run(model: FvpModel, options: Options, elf: Path, board: str) -> int:
             read_back=tuple((row.address, row.size_bytes) for row in options.dumps),
         )
         try:
-            result = QemuSimulator(program=_qemu(board), board=board).run(request)
+            result = QemuSimulator(device, _qemu(board), board).run(request)
         except SimulationError:
             if time.monotonic() - begun < limit:
                 raise

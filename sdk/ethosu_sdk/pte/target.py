@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.pte.model import Delegate
-from ethosu_sdk.targets import Target, accelerator, custom_target, parse_target
+from ethosu_sdk.targets import Target, accelerator, parse_name, parse_target
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 _FLAGS_KEY = "compile_flags"
@@ -54,9 +54,11 @@ def _delegate_target(delegate: Delegate, vela: VelaBlocks, where: str) -> Target
             _HINT,
         )
     try:
-        if flags.get("config", _VELA_INI) != _VELA_INI:
-            return custom_target(name, flags["system-config"], flags["memory-mode"])
-        return parse_target(name, flags["system-config"], flags["memory-mode"])
+        config = flags.get("config", _VELA_INI)
+        if config == _VELA_INI:
+            return parse_target(name, flags["system-config"], flags["memory-mode"])
+        family, macs = parse_name(name)
+        return Target(family.name, macs, flags["system-config"], flags["memory-mode"], config)
     except UsageError as error:
         raise InputError(f"{where}: {error.message}", error.hint) from error
 

@@ -24,7 +24,7 @@ def explain(words: str, reporter: Reporter, *, markdown: bool = False) -> None:
         "schema": kinds.EXPLANATION.schema,
         "status": "pass",
         "created": records.timestamp(),
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "asked": words,
         "errors": [entry(error) for error in found],
     }

@@ -7,8 +7,10 @@ from pathlib import Path
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.results import bundle, reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.plain_text import counted
+from ethosu_sdk.records import kinds
+from ethosu_sdk.results import bundle
+from ethosu_sdk.results.reading import Reading, read
 
 _MOST_SHOWN = 20
 
@@ -20,7 +22,7 @@ def validate(path: Path, reading: Reading, reporter: Reporter) -> None:
     if path.is_dir():
         _validate_folder(path, reporter)
         return
-    record = results.read(path, reading)
+    record = read(path, reading)
     reading.warn(reporter)
     loose = ", loose: it differs from its manifest" if reading.differences else ""
     reporter.show(
@@ -44,6 +46,22 @@ def _validate_folder(folder: Path, reporter: Reporter) -> None:
         raise InputError(
             f"{folder} differs from its manifest:\n  {lines}", "run the command again that wrote it"
         )
+    for row in manifest.files:
+        if row.schema == kinds.SWEEP.schema:
+            _check_finished(folder / row.path)
     count = sum(row.schema is not None for row in manifest.files)
-    reporter.show(f"{escape(str(folder))}: complete, {len(manifest.files)} files, {count} valid records")
+    reporter.show(
+        f"{escape(str(folder))}: complete, {counted(len(manifest.files), 'file')}, {counted(count, 'valid record')}"
+    )
     reporter.emit(manifest.to_json())
+
+
+def _check_finished(path: Path) -> None:
+    """InputError for the record of a sweep that was interrupted, which is valid and of a part of the cells."""
+    sweep = kinds.SWEEP.convert(read(path))
+    if sweep.cells.not_run:
+        counts = f"{sweep.cells.not_run:,} of the sweep's {sweep.plan.cells:,} cells were not run"
+        raise InputError(
+            f"{path.parent} is incomplete: {counts}",
+            "the same `ethosu-sdk sweep run` goes on where it stopped",
+        )

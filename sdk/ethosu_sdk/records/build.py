@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Host, Model, Number, Provenance, Target, Tool, Unavailable, Use
+from ethosu_sdk.records.common import (
+    FileDigest,
+    Host,
+    Model,
+    Number,
+    Provenance,
+    Target,
+    Tool,
+    Unavailable,
+    Use,
+)
 from ethosu_sdk.records.kind import Part, RecordKind
+
+Board = Literal["corstone-300", "corstone-320"]
 
 
 class Options(Part):
@@ -21,11 +33,6 @@ class Elf(Part):
     bytes: int
 
 
-class Map(Part):
-    file: str
-    sha256: str
-
-
 class Kernel(Part):
     operator: str
     function: str
@@ -34,10 +41,10 @@ class Kernel(Part):
 
 class Pool(Part):
     name: str
-    region: str
-    address: int
     used_bytes: int
     size_bytes: int
+    region: str
+    address: int
 
 
 class Memory(Part):
@@ -59,12 +66,13 @@ class Build(Part, tag_field="schema", tag="build-result/1"):
     tool: Tool
     provenance: Provenance
     model: Model
-    board: Literal["corstone-300", "corstone-320"]
+    target: Target | None = None
+    board: Board
     board_reason: str
     build_key: str
     options: Options
     elf: Elf
-    map: Map
+    map: FileDigest
     kernels: tuple[Kernel, ...]
     memory: Memory
     sections: tuple[Section, ...]
@@ -72,7 +80,6 @@ class Build(Part, tag_field="schema", tag="build-result/1"):
     unavailable: tuple[Unavailable, ...]
     wall_time_s: Number
     host: Host
-    target: Target | None = None
 
 
 def use_fits_size(record: Build) -> list[str]:

@@ -43,6 +43,11 @@ class Unavailable(Part):
     reason: str
 
 
+class FileDigest(Part):
+    file: str
+    sha256: str
+
+
 class Model(Part):
     file: str
     sha256: str
@@ -55,6 +60,45 @@ class Target(Part):
     macs: Literal[32, 64, 128, 256, 512, 1024, 2048]
     system_config: str
     memory_mode: str
+
+
+class SystemAreas(Part):
+    constants: Literal[0, 1]
+    arena: Literal[0, 1]
+    cache: Literal[0, 1]
+    cache_bytes: int | None = None
+
+
+class SystemMemory(Part):
+    axi: Literal[0, 1]
+    name: str
+    ports: int
+    bytes_per_cycle: Number
+    read_latency_cycles: int
+    write_latency_cycles: int
+    burst_bytes: int
+    max_reads: int
+    max_writes: int
+
+
+class System(Part):
+    name: str
+    memory_mode: str
+    source: str
+    sha256: str
+    clock_hz: Number
+    areas: SystemAreas
+    memories: tuple[SystemMemory, ...]
+
+
+class Priced(Part):
+    compiled_for: bool
+    system: System
+
+    @property
+    def caveat(self) -> str:
+        """The words for a total that is not for the program's own system; empty for one that is."""
+        return "" if self.compiled_for else f"for {self.system.name}, not the system you compiled for"
 
 
 class Tensor(Part):
@@ -125,9 +169,27 @@ class Loaded(Part):
     segments: tuple[Segment, ...]
 
 
+class Check(Part):
+    name: str
+    status: Literal["pass", "fail"]
+    detail: str
+
+
+class Verdict(Part):
+    status: Literal["pass", "fail"]
+    checks: tuple[Check, ...]
+
+
+class Limits(Part):
+    time_s: Number | None = None
+    memory_bytes: int | None = None
+
+
 class SourceLine(Part):
     file: str | None = None
     line: int | None = None
+    function: str | None = None
+    package: str | None = None
     module: str | None = None
     module_type: str | None = None
 

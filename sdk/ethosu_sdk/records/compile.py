@@ -14,14 +14,22 @@ from ethosu_sdk.records.common import (
     Number,
     Provenance,
     SourceLine,
+    System,
     Target,
     Tensor,
     Tool,
     TosaOperation,
     Unavailable,
     VelaOperation,
+    Verdict,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+
+LinkName = Literal["graph", "prepared", "quantised", "executed"]
+LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]
+SampleOrigin = Literal["example", "calibration", "shuffled"]
+ExecutionName = Literal["float", "quantised", "executed"]
+Reference = Literal["float", "quantised", "labels", "expected"]
 
 _DISTANCES = ("sqnr_db", "cosine", "max_abs_error", "lsb_histogram")
 
@@ -33,6 +41,11 @@ class Options(Part):
     io: Literal["int8", "float"]
     delegate: bool
     vela_flags: tuple[str, ...]
+
+
+class BoardProfile(Part):
+    name: str
+    sha256: str
 
 
 class Calibration(Part):
@@ -115,8 +128,8 @@ class StartTosa(Part):
 class Start(Part):
     text: str
     certain: bool
-    operator: str | None = None
     tosa: StartTosa | None = None
+    operator: str | None = None
     source: SourceLine | None = None
 
 
@@ -124,11 +137,11 @@ class Check(Part):
     status: Literal["left-out", "unavailable", "fail", "pass"]
     reason: str | None = None
     executor: str | None = None
+    samples: int | None = None
     trials: int | None = None
     stateful: bool | None = None
     outputs: tuple[CheckedOutput, ...] | None = None
     start: Start | None = None
-    samples: int | None = None
 
 
 class LinkOutput(Part):
@@ -141,12 +154,12 @@ class LinkOutput(Part):
 
 
 class Link(Part):
-    link: Literal["graph", "prepared", "quantised", "executed"]
+    link: LinkName
     status: Literal["pass", "fail", "unavailable"]
-    reason: str | None = None
-    verdict: Literal["equal", "float-rounding", "explained", "different"] | None = None
-    layers: int | None = None
+    verdict: LinkVerdict | None = None
     outputs: tuple[LinkOutput, ...] | None = None
+    layers: int | None = None
+    reason: str | None = None
 
 
 class NoisyLayer(Part):
@@ -156,7 +169,7 @@ class NoisyLayer(Part):
 
 
 class Chain(Part):
-    samples: tuple[Literal["example", "calibration", "shuffled"], ...]
+    samples: tuple[SampleOrigin, ...]
     links: tuple[Link, ...]
     noisy_layers: tuple[NoisyLayer, ...]
     line: str
@@ -173,12 +186,12 @@ class EvaluationData(Part):
 
 
 class Execution(Part):
-    name: Literal["float", "quantised", "executed"]
+    name: ExecutionName
     by: str
 
 
 class MissingExecution(Part):
-    name: Literal["float", "quantised", "executed"]
+    name: ExecutionName
     reason: str
 
 
@@ -214,8 +227,8 @@ class LsbHistogram(Part):
 
 
 class Pair(Part):
-    reference: Literal["float", "quantised", "labels", "expected"]
-    candidate: Literal["float", "quantised", "executed"]
+    reference: Reference
+    candidate: ExecutionName
     output: int
     top1: Top1 | None = None
     elements: int | None = None
@@ -227,24 +240,13 @@ class Pair(Part):
     lsb_histogram: LsbHistogram | None = None
 
 
-class Threshold(Part):
-    name: str
-    status: Literal["pass", "fail"]
-    detail: str
-
-
-class AccuracyVerdict(Part):
-    status: Literal["pass", "fail"]
-    checks: tuple[Threshold, ...]
-
-
 class Accuracy(Part):
     data: EvaluationData
     executions: tuple[Execution, ...]
     missing: tuple[MissingExecution, ...]
     outputs: tuple[Output, ...]
     pairs: tuple[Pair, ...]
-    verdict: AccuracyVerdict | None = None
+    verdict: Verdict | None = None
 
 
 class Files(Part):
@@ -265,6 +267,8 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     source: str
     model: Model
     target: Target
+    system: System | None = None
+    board_profile: BoardProfile | None = None
     options: Options
     calibration: Calibration
     prequantized: bool
@@ -282,6 +286,11 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     wall_time_s: Number
     host: Host
     delegation: tuple[Delegation, ...] | None = None
+
+
+def system_is_that_of_the_target(record: Compilation) -> list[str]:
+    """The system is whole and bears the names of the target."""
+    return [] if record.system is None else rules.system_problems(record.system, record.target)
 
 
 def status_follows_accuracy(record: Compilation) -> list[str]:
@@ -333,6 +342,7 @@ KIND = RecordKind(
     (
         rules.unavailable_is_absent,
         rules.files_stay_in_the_folder,
+        system_is_that_of_the_target,
         status_follows_accuracy,
         check_follows_its_figures,
         figures_are_known_or_explained,

@@ -19,6 +19,11 @@ from ethosu_sdk.records.common import (
 )
 from ethosu_sdk.records.kind import Part, RecordKind
 
+StoredDtype = Literal["int8", "uint8", "int16", "uint16", "int32"]
+Against = Literal["quantised", "float"]
+Rounding = Literal["npu", "pytorch"]
+Remedy = Literal["16 bits", "calibration"]
+
 
 class Simulator(Part):
     name: Literal["host"]
@@ -94,7 +99,7 @@ class Layer(Part):
     source: SourceLine | None = None
     writers: tuple[Writer, ...] | None = None
     shape: tuple[int, ...]
-    dtype: Literal["int8", "uint8", "int16", "uint16", "int32"]
+    dtype: StoredDtype
     zero_point: int
     address: Address | None = None
     range: Range | None = None
@@ -124,15 +129,15 @@ class Step(Part):
 
 
 class Comparison(Part):
-    against: Literal["quantised", "float"]
-    rounding: Literal["npu", "pytorch"] | None = None
+    against: Against
+    rounding: Rounding | None = None
     layers: int
     first_break: Step | None = None
     largest_drop: Step | None = None
 
 
 class Advice(Part):
-    remedy: Literal["16 bits", "calibration"]
+    remedy: Remedy
     layer: int
     node: str | None = None
     module: str | None = None

@@ -24,6 +24,7 @@ from ethosu_sdk.records import (
 )
 from ethosu_sdk.records.kind import Part, RecordKind
 from ethosu_sdk.records.printed import (
+    boards,
     conversion,
     doctor,
     error,
@@ -46,7 +47,7 @@ MANIFEST = bundle.KIND
 INSPECT, VERIFY, LOG, CONVERSION = inspect.KIND, verify.KIND, log.KIND, conversion.KIND
 SWEEP_PLAN, SWEEP_ANSWER = sweep_plan.KIND, sweep_answer.KIND
 DOCTOR, FVP_INSTALL, LAUNCHERS, ZOO = doctor.KIND, fvp_install.KIND, launchers.KIND, zoo.KIND
-EXPLANATION, ERROR = explanation.KIND, error.KIND
+EXPLANATION, ERROR, BOARDS = explanation.KIND, error.KIND, boards.KIND
 
 # Those that lie in folders of results; first those that say what a folder is about.
 IN_FOLDERS: tuple[RecordKind[Any], ...] = (
@@ -55,7 +56,7 @@ IN_FOLDERS: tuple[RecordKind[Any], ...] = (
 )
 PRINTED: tuple[RecordKind[Any], ...] = (
     *(INSPECT, VERIFY, LOG, CONVERSION, SWEEP_PLAN, SWEEP_ANSWER),
-    *(DOCTOR, FVP_INSTALL, LAUNCHERS, ZOO, EXPLANATION, ERROR),
+    *(DOCTOR, FVP_INSTALL, LAUNCHERS, ZOO, BOARDS, EXPLANATION, ERROR),
 )
 BY_SCHEMA = {kind.schema: kind for kind in (*IN_FOLDERS, MANIFEST, *PRINTED)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter as Counts
+import collections
 from collections.abc import Iterator
 from typing import Literal
 
@@ -17,6 +17,7 @@ from ethosu_sdk.records.common import (
     Metric,
     Model,
     Number,
+    Priced,
     Provenance,
     Simulator,
     Source,
@@ -28,6 +29,7 @@ from ethosu_sdk.records.common import (
     VelaOperation,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.time_line import Clock, TimeLine, time_adds_up
 
 TrafficKind = Literal[
     "commands", "ifm", "ifm_stream", "weights", "fast_weights", "scales", "ofm", "copy", "copy_write"
@@ -35,11 +37,6 @@ TrafficKind = Literal[
 
 # What every operation on the NPU has: the command stream alone tells it.
 _ON_THE_NPU = ("delegate", "offset", "macs", "cycles", "stages", "utilisation", "bound_by", "traffic")
-
-
-class Clock(Part):
-    hz: Number
-    source: str
 
 
 class Shapes(Part):
@@ -236,6 +233,7 @@ class Profile(Part, tag_field="schema", tag="profile/1"):
     provenance: Provenance
     model: Model
     target: Target | None = None
+    priced: Priced | None = None
     board: Literal["corstone-300", "corstone-320", "host"]
     simulator: Simulator
     clock: Clock | None = None
@@ -243,10 +241,26 @@ class Profile(Part, tag_field="schema", tag="profile/1"):
     delegates: tuple[Delegate, ...]
     memories: tuple[Memory, ...]
     totals: Totals
+    time: TimeLine | None = None
     vela: tuple[VelaEstimates, ...] | None = None
     delegation: tuple[Delegation, ...] | None = None
     unavailable: tuple[Unavailable, ...]
     host: Host
+
+    @property
+    def caveat(self) -> str:
+        """What a total must say of its system; empty where it is the one that the program was compiled for."""
+        return "" if self.priced is None else self.priced.caveat
+
+    @property
+    def vela_version(self) -> str:
+        """Of the Vela that made the estimates; empty where that is not known."""
+        return next((row.version for row in self.provenance.tools if row.name == "ethos-u-vela"), "")
+
+    @property
+    def headline(self) -> tuple[Speed, ...]:
+        """The times of an inference, which are no headline where they are for another system."""
+        return () if self.caveat else self.totals.speed or ()
 
 
 def cycles(metrics: tuple[Metric, ...] | None, source: str) -> int | None:
@@ -271,7 +285,7 @@ def cycles_are_given_once(record: Profile) -> list[str]:
     return [
         f"{what} has cycles '{source}' {count} times"
         for what, metrics in _cycles(record)
-        for source, count in Counts(row.source for row in metrics).items()
+        for source, count in collections.Counter(row.source for row in metrics).items()
         if count > 1
     ]
 
@@ -308,6 +322,8 @@ KIND = RecordKind(
         npu_operations_are_whole,
         cycles_are_given_once,
         profile_adds_up,
+        rules.priced_is_a_system,
+        time_adds_up,
     ),
     file="profile.json",
     role="record of the profile",

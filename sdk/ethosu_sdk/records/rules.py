@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ethosu_sdk.records.common import Model, Provenance, Simulator, Unavailable
+from ethosu_sdk.records.common import Model, Priced, Provenance, Simulator, System, Target, Unavailable
 
 # Members of runs and profiles with figures of the simulator.
 _OWN_FIGURES = (
@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     class _OfASimulator(_Json, Protocol):
         @property
         def simulator(self) -> Simulator: ...
+
+    class _WithPrice(Protocol):
+        @property
+        def priced(self) -> Priced | None: ...
+
+        @property
+        def target(self) -> Target | None: ...
 
     class _Use(Protocol):
         @property
@@ -122,3 +129,24 @@ def overflows(rows: tuple[_Use, ...]) -> list[str]:
         for row in rows
         if row.used_bytes > row.size_bytes
     ]
+
+
+def priced_is_a_system(record: _WithPrice) -> list[str]:
+    """The system that was priced is whole; that of the target bears its names."""
+    if record.priced is None:
+        return []
+    return system_problems(record.priced.system, record.target if record.priced.compiled_for else None)
+
+
+def system_problems(system: System, target: Target | None) -> list[str]:
+    """Each kind of data is in one of the memories, which are listed once; the names are those of `target`."""
+    listed, areas = [row.axi for row in system.memories], system.areas
+    found = []
+    if sorted(listed) != sorted({areas.constants, areas.arena, areas.cache}):
+        found.append(
+            f"the system's memories are at AXI {listed}, which is not where its memory mode has things"
+        )
+    names = (system.name, system.memory_mode)
+    if target is not None and names != (target.system_config, target.memory_mode):
+        found.append(f"the system is {' with '.join(names)}, the target another")
+    return found

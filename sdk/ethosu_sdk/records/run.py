@@ -15,6 +15,7 @@ from ethosu_sdk.records.common import (
     Metric,
     Model,
     Number,
+    Priced,
     Provenance,
     Simulator,
     Source,
@@ -22,8 +23,10 @@ from ethosu_sdk.records.common import (
     Tool,
     Unavailable,
     Use,
+    Verdict,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.time_line import TimeLine, time_adds_up
 
 
 class Runtime(Part):
@@ -79,17 +82,6 @@ class Output(Part):
     sha256: str
     name: str
     file: str
-
-
-class Check(Part):
-    name: str
-    status: Literal["pass", "fail"]
-    detail: str
-
-
-class Verdict(Part):
-    status: Literal["pass", "fail"]
-    checks: tuple[Check, ...]
 
 
 class ReferenceOutput(Part):
@@ -221,6 +213,8 @@ class Run(Part, tag_field="schema", tag="run-result/1"):
     wall_time_s: Number
     host: Host
     target: Target | None = None
+    priced: Priced | None = None
+    time: TimeLine | None = None
     npu: Npu | None = None
     notes: tuple[str, ...] | None = None
     second_opinion: SecondOpinion | None = None
@@ -353,6 +347,18 @@ def cpu_parts_add_up(record: Run) -> list[str]:
     return found
 
 
+def time_is_that_of_the_cycles(record: Run) -> list[str]:
+    """The CPU's time is that of its cycles by its clock."""
+    time, cycles = record.time, record.cpu.cycles
+    if time is None:
+        return []
+    found = round(time.sums.cpu_s * time.clocks.cpu.hz)
+    if cycles is None or found != cycles.value:
+        known = "not there" if cycles is None else cycles.value
+        return [f"the time line has {found} cycles of the CPU, the record's are {known}"]
+    return []
+
+
 KIND = RecordKind(
     Run,
     (
@@ -370,7 +376,10 @@ KIND = RecordKind(
         rules.files_stay_in_the_folder,
         rules.measured_on_the_fvp_alone,
         operators_add_up,
+        rules.priced_is_a_system,
         cpu_parts_add_up,
+        time_adds_up,
+        time_is_that_of_the_cycles,
     ),
     file="run.json",
     role="record of the run",

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.common import Host, Number, Provenance, Tool
+from ethosu_sdk.records.common import Host, Limits, Number, Provenance, Tool
 from ethosu_sdk.records.kind import Part, RecordKind
 
 FigureName = Literal[
@@ -42,11 +42,6 @@ class Dimensions(Part):
     simulator: tuple[str, ...]
     board: tuple[str, ...]
     inputs: tuple[str, ...]
-
-
-class Limits(Part):
-    time_s: Number | None = None
-    memory_bytes: int | None = None
 
 
 class Dropped(Part):

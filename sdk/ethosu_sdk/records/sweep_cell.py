@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from ethosu_sdk.records.common import Host, Number, Source, Tool
+from ethosu_sdk.records.common import Host, Limits, Number, Source, Tool
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -48,11 +48,6 @@ class Figures(Part):
     sqnr_db: Number | None = None
     top1: Number | None = None
     outputs_sha256: str | None = None
-
-
-class Limits(Part):
-    time_s: Number | None = None
-    memory_bytes: int | None = None
 
 
 class SweepCell(Part, tag_field="schema", tag="sweep-cell/1"):

@@ -19,7 +19,6 @@ from ethosu_sdk.errors import InputError, SdkError, UsageError
 from ethosu_sdk.files import hashing, json_text, locks
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.bundle import File, Manifest, Status
-from ethosu_sdk.records.common import Tool
 
 MANIFEST_NAME = kinds.MANIFEST.file
 COMPLETE: Final = "complete"
@@ -198,7 +197,7 @@ def _write(folder: Path, writer: str, status: Status, files: dict[str, File]) ->
     record = Manifest(
         status=status,
         created=records.timestamp(),
-        tool=Tool(**provenance.tool()),
+        tool=provenance.tool(),
         writer=writer,
         files=tuple(files[name] for name in sorted(files)),
     ).to_json()

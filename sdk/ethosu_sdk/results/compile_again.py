@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from ethosu_sdk.records.compile import Compilation
 
+BOARD_PROFILE = "board profile"
 # The options that name files, by the role of the file in the record.
 _FILES = {
     "calibration": "--calibration",
     "example inputs": "--inputs",
     "vela configuration": "--vela-config",
+    BOARD_PROFILE: "--system",
 }
 
 
@@ -28,6 +30,10 @@ def arguments(record: Compilation, **changed: str) -> Iterator[str]:
     yield from ("--target", changed.get("target", f"{target.npu}-{target.macs}"))
     yield from ("--system-config", changed.get("system_config", target.system_config))
     yield from ("--memory-mode", changed.get("memory_mode", target.memory_mode))
+    if record.board_profile is not None and all(
+        row.role != BOARD_PROFILE for row in record.provenance.inputs
+    ):
+        yield from ("--system", record.board_profile.name)
     quantize = changed.get("quantize", options.quantize)
     if not record.prequantized and quantize is not None:
         yield from ("--quantize", quantize)

@@ -13,13 +13,9 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.kind import Part
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results import bundle
-
-RUN, PROFILE, BUILD = kinds.RUN.schema, kinds.PROFILE.schema, kinds.BUILD.schema
-COMPILE, COMPARE, VERIFY = kinds.COMPILE.schema, kinds.COMPARE.schema, kinds.VERIFY.schema
-DEBUG, INSPECT, ERROR = kinds.DEBUG.schema, kinds.INSPECT.schema, kinds.ERROR.schema
-RUN_NAME, PROFILE_NAME, DEBUG_NAME = kinds.RUN.file, kinds.PROFILE.file, kinds.DEBUG.file
 
 
 @dataclass
@@ -62,9 +58,14 @@ def read(path: Path, reading: Reading | None = None) -> Record:
     return record
 
 
+def read_record(path: Path, reading: Reading | None = None) -> Part:
+    """The record at `path` as the class of its kind; see :func:`read`."""
+    return kinds.content(read(path, reading))
+
+
 def of_program(path: Path, sha256: str) -> Compilation | None:
     """What `compile` wrote at `path` of the program with the digest `sha256`; None when it is about another."""
-    record = kinds.content(read(path))
+    record = read_record(path)
     return record if isinstance(record, Compilation) and record.model.sha256 == sha256 else None
 
 

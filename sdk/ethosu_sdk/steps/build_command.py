@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import convert
 from rich.table import Table
 
 from ethosu_sdk import firmware_build, provenance, pte, schema, tools
@@ -14,8 +16,11 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.files import hashing, json_text, locks
 from ethosu_sdk.firmware_build import BuildOptions, FirmwareBuild
 from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records.build import Board, Build, Elf, Kernel, Memory, Options, Pool, Section
+from ethosu_sdk.records.common import FileDigest, Model, Use
 from ethosu_sdk.results import bundle, host_facts, locations, target_record
-from ethosu_sdk.steps.shared import board as run_board, fast_scratch, hazards, memory_advice
+from ethosu_sdk.steps.shared import fast_scratch, hazards, memory_advice, systems
+from ethosu_sdk.steps.shared.board import for_build
 
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 
@@ -26,20 +31,37 @@ class Built:
 
     program: pte.Pte
     firmware: FirmwareBuild
-    record: Record
+    content: Build
+
+    @property
+    def record(self) -> Record:
+        """The build's record as JSON."""
+        return self.content.to_json()
 
 
 def build(
-    path: Path, board: str | None, out_dir: Path | None, reporter: Reporter, *, allow_spill: bool
+    path: Path,
+    board: str | None,
+    out_dir: Path | None,
+    reporter: Reporter,
+    *,
+    allow_spill: bool,
+    vela_config: Path | None = None,
 ) -> Built:
-    """Build the firmware for the `.pte` at `path` and write its record."""
+    """Build the firmware for the `.pte` at `path` and write its record.
+
+    `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found.
+    """
     program = pte.read(locations.require_pte(path))
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder):
-        choice = run_board.for_build(program.npu(), board)
+        choice = for_build(program.npu(), board)
         options = BuildOptions(
-            board=choice.board, simulator=choice.simulator or None, allow_spill=allow_spill
+            board=choice.board,
+            simulator=choice.simulator or None,
+            allow_spill=allow_spill,
+            areas=systems.areas(path, program, vela_config),
         )
         with (
             bundle.published(folder, "build") as add,
@@ -76,12 +98,13 @@ def build_in(
         firmware = firmware_build.build(path, folder, needs)
     if board_reason:
         firmware = replace(firmware, board_reason=board_reason)
-    record = _record(path, program, firmware, options, time.monotonic() - start)
+    content = _content(path, program, firmware, options, time.monotonic() - start)
     for note in firmware.spilled:
         reporter.warn(escape(note))
-    schema.check(record, "the build result")
-    json_text.write_json(folder / kinds.BUILD.file, record)
-    return Built(program, firmware, record)
+    built = Built(program, firmware, content)
+    schema.check(built.record, "the build result")
+    json_text.write_json(folder / kinds.BUILD.file, built.record)
+    return built
 
 
 def model_part(path: Path, program: pte.Pte) -> Record:
@@ -94,54 +117,53 @@ def tool_rows() -> list[Record]:
     return [provenance.tool_entry(name, tools.probe(name).version) for name in _PROGRAMS]
 
 
-def _record(
+def _content(
     path: Path, program: pte.Pte, firmware: FirmwareBuild, options: BuildOptions, wall_time_s: float
-) -> Record:
-    target = program.target()
-    unavailable = [] if target is not None else [target_record.without_npu("/target")]
-    return {
-        **provenance.header(
-            kinds.BUILD.schema, "pass", [provenance.file_entry("model", path, program.sha256)], tool_rows()
+) -> Build:
+    target = target_record.content(program.target())
+    return Build(
+        status="pass",
+        **provenance.origin([provenance.file_entry("model", path, program.sha256)], tool_rows()),
+        model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=pte.ENTRY),
+        target=target,
+        board=convert(firmware.board, Board),
+        board_reason=firmware.board_reason,
+        build_key=firmware.build_key,
+        options=Options(
+            inferences=options.inferences,
+            allow_spill=options.allow_spill,
+            simulator=options.simulator or None,
         ),
-        "model": model_part(path, program),
-        **target_record.members(target),
-        "board": firmware.board,
-        "board_reason": firmware.board_reason,
-        "build_key": firmware.build_key,
-        "options": {
-            "inferences": options.inferences,
-            "allow_spill": options.allow_spill,
-            **({"simulator": options.simulator} if options.simulator else {}),
-        },
-        "elf": {
-            "file": firmware.elf.name,
-            "sha256": firmware.elf_sha256,
-            "bytes": firmware.elf.stat().st_size,
-        },
-        "map": {"file": firmware.map.name, "sha256": hashing.sha256_file(firmware.map)},
-        "kernels": [
-            {"operator": row.operator, "function": row.function, "source": row.source}
+        elf=Elf(file=firmware.elf.name, sha256=firmware.elf_sha256, bytes=firmware.elf.stat().st_size),
+        map=FileDigest(file=firmware.map.name, sha256=hashing.sha256_file(firmware.map)),
+        kernels=tuple(
+            Kernel(operator=row.operator, function=row.function, source=row.source)
             for row in firmware.kernels
-        ],
-        "memory": {
-            "regions": [use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions],
-            "pools": [
-                {
-                    **use(row.name, row.used_bytes, row.size_bytes),
-                    "region": row.memory,
-                    "address": row.address,
-                }
+        ),
+        memory=Memory(
+            regions=tuple(
+                Use(name=row.name, used_bytes=row.used_bytes, size_bytes=row.size_bytes)
+                for row in firmware.regions
+            ),
+            pools=tuple(
+                Pool(
+                    name=row.name,
+                    used_bytes=row.used_bytes,
+                    size_bytes=row.size_bytes,
+                    region=row.memory,
+                    address=row.address,
+                )
                 for row in firmware.pools
-            ],
-        },
-        "sections": [
-            {"name": row.name, "address": row.address, "bytes": row.bytes} for row in firmware.sections
-        ],
-        "notes": list(firmware.notes),
-        "unavailable": unavailable,
-        "wall_time_s": round(wall_time_s, 3),
-        "host": host_facts.host(),
-    }
+            ),
+        ),
+        sections=tuple(
+            Section(name=row.name, address=row.address, bytes=row.bytes) for row in firmware.sections
+        ),
+        notes=firmware.notes,
+        unavailable=() if target is not None else (target_record.lacking("/target"),),
+        wall_time_s=round(wall_time_s, 3),
+        host=host_facts.this_host(),
+    )
 
 
 def use(name: str, used_bytes: int, size_bytes: int) -> Record:
@@ -161,34 +183,33 @@ def memory_table(rows: list[Record], title: str) -> Table:
     return table
 
 
-def _pool_table(rows: list[Record]) -> Table:
+def _pool_table(rows: Sequence[Pool]) -> Table:
     """Where each pool lies, for people."""
     table = Table("pool", "region", "address", box=None, pad_edge=False)
     for column in ("used", "of"):
         table.add_column(column, justify="right")
-    for row in sorted(rows, key=lambda row: int(row["address"])):
+    for row in sorted(rows, key=lambda row: row.address):
         table.add_row(
-            escape(row["name"]),
-            row["region"],
-            f"{row['address']:#010x}",
-            f"{row['used_bytes']:,}",
-            f"{row['size_bytes']:,} bytes",
+            escape(row.name),
+            row.region,
+            f"{row.address:#010x}",
+            f"{row.used_bytes:,}",
+            f"{row.size_bytes:,} bytes",
         )
     return table
 
 
 def summary(built: Built, folder: Path) -> Table:
     """What was built, for people."""
-    record = built.record
+    record = built.content
     table = Table(box=None, show_header=False, pad_edge=False)
-    elf = record["elf"]
-    table.add_row("firmware", f"{escape(elf['file'])}, {elf['bytes']:,} bytes")
-    table.add_row("board", f"{record['board']}: {escape(built.firmware.board_reason)}")
-    kernels = ", ".join(row["operator"] for row in record["kernels"])
+    table.add_row("firmware", f"{escape(record.elf.file)}, {record.elf.bytes:,} bytes")
+    table.add_row("board", f"{record.board}: {escape(record.board_reason)}")
+    kernels = ", ".join(row.operator for row in record.kernels)
     table.add_row("kernels", escape(kernels) or "none: everything runs on the NPU")
-    table.add_row("memory", memory_table(record["memory"]["regions"], "region"))
-    table.add_row("pools", _pool_table(record["memory"]["pools"]))
-    for note in record["notes"]:
+    table.add_row("memory", memory_table([row.to_json() for row in record.memory.regions], "region"))
+    table.add_row("pools", _pool_table(record.memory.pools))
+    for note in record.notes:
         table.add_row("note", escape(note))
     table.add_row("files", escape(str(folder)))
     return table

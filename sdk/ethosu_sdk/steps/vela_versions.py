@@ -15,14 +15,15 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import BuildError, InputError, SdkError, SimulationError, UsageError, VerdictError
 from ethosu_sdk.files import hashing, json_text, locks, writing
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.results import bundle, locations
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps.compile import compile_command, compile_record
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import HOST, RunOptions
-from ethosu_sdk.targets import Target
 
 # What versions of Vela make of one model is another program.
 ALLOWED = ("model", "versions")
@@ -101,16 +102,14 @@ def _source(model: str, options: CompileOptions, reporter: Reporter) -> Iterator
 def _compiled(model: str, options: CompileOptions) -> Path:
     """Where the program of `model` lies once it is compiled."""
     name = aot.parse_model_spec(model).name
-    return locations.for_model(name, _target(options), None) / f"{name}.pte"
-
-
-def _target(options: CompileOptions) -> Target:
-    return aot.resolve_target(options.target, options.system_config, options.memory_mode, options.vela_config)
+    return locations.for_model(name, compile_command.target_of(options), None) / f"{name}.pte"
 
 
 def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Reporter) -> _Source:
     """The program without its delegates' commands, in `folder`."""
-    request = aot.CompileRequest(model, _target(options), folder, options=options, without_vela=True)
+    request = aot.CompileRequest(
+        model, compile_command.target_of(options), folder, options=options, without_vela=True
+    )
     with reporter.stage(f"lowering {escape(model)} without Vela") as step:
         output = aot.compile_model(request, step)
     key = compile_command.compile_key(model, options, request.target)
@@ -126,13 +125,14 @@ def _read(path: Path) -> _Source:
             f"there is no {file.name} beside {path}: the TOSA graphs of the program are not known",
             "give the model itself, or the program in the folder in which `compile` made it",
         )
-    record = results.read(file)
+    record = read(file)
     content = kinds.content(record)
     if not isinstance(content, Compilation) or content.model.sha256 != hashing.sha256_file(path):
         raise InputError(f"{file} describes another program than {path}", "compile the model again")
-    if any(row.role == "vela configuration" for row in content.provenance.inputs):
+    if content.board_profile or any(row.role == "vela configuration" for row in content.provenance.inputs):
         raise UsageError(
-            "--vela cannot be used with a Vela configuration of your own", "compile without --vela-config"
+            "--vela compiles for the configurations that Vela itself has",
+            "compile without --system and --vela-config",
         )
     graphs = [path.parent / row.files.tosa for row in content.delegates]
     if not graphs:
@@ -142,7 +142,7 @@ def _read(path: Path) -> _Source:
 
 def _recompiled(source: _Source, folders: Mapping[str, Path], reporter: Reporter) -> list[Recompiled]:
     """Each version's program and its record, in the folders."""
-    count = f"{len(source.graphs)} TOSA graph(s) with {len(folders)} versions of Vela"
+    count = f"{counted(len(source.graphs), 'TOSA graph')} with {counted(len(folders), 'version')} of Vela"
     with contextlib.ExitStack() as stack:
         add = {}
         for version, folder in folders.items():

@@ -5,8 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from ethosu_sdk import provenance, records, schema
-from ethosu_sdk.aot import zoo as models
-from ethosu_sdk.aot.zoo import ZooEntry, packages
+from ethosu_sdk.aot.zoo import ZooEntry, entries, packages
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records import Record, kinds
@@ -20,12 +19,12 @@ def zoo(reporter: Reporter) -> None:
         "schema": kinds.ZOO.schema,
         "status": "pass",
         "created": records.timestamp(),
-        "tool": provenance.tool(),
-        "models": [_row(entry) for entry in models.entries()],
+        "tool": provenance.tool().to_json(),
+        "models": [_row(entry) for entry in entries()],
     }
     schema.check(record, "the list of the zoo")
-    reporter.show(_table(models.entries()))
-    lacking = packages.missing(name for entry in models.entries() for name in entry.needs)
+    reporter.show(_table(entries()))
+    lacking = packages.missing(name for entry in entries() for name in entry.needs)
     if lacking:
         wanted = dict.fromkeys(lacking)
         reporter.note(escape(f"the weights marked * are not installed: {packages.install_command(wanted)}"))

@@ -9,9 +9,11 @@ from fnmatch import fnmatchcase
 from itertools import product
 
 from ethosu_sdk.aot.vela import versions
+from ethosu_sdk.aot.vela.vela_config import VelaConfig, target_in
 from ethosu_sdk.boards import BOARDS
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.firmware_build import choose_board
+from ethosu_sdk.npu.timing import vela_ini
 from ethosu_sdk.program_options import QUANTIZE_CHOICES
 from ethosu_sdk.sweep.configuration import DEFAULT, HOST, NONE, QEMU, SIMULATORS, Configuration
 from ethosu_sdk.targets import Target, parse_name, parse_target, target_names
@@ -72,7 +74,7 @@ def expand(configuration: Configuration) -> Cells:
     found: dict[Cell, None] = {}
     dropped: Counter[str] = Counter()
     excluded = 0
-    for cell in _product(values, dropped):
+    for cell in _product(values, configuration.vela_config, dropped):
         if any(_fits(cell, row) for row in configuration.exclude):
             excluded += 1
         else:
@@ -83,7 +85,7 @@ def expand(configuration: Configuration) -> Cells:
             if not whole[name]:
                 message = f"this include has no {name}, and the sweep names none"
                 raise configuration.source.wrong(("include", index), message)
-        for cell in _product(whole, dropped):
+        for cell in _product(whole, configuration.vela_config, dropped):
             _add(found, cell, configuration)
     if not found:
         reasons = "".join(f"\n  {count:,} dropped: {reason}" for reason, count in dropped.items())
@@ -99,8 +101,10 @@ def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> N
         )
 
 
-def _product(values: Mapping[str, Sequence[str]], dropped: Counter[str]) -> Iterator[Cell]:
-    targets = list(_targets(values))
+def _product(
+    values: Mapping[str, Sequence[str]], config: VelaConfig | None, dropped: Counter[str]
+) -> Iterator[Cell]:
+    targets = list(_targets(values, config))
     ways = {npu: list(_ways(values, npu)) for npu in {name.rpartition("-")[0] for name, *_ in targets}}
     quantizations = _matching(values["quantize"], QUANTIZE_CHOICES)
     compilers = [versions.own() if word == DEFAULT else word for word in values["vela"]]
@@ -123,31 +127,42 @@ def _names(word: str, known: Sequence[str]) -> list[str]:
     return [DEFAULT] if word == DEFAULT else [name for name in known if fnmatchcase(name, word)]
 
 
-def _targets(values: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Target | None, str]]:
+def _targets(
+    values: Mapping[str, Sequence[str]], config: VelaConfig | None
+) -> Iterator[tuple[str, Target | None, str]]:
     """(name, target, why there is none) of every pairing of target, system configuration and memory mode."""
     for name in _matching(values["target"], target_names()):
-        for system in _of_family(name, values["system_config"], None):
-            for mode in _of_family(name, values["memory_mode"], system):
-                yield _target(name, system, mode)
+        for system in _expanded(values["system_config"], _systems(name, config)):
+            for mode in _expanded(values["memory_mode"], _modes(name, system, config)):
+                yield _target(name, system, mode, config)
 
 
-def _of_family(name: str, words: Sequence[str], system: str | None) -> list[str]:
+def _expanded(words: Sequence[str], known: Sequence[str]) -> list[str]:
     """The names that `words` stand for: those that go with the target where it is a pattern, and what is named."""
-    family, _ = parse_name(name)
-    if system is None:
-        known: Sequence[str] = tuple(family.system_configs)
-    else:
-        own = family.default_system_config if system == DEFAULT else system
-        known = family.system_configs.get(own, ())
     return list(dict.fromkeys(found for word in words for found in _names(word, known) or [word]))
 
 
-def _target(name: str, system: str, mode: str) -> tuple[str, Target | None, str]:
+def _systems(name: str, config: VelaConfig | None) -> Sequence[str]:
+    """The system configurations that go with a target; a user's file does not say with which."""
+    return tuple(parse_name(name)[0].system_configs) if config is None else config.ini.names(vela_ini.SYSTEM)
+
+
+def _modes(name: str, system: str, config: VelaConfig | None) -> Sequence[str]:
+    """The memory modes that go with a target in a system configuration; in a user's file all of them."""
+    if config is not None:
+        return config.ini.names(vela_ini.MODE)
+    family, _ = parse_name(name)
+    own = family.default_system_config if system == DEFAULT else system
+    return family.system_configs.get(own, ())
+
+
+def _target(name: str, system: str, mode: str, config: VelaConfig | None) -> tuple[str, Target | None, str]:
     asked = [None if word == DEFAULT else word for word in (system, mode)]
     try:
-        return name, parse_target(name, *asked), ""
+        target = parse_target(name, *asked) if config is None else target_in(config, name, *asked)
     except SdkError as error:
         return name, None, error.message
+    return name, target, ""
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,16 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.files import json_text, locks, writing
-from ethosu_sdk.readers.compare import compare_command, compare_record, policy as compare_policy, subjects
+from ethosu_sdk.readers.compare import compare_command, compare_record, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
-from ethosu_sdk.readers.compare.policy import Policy
+from ethosu_sdk.readers.compare.policy import Policy, load
 from ethosu_sdk.readers.compare.subjects import Compared, Subject
 from ethosu_sdk.records import kinds, sweep_compare
-from ethosu_sdk.records.common import Host
 from ethosu_sdk.records.compare import Comparison, KindName, Status
 from ethosu_sdk.records.sweep_cell import Cell
 from ethosu_sdk.records.sweep_compare import CellStatus, CellVerdict, ComparedCell, Counts, SweepComparison
-from ethosu_sdk.results import bundle, host_facts, reading as results
+from ethosu_sdk.results import bundle, host_facts
+from ethosu_sdk.results.reading import present
 from ethosu_sdk.sweep import query, rows, store
 from ethosu_sdk.sweep.configuration import DIMENSIONS
 from ethosu_sdk.sweep.rows import Row
@@ -59,7 +59,7 @@ def compare(
 
     Raises InputError, after it was written, when cells cannot be compared, VerdictError when one is worse or missing.
     """
-    policy = compare_policy.read(options.policy).allowing(options.allow)
+    policy = load(options.policy).allowing(options.allow)
     record = make(before, after, policy)
     folder = compare_command.folder_of(out_dir)
     writing.make_directory(folder)
@@ -90,7 +90,7 @@ def make(before: Path, after: Path, policy: Policy) -> SweepComparison:
         after=new.folder.name,
         counts=convert({name: counted[name] for name in (PASS, FAIL, BLOCKED, MISSING, NEW)}, Counts),
         cells=cells,
-        host=Host(**host_facts.host()),
+        host=host_facts.this_host(),
     )
     schema.check(record.to_json(), "the comparison")
     return record
@@ -146,7 +146,7 @@ def _subject(sweep: _Sweep, row: Row) -> Subject:
         raise InputError(f"{sweep.folder} names a cell outside of that folder")
     found: dict[KindName, Compared] = {}
     files: dict[KindName, Path] = {}
-    for path in results.present(folder, (kinds.RUN.schema, kinds.COMPILE.schema)):
+    for path in present(folder, (kinds.RUN.schema, kinds.COMPILE.schema)):
         kind, found[kind] = subjects.record_of(path)
         files[kind] = path
     if not found:

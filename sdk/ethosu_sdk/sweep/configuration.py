@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,16 +12,20 @@ from typing import Any
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.comparison.evaluation import evaluation_data
 from ethosu_sdk.aot.model.spec import parse_model_spec
-from ethosu_sdk.aot.vela import versions
+from ethosu_sdk.aot.vela import vela_config as user_config, versions
+from ethosu_sdk.aot.vela.vela_config import VelaConfig
 from ethosu_sdk.boards import BOARDS
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.files.toml_source import short
+from ethosu_sdk.npu.timing import vela_ini
 from ethosu_sdk.program_options import QUANTIZE_CHOICES
 from ethosu_sdk.sweep import goals, source as sweep_source
 from ethosu_sdk.sweep.goals import Goals
 from ethosu_sdk.sweep.source import Source
 from ethosu_sdk.targets import families, suggestion, target_names
+
+Names = Mapping[str, tuple[str, ...]]  # of a dimension
 
 DEFAULT = "default"
 NONE, HOST, QEMU = "none", "host", "qemu"
@@ -64,7 +68,8 @@ class Configuration:
     """A sweep as its file describes it: values of each dimension, further cells and cells to leave out.
 
     Values are names, patterns of names, or DEFAULT; models and files are as named, from `folder`. `evaluate` has the
-    files of samples by patterns of models; `goals` are what the cells are judged by.
+    files of samples by patterns of models; `goals` are what the cells are judged by. `vela_config` is a user's Vela
+    configuration file, whose systems count in place of Vela's own.
     """
 
     source: Source
@@ -75,6 +80,7 @@ class Configuration:
     evaluate: dict[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     goals: Goals = field(default_factory=Goals)
+    vela_config: VelaConfig | None = None
 
     @property
     def folder(self) -> Path:
@@ -91,24 +97,28 @@ class Configuration:
         return hashing.sha256_bytes(self.source.text.encode())
 
 
-def read(path: Path) -> Configuration:
-    """The sweep in the file `path`. InputError with file and line for what is wrong in it."""
+def read(path: Path, vela_config: Path | None = None) -> Configuration:
+    """The sweep in the file `path`, for the systems in the file `vela_config`, by default Vela's own. InputError with
+    file and line for what is wrong in it."""
     source, table = sweep_source.read(path)
+    config = None if vela_config is None else user_config.read(vela_config)
     for key in table:
         if key not in _KEYS:
             raise source.wrong((key,), f"a sweep has no '{short(key)}'", suggestion(short(key), _KEYS))
-    values = {name: _values(source, table, name) for name in DIMENSIONS}
-    include = tuple(_partial(source, table, "include"))
+    known = _known(config)
+    values = {name: _values(source, table, name, known) for name in DIMENSIONS}
+    include = tuple(_partial(source, table, "include", known))
     models = [*values["model"], *(model for row in include for model in row.get("model", ()))]
     return Configuration(
         source,
         _name(source, table),
         values,
         include,
-        tuple(_partial(source, table, "exclude")),
+        tuple(_partial(source, table, "exclude", known)),
         _evaluate(source, table.get("evaluate", {}), models),
         _limits(source, table.get("limits", {})),
         goals.parse(table, source.locate),
+        config,
     )
 
 
@@ -121,10 +131,10 @@ def _name(source: Source, table: dict[str, Any]) -> str:
     return name
 
 
-def _values(source: Source, table: dict[str, Any], dimension: str) -> tuple[str, ...]:
+def _values(source: Source, table: dict[str, Any], dimension: str, known: Names) -> tuple[str, ...]:
     key = DIMENSIONS[dimension]
     if key in table:
-        return _checked(source, (key,), dimension, table[key])
+        return _checked(source, (key,), dimension, table[key], known)
     if dimension in ("model", "target") and not table.get("include"):
         example = 'models = ["zoo:digits_cnn"]' if dimension == "model" else 'targets = ["ethos-u55-*"]'
         raise InputError(f"{source.path} has no '{key}': there is nothing to do", example)
@@ -133,7 +143,9 @@ def _values(source: Source, table: dict[str, Any], dimension: str) -> tuple[str,
     return {"simulator": (NONE,)}.get(dimension, (DEFAULT,))
 
 
-def _partial(source: Source, table: dict[str, Any], key: str) -> list[dict[str, tuple[str, ...]]]:
+def _partial(
+    source: Source, table: dict[str, Any], key: str, known: Names
+) -> list[dict[str, tuple[str, ...]]]:
     rows = table.get(key, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise source.wrong((key,), f"{key} must be a list of tables", f"[[{key}]]")
@@ -152,14 +164,16 @@ def _partial(source: Source, table: dict[str, Any], key: str) -> list[dict[str, 
             {
                 name: source.strings((key, index, name), value)
                 if exclude and name in ("model", "inputs")
-                else _checked(source, (key, index, name), name, value)
+                else _checked(source, (key, index, name), name, value, known)
                 for name, value in row.items()
             }
         )
     return found
 
 
-def _checked(source: Source, place: tuple[str | int, ...], dimension: str, value: Any) -> tuple[str, ...]:
+def _checked(
+    source: Source, place: tuple[str | int, ...], dimension: str, value: Any, names: Names
+) -> tuple[str, ...]:
     """The values of a dimension: names that exist, and patterns that fit some."""
     words = source.strings(place, value)
     if dimension == "model":
@@ -176,7 +190,7 @@ def _checked(source: Source, place: tuple[str | int, ...], dimension: str, value
                     place, f"'{short(word)}' is not a version of Vela", 'such as vela = ["5.1.0"]'
                 )
         return words
-    known = _known(dimension)
+    known = names[dimension]
     for word in words:
         if not any(fnmatchcase(name, word) for name in known):
             message = f"there is no {_WORDS[dimension]} '{short(word)}'"
@@ -194,17 +208,21 @@ _WORDS = {
 }
 
 
-def _known(dimension: str) -> tuple[str, ...]:
+def _known(config: VelaConfig | None) -> Names:
+    """The names that each dimension has."""
     systems = {name: modes for row in families().values() for name, modes in row.system_configs.items()}
     modes = tuple(dict.fromkeys(mode for row in systems.values() for mode in row))
+    configs = tuple(systems)
+    if config is not None:
+        configs, modes = config.ini.names(vela_ini.SYSTEM), config.ini.names(vela_ini.MODE)
     return {
         "target": target_names(),
-        "system_config": (DEFAULT, *systems),
+        "system_config": (DEFAULT, *configs),
         "memory_mode": (DEFAULT, *modes),
         "quantize": (DEFAULT, *QUANTIZE_CHOICES),
         "simulator": SIMULATORS,
         "board": (DEFAULT, *BOARDS),
-    }[dimension]
+    }
 
 
 def _models(source: Source, place: tuple[str | int, ...], words: Sequence[str]) -> tuple[str, ...]:

@@ -71,6 +71,7 @@ class Keys:
         """The key of its compilation, which is executed too: its check and its accuracy are of the whole SDK."""
         target = cell.target
         names = [target.name, target.system_config, target.memory_mode]
+        names += [target.vela_config] if target.vela_config else []
         return _digest(
             {
                 "step": "compile",

@@ -1,6 +1,7 @@
 """The options of `sweep`. The module is imported for every `--help`: it must stay light."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ethosu_sdk.program_options import TRUST, Option, option
 
@@ -12,7 +13,8 @@ class SweepOptions:
     """The options of `sweep` that its file does not have.
 
     `jobs` None is one a core. `scheduler` is the address of a Dask scheduler that runs already. With `retry`, cells
-    that did not come to an end are done again.
+    that did not come to an end are done again. `vela_config` is the Vela configuration file that has the system
+    configurations and memory modes of all cells.
     """
 
     jobs: int | None = option(
@@ -32,6 +34,14 @@ class SweepOptions:
             "Address of a Dask scheduler whose workers do the work. With tcp://, anyone who can reach it "
             "can run code.",
             metavar="tls://HOST:PORT",
+        ),
+    )
+    vela_config: Path | None = option(
+        None,
+        Option(
+            "Vela configuration file with the system configurations and memory modes of all cells.",
+            metavar="FILE.ini",
+            shown_default="Vela's own",
         ),
     )
     dry_run: bool = option(False, Option("Show what would be done, and do nothing."))

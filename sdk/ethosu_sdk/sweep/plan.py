@@ -21,8 +21,8 @@ from ethosu_sdk.records.printed.sweep_plan import Left
 from ethosu_sdk.records.sweep_cell import SweepCell
 from ethosu_sdk.results import locations
 from ethosu_sdk.steps.shared import compilers
-from ethosu_sdk.sweep import cells as sweep_cells, evidence, places, rows
-from ethosu_sdk.sweep.cells import Cell, Cells
+from ethosu_sdk.sweep import evidence, places, rows
+from ethosu_sdk.sweep.cells import Cell, Cells, expand
 from ethosu_sdk.sweep.configuration import NONE, Configuration
 from ethosu_sdk.sweep.keys import Keys
 from ethosu_sdk.sweep.options import SweepOptions
@@ -116,7 +116,7 @@ def folder_of(configuration: Configuration, chosen: Path | None) -> Path:
 
 def make(configuration: Configuration, store: Path, options: SweepOptions) -> Plan:
     """The plan of a sweep whose results go to `store`; nothing is written. InputError when there is nothing to do."""
-    expanded = sweep_cells.expand(configuration)
+    expanded = expand(configuration)
     keys = Keys(configuration.folder, trust=options.trust)
     planned: dict[str, Planned] = {}
     for cell in expanded.cells:
@@ -244,6 +244,7 @@ def remove_stale(plan: Plan) -> None:
 def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> dict[str, Task]:
     """The tasks of a cell by their steps."""
     cell, configuration = planned.cell, plan.configuration
+    config = configuration.vela_config
     common: Task = {
         "store": str(plan.store.absolute()),
         "cwd": str(configuration.folder),
@@ -257,6 +258,7 @@ def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> di
         "samples": cell.samples,
         "vela": cell.vela,
         "trust": options.trust,
+        "vela_config": None if config is None else str(Path(config.ini.source).absolute()),
         "lowering": planned.lowering,
         "compilation": planned.compilation,
     }

@@ -19,9 +19,12 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import csv_text, opening
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.results import bundle
-from ethosu_sdk.sweep import cells, plan as sweep_plan, rows as sweep_rows, store
+from ethosu_sdk.sweep import cells, store
+from ethosu_sdk.sweep.plan import DEFAULT_FOLDER
+from ethosu_sdk.sweep.rows import COLUMNS
 
 VIEW = "cells"
 _MOST_ROWS = 100_000
@@ -48,7 +51,7 @@ def query(sql: str, folder: Path | None, as_csv: bool, reporter: Reporter) -> Re
         "schema": kinds.SWEEP_ANSWER.schema,
         "status": "pass",
         "created": records.timestamp(),
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "query": sql,
         "columns": names,
         "rows": found,
@@ -67,7 +70,7 @@ def folder_of(chosen: Path | None) -> Path:
     """The folder that was chosen, or the only one that a sweep has left here."""
     if chosen is not None:
         return chosen
-    parent = sweep_plan.DEFAULT_FOLDER
+    parent = DEFAULT_FOLDER
     found = sorted(path.parent for path in parent.glob(f"*/{store.TABLE_NAME}"))
     if len(found) != 1:
         count = "no sweeps" if not found else f"{len(found)} sweeps"
@@ -93,7 +96,7 @@ def read(folder: Path) -> Any:
             file = parquet.ParquetFile(stream)
             if file.metadata.num_rows > cells.MOST_CELLS:
                 raise InputError(f"{path} has more rows than a sweep has cells")
-            return file.read(list(sweep_rows.COLUMNS)).select(list(sweep_rows.COLUMNS)).cast(store.columns())
+            return file.read(list(COLUMNS)).select(list(COLUMNS)).cast(store.columns())
     except KeyError as error:
         raise InputError(f"{path} lacks columns: {plain_text.line(error)}", "run the sweep again") from error
     except (OSError, ValueError, arrow.ArrowException) as error:
@@ -141,7 +144,7 @@ def _selected(duckdb: Any, connection: Any, sql: str) -> tuple[list[str], list[S
     except (duckdb.Error, OSError) as error:  # the reader's errors come as the latter
         if time.monotonic() > deadline:
             raise _too_slow() from error
-        hint = f"columns: {', '.join(sweep_rows.COLUMNS)}"
+        hint = f"columns: {', '.join(COLUMNS)}"
         raise UsageError(f"the query cannot be answered: {error}", hint) from error
     finally:
         timer.cancel()
@@ -205,7 +208,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Renderab
     for row in shown:
         table.add_row(*(escape(plain_text.cut(_text(value), _LONGEST_SHOWN)) for value in row))
     left = len(rows) - len(shown)
-    return [table, f"and {left:,} more rows: --csv and --json print all"] if left else [table]
+    return [table, f"and {counted(left, 'more row')}: --csv and --json print all"] if left else [table]
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.aot.facts.evaluation import FLOAT
 from ethosu_sdk.files import hashing, json_text
-from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import CheckedOutput, Compilation, Pair
 from ethosu_sdk.records.kind import Content, RecordKind
@@ -88,7 +87,7 @@ def write(out: Path, task: Mapping[str, Any], outcome: Mapping[str, Any]) -> Row
         "schema": kinds.SWEEP_CELL.schema,
         "status": status,
         "created": records.timestamp(),
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "key": task["key"],
         "model_sha256": task["model_sha256"],
         "cell": {name: value for name, value in task["dimensions"].items() if value is not None},
@@ -160,9 +159,10 @@ def figures(compiled: Compilation | None, run: Run | None) -> Record:
     """The figures of a cell's records; an SQNR is infinite where there is no noise."""
     if compiled is None:
         return {}
-    target, delegation = compiled.target, compiled.delegation or ()
-    system = system_config.known(target.npu, target.system_config, target.memory_mode)
-    clock_hz = None if system is None else system.clock_hz
+    delegation = compiled.delegation or ()
+    clock_hz = None if compiled.system is None else compiled.system.clock_hz
+    if run is not None and run.priced is not None and not run.priced.compiled_for:
+        clock_hz = None  # cycles for another system are no time of this one
     cycles, source = _cycles(compiled, run)
     return {
         "program_bytes": compiled.model.bytes,

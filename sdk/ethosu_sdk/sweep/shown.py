@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.sweep import Sweep, Verdict
 from ethosu_sdk.sweep import page
 from ethosu_sdk.sweep.page import overview, settings
@@ -29,7 +30,7 @@ def plan_tables(plan: Plan, jobs: int) -> list[Table]:
     numbers.add_row("runs of Vela", f"{total.vela_runs:,}", f"{left.vela_runs:,}")
     numbers.add_row("simulations", f"{total.simulations:,}", f"{left.simulations:,}")
     numbers.add_row("excluded", f"{plan.expanded.excluded:,}", "")
-    numbers.add_row("estimate", "", f"{plan.estimated_s(jobs):,.0f} s with {jobs} jobs, roughly")
+    numbers.add_row("estimate", "", f"{plan.estimated_s(jobs):,.0f} s with {counted(jobs, 'job')}, roughly")
     parts = [numbers]
     if plan.expanded.dropped:
         dropped = Table(title="dropped", box=None, show_header=False, pad_edge=False)
@@ -64,7 +65,7 @@ def _verdict(verdict: Verdict, found: Sequence[Row]) -> list[RenderableType]:
     parts: list[RenderableType] = [table]
     left = len(judged["models"]) - _MOST_MODELS
     if left > 0:
-        parts.append(f"and {left:,} more models: they are in the record and on the page")
+        parts.append(f"and {counted(left, 'more model')}: they are in the record and on the page")
     if judged["constraints"]:
         parts.append(escape(f"constraints: {'; '.join(judged['constraints'])}"))
     return [*parts, *(escape(f"note: {text}") for text in judged["notes"])]

@@ -23,7 +23,8 @@ from ethosu_sdk.files import opening, writing
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations
-from ethosu_sdk.steps.compile import check as compile_check, check_record, compile_record
+from ethosu_sdk.steps.compile import check_record, compile_record
+from ethosu_sdk.steps.compile.check import Check
 from ethosu_sdk.steps.compile.compile_command import compile_key
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions, Evaluation
@@ -130,6 +131,8 @@ def _compile(task: Task) -> Outcome:
     start = time.monotonic()
     out, lowering = Path(task["out"]), lowered_program.read(Path(task["lowered"]))
     options = _options(task)
+    if task["vela_config"] is not None:
+        options = replace(options, vela_config=Path(task["vela_config"]))
     request = _request(task, options, out)
     with (
         bundle.published(out, "compile") as add,
@@ -140,7 +143,7 @@ def _compile(task: Task) -> Outcome:
             os.symlink(path.resolve(), Path(spool) / path.name)
         key = compile_key(task["model"], options, request.target)
         record = compile_record.make(request, output, key, time.monotonic() - start)
-        check = compile_check.Check(Path(spool), Reporter(quiet=True), locate=False)
+        check = Check(Path(spool), Reporter(quiet=True), locate=False)
         record = _evaluated(task, check.extend(record, request, output), output)
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         compile_record.write(locations.compile_record(output.pte), record)

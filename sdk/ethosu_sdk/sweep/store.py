@@ -15,7 +15,7 @@ from ethosu_sdk import extras, provenance, schema
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import hashing, json_text, writing
 from ethosu_sdk.records import kinds, sweep
-from ethosu_sdk.records.common import Host
+from ethosu_sdk.records.common import Limits
 from ethosu_sdk.records.sweep import CellCounts, Dimensions, Status, Sweep, Verdict
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.steps.shared import compilers
@@ -101,7 +101,7 @@ def make(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
         **provenance.origin(inputs, versions),
         name=configuration.name,
         dimensions=Dimensions(**{name: _values(found, name) for name in DIMENSIONS}),
-        limits=sweep.Limits(**vars(configuration.limits)),
+        limits=Limits(**vars(configuration.limits)),
         plan=plan.record(),
         cells=convert({name: counted[name] for name in rows.STATUSES}, CellCounts),
         verdict=verdict,
@@ -116,7 +116,7 @@ def make(plan: Plan, found: Sequence[Row], session: Session) -> Sweep:
             finish_steps=session.steps.get("finish", 0),
         ),
         wall_time_s=round(session.seconds, 3),
-        host=Host(**host_facts.host()),
+        host=host_facts.this_host(),
     )
     schema.check(record.to_json(), "the sweep")
     return record

@@ -15,7 +15,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import ToolError, VerdictError
 from ethosu_sdk.files import json_text, locks
-from ethosu_sdk.records.common import Tool
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.printed.sweep_plan import SweepPlan
 from ethosu_sdk.records.sweep import Sweep
 from ethosu_sdk.sweep import (
@@ -46,7 +46,7 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
     Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
     or none passed: then everything was written.
     """
-    configuration = sweep_configuration.read(path)
+    configuration = sweep_configuration.read(path, options.vela_config)
     folder = sweep_plan.folder_of(configuration, out_dir)
     jobs = options.jobs or os.cpu_count() or 1
     if options.dry_run:
@@ -131,8 +131,9 @@ def _rows(plan: Plan, found: dict[str, Row]) -> list[Row]:
 def _tell(plan: Plan, reporter: Reporter) -> None:
     total, left = plan.total(), plan.left()
     reporter.note(
-        f"{total.cells:,} cells, {len(plan.done):,} of them done; to do: {left.lowerings:,} lowerings, "
-        f"{left.vela_runs:,} runs of Vela, {left.simulations:,} simulations"
+        f"{counted(total.cells, 'cell')}, {len(plan.done):,} of them done; to do: "
+        f"{counted(left.lowerings, 'lowering')}, {left.vela_runs:,} runs of Vela, "
+        f"{counted(left.simulations, 'simulation')}"
     )
     for reason in plan.changed[:_MOST_NOTES]:
         reporter.warn(escape(f"{reason}: it is done again"))
@@ -147,7 +148,7 @@ def plan_record(plan: Plan, jobs: int) -> SweepPlan:
     record = SweepPlan(
         status="pass",
         created=records.timestamp(),
-        tool=Tool(**provenance.tool()),
+        tool=provenance.tool(),
         name=plan.configuration.name,
         **structs.asdict(plan.record()),
         done=len(plan.done),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.results import source_place
 
 
 def cpu_lines(record: Compilation) -> list[str]:
     """One line for each operator on the CPU and each reason, such as ``aten::avg_pool2d.out (1) on the CPU:
-    REASON, at net.py:12 (pool)``."""
+    REASON, at net.py:12 in Net.forward (pool)``."""
     return [
         f"{name} ({calls}) on the CPU: {reason}" + (f", at {where}" if where else "")
         for name, calls, reason, where in cpu_rows(record)
@@ -19,7 +19,7 @@ def cpu_lines(record: Compilation) -> list[str]:
 def cpu_rows(record: Compilation) -> list[tuple[str, str, str, str]]:
     """Operator, calls, reason and place of what stays on the CPU."""
     return [
-        (row.name, str(site.calls), site.reason, place(site.source))
+        (row.name, str(site.calls), site.reason, source_place.place(site.source))
         for row in record.cpu_operators
         for site in row.sites
     ]
@@ -28,7 +28,7 @@ def cpu_rows(record: Compilation) -> list[tuple[str, str, str, str]]:
 def cpu_words(record: Compilation) -> str:
     """How much stays on the CPU."""
     calls = sum(row.calls for row in record.cpu_operators)
-    return f"{calls} operator calls" if calls else "nothing"
+    return counted(calls, "operator call") if calls else "nothing"
 
 
 def quantised_words(record: Compilation) -> str:
@@ -39,10 +39,4 @@ def quantised_words(record: Compilation) -> str:
     if options.quantizer is not None:
         words += f"{', ' if words else ''}quantizer: {options.quantizer}"
     samples = calibration.samples
-    return f"{words}, {samples} samples ({calibration.source})" if samples else words
-
-
-def place(source: SourceLine | None) -> str:
-    """Where in the model, such as ``net.py:12 (block.conv)``; empty when that is not known."""
-    line, module = source_place.line(source), source_place.module(source)
-    return f"{line} ({module})" if line and module else line or module
+    return f"{words}, {counted(samples, 'sample')} ({calibration.source})" if samples else words

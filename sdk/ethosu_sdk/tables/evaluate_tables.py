@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.compile import Compilation, LsbHistogram, Pair
 
 HEADINGS = ("reference → candidate", "top-1", "SQNR", "cosine", "max error")
@@ -18,7 +19,7 @@ def tables(record: Compilation) -> list[RenderableType]:
     if record.accuracy is None:
         return []
     data = record.accuracy.data
-    title = f"Accuracy, {data.samples:,} sample(s) of {escape(data.file)}"
+    title = f"Accuracy, {counted(data.samples, 'sample')} of {escape(data.file)}"
     figures = _table(title, HEADINGS[1:])
     steps = _table("Values that differ by that many steps (LSBs) of the output's quantisation", _STEPS)
     for row, cells in zip(record.accuracy.pairs, rows(record), strict=True):

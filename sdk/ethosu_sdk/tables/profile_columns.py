@@ -14,7 +14,7 @@ _SOURCES = ("modelled", "estimated", "measured")
 # Column → the member of the record's operation, with the way to it.
 _MEMBERS = {
     **{name: name for name in (*_PLAIN, "utilisation", "bound_by", "scratch_bytes")},
-    **{name: f"source.{name}" for name in ("module", "file", "line")},
+    **{name: f"source.{name}" for name in ("module", "file", "line", "function")},
     **{name: f"shapes.{name}" for name in _SHAPES},
     **{f"{stage}_cycles": f"stages.{stage}" for stage in _STAGES},
     "tosa_operator": "tosa.operator",
@@ -31,7 +31,7 @@ _MEMBERS = {
 }
 COLUMNS = (
     *_PLAIN,
-    *("tosa_operator", "vela_operator", "module", "file", "line"),
+    *("tosa_operator", "vela_operator", "module", "file", "line", "function"),
     *_SHAPES,
     *("ifm_dtype", "ofm_dtype"),
     *(f"cycles_{source}" for source in _SOURCES),

@@ -11,12 +11,18 @@ from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.table import Table
 
+from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.common import Delegation, Metric
 from ethosu_sdk.records.profile import CpuTotals, Memory, Operation, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
-from ethosu_sdk.tables import figures
+from ethosu_sdk.tables import figures, systems, times
 
+_FIGURES = ("#", "MACs", "cycles", "Vela's", "used", "read", "written")
+HEADINGS = ("#", "operation", "module", "line", "OFM", *_FIGURES[1:], "bound by")  # of :func:`cells`
+# Columns of the operations that a narrow terminal has no room for, the first one first.
+_GIVE_WAY = ("line", "OFM", "written", "read", "used", "Vela's", "alone", "MACs")
 _MOST_ROWS = 100  # of a program with more operations, the slowest are shown
 
 
@@ -72,26 +78,27 @@ def _sum(parts: Sequence[Operation]) -> Operation:
 
 
 def slowest(rows: Sequence[Row], most: int) -> list[Row]:
-    """The rows with the most cycles, and those on the CPU, in their order."""
-    ranked = sorted(
-        (row.operation for row in rows),
-        key=lambda row: (row.runs_on == "CPU", row.modelled_cycles),
-        reverse=True,
-    )
-    chosen = {row.index for row in ranked[:most]}
-    return [row for row in rows if row.operation.index in chosen]
+    """The rows on the CPU, by their instructions, then those with the most cycles; all of them in their own order
+    where there are no more than `most`."""
+    if len(rows) <= most:
+        return list(rows)
+    return sorted(rows, key=lambda row: _cost(row.operation), reverse=True)[:most]
+
+
+def _cost(row: Operation) -> tuple[bool, int | float]:
+    instructions = row.instructions.value if row.instructions is not None else 0
+    return (True, instructions) if row.runs_on == "CPU" else (False, row.modelled_cycles)
 
 
 def _operations(rows: Sequence[Row], count: int) -> Table:
-    title = f"{count} operations" if len(rows) == count else f"the slowest {len(rows)} of {count} operations"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("#", justify="right")
-    table.add_column("operation", overflow="fold")
-    table.add_column("where", overflow="fold")
-    table.add_column("OFM", overflow="fold")
-    for name in ("MACs", "cycles", "Vela's", "used", "read", "written"):
-        table.add_column(name, justify="right")
-    table.add_column("bound by", overflow="fold")
+    title = (
+        counted(count, "operation")
+        if len(rows) == count
+        else f"the slowest {len(rows)} of {count} operations"
+    )
+    table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
+    for name in HEADINGS:
+        table.add_column(name, justify="right" if name in _FIGURES else "left")
     split = any(row.alone for row in rows)
     if split:
         table.add_column("alone", justify="right")
@@ -108,7 +115,8 @@ def cells(shown: Row) -> Iterator[str]:
     calls = f", {row.calls} times" if row.calls > 1 else ""
     count = f" ({shown.count})" if shown.count > 1 else ""
     yield (row.operator or row.name) + count + calls
-    yield source_place.module_or_line(row.source)
+    yield source_place.module(row.source)
+    yield source_place.function(row.source)
     yield figures.shape(row.ofm)
     if row.runs_on == "CPU":
         counted = f"{row.instructions.value:,} instr." if row.instructions is not None else ""
@@ -160,6 +168,7 @@ def _delegation(rows: Sequence[Delegation]) -> Table:
 def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     """Name and text of each total."""
     npu, cpu = record.totals.npu, record.totals.cpu
+    yield from times.rows(record)
     count = npu.operations + cpu.operators
     share = npu.operations / count if count else 0.0
     yield "NPU operations", f"{npu.operations:,} ({share:.1%})"
@@ -170,9 +179,7 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     if cpu.cycles is not None:
         yield "CPU cycles", f"{cpu.cycles.value:,} of {_core_name(cpu)} ({cpu.cycles.source}): {_parts(cpu)}"
     yield "MACs", f"{npu.macs:,}"
-    speed = {row.source: row for row in record.totals.speed or ()}
-    for row in npu.cycles:
-        yield "NPU cycles", _cycles_text(row, speed.get(row.source))
+    yield from _npu_cycles(record)
     if npu.jobs is not None:
         whole = npu.jobs.cycles
         yield "in pieces", f"{npu.jobs.count:,} NPU jobs, {whole.value:,} cycles ({whole.source})"
@@ -191,14 +198,35 @@ def _parts(cpu: CpuTotals) -> str:
     return ", ".join(f"{row.part.replace('_', ' ')} {row.cycles.value:,}" for row in cpu.parts or ())
 
 
-def _cycles_text(metric: Metric, speed: Speed | None) -> str:
-    text = f"{metric.value:,} ({metric.source})"
-    if speed is None:
-        return text
-    return (
-        f"{text}: {speed.inference_s * 1e3:,.3f} ms, {speed.inferences_per_s:,.1f} inferences/s, "
-        f"{speed.tera_operations_per_s:.3f} Tops/s"
-    )
+def _npu_cycles(record: Profile) -> Iterator[tuple[str, str]]:
+    """Cycles by their source with what system they are for; times beside them, unless that is not the program's."""
+    speed = {row.source: row for row in record.headline}
+    for row in record.totals.npu.cycles:
+        yield (
+            "NPU cycles",
+            _cycles_text(row, speed.get(row.source), _worker(record, row), alone=record.time is None),
+        )
+    if record.priced is not None:
+        yield ("not comparable" if record.caveat else "system"), systems.line(record.priced)
+    for other in record.totals.speed or () if record.caveat else ():
+        yield "at that clock", f"{other.source}: {_speed_text(other, alone=True)}, {record.caveat}"
+
+
+def _worker(record: Profile, metric: Metric) -> str:
+    """Who an estimate is from, with its version."""
+    version = record.vela_version
+    return f" by Vela {version}" if metric.source == "estimated" and version else ""
+
+
+def _cycles_text(metric: Metric, speed: Speed | None, worker: str, *, alone: bool) -> str:
+    """Cycles with their time. Inferences per second are a figure of programs whose CPU time is not known."""
+    text = f"{metric.value:,} ({metric.source}{worker})"
+    return text if speed is None else f"{text}: {_speed_text(speed, alone=alone)}"
+
+
+def _speed_text(speed: Speed, *, alone: bool) -> str:
+    rate = f"{speed.inferences_per_s:,.1f} inferences/s, " if alone else ""
+    return f"{speed.inference_s * 1e3:,.3f} ms, {rate}{speed.tera_operations_per_s:.3f} Tops/s"
 
 
 def _totals(record: Profile, folder: Path) -> Table:

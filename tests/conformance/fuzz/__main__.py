@@ -1,7 +1,5 @@
 """The large campaign: python -m tests.conformance.fuzz [COUNT] [SEED]. Exit code 1 when a sample misbehaves."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ them. Prints one JSON line: how often each outcome was met, and the slowest run 
 busy machine is not the model's fault).
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Ways to damage a command stream and its weights. All randomness comes from the generator that is passed in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

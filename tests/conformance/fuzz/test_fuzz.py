@@ -1,7 +1,5 @@
 """A small campaign in every session; scripts/npu-fuzz runs the large one."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Lowering costs a second or two per model and ten per process, so related operators share a model with many outputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tests.conformance.models.case import Case

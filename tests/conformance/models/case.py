@@ -3,8 +3,6 @@
 Nothing here imports torch: the child process that lowers the models (lower.py) hands it in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Convolutions, depthwise convolutions and linear layers in all their shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

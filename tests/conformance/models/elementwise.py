@@ -1,7 +1,5 @@
 """Elementwise arithmetic, comparisons, bitwise and logical operators, and functions of one value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operators that move values: transposes, slices, concatenations, padding, resizing, gathers and scatters."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from typing import Any

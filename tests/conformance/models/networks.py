@@ -1,7 +1,5 @@
 """Blocks of networks: several operators that hand feature maps to each other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

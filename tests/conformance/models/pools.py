@@ -1,7 +1,5 @@
 """Pooling and reductions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The hazard checker on what Vela compiles: it finds nothing, and finds whatever is then broken on purpose."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Iterator

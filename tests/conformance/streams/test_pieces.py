@@ -3,8 +3,6 @@
 Memory is compared byte for byte, the whole of it: test_models.py compares what the whole streams compute.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Fills the cells of the matrix and writes docs/reference/zoo-matrix.md. See --help."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The cells of the matrix: which zoo model, compiled how, is checked against what."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ethosu_sdk.aot import zoo

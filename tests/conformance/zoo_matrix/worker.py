@@ -5,8 +5,6 @@ first that locks it, and cells that have an outcome are left alone. Importing th
 compilations, so they are imported once, and each compilation runs in a fork of this process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Image classifiers of torchvision and of packages built on one network."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from tests.corpus.recipe import Maker, architecture, image

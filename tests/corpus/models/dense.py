@@ -1,7 +1,5 @@
 """Networks with a value for each place: segmentation and detection."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

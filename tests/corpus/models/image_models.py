@@ -1,7 +1,5 @@
 """Image classifiers of timm: at least one of each family, narrower or shallower than published."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

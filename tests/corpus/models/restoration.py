@@ -1,7 +1,5 @@
 """Networks that give pictures: super-resolution and denoising."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from tests.corpus.recipe import Maker, architecture, unit_image

@@ -1,7 +1,5 @@
 """Networks on sequences: speech and keywords, time series, text."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,5 @@
 """The network, advised on once for all of these tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The network that is advised on, and what becomes of it: each is compiled, run on the host and profiled once."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import dataclass

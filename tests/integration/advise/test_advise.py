@@ -1,7 +1,5 @@
 """`advise`: each rule's advice is followed; the second record has the gain; without its pattern a rule is silent."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

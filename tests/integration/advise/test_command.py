@@ -1,7 +1,5 @@
 """`advise` as a command: what it takes, what it writes and where, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -67,6 +65,11 @@ def _calls(record: Record) -> None:
         row["name"] = "aten::mul.out"
 
 
+def _of_another_mode(record: Record) -> None:
+    for part in (record["target"], record["system"]):
+        part["memory_mode"] = "Nowhere"
+
+
 @pytest.mark.parametrize(
     ("damage", "code"),
     [
@@ -74,7 +77,8 @@ def _calls(record: Record) -> None:
         (lambda folder: (folder / "debug.json").write_text("[]", encoding="utf-8"), 3),
         (lambda folder: shutil.copy(folder / "run.json", folder / "debug.json"), 3),
         (_compiled(lambda record: record.pop("target")), 3),
-        (_compiled(lambda record: record["target"].update(memory_mode="Nowhere")), 0),
+        (_compiled(lambda record: record["target"].update(memory_mode="Nowhere")), 3),
+        (_compiled(_of_another_mode), 0),
         (_compiled(lambda record: record.pop("delegation")), 0),
         (_compiled(lambda record: record["inputs"][0].update(shape=[0] * 9)), 0),
         (_compiled(lambda record: record["inputs"][0].update(shape=[10**400])), 3),

@@ -1,7 +1,5 @@
 """A layer whose eight bits are too few: with the lines that `advise` gives, its SQNR rises, and the network's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Operators on the CPU: the modules that `advise` puts in their place are delegated, and compute the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

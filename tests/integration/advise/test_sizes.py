@@ -1,7 +1,5 @@
 """Programs that do not fill the NPU: channels that cost nothing, and a smaller NPU that is as fast."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A cache that was copied or altered builds what was asked for, or is made anew."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

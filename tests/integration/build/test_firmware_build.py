@@ -1,7 +1,5 @@
 """`.pte` → ELF with the real toolchain, and what that ELF does on QEMU without an NPU."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The ELF as a product: how large it is, what of it is stored, and that anyone who builds it gets the same bytes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ The program is `x + x` on an Ethos-U85 in memory mode Sram_Only (tests/golden/pt
 firmware carries and digests like any other, make it as large as wanted.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import dataclass

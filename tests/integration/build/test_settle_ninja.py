@@ -1,7 +1,5 @@
 """container/settle-ninja: what the image ships of a build tree does not tell when it was made, and Ninja takes it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`verify`: a firmware is built again from its record, and what differs is named with the reason."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

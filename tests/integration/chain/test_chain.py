@@ -3,8 +3,6 @@
 The compiler runs in this process, so that torch is imported once; tests/meaning goes through the command line.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Networks that write in place or keep a state, as people have them: eight steps on QEMU against eager PyTorch."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model that keeps a state from inference to inference: the program begins where the model began."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -6,8 +6,6 @@ A command and all that it starts carry a mark in their environment, so that /pro
 group or session it has moved to and whoever its parent is by now.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """``python -m tests.integration.children.tasks FD PID``: tasks that behave as badly as models can."""
 
-from __future__ import annotations
-
 import os
 import time
 from typing import Any

@@ -1,8 +1,6 @@
 """Tasks in forks of a warm process: whatever a task leaves behind or hides, its end is told and the next one is
 served."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 `python -m tests.integration.children.kills` does the same at random moments, with compilers and QEMU.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,8 +1,6 @@
 """Two compilations of one model, run on the host simulator: for the default memory mode, and with all in SRAM.
 Versions of Vela: the installed one, and copies of it with a planted change."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs to compare, and faults planted in them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Other versions come from the network, which tests do without: the installed Vela
 planted change for others.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

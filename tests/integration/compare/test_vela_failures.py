@@ -1,7 +1,5 @@
 """`compare --vela` goes on when the installed Vela fails in the compilation that it begins with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

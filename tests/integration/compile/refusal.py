@@ -1,7 +1,5 @@
 """Compilations that are refused, in this process: torch is imported once for all of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from ethosu_sdk.aot import CompileRequest

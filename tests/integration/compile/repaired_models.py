@@ -3,8 +3,6 @@
 Each has random weights and inputs in which neighbours are alike. The names are for ``compile FILE.py:NAME``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

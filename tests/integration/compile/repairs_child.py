@@ -4,8 +4,6 @@ Usage: repairs_child.py FOLDER. Each network's folder gets ``facts.json``: the f
 failed. What is compiled `untouched` gets none of the repairs; PLANTS are faults of the repair of look-up tables.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """What `compile` says of the program that it made, and `run` of what it ran: a whole program passes, and a fault is
 found and named."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -125,7 +123,7 @@ def test_a_fault_of_the_lowering_is_named_with_its_line(target: str, tmp_path: P
     assert start["operator"] == "aten.conv2d → aten.relu"
     assert start["tosa"]["operator"] == "RESCALE"
     assert (start["source"]["file"], start["source"]["line"]) == ("net.py", fault_line(tmp_path))
-    assert f"net.py:{fault_line(tmp_path)}" in outcome.err
+    assert f"net.py, line {fault_line(tmp_path)}, in " in outcome.err
     assert "rounding explains" in outcome.err
 
 

@@ -22,6 +22,7 @@ from ethosu_sdk.aot.lowering import acceleration
 from ethosu_sdk.errors import BuildError, InputError, UsageError
 from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import parse_target
+from tests import warm
 from tests.conftest import ZooPte
 from tests.integration.compile.sources import TWO_INPUTS
 
@@ -53,6 +54,12 @@ def two_inputs(tmp_path: Path) -> Path:
     path = tmp_path / "two inputs.py"
     path.write_text(TWO_INPUTS)
     return path
+
+
+def compiled(model: str | Path, folder: Path, **options: Any) -> CompileOutput:
+    """The program for Ethos-U55-128, with other options than the usual."""
+    with warm.compilers():
+        return compile_model(CompileRequest(str(model), U55, folder, options=ProgramOptions(**options)))
 
 
 def stored(output: CompileOutput) -> dict[str, NDArray[Any]]:
@@ -206,9 +213,7 @@ def test_same_bytes_from_two_processes_one_without_the_short_cuts_and_nothing_pr
 
 
 def test_int8_inputs_and_outputs(two_inputs: Path, tmp_path: Path) -> None:
-    output = compile_model(
-        CompileRequest(f"{two_inputs}:Net", U55, tmp_path / "out", options=ProgramOptions(io="int8"))
-    )
+    output = compiled(f"{two_inputs}:Net", tmp_path / "out", io="int8")
     assert output.name == "two_inputs"
     assert output.cpu_operators == ()
     assert [row.dtype for row in (*output.inputs, *output.outputs)] == ["int8"] * 4
@@ -225,16 +230,8 @@ def test_calibration_and_inputs_from_files(two_inputs: Path, tmp_path: Path) -> 
     stacks = {f"input{i}": generator.normal(size=(6, 3, 4, 4)).astype(np.float32) for i in range(2)}
     np.savez(tmp_path / "calibration.npz", **stacks)
     np.savez(tmp_path / "inputs.npz", **{name: stack[:1] for name, stack in stacks.items()})
-    output = compile_model(
-        CompileRequest(
-            str(two_inputs),
-            U55,
-            tmp_path / "out",
-            options=ProgramOptions(
-                calibration=(tmp_path / "calibration.npz",) * 2, inputs=tmp_path / "inputs.npz"
-            ),
-        )
-    )
+    files = {"calibration": (tmp_path / "calibration.npz",) * 2, "inputs": tmp_path / "inputs.npz"}
+    output = compiled(two_inputs, tmp_path / "out", **files)
     assert (output.calibration_source, output.calibration_samples) == ("file", 12)
     assert output.warnings == ()
     arrays = stored(output)
@@ -246,9 +243,7 @@ def test_calibration_and_inputs_from_files(two_inputs: Path, tmp_path: Path) -> 
 
 
 def test_nothing_delegated_on_request(two_inputs: Path, tmp_path: Path) -> None:
-    output = compile_model(
-        CompileRequest(str(two_inputs), U55, tmp_path / "out", options=ProgramOptions(delegate=False))
-    )
+    output = compiled(two_inputs, tmp_path / "out", delegate=False)
     assert output.delegates == ()
     assert "aten::convolution.out" in {row.name for row in output.cpu_operators}
     assert b"vela_bin_stream" not in output.pte.read_bytes()
@@ -264,10 +259,7 @@ def test_exported_program(two_inputs: Path, tmp_path: Path) -> None:
         str(two_inputs),
         str(tmp_path / "saved.pt2"),
     )
-    outputs = [
-        compile_model(CompileRequest(str(source), U55, tmp_path / source.stem))
-        for source in (tmp_path / "saved.pt2", two_inputs)
-    ]
+    outputs = [compiled(source, tmp_path / source.stem) for source in (tmp_path / "saved.pt2", two_inputs)]
     saved, direct = (stored(output) for output in outputs)
     assert saved.keys() == direct.keys()
     for name, value in direct.items():
@@ -276,16 +268,14 @@ def test_exported_program(two_inputs: Path, tmp_path: Path) -> None:
 
 def test_wrong_inputs_are_refused_and_leave_nothing(two_inputs: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "wrong.npz", input0=np.zeros((1, 3, 4, 4)), input1=np.zeros((1, 3, 4, 4)))
-    options = ProgramOptions(inputs=tmp_path / "wrong.npz")
-    request = CompileRequest(str(two_inputs), U55, tmp_path / "out", options=options)
     with pytest.raises(InputError, match=r"input0 in .* is float64, but the model takes float32"):
-        compile_model(request)
-    assert [path.name for path in request.out_dir.iterdir()] == ["compile.log"]
+        compiled(two_inputs, tmp_path / "out", inputs=tmp_path / "wrong.npz")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["compile.log"]
 
 
 def test_int8_io_of_an_unquantised_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--io int8 needs a quantised model"):
-        compile_model(CompileRequest("zoo:softmax", U55, tmp_path, options=ProgramOptions(io="int8")))
+        compiled("zoo:softmax", tmp_path, io="int8")
 
 
 @pytest.mark.parametrize(

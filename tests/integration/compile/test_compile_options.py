@@ -24,6 +24,7 @@ from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.steps.compile import check_record, compile_command, compile_record
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.targets import Target, parse_target
+from tests import warm
 from tests.conftest import ZooPte
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
@@ -241,7 +242,7 @@ def test_full_delegation_is_required(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = CompileOptions("ethos-u55-128", require_full_delegation=True)
-    with pytest.raises(VerdictError) as caught:
+    with pytest.raises(VerdictError) as caught, warm.compilers():
         compile_command.compile_model("zoo:softmax", options, tmp_path, Reporter(as_json=True))
     assert caught.value.exit_code == 7
     assert "aten::_softmax.out (1) on the CPU: " in caught.value.message

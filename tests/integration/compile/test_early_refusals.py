@@ -1,7 +1,5 @@
 """What needs no torch to be refused is refused before it is imported: half a second on a quiet machine."""
 
-from __future__ import annotations
-
 import resource
 import zipfile
 from pathlib import Path

@@ -3,8 +3,6 @@
 Labels come from scikit-learn, float outputs from PyTorch in a process of the test, executed outputs from `run`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

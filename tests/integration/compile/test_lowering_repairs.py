@@ -4,8 +4,6 @@ Expected values come from the independent chain (TOSA reference model and ExecuT
 quantised PyTorch model; the faults themselves are shown with the repairs left out.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The example of docs/guide/model-files.md is a model that compiles."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

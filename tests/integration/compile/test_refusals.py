@@ -3,8 +3,6 @@
 The pipeline runs in this process, so that torch is imported once; a few go through the command, as a user's would.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -161,7 +159,10 @@ def test_what_a_model_computes(refuse: Refuse, statement: str, words: str, remed
 )
 def test_random_numbers(refuse: Refuse, statement: str, operator: str) -> None:
     error = refuse(f"        {statement}\n")
-    assert (error.exit_code, error.message) == (3, f"the model draws random numbers: aten::{operator} {AT}")
+    assert (error.exit_code, error.message) == (
+        3,
+        f"the model draws random numbers: aten::{operator} {AT}, in Bad.end",
+    )
     assert NOISE in error.hint
 
 
@@ -176,7 +177,10 @@ def test_random_numbers_in_a_branch(refuse: Refuse, quantize: str) -> None:
     )
     error = refuse(body, quantize=quantize)
     assert error.exit_code == 3
-    assert error.message == f"the model draws random numbers: aten::randn at net.py, line {LINE + 2}"
+    assert (
+        error.message
+        == f"the model draws random numbers: aten::randn at net.py, line {LINE + 2}, in Bad.noisy"
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,8 +199,8 @@ def test_functions_that_train_for_ever(refuse: Refuse, call: str, operator: str,
     error = refuse(f"        return {statement}\n")
     assert error.exit_code == 3
     assert error.message == (
-        f"the model is in training mode: aten::{operator} at net.py:{LINE} draws random numbers or changes with each "
-        "run"
+        f"the model is in training mode: aten::{operator} at net.py, line {LINE}, in Bad.end draws random "
+        "numbers or changes with each run"
     )
     assert EVAL in error.hint
 
@@ -206,7 +210,7 @@ def test_autocast(refuse: Refuse, quantize: str) -> None:
     error = refuse(AUTOCAST, quantize=quantize)
     assert error.exit_code == 3
     assert error.message.startswith("the model computes bfloat16 values in ")
-    assert error.message.endswith(f" at net.py, line {LINE + 1}")
+    assert error.message.endswith(f" at net.py, line {LINE + 1}, in Bad.end, module 'l'")
     assert "no torch.autocast" in error.hint
 
 
@@ -282,7 +286,7 @@ def test_a_sequence_that_is_too_long(
     monkeypatch.setenv(unrolling.LIMIT_VARIABLE, "300")
     error = refuse(body, "Rnn")
     assert error.exit_code == 3
-    assert error.message.startswith("the model's recurrent layers (at net.py, line 20) unroll: ")
+    assert error.message.startswith("the model's recurrent layers (at net.py, line 20, in Rnn.forward")
     assert error.message.endswith(f"unroll: {words}, but the limit is 300")
     assert FEWER in error.hint
     assert unrolling.LIMIT_VARIABLE in error.hint

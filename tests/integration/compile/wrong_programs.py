@@ -1,7 +1,5 @@
 """Models that compile to wrong programs: with a fault planted, or with a repair left out."""
 
-from __future__ import annotations
-
 MODEL = """
 import torch
 from torch import nn

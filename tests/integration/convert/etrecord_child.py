@@ -1,7 +1,5 @@
 """What ExecuTorch's Inspector tells of an ETDump with its ETRecord, as JSON; in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """What ExecuTorch's own tools read in an ETDump and in a bundled program, as JSON; in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

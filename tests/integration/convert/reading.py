@@ -1,7 +1,5 @@
 """A conversion as a test makes one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`convert`: what it writes is opened by readers of others, and says what the records say."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import defaultdict
@@ -10,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft4Validator
 from junitparser import JUnitXml
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
 
 from tests.integration.cli import sdk
 from tests.integration.convert.reading import EXAMPLES, convert, example, refused
-from tests.places import ROOT
 
-SARIF_SCHEMA = ROOT / "tests" / "golden" / "formats" / "sarif-2.1.0-rtm.5.json"
 UNIT_STAGES = {
     "MAC unit": "mac",
     "output unit": "output",
@@ -75,6 +70,25 @@ def test_regressions_of_a_comparison_are_failures(tmp_path: Path) -> None:
     assert failures == {*worse, "verdict"}
 
 
+def test_what_was_allowed_is_named(tmp_path: Path) -> None:
+    record = example("compare-digits_cnn")
+    record["comparisons"][0]["metrics"][0]["tolerated"] = 64
+    (suite,) = _suites(convert(record, "junit", tmp_path))
+    properties = {row.name: row.value for row in suite.properties()}
+    assert properties["policy: may differ"] == "model, memory_mode"
+    assert properties["policy: *"] == "better: lower, tolerance: 0, tolerance: 0 %, missing: warn"
+    assert properties["policy: outputs.*"] == "better: equal, missing: fail"
+    (case,) = [row for row in suite if row.name == "A → B: npu.cycles"]
+    assert "better: lower, 64 tolerated" in str(case.system_out)
+    (threshold,) = [
+        row
+        for suite in _suites(convert(EXAMPLES / "compile-digits_cnn-evaluated.json", "junit", tmp_path))
+        for row in suite
+        if "top-1" in row.name
+    ]
+    assert "at least 0.9 (--min-top1)" in str(threshold.system_out)
+
+
 def test_verdicts_of_compile_and_verify_are_cases(tmp_path: Path) -> None:
     results = _results(convert(EXAMPLES / "compile-digits_cnn-evaluated.json", "junit", tmp_path))
     assert (len(results), set(results.values())) == (4, {"passed"})
@@ -83,77 +97,6 @@ def test_verdicts_of_compile_and_verify_are_cases(tmp_path: Path) -> None:
     expected = {row["name"]: named[row["status"]] for row in record["checks"]}
     assert set(expected.values()) == set(named.values())
     assert _results(convert(record, "junit", tmp_path)) == expected
-
-
-# SARIF
-
-
-def _sarif(content: bytes) -> list[Record]:
-    """The results of a log that Microsoft's schema finds right."""
-    log = json.loads(content)
-    validator = Draft4Validator(json.loads(SARIF_SCHEMA.read_text(encoding="utf-8")))
-    assert [error.message for error in validator.iter_errors(log)] == []
-    (run,) = log["runs"]
-    rules = [row["id"] for row in run["tool"]["driver"]["rules"]]
-    for row in run["results"]:
-        assert rules[row["ruleIndex"]] == row["ruleId"]
-    results = run["results"]
-    assert isinstance(results, list)
-    return results
-
-
-def test_sarif_schema_refuses_what_is_none() -> None:
-    validator = Draft4Validator(json.loads(SARIF_SCHEMA.read_text(encoding="utf-8")))
-    assert list(validator.iter_errors({"version": "2.1.0", "runs": [{"results": [{"level": "bad"}]}]}))
-
-
-def test_operators_on_the_cpu_have_their_line(tmp_path: Path) -> None:
-    record = example("compile-digits_cnn-evaluated")
-    line = {"file": "my models/net.py", "line": 42, "module": "head.softmax"}
-    site = {"calls": 2, "reason": "no such operator on the NPU", "source": line}
-    row = {"name": "aten::foo.out", "calls": 2, "boundary": False, "sites": [site]}
-    record["cpu_operators"].append(row)
-    results = _sarif(convert(record, "sarif", tmp_path))
-    assert [row["ruleId"] for row in results].count("cpu-boundary") == 2
-    (found,) = [row for row in results if row["ruleId"] == "cpu-operator"]
-    assert (found["level"], "aten::foo.out" in found["message"]["text"]) == ("warning", True)
-    (place,) = found["locations"]
-    assert place["physicalLocation"]["artifactLocation"]["uri"] == "my%20models/net.py"
-    assert place["physicalLocation"]["region"] == {"startLine": 42}
-    assert place["logicalLocations"][0]["fullyQualifiedName"] == "head.softmax"
-
-
-def test_notes_hazards_and_failed_checks_are_results(tmp_path: Path) -> None:
-    run, built = example("run-ds_cnn"), example("build-ds_cnn")
-    run["verdict"]["checks"].append({"name": "outputs", "status": "fail", "detail": "3 of 10 differ"})
-    run["status"] = run["verdict"]["status"] = "fail"
-    run["notes"] = ["the arena lies in DDR"]
-    built["notes"] = ["1,000 bytes spilled"]
-    found = [
-        (row["ruleId"], row["level"], row["message"]["text"])
-        for record in (run, built)
-        for row in _sarif(convert(record, "sarif", tmp_path))
-    ]
-    assert found == [
-        ("verdict", "error", "outputs: 3 of 10 differ"),
-        ("run-note", "warning", "the arena lies in DDR"),
-        ("memory-fit", "warning", "1,000 bytes spilled"),
-    ]
-
-
-def test_findings_of_debug_are_at_the_layers_line(tmp_path: Path) -> None:
-    record = example("debug-wrong-scale")
-    results = _sarif(convert(record, "sarif", tmp_path))
-    breaks = [part["first_break"] for part in record["comparisons"] if "first_break" in part]
-    found = [row for row in results if row["ruleId"] == "accuracy-break"]
-    assert breaks
-    assert len(found) == len(breaks)
-    for step, row in zip(breaks, found, strict=True):
-        assert row["message"]["text"].startswith(step["tensor"])
-        source = record["layers"][step["layer"]].get("source", {})
-        lines = [place["physicalLocation"]["region"]["startLine"] for place in row.get("locations", ())]
-        assert lines == ([source["line"]] if "line" in source else [])
-    assert len([row for row in results if row["ruleId"] == "accuracy-advice"]) == len(record["advice"])
 
 
 # Perfetto
@@ -335,7 +278,7 @@ def test_numbers_that_no_float_holds_end_in_a_file_or_a_sentence(
     assert (tmp_path / "converted").exists() == (done.code == 0)
 
 
-@pytest.mark.parametrize("to", ["perfetto", "csv", "parquet", "model-explorer"])
+@pytest.mark.parametrize("to", ["perfetto", "csv", "parquet"])
 def test_names_that_no_encoding_holds_are_shown_as_escapes(to: str, tmp_path: Path) -> None:
     record = example("profile-digits_cnn")
     for row in record["operations"]:

@@ -1,7 +1,5 @@
 """`compile --etrecord`: with it, ExecuTorch's Inspector finds the module and line of every event of `convert`."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`convert` to ExecuTorch's formats: its Inspector and its runtime open them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

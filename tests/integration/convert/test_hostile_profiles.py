@@ -1,7 +1,5 @@
 """Profiles that their schema takes and no command writes: refused with a sentence, or converted, and no traceback."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

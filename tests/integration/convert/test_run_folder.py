@@ -1,7 +1,5 @@
 """`convert` of the folder that `profile` left: every record in it that a format has a use for."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The network, looked into once for all of these tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.integration.debug.networks import MODEL, Seen, debug

@@ -1,7 +1,5 @@
 """The network that these tests look into: convolutions, a concatenation, a skip, pooling and attention."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`debug` as a user starts it: what it writes of a whole program, and that it names the layer that is wrong."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -4,8 +4,6 @@ The reference model is asked for every tensor between the operators of each dele
 ExecuTorch's own runtime gives the delegate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

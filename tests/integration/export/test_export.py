@@ -1,7 +1,5 @@
 """`export`: what it writes is read by CMake and YAML, and its sizes are those that suffice, not a byte more."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 The double is a script that demands the arguments of Arm's and makes programs of the FVPs' names: doubles, too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

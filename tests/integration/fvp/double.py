@@ -4,8 +4,6 @@ It takes an FVP's command line, prints an FVP's own lines, and has the SDK's lau
 it prints in between is what this firmware really prints. $FVP_DOUBLE says how it behaves.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 The double really runs the firmware. It is no FVP: nothing here says that a real one would behave like this.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

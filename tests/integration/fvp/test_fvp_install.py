@@ -4,8 +4,6 @@ Arm's archives cannot be here. Those of these tests hold a double of the install
 arguments of Arm's and makes programs of the FVPs' names, which are doubles, too.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

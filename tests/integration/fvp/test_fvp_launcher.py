@@ -1,7 +1,5 @@
 """The launchers as scripts for Arm's FVPs call them."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

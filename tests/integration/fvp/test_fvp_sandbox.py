@@ -3,8 +3,6 @@
 Each case is the command in a process of its own. Where the system makes no namespaces, `--sandbox require` must fail.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.server
 import json

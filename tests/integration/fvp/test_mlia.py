@@ -1,7 +1,5 @@
 """Arm's ML Inference Advisor, unmodified, on the launchers: its Corstone backends take them for FVPs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

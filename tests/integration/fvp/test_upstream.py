@@ -1,7 +1,5 @@
 """Upstream's tests on our launchers: a sample passes, and a wrong output does not."""
 
-from __future__ import annotations
-
 import json
 import stat
 import sys

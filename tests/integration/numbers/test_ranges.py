@@ -1,8 +1,6 @@
 """Ranges of quantised values: small ones keep their precision, with int16 more of it than with int8; nothing is cut
 off by a fixed range; biases fit. The reference is float PyTorch, the programs are executed on the host simulator."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A program takes and gives tensors of the model's own types and shapes: whole numbers of 64 bits, tensors without an
 axis. What it cannot take is refused. The reference is PyTorch in a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

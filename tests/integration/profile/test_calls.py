@@ -13,6 +13,7 @@ from ethosu_sdk import pte, schema
 from ethosu_sdk.records import kinds
 from ethosu_sdk.steps.profile import profile_record
 from ethosu_sdk.steps.profile.profile_record import ProfileFacts
+from ethosu_sdk.steps.shared import systems
 from tests.places import GOLDEN_PTE, ROOT
 
 PROGRAM = GOLDEN_PTE / "add_u55.pte"
@@ -38,6 +39,7 @@ def _profile(instructions: int, tmp_path: Path) -> dict[str, Any]:
         program=replace(program, plans=(plan,)),
         run=kinds.RUN.convert(run),
         run_file=run_file,
+        priced=systems.of_program(PROGRAM, program),
         compiled=None,
         compiled_file=tmp_path / "missing.compile.json",
         clock_hz=None,

@@ -1,7 +1,5 @@
 """The boards that QEMU simulates, with firmware programs for each."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass

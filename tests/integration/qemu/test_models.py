@@ -5,8 +5,6 @@ machine counts when it runs alone. The TOSA model is the only independent witnes
 that driver, registers, routes and memories between the program and the machine change nothing.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping

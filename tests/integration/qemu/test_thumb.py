@@ -1,7 +1,5 @@
 """The access decoder against the GNU disassembler, over random encodings of the load and store space."""
 
-from __future__ import annotations
-
 import random
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A folder of results, made once for all tests of what lies in it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Folders of results: every damage is named by `validate DIR`, and what was killed is incomplete."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

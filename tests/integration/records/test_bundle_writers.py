@@ -1,7 +1,5 @@
 """Whatever a command leaves in a folder of results, the folder's manifest lists it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

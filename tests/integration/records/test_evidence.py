@@ -1,7 +1,5 @@
 """Evidence that was edited in a folder of results: every reader refuses it, or says that it was loose."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path
@@ -10,8 +8,8 @@ import pytest
 
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import locks
-from ethosu_sdk.results import bundle, reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results import bundle
+from ethosu_sdk.results.reading import Reading, read
 from tests.attack import edited
 from tests.attack.campaign import KINDS, Campaign, Tally
 from tests.attack.case import Context
@@ -74,13 +72,13 @@ def test_random_edits_are_refused_or_loose(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(edited.RECORDS))
 def test_what_is_as_listed_is_read(name: str, tmp_path: Path) -> None:
     edited.lay(tmp_path / "out")
-    assert results.read(tmp_path / "out" / name)["schema"]
+    assert read(tmp_path / "out" / name)["schema"]
 
 
 def test_a_link_to_an_edited_record_is_no_way_around(folder: Path) -> None:
     (folder.parent / "link.json").symlink_to(folder / "run.json")
     with pytest.raises(InputError, match="SHA-256 differs"):
-        results.read(folder.parent / "link.json")
+        read(folder.parent / "link.json")
 
 
 @pytest.mark.parametrize(
@@ -91,12 +89,12 @@ def test_a_manifest_that_is_damaged_tells_nothing_away(content: str, refused: bo
     (folder / bundle.MANIFEST_NAME).write_text(content)
     if refused:
         with pytest.raises(InputError, match="cannot be checked"):
-            results.read(folder / "run.json")
+            read(folder / "run.json")
         reading = Reading(loose=True)
-        results.read(folder / "run.json", reading)
+        read(folder / "run.json", reading)
         assert reading.differences
     else:
-        results.read(folder / "run.json")
+        read(folder / "run.json")
 
 
 def test_an_edited_record_does_not_become_evidence(folder: Path) -> None:

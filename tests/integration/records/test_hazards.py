@@ -1,7 +1,5 @@
 """Hazards of a command stream, told to whoever inspects or runs a program: the waits of a good one are taken away."""
 
-from __future__ import annotations
-
 import json
 import struct
 from pathlib import Path

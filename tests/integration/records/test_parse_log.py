@@ -1,7 +1,5 @@
 """`parse-log` and `explain` as users start them, on logs as published and on the SDK's own firmware's."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

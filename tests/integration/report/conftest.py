@@ -1,7 +1,5 @@
 """A run with its profile, its report, and a browser that reaches no network."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

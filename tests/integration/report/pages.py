@@ -1,7 +1,5 @@
 """Programs to report on, with the records beside them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

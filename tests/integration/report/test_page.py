@@ -1,7 +1,5 @@
 """The page in a browser: it shows what the records say, works without a network, and lets nothing break out."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`report`: what it takes, what it writes and where, and what it says when something is missing."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ Those of RUNNING leave the file MARK when torch loads them; those of REFUSED wou
 program is used.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """A .pt2 that could run code when it is loaded is refused before torch sees it, and passes with --trust."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

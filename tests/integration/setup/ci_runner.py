@@ -1,7 +1,5 @@
 """What GitHub's and GitLab's runners do with ci/, here: `docker` is a double, what a runner sets is set here."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

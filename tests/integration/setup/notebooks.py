@@ -1,7 +1,5 @@
 """Executes the notebooks of docs/: ``python -m tests.integration.setup.notebooks`` stores what they show."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

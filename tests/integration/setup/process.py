@@ -1,7 +1,5 @@
 """A child process whose output is read as a terminal shows it."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Neither a container engine nor GitHub or GitLab takes part. `docker` is a double
 be locked down and runs the command of this environment in its place; what a runner sets, the tests set.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -3,8 +3,6 @@
 Stand-ins on PATH are doubles of broken tools: they answer --version, and then fail, hang, or do nothing.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The notebooks of the documentation run, and show what they showed when they were stored."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

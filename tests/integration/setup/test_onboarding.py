@@ -5,8 +5,6 @@ One command is replaced: `scripts/setup` installs for minutes; the copy gets the
 which that script has made.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`sbom` against CycloneDX's own schema and this machine's packages; `scripts/licences`; `summary`."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json

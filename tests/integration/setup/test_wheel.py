@@ -1,7 +1,5 @@
 """The package as pip installs it into an empty environment: a ready `.pte` runs, with no package named beside it."""
 
-from __future__ import annotations
-
 import os
 import sys
 import venv

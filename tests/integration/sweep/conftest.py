@@ -1,7 +1,5 @@
 """One sweep of two models by three families, and one of one model: what other tests compare with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ WHAT has ``addresses`` to connect to, ``files`` and ``folders`` that nobody else
 nobody else is to write.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Sweeps as users start them, and what they leave, read without the SDK's own readers."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`sweep query` and `sweep compare`: what they answer, and what they refuse."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """What another user of the same machine reaches of a sweep that runs: nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

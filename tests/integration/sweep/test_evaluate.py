@@ -1,7 +1,5 @@
 """Accuracy in a sweep: what `compile --evaluate` finds, and verdicts that rest on it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A sweep takes from its folder what it wrote there, and does the rest again."""
 
-from __future__ import annotations
-
 import random
 import re
 import shutil

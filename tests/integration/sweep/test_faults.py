@@ -1,7 +1,5 @@
 """What goes wrong in a sweep: models that fail in every way, workers and commands that are killed, signals."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -129,6 +127,8 @@ def test_a_sweep_that_ends_early_is_gone_on_with(small: Path, tmp_path: Path, nu
         assert "Traceback" not in said
         assert record(out)["status"] == "incomplete"
         assert {row["status"] for row in rows(out)} == {"pass", "not run"}
+        checked = sdk("validate", out, cwd=tmp_path)
+        assert (checked.code, "is incomplete" in checked.err) == (3, True), checked.err
     done = sweep(file, out, "-j", "1")
     assert done.code == 0, done.err
     assert record(out)["session"]["cells_before"] == before > 0

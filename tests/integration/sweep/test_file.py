@@ -1,7 +1,5 @@
 """SWEEP.toml: what it may say, what is said of mistakes in it, and the plan that is made of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """A sweep from end to end: each cell is what `compile` and `run` make of it, and what cells share is done once."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

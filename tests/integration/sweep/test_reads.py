@@ -1,7 +1,5 @@
 """What a model reads is part of it, whatever it does while it reads."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

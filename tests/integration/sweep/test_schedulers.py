@@ -1,7 +1,5 @@
 """Sweeps on a Dask cluster that runs already: a scheduler and workers of their own, with TLS and without."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

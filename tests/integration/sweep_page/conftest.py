@@ -1,7 +1,5 @@
 """The page of a sweep of several models, and a browser that reaches no network."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.integration.sweep_page import sweeps

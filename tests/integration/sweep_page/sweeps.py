@@ -1,7 +1,5 @@
 """Results of sweeps: the runs of the schemas' examples, and cells like them by models, targets and modes."""
 
-from __future__ import annotations
-
 import json
 import random
 import tomllib

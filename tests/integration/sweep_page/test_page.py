@@ -1,7 +1,5 @@
 """The page of a sweep in a browser: it shows what the rows and the verdict say, whatever the reader does to it."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable

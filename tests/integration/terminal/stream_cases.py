@@ -4,8 +4,6 @@
 a JSON list of [exit code, what came on standard error]. A fresh interpreter for each would take minutes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

@@ -1,7 +1,5 @@
 """The SDK as a Python package: its functions in a fresh process, as a user's script has them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

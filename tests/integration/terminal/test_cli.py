@@ -103,3 +103,22 @@ def test_build_run_and_inspect_need_no_torch(tmp_path: Path) -> None:
             [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
+
+
+def test_a_damaged_program_is_not_to_be_run_again(tmp_path: Path) -> None:
+    (tmp_path / "junk.pte").write_text("junk")
+    done = sdk("run", "junk.pte", cwd=tmp_path)
+    assert (done.code, "run junk.pte" in done.err) == (3, False)
+    assert "hint: it is damaged, or something else" in done.err
+    assert "`ethosu-sdk compile` makes one" in done.err
+
+
+@pytest.mark.parametrize(
+    ("board", "hint"), [("corstone-3200", "corstone-320"), ("corstone-320", "--board corstone-300")]
+)
+def test_a_board_that_cannot_be_is_refused_before_compiling(board: str, hint: str, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("raise SystemExit('compiled')\n")
+    done = sdk("run", "net.py", "--target", "ethos-u55-128", "--board", board, cwd=tmp_path)
+    assert done.code == 2, done.err
+    assert hint in done.err
+    assert not (tmp_path / "build").exists()

@@ -1,7 +1,5 @@
 """Completion as the shells ask for it: the variables of their scripts, in a fresh process."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ethosu_sdk.aot import zoo
-from ethosu_sdk.boards import BOARDS
+from ethosu_sdk.boards import BOARDS, profiles
 from ethosu_sdk.installation.fvp.options import LAYOUT_CHOICES, SANDBOX_CHOICES
 from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
 from ethosu_sdk.simulators import events
@@ -38,7 +36,7 @@ def in_bash(words: list[str], folder: Path) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in ("net.py", "net.pt2", "net.pte", "notes.txt", ".hidden.py"):
+    for name in ("net.py", "net.pt2", "net.pte", "our.toml", "notes.txt", ".hidden.py"):
         (tmp_path / name).touch()
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "deep.py").touch()
@@ -70,6 +68,17 @@ def names(npu: str) -> list[str]:
             list(families()["ethos-u85"].system_configs),
         ),
         (["compile", "net.py", "--memory-mode", ""], ["Sram_Only", "Shared_Sram"]),
+        (["compile", "net.py", "--system", "alif-e3"], ["alif-e3-hp", "alif-e3-he"]),
+        (["compile", "net.py", "--system", "our"], ["our.toml"]),
+        (["run", "net.py", "--system", ""], [*profiles.names(), "our.toml", "sub/"]),
+        (["boards", "imx"], ["imx93"]),
+        (["compile", "net.py", "--system", "alif-e8-he-u85", "--target", ""], ["ethos-u85-256"]),
+        (["compile", "net.py", "--system", "alif-e3-he", "--memory-mode", ""], ["Sram_Only", "Shared_Sram"]),
+        (
+            ["compile", "net.py", "--system", "alif-e3-he", "--system-config", ""],
+            ["RTSS_HE_SRAM_MRAM", "RTSS_HE_SRAM_Only", "RTSS_HE_DTCM_Only"],
+        ),
+        (["run", "net.py", "--system", "imx93", "--events", ""], names("ethos-u65")),
         (
             ["compile", "net.py", "--target=ethos-u65-256", "--memory-mode", "Ded"],
             [f"Dedicated_Sram{size}" for size in ("", "_256KB", "_384KB", "_512KB")],

@@ -1,7 +1,5 @@
 """The error catalogue against what the tools of this machine really say."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names and texts of others that hold terminal codes, markup or forged messages: none reaches a terminal as such."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

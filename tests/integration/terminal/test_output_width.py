@@ -1,7 +1,5 @@
 """What a pipe gets is not folded: digests, paths and names stay whole, and lines have no blanks at the end."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """Output that cannot be written, names that no file system takes, locales without UTF-8: exit codes stay right."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Processes without streams, folders that are gone, caches that cannot be written, names that tools take apart."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

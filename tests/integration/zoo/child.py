@@ -3,8 +3,6 @@
 Usage: zoo_child.py TASK ARGUMENT…; see the functions. Results are printed as JSON.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json

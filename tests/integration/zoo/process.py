@@ -1,7 +1,5 @@
 """Asks zoo_child.py, which imports torch, in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

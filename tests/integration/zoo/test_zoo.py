@@ -1,7 +1,5 @@
 """The zoo, for real: every model compiles as its description says, and pretrained ones are what they claim to be."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

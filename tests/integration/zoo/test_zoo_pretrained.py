@@ -4,8 +4,6 @@ What "compiled" computes comes from the independent chain: ExecuTorch's runtime,
 Vela compiled. What "float" computes comes from PyTorch.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

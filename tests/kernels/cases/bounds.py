@@ -1,7 +1,5 @@
 """How near to the oracle a kernel must be: the table ``bounds.toml``, and the comparison."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from dataclasses import dataclass

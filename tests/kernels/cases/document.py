@@ -3,8 +3,6 @@
 ``python -m tests.kernels.cases.document`` writes it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 

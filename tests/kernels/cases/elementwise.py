@@ -1,7 +1,5 @@
 """Operators that compute each element from those at its place: functions, rounding, comparisons, bits, choices."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

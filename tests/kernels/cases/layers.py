@@ -1,7 +1,5 @@
 """Layers: normalisation, transposed convolution, pooling, resampling, matrix products, quantization."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

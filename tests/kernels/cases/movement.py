@@ -1,7 +1,5 @@
 """Operators that move elements: other orders, parts, joints, padding, indices, and tensors of one number."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

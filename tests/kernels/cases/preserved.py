@@ -1,7 +1,5 @@
 """Operators that lowering replaces unless it is told to keep them, and those of programs without dim_order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

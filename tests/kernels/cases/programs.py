@@ -1,7 +1,5 @@
 """The programs that hold the cases: for each what it lowers, and the operators that it keeps undecomposed."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Operators that go through dimensions: sums, extremes and where they lie, variances, running sums."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Lowering needs no compiler: the payload is a text. Python finds backends by thei
 name of its own, which has as many letters as the one that the runner accepts.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.kernels.interpreter.models import Method, edge_program, lowering

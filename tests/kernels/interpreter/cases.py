@@ -1,7 +1,5 @@
 """The cases of the kernels' tests: every operator of kernels.toml over shapes, dtypes and special values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Many cases in one program: what the firmware's interpreter and ExecuTorch's host runtime make of it."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

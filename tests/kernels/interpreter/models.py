@@ -4,8 +4,6 @@ Lowering costs about 0.3 s a method, so a method computes many cases at once; an
 finding one by its name is tested on the way.
 """
 
-from __future__ import annotations
-
 import operator
 import warnings
 from collections.abc import Iterator, Mapping, Sequence

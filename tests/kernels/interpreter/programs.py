@@ -1,7 +1,5 @@
 """Programs that between them use every feature of the `.pte` format that the interpreter reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

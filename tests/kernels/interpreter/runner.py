@@ -1,7 +1,5 @@
 """The firmware's runtime and kernels on this machine: builds and drives `pte_host_runner`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Vela's debug database, written by hand."""
 
-from __future__ import annotations
-
 TABLES = {
     "source": '"id","operator","ext_key"\n1,"Const",0\n5,"Conv2D",7\n6,"Rescale",-1\n',
     "optimised": '"id","source_id","operator"\n10,5,"Conv2D"\n11,0,"Copy"\n12,6,"Rescale"\n',

@@ -1,7 +1,5 @@
 """What is said of calibration samples: zeros, constants, and ranges far from the example inputs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

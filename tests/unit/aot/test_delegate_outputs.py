@@ -1,7 +1,5 @@
 """A payload with fewer outputs than its TOSA graph is refused, with the places of the tensors in question."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -37,14 +35,14 @@ def test_as_many_outputs_of_the_same_sizes_pass() -> None:
 def test_a_lost_output_is_named() -> None:
     with pytest.raises(InputError, match="delegate 3 with 1 of its 2 outputs") as caught:
         check((SMALL,), [1, 2, 2, 3], [2, 3])
-    assert caught.value.message.endswith("It is [1, 2, 2, 3] made at net.py:7")
+    assert caught.value.message.endswith("It is [1, 2, 2, 3] made at net.py, line 7, in forward")
     assert caught.value.hint
 
 
 def test_outputs_of_one_size_are_all_named() -> None:
     with pytest.raises(InputError, match="It is one of ") as caught:
         check((SMALL,), [2, 3], [6])
-    assert "[2, 3] made at net.py:7; [6] made at an unknown place" in caught.value.message
+    assert "[2, 3] made at net.py, line 7, in forward; [6] made at an unknown place" in caught.value.message
 
 
 def test_sizes_in_another_order_are_no_match() -> None:

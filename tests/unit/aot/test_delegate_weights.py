@@ -1,7 +1,5 @@
 """A layer whose weights Vela encoded for other channels is refused, with its place in the model."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -25,5 +23,7 @@ def test_whole_weights_pass() -> None:
 def test_weights_for_other_channels_are_refused_by_name() -> None:
     with pytest.raises(InputError, match="in delegate 2 for 16 output channels instead of its 4") as caught:
         delegate_weights.check(DELEGATE, layer("Default", "NCHW", "1,20,9,16", "1,4,9,16"))
-    assert caught.value.message.endswith("It is the Conv2D 'out', made at net.py:7 in Conv2d 'features.0'")
+    assert caught.value.message.endswith(
+        "It is the Conv2D 'out', made at net.py, line 7, module 'features.0'"
+    )
     assert caught.value.hint

@@ -1,7 +1,5 @@
 """The file of ``--evaluate``: what fits a model, and one sentence for all that does not."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """--io int8: which programs it fits, whose fault it is when it does not, and what is left of a program."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a program that was quantised elsewhere is given before it is lowered, on the smallest graphs that need it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

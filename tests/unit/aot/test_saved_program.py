@@ -1,7 +1,5 @@
 """Archives that two readers could take for different things, and expressions that are more than arithmetic."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Callable

@@ -1,5 +1,6 @@
 """From what torch records with a node to a line of the model."""
 
+import importlib
 import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from ethosu_sdk.aot import SourceLine
+from ethosu_sdk.aot.graph import source_lines
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 
 ROOT = Path("/models/mine")
@@ -43,18 +45,28 @@ ZOO = (site("ethosu_sdk", "aot/zoo/mobilenet_v2.py"), 33)
         ([("/models/mine/net.py", 14), PASS], ("net.py", 14)),
         ([("/elsewhere/net.py", 3), TORCH], ("/elsewhere/net.py", 3)),
         ([ZOO, TORCH, PASS], ("ethosu_sdk/aot/zoo/mobilenet_v2.py", 33)),
-        ([TORCH, PASS, FX], ("torch/nn/modules/conv.py", 565)),
-        ([("/models/mine/net.py", 14), PACKAGE, TORCH], ("somenets/resnet.py", 7)),
+        ([TORCH, PASS, FX], (None, None)),
+        ([("/models/mine/net.py", 14), PACKAGE, TORCH], ("net.py", 14)),
+        ([TORCH, PACKAGE, TORCH, PASS], ("somenets/resnet.py", 7)),
         ([("/models/mine/net.py", 14), STANDARD, ("<eval_with_key>.17", 5)], ("net.py", 14)),
         (
             [("/models/mine/.venv/lib/site-packages/torch_like/net.py", 14)],
-            (".venv/lib/site-packages/torch_like/net.py", 14),
+            ("torch_like/net.py", 14),
+        ),
+        (
+            [("/models/mine/net.py", 3), ("/models/mine/.venv/lib/site-packages/torch_like/net.py", 14)],
+            ("net.py", 3),
         ),
     ],
 )
-def test_the_innermost_line_of_the_model(frames: list[tuple[str, int]], place: tuple[str, int]) -> None:
+def test_the_innermost_line_of_the_model(
+    frames: list[tuple[str, int]], place: tuple[str | None, int | None]
+) -> None:
     found = SourceFinder(ROOT).find({"stack_trace": trace(*frames), "nn_module_stack": MODULE})
-    assert found == SourceLine(*place, "block.conv", "Conv2d")
+    function = "forward" if place[0] is not None else None
+    package = {"ethosu_sdk/aot/zoo/mobilenet_v2.py": "ethosu_sdk", "somenets/resnet.py": "somenets"}
+    package |= {"torch_like/net.py": "torch_like"}
+    assert found == SourceLine(*place, "block.conv", "Conv2d", function, package.get(place[0] or ""))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +83,7 @@ def test_the_innermost_line_of_the_model(frames: list[tuple[str, int]], place: t
         ({"nn_module_stack": {"a": ("", "mine.Net")}}, SourceLine(None, None, "", "Net")),
         ({"nn_module_stack": {"a": ("_export_root", "mine.Net")}}, SourceLine(None, None, "", "Net")),
         ({"nn_module_stack": {"a": ("_export_root.l", "mine.Net")}}, SourceLine(None, None, "l", "Net")),
-        ({"stack_trace": trace(("/models/mine/net.py", 2))}, SourceLine("net.py", 2, None, None)),
+        ({"stack_trace": trace(("/models/mine/net.py", 2))}, SourceLine("net.py", 2, None, None, "forward")),
     ],
 )
 def test_what_torch_did_not_record_is_not_made_up(meta: dict[str, Any], expected: SourceLine | None) -> None:
@@ -79,17 +91,50 @@ def test_what_torch_did_not_record_is_not_made_up(meta: dict[str, Any], expected
 
 
 def test_the_line_that_constructed_a_module_stands_for_torchs_own() -> None:
-    finder = SourceFinder(ROOT, {"block.conv": ("parts/block.py", 3)})
+    finder = SourceFinder(ROOT, {"block.conv": ("parts/block.py", 3, "Block.__init__")})
     own = {"stack_trace": trace(("/models/mine/net.py", 14), TORCH), "nn_module_stack": MODULE}
-    assert finder.find(own) == SourceLine("net.py", 14, "block.conv", "Conv2d")
+    assert finder.find(own) == SourceLine("net.py", 14, "block.conv", "Conv2d", "forward")
     for meta in ({"stack_trace": trace(TORCH, PASS)}, {"stack_trace": trace(PASS)}, {}):
         found = finder.find({**meta, "nn_module_stack": MODULE})
-        assert found == SourceLine("parts/block.py", 3, "block.conv", "Conv2d")
+        assert found == SourceLine("parts/block.py", 3, "block.conv", "Conv2d", "Block.__init__")
 
 
 def test_a_model_without_a_folder() -> None:
     found = SourceFinder(None).find({"stack_trace": trace(("/models/mine/net.py", 2))})
-    assert found == SourceLine("/models/mine/net.py", 2, None, None)
+    assert found == SourceLine("/models/mine/net.py", 2, None, None, "forward")
+
+
+def test_a_copied_module_has_the_line_of_the_module_around_it() -> None:
+    finder = SourceFinder(ROOT, {"": ("net.py", 1, None), "encoder": ("net.py", 9, "Net.__init__")})
+    for module, place in (("encoder.layers.1.linear1", ("net.py", 9)), ("head", ("net.py", 1))):
+        found = finder.find({"nn_module_stack": {"a": (module, "torch.nn.modules.linear.Linear")}})
+        assert found is not None
+        assert (found.file, found.line) == place
+    assert finder.find({"stack_trace": trace(TORCH, PASS)}) is None  # of an unknown module
+
+
+def test_the_function_has_its_class_where_the_file_was_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lines_of_net.py"
+    path.write_text(
+        "class Net:\n    class Block:\n        def forward(self, x):\n            def inner():\n"
+        "                return x\n            return [inner() for _ in x]\ny = 3\n"
+    )
+    finder = SourceFinder(tmp_path)
+
+    def function(line: int, name: str) -> str | None:
+        found = finder.find({"stack_trace": f'File "{path}", line {line}, in {name}'})
+        assert found is not None
+        return found.function
+
+    assert function(5, "inner") == "inner"  # of a saved program: its file is not read
+    source_lines._functions.cache_clear()
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module(path.stem)
+    assert function(5, "inner") == "Net.Block.forward.inner"
+    assert function(6, "<listcomp>") == "Net.Block.forward"
+    assert function(7, "<module>") is None
 
 
 def test_the_line_that_raised(tmp_path: Path) -> None:
@@ -107,7 +152,10 @@ def test_the_line_that_raised(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("meta", "place"),
     [
-        ({"stack_trace": trace(("/models/mine/net.py", 2)), "nn_module_stack": MODULE}, "net.py, line 2"),
+        (
+            {"stack_trace": trace(("/models/mine/net.py", 2)), "nn_module_stack": MODULE},
+            "net.py, line 2, in forward, module 'block.conv'",
+        ),
         ({"nn_module_stack": MODULE}, "module 'block.conv' (Conv2d)"),
         ({"nn_module_stack": {"a": ("", "mine.Net")}}, "Net"),
         ({}, None),

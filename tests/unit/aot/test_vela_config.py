@@ -1,12 +1,15 @@
 """A user's own Vela configuration file: what is read from it, what is chosen, what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk.aot import resolve_target
 from ethosu_sdk.aot.vela import vela_config
+from ethosu_sdk.boards import profiles
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.program_options import ProgramOptions
 from ethosu_sdk.targets import Target, parse_target
 
 SYSTEM = "[System_Config.Board]\ncore_clock=100e6\naxi0_port=Sram\naxi1_port=OffChipFlash\n"
@@ -22,7 +25,10 @@ def ini(tmp_path: Path) -> Path:
 def test_names_are_found_and_content_decides_the_stored_name(ini: Path, tmp_path: Path) -> None:
     ini.write_text(SYSTEM + OTHER + MODE)
     config = vela_config.read(ini)
-    assert (config.system_configs, config.memory_modes) == (("Board", "Other"), ("Tight",))
+    assert (config.ini.names("System_Config"), config.ini.names("Memory_Mode")) == (
+        ("Board", "Other"),
+        ("Tight",),
+    )
     copy = tmp_path / "copy.ini"
     copy.write_bytes(ini.read_bytes())
     assert vela_config.read(copy).stored_name == config.stored_name
@@ -39,7 +45,7 @@ def test_names_are_found_and_content_decides_the_stored_name(ini: Path, tmp_path
         (SYSTEM.encode(), "no section [Memory_Mode.NAME]"),
         (b"core_clock=1", "not a Vela configuration file"),
         (b"[System_Config.A]\n[System_Config.A]\n", "not a Vela configuration file"),
-        (b"\xff\xfe\x00", "not a Vela configuration file"),
+        (b"\xff\xfe\x00", "not text in UTF-8"),
         ((SYSTEM + MODE + "inherit=Memory_Mode.Absent\n").encode(), "inherits from 'Memory_Mode.Absent'"),
         ((SYSTEM + MODE + "inherit=Memory_Mode.Tight\n").encode(), "inherits from 'Memory_Mode.Tight'"),
         (b"#" * ((1 << 20) + 1), "too large"),
@@ -59,30 +65,93 @@ def test_a_missing_file(ini: Path) -> None:
 
 
 def test_without_a_file_the_table_of_the_family_decides() -> None:
-    assert resolve_target("ethos-u65-256", None, None, None) == parse_target("ethos-u65-256")
+    assert resolve_target("ethos-u65-256", None, None, ProgramOptions()) == parse_target("ethos-u65-256")
     with pytest.raises(UsageError, match="does not belong to ethos-u55"):
-        resolve_target("ethos-u55-128", "Ethos_U85_SYS_DRAM_Mid", None, None)
+        resolve_target("ethos-u55-128", "Ethos_U85_SYS_DRAM_Mid", None, ProgramOptions())
 
 
 def test_given_names_must_be_in_the_file(ini: Path) -> None:
     ini.write_text(SYSTEM + OTHER + MODE)
-    chosen = resolve_target("ethos-u55-64", "Other", "Tight", ini)
-    assert chosen == Target("ethos-u55", 64, "Other", "Tight")
+    options = ProgramOptions(vela_config=ini)
+    chosen = resolve_target("ethos-u55-64", "Other", "Tight", options)
+    assert chosen == Target("ethos-u55", 64, "Other", "Tight", vela_config.read(ini).stored_name)
     with pytest.raises(UsageError, match="has no system configuration 'Oter'") as caught:
-        resolve_target("ethos-u55-64", "Oter", "Tight", ini)
+        resolve_target("ethos-u55-64", "Oter", "Tight", ProgramOptions(vela_config=ini))
     assert caught.value.hint == "did you mean 'Other'? one of: Board, Other"
     with pytest.raises(UsageError, match="has no memory mode 'Shared_Sram'") as caught:
-        resolve_target("ethos-u55-64", "Other", "Shared_Sram", ini)
+        resolve_target("ethos-u55-64", "Other", "Shared_Sram", ProgramOptions(vela_config=ini))
     assert "one of: Tight" in caught.value.hint
     with pytest.raises(UsageError, match="unknown target"):
-        resolve_target("ethos-u55-65", "Other", "Tight", ini)
+        resolve_target("ethos-u55-65", "Other", "Tight", ProgramOptions(vela_config=ini))
 
 
 def test_what_is_not_given(ini: Path) -> None:
     ini.write_text(SYSTEM + MODE)
-    assert resolve_target("ethos-u55-64", None, None, ini) == Target("ethos-u55", 64, "Board", "Tight")
+    found = resolve_target("ethos-u55-64", None, None, ProgramOptions(vela_config=ini))
+    assert (found.system_config, found.memory_mode) == ("Board", "Tight")
     ini.write_text(SYSTEM + OTHER + MODE + "[System_Config.Ethos_U65_High_End]\n")
-    assert resolve_target("ethos-u65-256", None, None, ini).system_config == "Ethos_U65_High_End"
+    assert (
+        resolve_target("ethos-u65-256", None, None, ProgramOptions(vela_config=ini)).system_config
+        == "Ethos_U65_High_End"
+    )
     with pytest.raises(UsageError, match="has several system configurations") as caught:
-        resolve_target("ethos-u85-256", None, None, ini)
+        resolve_target("ethos-u85-256", None, None, ProgramOptions(vela_config=ini))
     assert "--system-config, one of: Board, Other, Ethos_U65_High_End" in caught.value.hint
+
+
+ALIF = ProgramOptions(system="alif-e8-hp")
+
+
+def test_a_board_profile_gives_what_is_not_named() -> None:
+    found = resolve_target(None, None, None, ALIF)
+    config = vela_config.of(ALIF)
+    assert config is not None
+    assert found == Target("ethos-u55", 256, "RTSS_HP_SRAM_MRAM", "Shared_Sram", config.stored_name)
+    chosen = resolve_target("ethos-u55-256", "RTSS_HP_DTCM_Only", None, ALIF)
+    assert (chosen.system_config, chosen.memory_mode) == ("RTSS_HP_DTCM_Only", "Sram_Only")
+    assert resolve_target(None, None, "Sram_Only", ALIF).memory_mode == "Sram_Only"
+    fvp = ProgramOptions(system="corstone-300-fvp")
+    default = resolve_target(None, None, None, ProgramOptions())
+    assert replace(resolve_target(None, None, None, fvp), vela_config="") == default
+    assert resolve_target("ethos-u55-32", None, None, fvp).macs == 32
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "mode", "words", "hint"),
+    [
+        ("ethos-u55-128", None, None, "alif-e8-hp has no ethos-u55-128", "did you mean 'ethos-u55-256'?"),
+        ("ethos-u55-257", None, None, "unknown target 'ethos-u55-257'", "did you mean 'ethos-u55-256'?"),
+        (None, "RTSS_HE_SRAM_MRAM", None, "has no system configuration", "did you mean 'RTSS_HP_SRAM_MRAM'?"),
+        (
+            None,
+            "Ethos_U55_High_End_Embedded",
+            None,
+            "has no system configuration",
+            "one of: RTSS_HP_SRAM_MRAM",
+        ),
+        (None, None, "Dedicated_Sram", "cannot be used with RTSS_HP_SRAM_MRAM of alif-e8-hp", "Shared_Sram"),
+    ],
+)
+def test_what_a_board_does_not_have(
+    name: str | None, system: str | None, mode: str | None, words: str, hint: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve_target(name, system, mode, ALIF)
+    assert words in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_board_profile_is_compiled_as_its_configuration_file(ini: Path) -> None:
+    """The text of a profile, given as a file, is the same configuration for Vela, down to its stored name."""
+    ini.write_text(profiles.find("alif-e8-hp").vela_ini())
+    given, read = vela_config.of(ALIF), vela_config.of(ProgramOptions(vela_config=ini))
+    assert given is not None
+    assert read is not None
+    assert given.stored_name == read.stored_name
+    assert vela_config.of(ProgramOptions()) is None
+
+
+def test_a_board_profile_and_a_configuration_file_exclude_each_other(ini: Path) -> None:
+    ini.write_text(SYSTEM + MODE)
+    with pytest.raises(UsageError, match="--system and --vela-config"):
+        resolve_target(None, None, None, ProgramOptions(system="alif-e8-hp", vela_config=ini))

@@ -1,7 +1,5 @@
 """Modules are called as their model wants it: in the lines that `advise` gives a name is a text, and never code."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """The one rule by which `build` and `run` choose a board, with simulators that are installed or not."""
 
-from __future__ import annotations
-
 import pytest
 
 from ethosu_sdk import simulators

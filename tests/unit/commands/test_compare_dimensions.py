@@ -1,7 +1,5 @@
 """Dimensions of comparisons that a record tells of in more than one member."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any
@@ -34,6 +32,21 @@ def test_memories_that_cycles_are_for_are_a_dimension() -> None:
     slower = copy.deepcopy(timed)
     slower["npu"]["memory_timing"]["interfaces"][0]["read_latency_cycles"] += 1
     assert _differing(timed, slower) == ["memory_timing"]
+
+
+def test_a_system_of_the_users_is_a_dimension() -> None:
+    """What stands in for an unknown system is not the system of the same name that a program was compiled for."""
+    plain = _example("run-ds_cnn")
+    stands_in, slower, renamed = (copy.deepcopy(plain) for _ in range(3))
+    stands_in["priced"]["compiled_for"] = False
+    assert _differing(plain, stands_in) == ["memory_timing"]
+    slower["priced"]["system"]["source"] = "board.ini"
+    renamed["priced"]["system"]["source"] = "copy of board.ini"
+    assert _differing(slower, renamed) == []
+    renamed["priced"]["system"]["memories"][0]["read_latency_cycles"] += 1
+    assert _differing(slower, renamed) == ["memory_timing"]
+    del stands_in["priced"]
+    assert _differing(plain, stands_in) == []
 
 
 @pytest.mark.parametrize("name", ["run-arm-runner", "run-ds_cnn"])

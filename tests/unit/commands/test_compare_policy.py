@@ -1,7 +1,5 @@
 """Policies of `compare`: what they say counts, what they cannot say is refused with its line, whatever the file."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -75,7 +73,7 @@ def test_what_no_policy_can_say_is_refused_with_its_line(name: str, tmp_path: Pa
     path = tmp_path / "policy.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        policy.read(path)
+        policy.load(path)
     message = f"{caught.value.message} {caught.value.hint}"
     assert f"policy.toml:{line}: " in message
     assert said in message
@@ -98,7 +96,7 @@ def test_damaged_files_are_refused(content: bytes, said: str, tmp_path: Path) ->
     path = tmp_path / "policy.toml"
     path.write_bytes(content)
     with pytest.raises(InputError, match=said):
-        policy.read(path)
+        policy.load(path)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -118,7 +116,7 @@ def test_any_text_is_a_policy_or_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(text, encoding="utf-8")
     try:
-        read = policy.read(path)
+        read = policy.load(path)
     except InputError:
         return
     assert set(read.allow) <= set(dimensions.ALLOWED)
@@ -143,7 +141,7 @@ def test_later_rules_add_to_earlier_ones(tmp_path: Path) -> None:
     path.write_text(
         '[metrics."npu.*"]\ntolerance = 5\n[metrics."npu.cycles"]\ntolerance_percent = 1\n', encoding="utf-8"
     )
-    read = policy.read(path)
+    read = policy.load(path)
     assert read.rule("npu.cycles") == policy.Rule("lower", 5, 1, "fail")
     assert read.rule("npu.counters.MAC_ACTIVE") == policy.Rule("lower", 5, 0, "warn")
     assert read.rule("outputs.0") == policy.default().rule("outputs.0")

@@ -18,8 +18,19 @@ def test_a_file_counts_by_what_it_is_for(tmp_path: Path) -> None:
         CompileOptions(calibration=(file,)),
         CompileOptions(vela_config=file),
         CompileOptions(inputs=file, calibration=(file,)),
+        CompileOptions(system="alif-e7-hp"),
+        CompileOptions(system="alif-e8-hp"),
     )
     target = parse_target("ethos-u55-128")
     keys = [compile_key("zoo:digits_cnn", row, target) for row in options]
     assert len(set(keys)) == len(keys)
     assert compile_key("zoo:digits_cnn", CompileOptions(inputs=same), target) == keys[1]
+
+
+def test_a_board_profile_counts_by_its_values(tmp_path: Path) -> None:
+    file, target = tmp_path / "ours.toml", parse_target("ethos-u55-256")
+    keys = []
+    for hertz in (200, 300, 200):
+        file.write_text(f'like = "alif-e8-hp"\nnpu_hz = {hertz}_000_000\n')
+        keys.append(compile_key("zoo:add", CompileOptions(system=str(file)), target))
+    assert keys[0] == keys[2] != keys[1]

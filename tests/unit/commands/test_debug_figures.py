@@ -1,7 +1,5 @@
 """Figures and findings of `debug`, with numbers worked out by hand."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

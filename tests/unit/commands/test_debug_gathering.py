@@ -1,7 +1,5 @@
 """Tensors put together from what operations write, with places worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Inputs of `debug`: those of several inferences are refused by the name of the file that they are in."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Thresholds: how they are read, which figure each means, and that what is not known meets no limit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

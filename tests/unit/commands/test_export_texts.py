@@ -1,7 +1,5 @@
 """The files of `export` say what a run's record says, and no line of theirs is one of the record's."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What to type when a program does not fit its memory: a record that is none says nothing, and stops nothing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

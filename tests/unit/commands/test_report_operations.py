@@ -1,7 +1,5 @@
 """The table of operations in a report: its last row is what an inference adds up to, however often each runs."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Facts of a run's folder: what cannot be known has a reason, and whoever reads the records refuses damaged ones."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The table of what can run a program: every choice has a row, and what a row lacks is refused."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import fields
 from typing import Any

@@ -1,6 +1,4 @@
-"""Where in the model something is, in each of the orders that tables have."""
-
-from __future__ import annotations
+"""Where in the model something is, as the tables name it."""
 
 import pytest
 
@@ -11,9 +9,17 @@ FILE, NUMBER = "net.py", 12
 
 
 @pytest.mark.parametrize(
-    ("source", "module_first", "line_first"),
+    ("source", "short", "whole"),
     [
-        pytest.param(SourceLine(file=FILE, line=NUMBER, module="head"), "head", "net.py:12", id="both"),
+        pytest.param(
+            SourceLine(file=FILE, line=NUMBER, function="Net.forward", module="head"),
+            "head",
+            "net.py:12 in Net.forward (head)",
+            id="all",
+        ),
+        pytest.param(
+            SourceLine(file=FILE, line=NUMBER, module="head"), "head", "net.py:12 (head)", id="both"
+        ),
         pytest.param(SourceLine(file=FILE, line=NUMBER), "net.py:12", "net.py:12", id="line"),
         pytest.param(SourceLine(module="head"), "head", "head", id="module"),
         pytest.param(
@@ -24,6 +30,6 @@ FILE, NUMBER = "net.py", 12
         pytest.param(None, "", "", id="no source"),
     ],
 )
-def test_the_first_that_is_known(source: SourceLine | None, module_first: str, line_first: str) -> None:
-    assert source_place.module_or_line(source) == module_first
-    assert source_place.line_or_module(source) == line_first
+def test_what_is_known(source: SourceLine | None, short: str, whole: str) -> None:
+    assert source_place.module_or_line(source) == short
+    assert source_place.place(source) == whole

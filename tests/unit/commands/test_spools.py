@@ -1,7 +1,5 @@
 """Large temporary files lie in the folder of results: what a killed command left there goes with the next one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Which board a program is built for, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from ethosu_sdk.errors import UsageError

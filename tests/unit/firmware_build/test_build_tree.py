@@ -1,7 +1,5 @@
 """A build tree is used again only if it is as it was left."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

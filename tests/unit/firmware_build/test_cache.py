@@ -1,7 +1,5 @@
 """Build keys and stamps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is done to files and folders around CMake and Ninja, which stand-ins replace here."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Use of memory, counted from sections."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

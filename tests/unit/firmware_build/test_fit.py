@@ -1,7 +1,5 @@
 """What is offered for a model that does not fit, and that the offer holds."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

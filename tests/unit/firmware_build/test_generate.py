@@ -1,7 +1,5 @@
 """The text of the generated files."""
 
-from __future__ import annotations
-
 from ethosu_sdk import boards, protocol
 from ethosu_sdk.firmware_build import generate, layout
 from ethosu_sdk.firmware_build.generate import Configuration

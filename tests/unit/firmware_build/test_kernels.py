@@ -1,7 +1,5 @@
 """The kernel manifest and the choice from it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Memory placement and its arithmetic, against sums worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

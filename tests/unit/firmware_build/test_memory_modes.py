@@ -1,17 +1,16 @@
 """The table of memory modes against Vela's own configuration file, the SDK's targets and the firmware's settings."""
 
-from __future__ import annotations
-
 import configparser
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ethosu_sdk import resources
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build.memory_modes import MemoryMode, memory_mode, memory_modes
-from ethosu_sdk.targets import families
+from ethosu_sdk.firmware_build.memory_modes import MemoryMode, is_told_by_name, memory_mode, memory_modes
+from ethosu_sdk.targets import MemoryAreas, families
 
 ethosu = pytest.importorskip("ethosu")
 _KINDS = {"Axi0": "fast", "Axi1": "bulk"}
@@ -51,3 +50,28 @@ def test_no_mode_is_that_of_a_program_without_an_npu_and_any_other_is_an_error()
     with pytest.raises(BuildError, match="'sram_only'") as caught:
         memory_mode("sram_only")
     assert "Sram_Only" in caught.value.hint
+
+
+@pytest.mark.parametrize("mode", memory_modes().values(), ids=lambda mode: mode.name)
+def test_a_mode_of_any_name_is_told_by_where_it_has_things(mode: MemoryMode) -> None:
+    vela = of_vela(mode.name)
+    const, arena, cache = (int(vela[f"{kind}_mem_area"][-1]) for kind in ("const", "arena", "cache"))
+    limit = vela.get("arena_cache_size")
+    areas = MemoryAreas(const, arena, cache, None if limit is None else int(limit))
+    assert memory_mode("Mine", areas) == replace(mode, name="Mine")
+    assert is_told_by_name(mode.name, areas)
+    assert not is_told_by_name("Mine", areas)
+
+
+def test_a_name_of_velas_for_other_areas_is_not_believed() -> None:
+    areas = MemoryAreas(constants=0, arena=0, cache=0)
+    assert memory_mode("Shared_Sram", areas).settings == "sram_only"
+    assert not is_told_by_name("Shared_Sram", areas)
+    assert is_told_by_name("Shared_Sram", None)
+
+
+@pytest.mark.parametrize("areas", [(0, 1, 1), (0, 1, 0), (1, 0, 1), (1, 1, 1)])
+def test_areas_without_settings_are_refused(areas: tuple[int, int, int]) -> None:
+    with pytest.raises(BuildError, match="memory mode 'Mine' has constants at AXI") as caught:
+        memory_mode("Mine", MemoryAreas(*areas))
+    assert "Dedicated_Sram (1, 1, 0)" in caught.value.hint

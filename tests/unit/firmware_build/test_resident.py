@@ -1,7 +1,5 @@
 """What the resident firmware has room for, and what it must refuse before a run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -11,6 +11,7 @@ from ethosu_sdk.fvp_launcher.command_line import Dump, parse
 from ethosu_sdk.fvp_launcher.parameters import known_parameters
 from ethosu_sdk.simulators.fvp import models
 from ethosu_sdk.simulators.fvp.command_line import FvpRun, fvp_argv
+from ethosu_sdk.simulators.named_system import named_system
 from ethosu_sdk.simulators.qemu.uart_end import EndedByUart, EndMarks
 
 MODELS = list(models.models().values())
@@ -150,3 +151,36 @@ def test_dumps_are_files_addresses_and_sizes() -> None:
 def test_a_dump_without_file_address_or_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not FILE@ADDRESS,SIZE"):
         parse(["--dump", text, "f.elf"], U55)
+
+
+def test_a_system_is_named(tmp_path: Path) -> None:
+    words = ["--vela-config", "b.ini", "--system-config=Board", "--memory-mode", "'Mine'", "f.elf"]
+    options = parse(words, U55)
+    assert (options.vela_config, options.system_config, options.memory_mode) == (
+        Path("b.ini"),
+        "Board",
+        "Mine",
+    )
+    plain = parse(["f.elf"], U55)
+    assert (plain.vela_config, plain.system_config, plain.memory_mode) == (None, None, None)
+
+
+def test_what_the_names_stand_for(tmp_path: Path) -> None:
+    ini = tmp_path / "b.ini"
+    ini.write_text(
+        "[System_Config.Board]\ncore_clock=3e8\naxi0_port=Sram\naxi1_port=Dram\nSram_clock_scale=1\n"
+        "Dram_clock_scale=0.5\n[Memory_Mode.Mine]\nconst_mem_area=Axi1\narena_mem_area=Axi0\ncache_mem_area=Axi0\n"
+    )
+    assert named_system("ethos-u55", None, None, None) is None
+    found = named_system("ethos-u55", ini, None, None)
+    assert found is not None
+    assert (found.name, found.memory_mode, found.clock_hz, found.source) == ("Board", "Mine", 3e8, "b.ini")
+    deep = named_system("ethos-u55", None, "Ethos_U55_Deep_Embedded", None)
+    assert deep is not None
+    assert (deep.clock_hz, deep.memory_mode) == (200e6, "Shared_Sram")
+    with pytest.raises(UsageError, match="no system configuration 'Boart'"):
+        named_system("ethos-u55", ini, "Boart", None)
+    with pytest.raises(UsageError, match="does not belong to ethos-u85"):
+        named_system("ethos-u85", None, "Ethos_U55_Deep_Embedded", None)
+    with pytest.raises(InputError, match="there is no file"):
+        named_system("ethos-u55", tmp_path / "none.ini", None, None)

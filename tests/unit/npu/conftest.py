@@ -1,7 +1,5 @@
 """NPUs to start jobs on."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.npu.window import Bench, adding, copying

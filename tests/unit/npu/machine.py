@@ -1,7 +1,5 @@
 """Running hand-written streams on the machine, without a device in front of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

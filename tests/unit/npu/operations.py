@@ -1,7 +1,5 @@
 """Decoded operations written by hand: nothing is special but what a test names."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

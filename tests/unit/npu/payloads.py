@@ -1,7 +1,5 @@
 """Payloads that copy, for every NPU."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Command streams written by hand: opcodes are literals here, independent of the model's table."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

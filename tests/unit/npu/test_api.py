@@ -1,7 +1,5 @@
 """Running a delegate in one line, on every NPU: configurations, regions, tensors, results."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DMA in one, two and three dimensions, with and without an index, inside the memory and out of it."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

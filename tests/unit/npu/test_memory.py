@@ -1,7 +1,5 @@
 """Feature maps in memory, against a computation of every element's address of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -125,37 +123,6 @@ def test_four_tiles() -> None:
         (3, 4): 500 + 2 * 40 + 8,
     }.items():
         assert values[y, x].tolist() == store[start : start + 2].view(np.int8).tolist(), (y, x)
-
-
-def test_rolling_buffers_use_the_first_and_the_third_base() -> None:
-    feature_map = replace(dense((5, 2, 3)), bases=(300, 9999, 100, 9999), height0=2, stride_y=6)
-    values = np.arange(30, dtype=np.int8).reshape(5, 2, 3)
-    store = np.zeros(400, np.uint8)
-    memory_of(store).write(feature_map, values)
-    assert store[300:312].tolist() == list(range(12))
-    assert store[100:118].tolist() == list(range(12, 30))
-    assert store.sum() == values.sum()
-
-
-def test_negative_strides_reverse() -> None:
-    feature_map = replace(dense((3, 4, 2)), bases=(100 + 2 * 8 + 3 * 2, 0, 0, 0), stride_y=-8, stride_x=-2)
-    store = counting(200)
-    values = memory_of(store).read(feature_map, (3, 4, 2))
-    plain = store[100:124].view(np.int8).reshape(3, 4, 2)
-    np.testing.assert_array_equal(values, plain[::-1, ::-1])
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_writing_touches_nothing_else(dtype: str) -> None:
-    feature_map = bricked((2, 3, 21), dtype, base=64)
-    store = np.full(2048, 0x55, np.uint8)
-    values = np.random.default_rng(0).integers(0, 100, (2, 3, 21)).astype(dtype)
-    memory_of(store).write(feature_map, values)
-    touched = np.zeros(store.size, bool)
-    for address in addresses(feature_map, (2, 3, 21)).reshape(-1):
-        touched[address : address + values.itemsize] = True
-    assert (store[~touched] == 0x55).all()
-    np.testing.assert_array_equal(memory_of(store).read(feature_map, (2, 3, 21)), values)
 
 
 @pytest.mark.parametrize(

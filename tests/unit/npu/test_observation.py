@@ -1,7 +1,5 @@
 """The look at what operations write: every OFM, as it is in memory, and nothing changes by looking."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

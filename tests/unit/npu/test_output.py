@@ -1,7 +1,5 @@
 """The output stage: scale, zero point, clamp, table look-up, store."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """The performance monitoring unit, through the register window."""
 
-from __future__ import annotations
-
 import pytest
 
 from ethosu_sdk.errors import SimulationError

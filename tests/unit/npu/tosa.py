@@ -1,7 +1,5 @@
 """TOSA 1.0's own definitions, computed with Python's unbounded integers."""
 
-from __future__ import annotations
-
 
 def apply_scale_32(value: int, multiplier: int, shift: int, double_round: bool) -> int:
     """TOSA 1.0, apply_scale_32."""

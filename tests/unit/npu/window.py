@@ -3,8 +3,6 @@
 Offsets and bits are literals, from the register headers of ethos-u-vela 5.1.0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The figures of an evaluation against SciPy, scikit-learn and formulas written differently."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

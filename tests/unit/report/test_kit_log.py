@@ -1,7 +1,5 @@
 """The evaluation kit's log and the evidence in it: a log that was printed, whole and damaged."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

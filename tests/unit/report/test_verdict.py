@@ -42,7 +42,23 @@ def test_nan_passes_a_tolerance_only_against_nan() -> None:
 
 def test_the_detail_names_count_size_and_place() -> None:
     check = compare("x", np.array([[1, 2], [3, 9]], np.int8), np.array([[1, 2], [3, 4]], np.int8), EXACT)
-    assert check.detail == "1 of 4 elements differ, largest difference 5, first at [1, 1]: 9 instead of 4"
+    differ = "1 of 4 elements differ, largest difference 5, first at [1, 1]: 9 instead of 4"
+    assert check.detail == f"{differ}; allowed: no difference"
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "words"),
+    [
+        (Tolerance(), "allowed: no difference"),
+        (Tolerance(atol=0.5), "allowed: 0.5"),
+        (Tolerance(rtol=0.01), "allowed: 0.01 * |expected|"),
+        (Tolerance(atol=0.5, rtol=0.01), "allowed: 0.5 + 0.01 * |expected|"),
+    ],
+)
+def test_the_detail_names_what_is_allowed(tolerance: Tolerance, words: str) -> None:
+    for got in (1.0, 9.0):
+        check = compare("x", np.array([got], np.float32), np.array([1.0], np.float32), tolerance)
+        assert check.detail.endswith(f"; {words}")
 
 
 def test_a_missing_output_fails() -> None:

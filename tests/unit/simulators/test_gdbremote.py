@@ -1,7 +1,5 @@
 """The gdb remote protocol: packets by the letter of the GDB manual, and a stub that misbehaves."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The SDK's end of the NPU device's connection: every request is looked at before it is carried out."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct

@@ -1,7 +1,5 @@
 """The QEMU simulator's pure parts: command line, memory map, images, page comparison, messages."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import os

@@ -1,6 +1,4 @@
-"""The decoder against encodings that the GNU assembler made, and on everything that is no access."""
-
-from __future__ import annotations
+"""The decoder on everything that is no access, and what an access does to registers and the IT state."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -40,69 +38,8 @@ def many(
     return Access(store, 4, targets, base, Offset(offset), length, False, pre, wb)
 
 
-# Bytes as they lie in memory, from binutils 2.40: `arm-none-eabi-gcc -mcpu=cortex-m55 -c`.
-ACCESSES = [
-    ("da67", "str r2, [r3, #124]", single(True, 4, 2, 3, imm(124), 2)),
-    ("5a68", "ldr r2, [r3, #4]", single(False, 4, 2, 3, imm(4), 2)),
-    ("c777", "strb r7, [r0, #31]", single(True, 1, 7, 0, imm(31), 2)),
-    ("7179", "ldrb r1, [r6, #5]", single(False, 1, 1, 6, imm(5), 2)),
-    ("ec87", "strh r4, [r5, #62]", single(True, 2, 4, 5, imm(62), 2)),
-    ("ec88", "ldrh r4, [r5, #6]", single(False, 2, 4, 5, imm(6), 2)),
-    ("d150", "str r1, [r2, r3]", single(True, 4, 1, 2, reg(3), 2)),
-    ("d152", "strh r1, [r2, r3]", single(True, 2, 1, 2, reg(3), 2)),
-    ("d154", "strb r1, [r2, r3]", single(True, 1, 1, 2, reg(3), 2)),
-    ("d156", "ldrsb r1, [r2, r3]", single(False, 1, 1, 2, reg(3), 2, signed=True)),
-    ("d158", "ldr r1, [r2, r3]", single(False, 4, 1, 2, reg(3), 2)),
-    ("d15a", "ldrh r1, [r2, r3]", single(False, 2, 1, 2, reg(3), 2)),
-    ("d15c", "ldrb r1, [r2, r3]", single(False, 1, 1, 2, reg(3), 2)),
-    ("d15e", "ldrsh r1, [r2, r3]", single(False, 2, 1, 2, reg(3), 2, signed=True)),
-    ("ff95", "str r5, [sp, #1020]", single(True, 4, 5, _SP, imm(1020), 2)),
-    ("029d", "ldr r5, [sp, #8]", single(False, 4, 5, _SP, imm(8), 2)),
-    ("85c3", "stmia r3!, {r0, r2, r7}", many(True, (0, 2, 7), 3, 12, 2, pre=False, wb=True)),
-    ("05cb", "ldmia r3!, {r0, r2}", many(False, (0, 2), 3, 8, 2, pre=False, wb=True)),
-    ("09cb", "ldmia r3, {r0, r3}", many(False, (0, 3), 3, 8, 2, pre=False, wb=False)),
-    ("c9f8ff8f", "str.w r8, [r9, #4095]", single(True, 4, 8, 9, imm(4095), 4)),
-    ("d9f80c80", "ldr.w r8, [r9, #12]", single(False, 4, 8, 9, imm(12), 4)),
-    ("81f801c0", "strb.w r12, [r1, #1]", single(True, 1, 12, 1, imm(1), 4)),
-    ("91f802c0", "ldrb.w r12, [r1, #2]", single(False, 1, 12, 1, imm(2), 4)),
-    ("a1f802e0", "strh.w lr, [r1, #2]", single(True, 2, 14, 1, imm(2), 4)),
-    ("b1f804e0", "ldrh.w lr, [r1, #4]", single(False, 2, 14, 1, imm(4), 4)),
-    ("9bf90320", "ldrsb.w r2, [r11, #3]", single(False, 1, 2, 11, imm(3), 4, signed=True)),
-    ("bbf90620", "ldrsh.w r2, [r11, #6]", single(False, 2, 2, 11, imm(6), 4, signed=True)),
-    ("53f8042c", "ldr r2, [r3, #-4]", single(False, 4, 2, 3, imm(-4), 4)),
-    ("43f8ff2c", "str r2, [r3, #-255]", single(True, 4, 2, 3, imm(-255), 4)),
-    ("53f8042f", "ldr r2, [r3, #4]!", single(False, 4, 2, 3, imm(4), 4, wb=True)),
-    ("53f8042d", "ldr r2, [r3, #-4]!", single(False, 4, 2, 3, imm(-4), 4, wb=True)),
-    ("53f8042b", "ldr r2, [r3], #4", single(False, 4, 2, 3, imm(4), 4, pre=False, wb=True)),
-    ("53f80429", "ldr r2, [r3], #-4", single(False, 4, 2, 3, imm(-4), 4, pre=False, wb=True)),
-    ("03f8ff2b", "strb r2, [r3], #255", single(True, 1, 2, 3, imm(255), 4, pre=False, wb=True)),
-    ("23f8022d", "strh r2, [r3, #-2]!", single(True, 2, 2, 3, imm(-2), 4, wb=True)),
-    ("13f9012b", "ldrsb r2, [r3], #1", single(False, 1, 2, 3, imm(1), 4, signed=True, pre=False, wb=True)),
-    ("33f9022c", "ldrsh r2, [r3, #-2]", single(False, 2, 2, 3, imm(-2), 4, signed=True)),
-    ("53f80c20", "ldr.w r2, [r3, r12]", single(False, 4, 2, 3, reg(12), 4)),
-    ("53f82420", "ldr.w r2, [r3, r4, lsl #2]", single(False, 4, 2, 3, reg(4, 2), 4)),
-    ("4df83420", "str.w r2, [sp, r4, lsl #3]", single(True, 4, 2, _SP, reg(4, 3), 4)),
-    ("03f81420", "strb.w r2, [r3, r4, lsl #1]", single(True, 1, 2, 3, reg(4, 1), 4)),
-    ("33f81420", "ldrh.w r2, [r3, r4, lsl #1]", single(False, 2, 2, 3, reg(4, 1), 4)),
-    ("33f91420", "ldrsh.w r2, [r3, r4, lsl #1]", single(False, 2, 2, 3, reg(4, 1), 4, signed=True)),
-    ("d2e90245", "ldrd r4, r5, [r2, #8]", many(False, (4, 5), 2, 8, 4, pre=True, wb=False)),
-    ("72e9ff45", "ldrd r4, r5, [r2, #-1020]!", many(False, (4, 5), 2, -1020, 4, pre=True, wb=True)),
-    ("f2e80645", "ldrd r4, r5, [r2], #24", many(False, (4, 5), 2, 24, 4, pre=False, wb=True)),
-    ("c2e90044", "strd r4, r4, [r2]", many(True, (4, 4), 2, 0, 4, pre=True, wb=False)),
-    ("42e90249", "strd r4, r9, [r2, #-8]", many(True, (4, 9), 2, -8, 4, pre=True, wb=False)),
-    ("62e80149", "strd r4, r9, [r2], #-4", many(True, (4, 9), 2, -4, 4, pre=False, wb=True)),
-    ("d2e8af1f", "lda r1, [r2]", single(False, 4, 1, 2, imm(0), 4)),
-    ("d2e88f1f", "ldab r1, [r2]", single(False, 1, 1, 2, imm(0), 4)),
-    ("d2e89f1f", "ldah r1, [r2]", single(False, 2, 1, 2, imm(0), 4)),
-    ("c2e8af1f", "stl r1, [r2]", single(True, 4, 1, 2, imm(0), 4)),
-    ("c2e88f1f", "stlb r1, [r2]", single(True, 1, 1, 2, imm(0), 4)),
-    ("c2e89f1f", "stlh r1, [r2]", single(True, 2, 1, 2, imm(0), 4)),
-    ("b2e80805", "ldmia.w r2!, {r3, r8, r10}", many(False, (3, 8, 10), 2, 12, 4, pre=False, wb=True)),
-    ("82e80801", "stmia.w r2, {r3, r8}", many(True, (3, 8), 2, 8, 4, pre=False, wb=False)),
-    ("32e91002", "ldmdb r2!, {r4, r9}", many(False, (4, 9), 2, -8, 4, pre=True, wb=True)),
-    ("02e91040", "stmdb r2, {r4, lr}", many(True, (4, 14), 2, -8, 4, pre=True, wb=False)),
-]
-
+# Bytes as they lie in memory, from binutils 2.40: `arm-none-eabi-gcc -mcpu=cortex-m55 -c`. Accesses are compared with
+# the disassembler in tests/integration/qemu/test_thumb.py.
 REFUSED = [
     ("52e8011f", "ldrex r1, [r2, #4]"),
     ("42e80010", "strex r0, r1, [r2]"),
@@ -139,11 +76,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("code", "_text", "access"), ACCESSES, ids=[row[1] for row in ACCESSES])
-def test_an_access_is_decoded(code: str, _text: str, access: Access) -> None:
-    padded = bytes.fromhex(code).ljust(4, b"\xff")  # what follows a short instruction does not matter
-    assert decode(padded, _PC) == access
-    assert decode(bytes.fromhex(code), _PC) == access
+def test_what_follows_a_short_instruction_does_not_matter() -> None:
+    ldr = bytes.fromhex("5a68")  # ldr r2, [r3, #4]
+    assert decode(ldr + b"\xff\xff", _PC) == decode(ldr, _PC) == single(False, 4, 2, 3, imm(4), 2)
 
 
 @pytest.mark.parametrize(("code", "_text"), REFUSED, ids=[row[1] for row in REFUSED])

@@ -34,13 +34,19 @@ def outputs(manager: Any) -> tuple[TensorFacts, ...]:
     return tuple(_tensor(plan, index) for index in plan.outputs)
 
 
+_TAKES_ONE = "getitem"
+
+
 def delegation(edge: Any) -> tuple[DelegationCount, ...]:
-    """Where the nodes of a lowered program run, as ExecuTorch counts them, by the operators' names."""
+    """Where the operators of a lowered program run, as ExecuTorch counts them, by their names. It also counts the
+    nodes that take a tensor out of a tuple, which are no operators: the program has no call for them."""
     from executorch.devtools.backend_debug import get_delegation_info
 
     counted = get_delegation_info(edge.exported_program().graph_module).delegation_by_operator
     return tuple(
-        DelegationCount(name, row.delegated, row.non_delegated) for name, row in sorted(counted.items())
+        DelegationCount(name, row.delegated, row.non_delegated)
+        for name, row in sorted(counted.items())
+        if name != _TAKES_ONE
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import sys
 import sysconfig
 import textwrap
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,14 +22,18 @@ from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.aot.graph.patching import patched
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)')
+_PACKAGES = frozenset(("site-packages", "dist-packages"))  # folders of installed packages
 # Compiler packages put frames of their own passes into the trace of the nodes that they make.
 _COMPILERS = ("executorch", "torchao", "ethosu_sdk", "functorch")
 _TORCH = "torch"
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
 _BRANCH_ROOT = "_export_root"
-_TORCH_MODEL_PARTS = "torch/nn/"
 # Models that come in packages: those of ExecuTorch, and the zoo.
-_MODEL_FOLDERS = ("executorch/examples/models/", "ethosu_sdk/aot/zoo/")
+ZOO_FOLDER = "ethosu_sdk/aot/zoo/"
+_MODEL_FOLDERS = ("executorch/examples/models/", ZOO_FOLDER)
+
+_OF_MODELS = ("model", "package")
+Line = tuple[str, int, str | None]  # file, line, function
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,8 @@ class SourceFinder:
     none), or to the folder of the installed package that they belong to."""
 
     root: Path | None
-    # Where the user's file constructed each module, by the module's name (construction_lines.py).
-    constructed: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    # Where the user's files constructed each module, by the module's name (construction_lines.py).
+    constructed: Mapping[str, Line] = field(default_factory=dict)
 
     @cached_property
     def _tools(self) -> dict[str, Path]:
@@ -59,25 +64,38 @@ class SourceFinder:
         return tuple(sorted(paths - own))
 
     def find(self, meta: Mapping[str, Any]) -> SourceLine | None:
-        """The innermost line of the model in a node's `meta`, or the one that constructed the torch.nn module which
-        makes the node, or that module's own; None when torch recorded neither line nor module."""
-        line = _innermost([self._frame(match) for match in _FRAME.finditer(meta.get("stack_trace") or "")])
+        """The user's innermost line in a node's `meta`, else that of an installed package outside of torch, else the
+        line that constructed the module; None when torch recorded neither line nor module."""
         module, kind = _module(meta)
-        if line is None and module is None:
+        frames = [
+            (*self.named(match["file"]), match) for match in _FRAME.finditer(meta.get("stack_trace") or "")
+        ]
+        for wanted in _OF_MODELS:
+            for file_kind, name, match in reversed(frames):
+                if file_kind == wanted:
+                    line = int(match["line"])
+                    function = _function(match["file"], line, match["function"].strip())
+                    package = name.partition("/")[0].removesuffix(".py") if file_kind == "package" else None
+                    return SourceLine(name, line, module, kind, function, package)
+        if module is None:
             return None
-        if line is None or line[0].startswith(f"{_TORCH}/"):
-            line = self.constructed.get(module or "", line)
-        file, number = line if line is not None else (None, None)
-        return SourceLine(file=file, line=number, module=module, module_type=kind)
+        file, number, function = self._constructed(module) or (None, None, None)
+        package = ZOO_FOLDER.partition("/")[0] if file is not None and file.startswith(ZOO_FOLDER) else None
+        return SourceLine(file, number, module, kind, function, package)
+
+    def _constructed(self, module: str) -> Line | None:
+        """The line that constructed `module`, or the nearest module around it: torch copies modules that it makes
+        several of, such as the layers of nn.TransformerEncoder, and a copy is not constructed."""
+        while module:
+            if module in self.constructed:
+                return self.constructed[module]
+            module = module.rpartition(".")[0]
+        return self.constructed.get("")
 
     def place(self, meta: Mapping[str, Any]) -> str | None:
-        """Where a node comes from, in words for an error: ``net.py, line 7``, else the module."""
+        """Where a node comes from, in words for an error."""
         found = self.find(meta)
-        if found is None:
-            return None
-        if found.file is not None:
-            return f"{found.file}, line {found.line}"
-        return f"module '{found.module}' ({found.module_type})" if found.module else str(found.module_type)
+        return None if found is None else found.words
 
     def place_of(self, error: BaseException) -> str | None:
         """The innermost line of the model's own files that raised `error`, with its text; None when there is none.
@@ -92,7 +110,7 @@ class SourceFinder:
         own = [
             (name, frame)
             for (kind, name), frame in frames
-            if kind == "model" and (self._is_own(Path(frame.filename)) or name.startswith(_MODEL_FOLDERS))
+            if (kind == "model" and self._is_own(Path(frame.filename))) or name.startswith(_MODEL_FOLDERS)
         ]
         if not own:
             return None
@@ -102,19 +120,15 @@ class SourceFinder:
     def _is_own(self, path: Path) -> bool:
         return self.root is not None and path.is_relative_to(self.root)
 
-    def _frame(self, match: re.Match[str]) -> tuple[str, int, str]:
-        """(kind, line, name) of a frame; `kind` is that of :meth:`named`."""
-        kind, name = self.named(match["file"])
-        return kind, int(match["line"]), name
-
     @cached_property
     def _names(self) -> dict[str, tuple[str, str]]:
         """What :meth:`named` found before: a trace names few files, each of them thousands of times."""
         return {}
 
     def named(self, file: str) -> tuple[str, str]:
-        """(kind, name) of a file: ``model``, ``torch`` (a torch.nn module), ``compiler``, or ``python`` for the
-        standard library and for what torch makes up at run time."""
+        """(kind, name) of a file: ``model`` (the user's), ``package`` (a model that comes in an installed package),
+        ``tool`` (torch and the compiler), or ``python`` for the standard library and for what torch makes up at run
+        time."""
         if file not in self._names:
             self._names[file] = self._name(Path(file))
         return self._names[file]
@@ -125,14 +139,15 @@ class SourceFinder:
         for package, folder in self._tools.items():
             if path.is_relative_to(folder):
                 name = f"{package}/{path.relative_to(folder).as_posix()}"
-                return _kind(name), name
+                return "package" if name.startswith(_MODEL_FOLDERS) else "tool", name
         known = [folder for folder in (*self._installed, self.root) if folder and path.is_relative_to(folder)]
         nearest = max(known, key=lambda folder: len(folder.parts), default=None)
+        inside = max((index for index, part in enumerate(path.parts) if part in _PACKAGES), default=None)
         if path.is_relative_to(_STANDARD_LIBRARY) and "site-packages" not in path.parts:
             return "python", path.name
-        if nearest is not None:
-            return "model", path.relative_to(nearest).as_posix()
-        return "model", str(path)
+        if inside is not None:
+            return "package", "/".join(path.parts[inside + 1 :])
+        return "model", str(path) if nearest is None else path.relative_to(nearest).as_posix()
 
 
 def last_return(module: Any) -> str | None:
@@ -165,25 +180,44 @@ def recorded(finder: SourceFinder) -> AbstractContextManager[None]:
             [
                 frame
                 for frame in summary[first:]
-                if frame.name == "forward" or finder.named(frame.filename)[0] == "model"
+                if frame.name == "forward" or finder.named(frame.filename)[0] in _OF_MODELS
             ]
         )
 
     return patched(TracerBase, _filter_traceback_frames=all_of_the_model)
 
 
-def _kind(name: str) -> str:
-    if name.startswith(_MODEL_FOLDERS):
-        return "model"
-    return "torch" if name.startswith(_TORCH_MODEL_PARTS) else "compiler"
+def _function(file: str, line: int, name: str) -> str | None:
+    """The function at a line with its classes, such as ``Block.forward``; `name` is what the trace says of it.
+
+    Only files that this process has imported are read: a saved program's traces name files of another machine.
+    """
+    if name == "<module>":
+        return None
+    around = [(start, end, full) for start, end, full in _functions(file) if start <= line <= end]
+    return max(around)[2] if around else name
 
 
-def _innermost(frames: Sequence[tuple[str, int, str]]) -> tuple[str, int] | None:
-    for wanted in ("model", "torch"):
-        for kind, line, name in reversed(frames):
-            if kind == wanted:
-                return name, line
-    return None
+@functools.cache
+def _functions(file: str) -> tuple[tuple[int, int, str], ...]:
+    """First line, last line and qualified name of each function of an imported module's file."""
+    if not any(getattr(module, "__file__", None) == file for module in list(sys.modules.values())):
+        return ()
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return ()
+    return tuple(_inside(tree, ""))
+
+
+def _inside(tree: ast.AST, around: str) -> Iterator[tuple[int, int, str]]:
+    for child in ast.iter_child_nodes(tree):
+        name = around
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            name = f"{around}.{child.name}" if around else child.name
+            if not isinstance(child, ast.ClassDef):
+                yield child.lineno, child.end_lineno or child.lineno, name
+        yield from _inside(child, name)
 
 
 def _module(meta: Mapping[str, Any]) -> tuple[str | None, str | None]:

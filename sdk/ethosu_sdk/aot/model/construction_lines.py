@@ -17,15 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk.aot.graph.patching import patched
+from ethosu_sdk.aot.graph.source_lines import Line
 
 
 class ConstructionLines:
-    """The innermost line below `root` that constructed each module, for modules made while :meth:`recording`."""
+    """The innermost line below `root` that constructed each module, for modules made while :meth:`recording`. Files
+    are named by `folder`, which is empty for those of the user, and their path below `root`."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, folder: str = "") -> None:
+        self._root, self._folder = root, folder
         self._prefix = f"{root}{os.sep}"
-        self._lines: weakref.WeakKeyDictionary[Any, tuple[str, int]] = weakref.WeakKeyDictionary()
+        self._lines: weakref.WeakKeyDictionary[Any, Line] = weakref.WeakKeyDictionary()
 
     def recording(self) -> AbstractContextManager[None]:
         """While the block runs, every new ``nn.Module`` is noted."""
@@ -40,8 +42,8 @@ class ConstructionLines:
 
         return patched(torch.nn.Module, __init__=noted)
 
-    def of(self, model: Any) -> dict[str, tuple[str, int]]:
-        """(file relative to the root, line) by the name of each module of `model`."""
+    def of(self, model: Any) -> dict[str, Line]:
+        """(file relative to the root, line, function) by the name of each module of `model`."""
         found = {}
         for name, module in model.named_modules():
             with contextlib.suppress(KeyError, TypeError):
@@ -51,8 +53,15 @@ class ConstructionLines:
     def _note(self, module: Any, frame: types.FrameType | None) -> None:
         while frame is not None:
             name = frame.f_code.co_filename
-            if name.startswith(self._prefix) and "site-packages" not in name:
+            inside = name.removeprefix(self._prefix)
+            if inside != name and "site-packages" not in inside:
                 with contextlib.suppress(TypeError):  # a class that cannot be hashed
-                    self._lines[module] = (Path(name).relative_to(self._root).as_posix(), frame.f_lineno)
+                    file = f"{self._folder}{Path(inside).as_posix()}"
+                    self._lines[module] = file, frame.f_lineno, _function(frame.f_code)
                 return
             frame = frame.f_back
+
+
+def _function(code: types.CodeType) -> str | None:
+    """The function with its classes; None for a line of the file itself."""
+    return None if code.co_name == "<module>" else code.co_qualname.rpartition("<locals>.")[2]

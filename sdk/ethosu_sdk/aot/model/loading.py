@@ -20,7 +20,7 @@ from typing import Any
 from ethosu_sdk import plain_text
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.graph.patching import patched
-from ethosu_sdk.aot.graph.source_lines import SourceFinder
+from ethosu_sdk.aot.graph.source_lines import ZOO_FOLDER, Line, SourceFinder
 from ethosu_sdk.aot.model import python_source, saved_program
 from ethosu_sdk.aot.model.construction_lines import ConstructionLines
 from ethosu_sdk.aot.model.spec import ModelSpec
@@ -55,7 +55,7 @@ class LoadedModel:
     calibration_source: str = "none"
     quantize: str = "int8"
     prequantized: bool = False
-    lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    lines: Mapping[str, Line] = field(default_factory=dict)
     quantizer: OwnQuantizer | None = None
 
 
@@ -70,10 +70,17 @@ def load(spec: ModelSpec, *, trust: bool = False) -> LoadedModel:
 
 
 def _load_zoo(name: str) -> LoadedModel:
-    model = zoo.load(name)
+    constructed = ConstructionLines(zoo.source(name).parent, ZOO_FOLDER)
+    with constructed.recording():
+        model = zoo.load(name)
     source = "zoo" if model.calibration else "none"
     return LoadedModel(
-        model.module, model.example_inputs, model.calibration, source, quantize=zoo.entry(name).quantize
+        model.module,
+        model.example_inputs,
+        model.calibration,
+        source,
+        quantize=zoo.entry(name).quantize,
+        lines=constructed.of(model.module),
     )
 
 

@@ -88,7 +88,7 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
 def _check(request: CompileRequest) -> None:
     """Everything that can be judged without torch. UsageError, InputError or ToolError."""
     target, options = request.target, request.options
-    resolve_target(target.name, target.system_config, target.memory_mode, options.vela_config)
+    resolve_target(target.name, target.system_config, target.memory_mode, options)
     vela_flags.check(options.vela_flags)
     for what, value, choices in (
         ("quantisation", options.quantize, QUANTIZE_CHOICES),

@@ -10,6 +10,7 @@ from typing import Any
 from ethosu_sdk.aot.comparison.evaluation.layers import LayerValues
 from ethosu_sdk.aot.facts.compilation import CompileRequest
 from ethosu_sdk.aot.graph import arrays, program_facts, tensors
+from ethosu_sdk.aot.graph.source_lines import Line
 from ethosu_sdk.aot.model import model_checks
 from ethosu_sdk.aot.model.loading import LoadedModel
 from ethosu_sdk.aot.pipeline.quantised_program import Quantising
@@ -31,7 +32,7 @@ class Plan:
     calibration_source: str
     quantize: str
     prequantized: bool = False
-    lines: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    lines: Mapping[str, Line] = field(default_factory=dict)
     quantizer: OwnQuantizer | None = None
     layers: LayerValues | None = None
 

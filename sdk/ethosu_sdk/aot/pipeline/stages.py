@@ -64,7 +64,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     spec = parse_model_spec(request.model)
     with clock.stage("model"):
         plan = plans.make(request, loading.load(spec, trust=request.options.trust))
-    config = None if request.options.vela_config is None else vela_config.read(request.options.vela_config)
+    config = vela_config.of(request.options)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, plan.lines)
     with (
         acceleration.accelerated(),

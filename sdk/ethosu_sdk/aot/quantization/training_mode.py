@@ -55,8 +55,5 @@ def _trains(arguments: Mapping[str, Any]) -> bool:
 
 
 def _place(finder: SourceFinder, meta: Mapping[str, Any]) -> str:
-    line = finder.find(meta)
-    if line is None:
-        return ""
-    place = f" at {line.file}:{line.line}" if line.file is not None else ""
-    return f"{place} (module '{line.module}')" if line.module else place
+    place = finder.place(meta)
+    return f" at {place}" if place else ""

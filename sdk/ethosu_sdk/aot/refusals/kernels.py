@@ -55,10 +55,4 @@ def _portable() -> frozenset[str]:
 
 def _at(row: OperatorCount) -> str:
     source = row.sites[0].source if row.sites else None
-    if source is None:
-        return row.name
-    return (
-        f"{row.name} (at {source.file}, line {source.line})"
-        if source.file
-        else f"{row.name} (in '{source.module}')"
-    )
+    return row.name if source is None else f"{row.name} (at {source.words})"

@@ -48,7 +48,10 @@ def _is_the_models(error: Exception, request: CompileRequest) -> bool:
         return False
     if isinstance(error, SdkError):
         cause = error.__cause__
-        if error.message.startswith(REFUSED) and (request.options.vela_config or request.options.vela_flags):
+        options = request.options
+        if error.message.startswith(REFUSED) and (
+            options.system or options.vela_config or options.vela_flags
+        ):
             return False
         return (
             isinstance(error, BuildError) and isinstance(cause, Exception) and not isinstance(cause, OSError)

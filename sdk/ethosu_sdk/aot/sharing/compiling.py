@@ -23,9 +23,11 @@ from ethosu_sdk.aot.vela import (
     delegate_outputs,
     delegate_tables,
     delegate_weights,
+    vela_config,
     versions,
 )
 from ethosu_sdk.aot.vela.capture import VelaCapture
+from ethosu_sdk.aot.vela.vela_config import VelaConfig
 from ethosu_sdk.files import hashing, writing
 
 _ORIGIN = "ethosu_sdk_origin"
@@ -53,10 +55,12 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
     name = f"{source.name}.pte"
     file = deserialize_pte_binary((lowered.folder / name).read_bytes())
     (plan,) = (plan for plan in file.program.execution_plan if plan.name == pte.ENTRY)
-    spec = to_pte.compile_spec(request.target)._to_list()
+    config = vela_config.of(request.options)
+    ini = to_pte.VELA_CONFIG if config is None else config.stored_name
+    spec = to_pte.compile_spec(request.target, ini)._to_list()
     # Vela numbers what it makes: in the order of a compilation, its names are the same.
     order = sorted(range(len(lowered.delegates)), key=lambda index: lowered.delegates[index].turn)
-    compiled = {index: _compiled(lowered.delegates[index], spec, path) for index in order}
+    compiled = {index: _compiled(lowered.delegates[index], spec, path, config) for index in order}
     facts = []
     with artefacts.published(request.out_dir) as folder:
         for index, (delegate, given) in enumerate(zip(plan.delegates, lowered.delegates, strict=True)):
@@ -101,7 +105,9 @@ def _written(
     return facts
 
 
-def _compiled(given: LoweredDelegate, spec: Sequence[Any], path: str) -> tuple[bytes, VelaCapture]:
+def _compiled(
+    given: LoweredDelegate, spec: Sequence[Any], path: str, config: VelaConfig | None
+) -> tuple[bytes, VelaCapture]:
     """The payload of a graph by the Vela in `path`, empty for the SDK's own, and what that reports."""
     from executorch.backends.arm.ethosu import EthosUCompileSpec, backend
 
@@ -109,9 +115,9 @@ def _compiled(given: LoweredDelegate, spec: Sequence[Any], path: str) -> tuple[b
     flags = list(EthosUCompileSpec._from_list(list(spec)).compiler_flags)
     nodes = {name: {_ORIGIN: line} for name, line in given.sources.items()}
     if path:
-        payload, made = another.compile_graph(tosa, flags, path)
+        payload, made = another.compile_graph(tosa, flags, path, config)
     else:
-        with capture.captured() as captures:
+        with capture.captured(config) as captures:
             payload = bytes(backend.vela_compile(tosa, flags).processed_bytes)
         (made,) = captures
     return payload, replace(made, nodes=nodes)

@@ -8,13 +8,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from ethosu_sdk.aot.vela import capture, versions
+from ethosu_sdk.aot.vela.vela_config import VelaConfig
 from ethosu_sdk.errors import BuildError
 
 
-def compile_graph(tosa: bytes, flags: Sequence[str], path: str) -> tuple[bytes, capture.VelaCapture]:
+def compile_graph(
+    tosa: bytes, flags: Sequence[str], path: str, config: VelaConfig | None = None
+) -> tuple[bytes, capture.VelaCapture]:
     """The payload of a TOSA graph by the Vela in `path`, a process of its own, and what that reports.
 
-    `path` is as :func:`ethosu_sdk.aot.vela.versions.python_path` gives it. BuildError when that Vela refuses the
+    `path` is as :func:`ethosu_sdk.aot.vela.versions.python_path` gives it, `config` the configuration file that the
+    flags call by its `stored_name`. BuildError when that Vela refuses the
     graph or its results cannot be packed.
     """
     from executorch.backends.arm import arm_vela
@@ -24,7 +28,7 @@ def compile_graph(tosa: bytes, flags: Sequence[str], path: str) -> tuple[bytes, 
         folder = Path(name)
         arm_vela.vela = SimpleNamespace(main=lambda words: versions.run(path, words, folder))
         try:
-            words = [*flags, *capture.REPORT_FLAGS]
+            words = [*capture.with_config(flags, config, folder), *capture.REPORT_FLAGS]
             payload = bytes(arm_vela.vela_compile(tosa, words, intermediate_path=name).processed_bytes)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise BuildError(f"Vela's results cannot be packed: {error}") from error

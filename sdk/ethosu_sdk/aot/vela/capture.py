@@ -135,7 +135,7 @@ def _recording(
         del verbose, intermediate_path
         tosa, nodes = bytes(tosa_flatbuffer), trace.take()
         with _working_folder() as folder:
-            arguments = [*_with_config(args, config, folder), *REPORT_FLAGS]
+            arguments = [*with_config(args, config, folder), *REPORT_FLAGS]
             with _refusals_explained():
                 result = original(
                     tosa, arguments, intermediate_path=str(folder), block_placements=block_placements
@@ -159,7 +159,7 @@ def _working_folder() -> Iterator[Path]:
         ) from error
 
 
-def _with_config(args: list[str], config: VelaConfig | None, folder: Path) -> list[str]:
+def with_config(args: Sequence[str], config: VelaConfig | None, folder: Path) -> list[str]:
     """`args` with the user's configuration file, copied where its path has no space."""
     if config is None:
         return list(args)

@@ -62,7 +62,4 @@ def check_call(
 
 def place(source: SourceLine | None) -> str:
     """Words for where a tensor is made."""
-    if source is None:
-        return "made at an unknown place"
-    module = f" in {source.module_type} '{source.module}'" if source.module else ""
-    return (f"made at {source.file}:{source.line}" if source.file is not None else "made") + module
+    return f"made at {'an unknown place' if source is None else source.words}"

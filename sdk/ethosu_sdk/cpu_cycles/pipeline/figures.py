@@ -1,4 +1,4 @@
-"""What an instruction costs a core: LLVM's scheduling model by way of llvm-mca, with the rows of cores.toml before it."""
+"""What an instruction costs a core: LLVM's scheduling model by way of llvm-mca, after the rows of cores.toml."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import math
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,11 @@ from ethosu_sdk import proc, tools
 from ethosu_sdk.cpu_cycles.pipeline import encodings as thumb
 from ethosu_sdk.cpu_cycles.pipeline.cores import Core
 from ethosu_sdk.errors import ToolError
+from ethosu_sdk.files import writing
 
 _TRIPLE = "thumbv8.1m.main-none-eabi"
 _TIMEOUT_S = 300.0
+_KNOWN = "nop"
 _DISASSEMBLER, _ANALYSER = "llvm-mc-19", "llvm-mca-19"
 _MEMORY = re.compile(r"\[(?!pc)[a-z]|^(push|pop|ldm|stm|vpush|vpop|vldm|vstm)")
 _GATHER = re.compile(r"v(ld|st)r.*\[.*q\d")
@@ -31,7 +32,9 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     "conditional": re.compile(rf"b({_CONDITIONS})(\.[nw])? |cbn?z "),
     "loop end": re.compile(r"le(tp)? "),
     "loop start": re.compile(r"[dw]ls(tp\.\d+)? "),
-    "branch": re.compile(r"b(l|x|lx|xns|lxns|xaut|f|fl)?(\.[nw])? |(pop|ldm).*\bpc\b|ldr.* pc,|mov pc|tb[bh] "),
+    "branch": re.compile(
+        r"b(l|x|lx|xns|lxns|xaut|f|fl)?(\.[nw])? |(pop|ldm).*\bpc\b|ldr.* pc,|mov pc|tb[bh] "
+    ),
 }
 
 
@@ -88,7 +91,7 @@ def _run(
     """What `program` prints for a file with `content`. ToolError when it fails."""
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-llvm-") as folder:
         source = Path(folder) / "in.s"
-        source.write_text(content, encoding="utf-8")
+        writing.write_bytes(source, content.encode())
         argv = [str(tools.require(program).path), f"-mcpu={core.name}", *options, str(source)]
         done = proc.run(argv, cwd=Path(folder), timeout_s=_TIMEOUT_S, error=ToolError, check=False)
     if done.returncode not in may_end_with:
@@ -109,13 +112,14 @@ def _scheduled(words: Sequence[str], core: Core) -> dict[str, _Scheduled]:
         return {}
     regions = "\n".join(
         "\n".join((f"# LLVM-MCA-BEGIN {number}", text, *_followers(text), "# LLVM-MCA-END"))
-        for number, text in enumerate(words)
+        for number, text in enumerate([*words, _KNOWN])  # it fails when it knows none of them
     )
     options = (f"-mtriple={_TRIPLE}", "-iterations=1", "-skip-unsupported-instructions=any", "--json")
     output = _run(_ANALYSER, options, regions + "\n", core)
     answer = json.loads(output[output.index("\n{") :] if not output.startswith("{") else output)
     names = [name.split(".\0")[0].split(".\1")[0] for name in answer["TargetInfo"]["Resources"]]
-    return {words[int(region["Name"])]: _figures(region, names) for region in answer["CodeRegions"]}
+    named = [(int(region["Name"]), region) for region in answer["CodeRegions"]]
+    return {words[number]: _figures(region, names) for number, region in named if number < len(words)}
 
 
 def _followers(text: str) -> Iterator[str]:
@@ -146,15 +150,11 @@ def _pool(name: str, names: Sequence[str]) -> str:
     return name[:-1] if both else name
 
 
-def instances(core_units: Sequence[str]) -> Counter[str]:
-    """How many instances each pool has, from all names of a core's units."""
-    return Counter(_pool(name, core_units) for name in core_units)
-
-
 def _instruction(encoding: bytes, text: str, llvm: _Scheduled | None, core: Core) -> Instruction:
     size = len(encoding)
     kind = next((name for name, pattern in _KINDS.items() if pattern.match(text)), "")
-    latency, units, occupies = 1, (), 0
+    latency, occupies = 1, 0
+    units: tuple[tuple[str, int, int], ...] = ()
     if llvm is not None and kind in ("", "conditional"):
         latency, units = _own_latency(text, llvm, core), llvm.units
     elif kind == "loop end":
@@ -184,4 +184,6 @@ def _is_single(text: str, size: int, core: Core) -> bool:
     """Whether it issues alone."""
     if core.pairs_only_narrow:
         return size == 4 or bool(_VECTOR.search(text))
-    return bool(_GATHER.search(text)) or text.startswith(("push", "pop", "ldm", "stm", "vldm", "vstm", "vpush", "vpop"))
+    return bool(_GATHER.search(text)) or text.startswith(
+        ("push", "pop", "ldm", "stm", "vldm", "vstm", "vpush", "vpop")
+    )

@@ -7,20 +7,38 @@ from dataclasses import dataclass
 
 _MVE_SETS_P0 = ("vcmp", "vctp", "vpt", "vpst")
 _STORES = ("str", "stm", "stl", "push", "vstr", "vst", "vpush", "vstm")
-_NO_RESULT = ("cmp", "cmn", "tst", "teq", "vcmp", "vctp", "vpt", "vpst", "cb", "tb", "msr", "vmsr", "it", "pl", "le")
+_NO_RESULT = (
+    "cmp",
+    "cmn",
+    "tst",
+    "teq",
+    "vcmp",
+    "vctp",
+    "vpt",
+    "vpst",
+    "cb",
+    "tb",
+    "msr",
+    "vmsr",
+    "it",
+    "pl",
+    "le",
+)
 # The result is also an operand. Accumulators first: some cores take these later than other operands.
 _ACCUMULATES = re.compile(
     r"v?(q?r?d?mla|q?r?d?mls|fma|fms|fnma|fnms|nmla|nmls|cmla|addva|addlva|mladava|mlava|mlaldava|mlalva|"
     r"rmlaldava|rmlalva|mlsdava|mlsldava|abav|maxv|minv|maxav|minav|qdmla|qdmls|qrdmla|qrdmls)|[su]mlal|smla|smls|umaal"
 )
 _UPDATES = re.compile(
-    r"movt|bf[ic]|v(s[lr]i|q?r?shru?n|q?movu?n|movn|qrshrn|shlc|ins|admin)|[lr]s[lr]l|asrl|[su]q?r?sh[lr]l?\b|vmov\.?(8|16|32)? q"
+    r"movt|bf[ic]|v(s[lr]i|q?r?shru?n|q?movu?n|shlc|ins)|[lr]s[lr]l|asrl|[su]q?r?sh[lr]l?\b|vmov\.?(8|16|32)? q"
 )
-_ADDS_TO_FIRST = re.compile(
-    r"(adc|add|and|asr|bic|eor|lsl|lsr|mul|orn|orr|ror|rsb|sbc|sub)s?w?(\.[nw])?$"
+_ADDS_TO_FIRST = re.compile(r"(adc|add|and|asr|bic|eor|lsl|lsr|mul|orn|orr|ror|rsb|sbc|sub)s?w?(\.[nw])?$")
+_SETS_FLAGS = re.compile(
+    r"(adc|add|and|asr|bic|eor|lsl|lsr|mov|mul|mvn|orn|orr|ror|rsb|rrx|sbc|sub)s(\.[nw])?$|cm[pn]|tst|teq"
 )
-_SETS_FLAGS = re.compile(r"(adc|add|and|asr|bic|eor|lsl|lsr|mov|mul|mvn|orn|orr|ror|rsb|rrx|sbc|sub)s(\.[nw])?$|cm[pn]|tst|teq")
-_READS_FLAGS = re.compile(r"b(eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)(\.[nw])?$|cs(el|inc|inv|neg)|cset|cinc|adc|sbc|it")
+_READS_FLAGS = re.compile(
+    r"b(eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)(\.[nw])?$|cs(el|inc|inv|neg)|cset|cinc|adc|sbc|it"
+)
 _SHIFTED = re.compile(r"(\w+), (?:lsl|lsr|asr|ror) #\d+$")
 _REGISTER = re.compile(r"\b(r\d+|sp|lr|pc|[sdq]\d+)\b")
 _RANGE = re.compile(r"\b([rsdq])(\d+) ?- ?[rsdq](\d+)\b")
@@ -67,9 +85,13 @@ def operands_of(text: str) -> Operands:
     if mnemonic.startswith("le") and "lr" in rest:
         written, sources = (14,), (14,)
     return Operands(
-        written=written + _implied(mnemonic, _SETS_FLAGS, FLAGS) + ((P0,) if mnemonic.startswith(_MVE_SETS_P0) else ()),
+        written=written
+        + _implied(mnemonic, _SETS_FLAGS, FLAGS)
+        + ((P0,) if mnemonic.startswith(_MVE_SETS_P0) else ()),
         bases=inside[:1] if is_updated else (),
-        values=sources + _implied(mnemonic, _READS_FLAGS, FLAGS) + ((P0,) if mnemonic.startswith("vpsel") else ()),
+        values=sources
+        + _implied(mnemonic, _READS_FLAGS, FLAGS)
+        + ((P0,) if mnemonic.startswith("vpsel") else ()),
         addresses=inside,
         accumulators=accumulators,
         shifted=_numbers(shifted[1]) if (shifted := _SHIFTED.search(outside)) else (),
@@ -85,9 +107,16 @@ def _results(mnemonic: str, fields: list[tuple[int, ...]]) -> int:
         return 0
     if re.match(r"b[a-z]*(\.[nw])?$", mnemonic) and not mnemonic.startswith(("bic", "bfi", "bfc")):
         return 0
-    if re.match(r"[su]ml?al|[su]mull|smlsl|smlal|umaal|ldrd|ldrexd|[lr]s[lr]l|asrl|vr?mlal[dv]|vrmlsl|vmlsld|vaddlv|[su]q?r?sh[lr]l", mnemonic):
+    if re.match(
+        r"[su]ml?al|[su]mull|smlsl|smlal|umaal|ldrd|ldrexd|[lr]s[lr]l|asrl|vr?mlal[dv]|vrmlsl|vmlsld|vaddlv|[su]q?r?sh[lr]l",
+        mnemonic,
+    ):
         return 2
-    two_cores = mnemonic.startswith("vmov") and len(fields) == 3 and all(number < _FIRST_VECTOR for number in fields[0] + fields[1])
+    two_cores = (
+        mnemonic.startswith("vmov")
+        and len(fields) == 3
+        and all(number < _FIRST_VECTOR for number in fields[0] + fields[1])
+    )
     if two_cores or (mnemonic.startswith("vmov") and len(fields) == 4 and fields[0][0] < _FIRST_VECTOR):
         return 2
     return 1

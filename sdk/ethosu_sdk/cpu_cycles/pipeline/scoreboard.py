@@ -1,4 +1,4 @@
-"""In-order issue: when each instruction of a sequence starts, by its operands, the units it needs and the issue width."""
+"""In-order issue: when each instruction of a sequence starts, by its operands, its units and the issue width."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from ethosu_sdk.cpu_cycles.pipeline.cores import Core
 from ethosu_sdk.cpu_cycles.pipeline.figures import Instruction
 from ethosu_sdk.cpu_cycles.pipeline.operands import Operands, operands_of
 
-_PAIRED = {"M85UnitALU", "M85UnitLoad", "M85UnitStore", "M85UnitVFPA", "M85UnitVFPB", "M85UnitVFPC", "M85UnitVPort"}
+_PAIRED = {
+    "M85UnitALU",
+    "M85UnitLoad",
+    "M85UnitStore",
+    "M85UnitVFPA",
+    "M85UnitVFPB",
+    "M85UnitVFPC",
+    "M85UnitVPort",
+}
 _SETTLED = (2, 6)  # turns of a loop between which it is measured
 _operands = functools.lru_cache(maxsize=1 << 16)(operands_of)
 
@@ -34,7 +42,9 @@ class _Pipeline:
 
     def issue(self, instruction: Instruction) -> None:
         operands = _operands(instruction.text)
-        cycle = max(self._earliest(instruction), self._wanted(instruction, operands), self._units_free(instruction))
+        cycle = max(
+            self._earliest(instruction), self._wanted(instruction, operands), self._units_free(instruction)
+        )
         self._issued = self._issued + 1 if cycle == self._cycle else 1
         self._cycle, self._is_closed = cycle, instruction.is_single
         self._occupy(instruction, cycle)
@@ -53,9 +63,11 @@ class _Pipeline:
         advance = core.stored_advance if instruction.is_vector else 0
         cycles = [self._ready[number] for number in operands.values]
         cycles += [self._ready[number] - core.accumulator_advance for number in operands.accumulators]
-        cycles += [self._ready[number] + core.shift_delay for number in operands.shifted if self._ready[number]]
+        cycles += [
+            self._ready[number] + core.shift_delay for number in operands.shifted if self._ready[number]
+        ]
         for number in operands.addresses:
-            delay = core.gather_delay if number >= 32 else core.address_delay  # noqa: PLR2004 (a vector of offsets)
+            delay = core.gather_delay if number >= 32 else core.address_delay
             cycles.append(self._ready[number] + (delay if self._ready[number] else 0))
         for number in operands.stored:
             cycles.append(self._ready[number] - (advance if number in self._is_vector else 0))
@@ -84,7 +96,7 @@ class _Pipeline:
 
 
 def straight_cycles(instructions: Sequence[Instruction], core: Core) -> float:
-    """Cycles from the first issue to the first that a following instruction can have; nothing is waited for before."""
+    """Cycles from the first issue to the first that a following instruction can have, with all operands there."""
     pipeline = _Pipeline(core)
     for instruction in instructions:
         if instruction.kind != "loop end":

@@ -38,7 +38,7 @@ def doctor(reporter: Reporter, bundle: Path | None = None) -> None:
         "schema": kinds.DOCTOR.schema,
         "status": "fail" if bad else "pass",
         "created": records.timestamp(),
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "checks": rows,
         "wall_time_s": round(time.monotonic() - start, 3),
         "host": host_facts.host(),

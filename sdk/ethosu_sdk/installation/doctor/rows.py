@@ -169,7 +169,8 @@ def _lock(found: tools.ToolStatus) -> Record:
         same = found.version.split("+")[0] == tool.wanted
         return {"status": "agrees" if same else "differs", "locked": tool.wanted, "installed": found.version}
     if not tool.debian:
-        return {"status": "unknown", "reason": _OWN_BUILD} if tool.variable else _fvp_lock(found)
+        reason = _OWN_BUILD if tool.variable else _NO_LOCK
+        return _fvp_lock(found) if tool.name in models() else {"status": "unknown", "reason": reason}
     locked = toolchain_lock.debian_versions().get(tool.debian)
     if locked is None:
         return {"status": "unknown", "reason": _NO_LOCK}

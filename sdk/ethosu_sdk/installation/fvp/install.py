@@ -18,10 +18,12 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, SdkError, ToolError, UsageError
 from ethosu_sdk.files import hashing, json_text, locks, opening, writing
-from ethosu_sdk.installation.fvp import archive as fvp_install_archive, installer
+from ethosu_sdk.installation.fvp import installer
+from ethosu_sdk.installation.fvp.archive import unpack
 from ethosu_sdk.installation.fvp.options import SANDBOX_CHOICES, InstallOptions
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.results import host_facts, reading as results
+from ethosu_sdk.results import host_facts
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.simulators.fvp import discovery
 from ethosu_sdk.simulators.fvp.models import models
 from ethosu_sdk.targets import suggestion
@@ -62,7 +64,7 @@ def install(options: InstallOptions, reporter: Reporter) -> None:
         return
     with _staging(final) as folder:
         with reporter.stage(f"unpacking {escape(path.name)}"):
-            fvp_install_archive.unpack(path, writing.make_directory(folder / "archive"), options.limits)
+            unpack(path, writing.make_directory(folder / "archive"), options.limits)
         with reporter.stage("running Arm's installer"):
             installed, sandbox = installer.run(folder, options.sandbox, reporter)
             _keep_licences(folder / "archive", installed)
@@ -156,7 +158,7 @@ def _listed(path: Path, digests: _Digests, options: InstallOptions, rows: Sequen
 def _already_there(final: Path, digests: _Digests, reporter: Reporter) -> None:
     """Accept an installation that is there if it was made from the same archive and is whole."""
     try:
-        record = results.read(final / RECORD_NAME)
+        record = read(final / RECORD_NAME)
         same = record["archive"]["sha256"] == digests.sha256
         whole = all(hashing.sha256_file(final / row["file"]) == row["sha256"] for row in record["programs"])
     except InputError:
@@ -225,7 +227,7 @@ def _record(path: Path, digests: _Digests, row: FvpArchive, installed: Path) -> 
         "schema": kinds.FVP_INSTALL.schema,
         "status": "pass",
         "created": accepted,
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "fvp": {"name": row.name, "version": row.version, "machine": row.machine},
         "archive": {
             "file": path.name,

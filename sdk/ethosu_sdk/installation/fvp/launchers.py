@@ -71,7 +71,7 @@ def install(
         "schema": kinds.LAUNCHERS.schema,
         "status": "pass",
         "created": records.timestamp(),
-        "tool": provenance.tool(),
+        "tool": provenance.tool().to_json(),
         "folder": str(folder.absolute()),
         "python": sys.executable,
         "programs": [path.name for path in paths],

@@ -5,7 +5,7 @@ does not import it.
 """
 
 from ethosu_sdk.npu.timing.costs import OperationTrace, costs
-from ethosu_sdk.npu.timing.price import Priced, band, price, started
+from ethosu_sdk.npu.timing.price import Priced, band, error, price, started
 from ethosu_sdk.npu.timing.profile import Bound, OperationProfile, StreamProfile, profile
 from ethosu_sdk.npu.timing.traffic import Transfer
 
@@ -18,6 +18,7 @@ __all__ = [
     "Transfer",
     "band",
     "costs",
+    "error",
     "price",
     "profile",
     "started",

@@ -67,3 +67,6 @@ BANDS = {
     "ethos-u85": "±10 % on the published runs of this family",
 }
 """Error bands of whole networks (docs/reference/fidelity.md)."""
+
+ERRORS = {"ethos-u55": 0.10, "ethos-u85": 0.10}
+"""The same as shares, for the families that have one."""

@@ -9,7 +9,7 @@ from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Operation, Wait
 from ethosu_sdk.npu.timing import units
-from ethosu_sdk.npu.timing.constants import BANDS, COMMAND_TRIPS
+from ethosu_sdk.npu.timing.constants import BANDS, COMMAND_TRIPS, ERRORS
 from ethosu_sdk.npu.timing.pipeline import Stages, chained, copied
 from ethosu_sdk.npu.timing.schedule import Schedule
 from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
@@ -77,6 +77,11 @@ def started(system: SystemConfig) -> int:
 def band(npu: str) -> str:
     """How far modelled cycles of a family such as ``ethos-u55`` were from those of published runs."""
     return BANDS[npu]
+
+
+def error(npu: str) -> float | None:
+    """The bound of that error as a share; None for a family that nothing published was compared for."""
+    return ERRORS.get(npu)
 
 
 def _chains(operations: Sequence[Operation]) -> dict[int, list[int]]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import convert
-
 from ethosu_sdk import provenance
 from ethosu_sdk.readers.advise.facts import COMPILE, DEBUG, Facts
 from ethosu_sdk.readers.advise.verdict import Verdict
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.advice import Advice
-from ethosu_sdk.records.common import Host, Provenance, Tool, Unavailable
+from ethosu_sdk.records.common import Unavailable
 from ethosu_sdk.results import host_facts
 
 RECORD_NAME = kinds.ADVICE.file
@@ -23,12 +21,9 @@ def make(facts: Facts, verdict: Verdict, files: Sequence[tuple[str, Path]]) -> A
     profile = facts.profile
     inputs = [provenance.file_entry(*row) for row in files]
     tools = [row.to_json() for row in profile.provenance.tools]
-    header = provenance.header(kinds.ADVICE.schema, "done", inputs, tools)
     return Advice(
         status="done",
-        created=header["created"],
-        tool=Tool(**header["tool"]),
-        provenance=convert(header["provenance"], Provenance),
+        **provenance.origin(inputs, tools),
         model=profile.model,
         target=profile.target,
         advice=verdict.advice,
@@ -38,5 +33,5 @@ def make(facts: Facts, verdict: Verdict, files: Sequence[tuple[str, Path]]) -> A
             for kind in (COMPILE, DEBUG)
             if kind in facts.missing
         ),
-        host=Host(**host_facts.host()),
+        host=host_facts.this_host(),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ethosu_sdk import schema
 from ethosu_sdk.console.reporter import Reporter
@@ -13,14 +14,19 @@ from ethosu_sdk.readers.advise import advice_record, advise_tables, facts
 from ethosu_sdk.readers.advise.verdict import judge
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.advice import Advice
-from ethosu_sdk.records.kind import Content, RecordKind
+from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.debug import Debug
+from ethosu_sdk.records.kind import RecordKind
 from ethosu_sdk.records.profile import Profile
-from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.results import bundle, locations
+from ethosu_sdk.results.reading import read_record
 from ethosu_sdk.results.run_facts import ProgramFacts
+
+About = TypeVar("About", Compilation, Debug)
 
 _NO_COMPILE = "there is no record of `compile` beside the program: `ethosu-sdk advise MODEL` makes one"
 _VALIDATE = "make the run again; `ethosu-sdk validate RUN_DIR` names records that were changed"
-_NO_DEBUG = f"there is no {results.DEBUG_NAME} beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one"
+_NO_DEBUG = f"there is no {kinds.DEBUG.file} beside the run: `ethosu-sdk debug MODEL -o RUN_DIR` makes one"
 
 
 @dataclass(frozen=True)
@@ -54,26 +60,27 @@ def advise(inputs: Inputs, reporter: Reporter) -> Advice:
 def _facts(inputs: Inputs) -> tuple[facts.Facts, list[tuple[str, Path]]]:
     """The facts of a profiled program, and the files that they are from."""
     compiled_file = locations.compile_record(inputs.pte)
-    debug_file = inputs.run_folder / results.DEBUG_NAME
+    debug_file = inputs.run_folder / kinds.DEBUG.file
     compiled, why = _read(compiled_file, kinds.COMPILE, inputs, _NO_COMPILE)
     debug, why_not = _read(debug_file, kinds.DEBUG, inputs, _NO_DEBUG)
     missing = {facts.COMPILE: why, facts.DEBUG: why_not}
     found = facts.of(inputs.program, inputs.profile, compiled, debug, missing)
-    files = [("model", inputs.pte), ("profile", inputs.folder / results.PROFILE_NAME)]
+    files = [("model", inputs.pte), ("profile", inputs.folder / kinds.PROFILE.file)]
     files += [("compile", compiled_file)] if compiled is not None else []
     files += [("debug", debug_file)] if debug is not None else []
     return found, files
 
 
-def _read(path: Path, kind: RecordKind[Content], inputs: Inputs, absent: str) -> tuple[Content | None, str]:
+def _read(path: Path, kind: RecordKind[About], inputs: Inputs, absent: str) -> tuple[About | None, str]:
     """The record of `kind` at `path`, or why there is none. InputError when it is not what it says."""
     if not path.is_file():
         return None, absent
-    record = results.read(path)
-    if record["schema"] != kind.schema:
+    record = read_record(path)
+    if not isinstance(record, kind.content):
         raise InputError(
-            f"{path} is a {record['schema']}, not a {kind.schema}", "give the folder of a run as it was made"
+            f"{path} is a {kinds.schema(record)}, not a {kind.schema}",
+            "give the folder of a run as it was made",
         )
-    if record["model"]["sha256"] != inputs.profile.model.sha256:
+    if record.model.sha256 != inputs.profile.model.sha256:
         return None, f"{path.name} is about another program"
-    return kind.convert(record), ""
+    return record, ""

@@ -10,9 +10,9 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError, VerdictError
 from ethosu_sdk.files import json_text, locks, writing
-from ethosu_sdk.readers.compare import compare_record, compare_tables, policy as compare_policy, subjects
+from ethosu_sdk.readers.compare import compare_record, compare_tables, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
-from ethosu_sdk.readers.compare.policy import Policy
+from ethosu_sdk.readers.compare.policy import Policy, load
 from ethosu_sdk.readers.compare.subjects import Subject
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.compare import Comparisons
@@ -27,7 +27,7 @@ Profiles = Mapping[Path, MadeProfile]
 
 def read_policy(options: CompareOptions) -> Policy:
     """The policy that `options` name. InputError or UsageError for one that is none."""
-    return compare_policy.read(options.policy).allowing(options.allow)
+    return load(options.policy).allowing(options.allow)
 
 
 def make(

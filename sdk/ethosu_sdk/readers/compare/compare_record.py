@@ -12,7 +12,7 @@ from ethosu_sdk.readers.compare import dimensions, metrics, operator_limits, ope
 from ethosu_sdk.readers.compare.policy import Policy
 from ethosu_sdk.readers.compare.subjects import Subject
 from ethosu_sdk.records import compare
-from ethosu_sdk.records.common import Host, Unavailable
+from ethosu_sdk.records.common import Unavailable
 from ethosu_sdk.records.compare import (
     Comparison,
     Comparisons,
@@ -51,7 +51,7 @@ def make(subjects: Sequence[Subject], policy: Policy, failed: Mapping[str, str] 
         comparisons=comparisons,
         failed=tuple(Failed(name=name, reason=reason) for name, reason in failed.items()),
         unavailable=tuple(_unavailable(subjects)),
-        host=Host(**host_facts.host()),
+        host=host_facts.this_host(),
     )
 
 
@@ -142,7 +142,7 @@ def compared(first: Subject, other: Subject, policy: Policy, name: str) -> Compa
     )
 
 
-def _dimension(found: dimensions.Found, policy: Policy) -> compare.Dimension:
+def _dimension(found: dimensions.DimensionPair, policy: Policy) -> compare.Dimension:
     status: DimensionStatus = "same"
     if found.differs:
         status = "allowed" if found.name in policy.allow else "blocks"

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.table import Table
 
+from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.records.compare import (
     Comparison,
@@ -21,6 +23,7 @@ from ethosu_sdk.records.compare import (
 )
 
 _MOST_ROWS = 20
+_GIVE_WAY = ("unit", "source", "where", "change")  # in a narrow terminal, the first one first
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _STATUSES: dict[MetricStatus, str] = {
     "regression": "worse",
@@ -72,7 +75,7 @@ def summary(comparison: Comparison) -> str:
     if comparison.status == "blocked":
         return "cannot be compared"
     counts = Counter(row.status for row in comparison.metrics)
-    compared = f"{comparison.compared} figures of {', '.join(comparison.kinds)} compared"
+    compared = f"{counted(comparison.compared, 'figure')} of {', '.join(comparison.kinds)} compared"
     if not comparison.metrics and not comparison.operators:
         return f"no difference, {compared}"
     worse = sum(1 for _ in _worse_operators(comparison))
@@ -89,7 +92,7 @@ def _worse_operators(comparison: Comparison) -> Iterator[tuple[OperatorChange, F
 
 def _table(headings: Sequence[str], rows: Iterator[Sequence[str]], *, has_numbers: bool = False) -> Table:
     """A table. With `has_numbers`, what was before and after are figures, and stand on the right."""
-    table = Table(box=None, pad_edge=False)
+    table = Ranked(box=None, pad_edge=False, drop=_GIVE_WAY)
     for heading in headings:
         is_number = has_numbers and heading in ("before", "after", "change", "")
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.compare.subjects import Compared
+from ethosu_sdk.records.common import Priced
 from ethosu_sdk.records.compare import KindName
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Profile
@@ -27,7 +29,7 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class Found:
+class DimensionPair:
     """A dimension of two runs."""
 
     name: str
@@ -40,7 +42,9 @@ class Found:
         return self.before != self.after
 
 
-def compare(before: Mapping[KindName, Compared], after: Mapping[KindName, Compared]) -> Iterator[Found]:
+def compare(
+    before: Mapping[KindName, Compared], after: Mapping[KindName, Compared]
+) -> Iterator[DimensionPair]:
     """Every dimension that both sets of records, of the same kinds, state."""
     for dimension in _TABLE:
         pairs = [(dimension.of(record), dimension.of(after[kind])) for kind, record in before.items()]
@@ -48,7 +52,7 @@ def compare(before: Mapping[KindName, Compared], after: Mapping[KindName, Compar
         if not told:
             continue
         chosen = next((pair for pair in told if pair[0] != pair[1]), told[0])
-        yield Found(dimension.name, *(text if text is not None else "not told" for text in chosen))
+        yield DimensionPair(dimension.name, *(text if text is not None else "not told" for text in chosen))
 
 
 def _target(*names: str) -> Callable[[Compared], str | None]:
@@ -69,17 +73,30 @@ def _simulator(record: Compared) -> str | None:
 
 def _memory_timing(record: Compared) -> str | None:
     """The memories that modelled cycles are for, beside the system configuration's name."""
-    if not isinstance(record, Run) or record.npu is None:
+    if not isinstance(record, Run | Profile) or record.target is None:
         return None
-    timing = record.npu.memory_timing
+    npu = record.npu if isinstance(record, Run) else None
+    timing = None if npu is None else npu.memory_timing
     if timing is None:
-        return "vela.ini's"
+        return None if isinstance(record, Run) and npu is None else _system(record.priced)
     rows = (
         f"AXI{row.axi} {row.bytes_per_cycle:g} bytes/cycle, latencies {row.read_latency_cycles} and "
         f"{row.write_latency_cycles}"
         for row in timing.interfaces
     )
     return f"{timing.name}: {'; '.join(rows)}"
+
+
+def _system(priced: Priced | None) -> str:
+    """The figures of a system; that they are vela.ini's where its name says all."""
+    if priced is None or (priced.compiled_for and priced.system.source.startswith("vela.ini ")):
+        return "vela.ini's"
+    rows = (
+        f"AXI{row.axi} {row.name} {row.bytes_per_cycle:g} bytes/cycle, latencies {row.read_latency_cycles} and "
+        f"{row.write_latency_cycles}"
+        for row in priced.system.memories
+    )
+    return f"{priced.system.name} at {priced.system.clock_hz / 1e6:g} MHz: {'; '.join(rows)}"
 
 
 def _board(record: Compared) -> str | None:
@@ -118,7 +135,7 @@ def _inputs(record: Compared) -> str | None:
         return None
     digests = ", ".join(row.sha256 for row in record.inputs)
     repeats = record.repeats.count if record.repeats is not None else 1
-    return f"{record.inferences} set(s) {repeats} time(s), SHA-256 {digests}"
+    return f"{counted(record.inferences, 'set')} {counted(repeats, 'time')}, SHA-256 {digests}"
 
 
 def _versions(record: Compared) -> str:

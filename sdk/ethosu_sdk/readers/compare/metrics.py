@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from ethosu_sdk.readers.compare.subjects import Compared
-from ethosu_sdk.records import common
+from ethosu_sdk.records import common, time_line
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.common import Source
 from ethosu_sdk.records.compare import KindName
@@ -22,7 +22,7 @@ BYTES, CALLS, CYCLES = "bytes", "calls", "cycles"
 _ACCURACY = {"equal": "elements", "sqnr_db": "dB", "cosine": "", "max_abs_error": ""}
 # What other records repeat of the run's.
 _TOLD_BY_THE_RUN = (
-    *("profile.cycles.modelled", "profile.cycles.measured", "profile.cpu_*"),
+    *("profile.time.*", "profile.cycles.modelled", "profile.cycles.measured", "profile.cpu_*"),
     *("firmware.regions.*", "firmware.pools.*", "compile.pte_bytes"),
 )
 
@@ -67,8 +67,23 @@ def _run(record: Run) -> Iterator[Metric]:
     if counted:
         yield Metric("cpu.instructions", sum(counted), "instructions", "counted")
     yield from _memory("memory", record)
+    yield from _time("time", record)
     for output in record.reference.outputs if record.reference is not None else ():
         yield from _figures(f"reference.{output.index}", output, ("equal", "max_abs_error", "sqnr_db"))
+
+
+def _time(prefix: str, record: Run | Profile) -> Iterator[Metric]:
+    """The time of an inference, of each processor, and of each part over all of its calls."""
+    time = time_line.headline(record)
+    if time is None:
+        return
+    found = {"total": time.total.duration_s, "npu": time.sums.npu_s, "cpu": time.sums.cpu_s}
+    parts: defaultdict[str, float] = defaultdict(float)
+    for row in time.parts:
+        if row.on == "CPU":
+            parts[row.name or row.what] += row.duration_s
+    for name, duration in (*found.items(), *((f"parts.{name}", value) for name, value in parts.items())):
+        yield Metric(f"{prefix}.{name}_ms", duration * 1e3, "ms", time.total.source)
 
 
 def _memory(prefix: str, record: Run | Build) -> Iterator[Metric]:
@@ -84,6 +99,7 @@ def _profile(record: Profile) -> Iterator[Metric]:
     yield Metric("profile.npu_operations", npu.operations, "operations")
     yield Metric("profile.cpu_operators", cpu.operators, CALLS)
     yield Metric("profile.macs", npu.macs, "operations")
+    yield from _time("profile.time", record)
     if cpu.instructions is not None:
         yield _stated("profile.cpu_instructions", cpu.instructions)
     for memory in record.memories:

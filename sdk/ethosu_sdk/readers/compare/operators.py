@@ -11,6 +11,7 @@ from typing import Literal
 from ethosu_sdk.records.common import Source
 from ethosu_sdk.records.compare import FigureChange, OperatorChange
 from ethosu_sdk.records.profile import Operation, Profile, Shapes, cycles
+from ethosu_sdk.results import source_place
 
 _SOURCES: tuple[Source, ...] = ("measured", "modelled", "estimated")
 # Figure → unit and source of its rows; what is read and written by memory comes behind them.
@@ -226,8 +227,7 @@ def pattern_of(row: OperatorChange) -> str:
 
 def words(row: OperatorChange) -> str:
     """An operator for people: what it is, and where in the model."""
-    module, source = _module(row), row.source
-    line = f"{source.file}:{source.line}" if source is not None and source.file is not None else ""
+    module, line = _module(row), source_place.function(row.source)
     known = ", ".join(filter(None, (f"module {module}" if module else "", line)))
     return row.name + (f" ({known})" if known else "")
 

@@ -119,7 +119,7 @@ def default() -> Policy:
     return _policy(TomlSource("the SDK's own", text), tomllib.loads(text), ())
 
 
-def read(path: Path | None) -> Policy:
+def load(path: Path | None) -> Policy:
     """The policy in `path`, whose rules come after the SDK's own; None is the SDK's own. InputError when it is
     damaged, says what no policy can say, or speaks of figures that there are not: with the line."""
     if path is None:

@@ -14,17 +14,16 @@ from ethosu_sdk.records.compare import KindName
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results.reading import Reading, is_of_run, present, read_record
 from ethosu_sdk.results.run_facts import MadeProfile
 
 Compared = Run | Profile | Build | Compilation
 # Kinds of records by their schema, in the order in which one says what a folder is about.
 KINDS: dict[str, KindName] = {
-    results.RUN: "run",
-    results.PROFILE: "profile",
-    results.BUILD: "build",
-    results.COMPILE: "compile",
+    kinds.RUN.schema: "run",
+    kinds.PROFILE.schema: "profile",
+    kinds.BUILD.schema: "build",
+    kinds.COMPILE.schema: "compile",
 }
 _GIVE = "give the folder of a run, or a record of run, profile, build or compile"
 _NO_PROFILE = MadeProfile(None, "there is no profile of the run")
@@ -78,16 +77,15 @@ def read(path: Path, made: MadeProfile | None = None, *, loose: bool = False) ->
 
 def record_of(path: Path, reading: Reading | None = None) -> tuple[KindName, Compared]:
     """The record at `path` and its kind. InputError when it is of a kind that cannot be compared."""
-    record = results.read(path, reading)
-    content = kinds.content(record)
-    if not isinstance(content, Compared):
-        raise InputError(f"{path} is a {record['schema']}, which cannot be compared", _GIVE)
-    return KINDS[record["schema"]], content
+    record = read_record(path, reading)
+    if not isinstance(record, Compared):
+        raise InputError(f"{path} is a {kinds.schema(record)}, which cannot be compared", _GIVE)
+    return KINDS[kinds.schema(record)], record
 
 
 def _folder(folder: Path, made: MadeProfile) -> Subject:
     found: dict[KindName, tuple[Path, Compared]] = {}
-    for path in results.present(folder, KINDS):
+    for path in present(folder, KINDS):
         kind, record = record_of(path)
         about = next((other.model.sha256 for _, other in found.values()), None)
         if kind not in found and about in (None, record.model.sha256):
@@ -113,4 +111,4 @@ def _folder(folder: Path, made: MadeProfile) -> Subject:
 
 
 def _is_of(profile: Compared, run: Path) -> bool:
-    return isinstance(profile, Profile) and results.is_of_run(profile, run)
+    return isinstance(profile, Profile) and is_of_run(profile, run)

@@ -9,8 +9,18 @@ from pathlib import Path
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.kind import Content, Part, RecordKind
-from ethosu_sdk.results import reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results.reading import Reading, present, read_record
+
+MACS = "macs"
+FIGURES = ("modelled", "estimated", "measured", MACS)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Which figure of which delegate node data has."""
+
+    figure: str = "modelled"
+    delegate: int = 0
 
 
 @dataclass(frozen=True)
@@ -20,6 +30,7 @@ class Inputs:
     path: Path
     records: Mapping[str, Part]
     files: Mapping[str, Path]
+    nodes: Nodes = Nodes()
 
     def the(self, kind: RecordKind[Content]) -> Content:
         """The record of `kind`. InputError when there is none."""
@@ -42,24 +53,25 @@ def read(path: Path, schemas: tuple[str, ...], reading: Reading) -> Inputs:
         return _folder(path, schemas)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}", "give a folder of results, or a record")
-    record = results.read(path, reading)
-    if record["schema"] not in schemas:
+    record = read_record(path, reading)
+    schema = kinds.schema(record)
+    if schema not in schemas:
         raise InputError(
-            f"{path} is a {record['schema']}, which this format cannot hold", f"it takes {', '.join(schemas)}"
+            f"{path} is a {schema}, which this format cannot hold", f"it takes {', '.join(schemas)}"
         )
-    return Inputs(path, {record["schema"]: kinds.content(record)}, {record["schema"]: path})
+    return Inputs(path, {schema: record}, {schema: path})
 
 
 def _folder(folder: Path, schemas: tuple[str, ...]) -> Inputs:
     found: dict[str, Part] = {}
     files: dict[str, Path] = {}
     digests: set[str] = set()  # of the programs: a folder may hold what was compiled later
-    for path in results.present(folder, schemas):
-        record = results.read(path)
-        schema, digest = record["schema"], record.get("model", {}).get("sha256")
+    for path in present(folder, schemas):
+        record = read_record(path)
+        schema, digest = kinds.schema(record), getattr(getattr(record, "model", None), "sha256", None)
         if schema in schemas and schema not in found and (digest is None or digests <= {digest}):
-            found[schema], files[schema] = kinds.content(record), path
-            digests |= {digest} - {None}
+            found[schema], files[schema] = record, path
+            digests |= set() if digest is None else {digest}
     if not found:
         raise InputError(
             f"{folder} holds no record that this format can hold", f"it takes {', '.join(schemas)}"

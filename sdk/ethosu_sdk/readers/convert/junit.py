@@ -13,14 +13,14 @@ from ethosu_sdk.readers.compare import operators
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.compare import Comparisons, FigureChange, MetricChange
-from ethosu_sdk.records.compile import Compilation, Threshold
+from ethosu_sdk.records.common import Check
+from ethosu_sdk.records.compare import Comparisons, FigureChange, MetricChange, OperatorRule, Policy, Rule
+from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.printed.verify import Verification
-from ethosu_sdk.records.run import Check, Run
-from ethosu_sdk.results.reading import COMPARE, COMPILE, RUN, VERIFY
+from ethosu_sdk.records.run import Run
 
 Judged = Run | Compilation | Comparisons | Verification
-KINDS = (RUN, COMPILE, COMPARE, VERIFY)
+KINDS = (kinds.RUN.schema, kinds.COMPILE.schema, kinds.COMPARE.schema, kinds.VERIFY.schema)
 LEFT_OUT = ("outputs, counters, memory and operators: JUnit knows cases that pass or fail, and no figures",)
 # What XML 1.0 cannot hold, not even as a character reference.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -81,10 +81,34 @@ def _properties(suite: ElementTree.Element, record: Judged) -> None:
         "status": record.status,
         **(target.to_json() if target is not None else {}),
         **({"board": record.board, "simulator": record.simulator.name} if isinstance(record, Run) else {}),
+        **(dict(_allowed(record.policy)) if isinstance(record, Comparisons) else {}),
     }
     rows = ElementTree.SubElement(suite, "properties")
     for key, value in facts.items():
         ElementTree.SubElement(rows, "property", {"name": key, "value": _clean(value)})
+
+
+def _allowed(policy: Policy) -> Iterator[tuple[str, str]]:
+    """What a comparison tolerates: dimensions that may differ, and the rules by their patterns."""
+    yield "policy", policy.source
+    yield "policy: may differ", ", ".join(policy.allow) or "nothing"
+    for rule in policy.rules:
+        yield f"policy: {rule.pattern}", _rule(rule)
+    for row in policy.operators or ():
+        yield f"policy: {row.figure} of {row.pattern}", _rule(row)
+
+
+def _rule(rule: Rule | OperatorRule) -> str:
+    parts = (
+        ("better", rule.better),
+        ("tolerance", None if rule.tolerance is None else numbers.text(rule.tolerance, "g")),
+        (
+            "tolerance",
+            None if rule.tolerance_percent is None else f"{numbers.text(rule.tolerance_percent, 'g')} %",
+        ),
+        ("missing", rule.missing if isinstance(rule, Rule) else None),
+    )
+    return ", ".join(f"{name}: {value}" for name, value in parts if value is not None)
 
 
 def _add(suite: ElementTree.Element, classname: str, case: _Case) -> None:
@@ -104,7 +128,7 @@ def _clean(value: object) -> str:
     return _NOT_XML.sub("\ufffd", redaction.addresses(str(value)))
 
 
-def _checks(rows: Iterable[Check | Threshold], before: str = "") -> Iterator[_Case]:
+def _checks(rows: Iterable[Check], before: str = "") -> Iterator[_Case]:
     for row in rows:
         yield _Case(f"{before}{row.name}", row.detail, row.status == "fail")
 
@@ -142,7 +166,10 @@ def _compare(record: Comparisons) -> Iterator[_Case]:
 def _metric(names: str, row: MetricChange | FigureChange, detail: str = "") -> _Case:
     before, after = ("absent" if value is None else value for value in (row.before, row.after))
     source = f" ({row.source})" if row.source is not None else ""
-    text = " ".join((f"{before} → {after}", row.unit or "", f"{row.status}{source}", detail))
+    allowed = f", {numbers.text(row.tolerated, 'g')} tolerated" if row.tolerated is not None else ""
+    better = f", better: {row.better}" if row.better is not None else ""
+    words = f"{row.status}{source}{better}{allowed}"
+    text = " ".join(filter(None, (f"{before} → {after}", row.unit, words, detail)))
     unjudged = row.status in ("differs", "missing")
     return _Case(f"{names}{row.name}", text.strip(), row.status == "regression", unjudged)
 
@@ -154,8 +181,8 @@ def _verify(record: Verification) -> Iterator[_Case]:
 
 
 _CASES: dict[str, Callable[[Any], Iterator[_Case]]] = {
-    RUN: _run,
-    COMPILE: _compile,
-    COMPARE: _compare,
-    VERIFY: _verify,
+    kinds.RUN.schema: _run,
+    kinds.COMPILE.schema: _compile,
+    kinds.COMPARE.schema: _compare,
+    kinds.VERIFY.schema: _verify,
 }

@@ -1,4 +1,9 @@
-"""Node data for Model Explorer: figures of the profile, by the names of the TOSA graph's tensors."""
+"""Node data for Model Explorer: one figure of one delegate's operations, by the nodes of its TOSA graph.
+
+Model Explorer 0.1.34 takes one figure for each graph of a file. The nodes are those of Arm's adapter for TOSA
+(tosa-adapter-model-explorer 0.1.0), which names them ``REGION/opINDEX`` and each graph by its region. TOSA's
+serializer calls the region of a single graph ``main``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from collections import Counter
 
 from ethosu_sdk import redaction
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.readers.convert.inputs import Inputs
+from ethosu_sdk.readers.convert.inputs import MACS, Inputs
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.profile import Operation, cycles
 
@@ -18,41 +23,49 @@ LEFT_OUT = (
     "operators on the CPU: they are no nodes of the delegates' graphs",
 )
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e4572e"}]
-# Name of the data, and the source of the cycles; None for what is no cycles.
-_DATA = (("cycles, modelled", "modelled"), ("cycles, estimated by Vela", "estimated"), ("MACs", None))
+_REGION = "main"
+# The data's name, by the figure; what is no source of cycles are the MACs.
+_NAMES = {
+    "modelled": "cycles, modelled",
+    "estimated": "cycles, estimated by Vela",
+    "measured": "cycles, measured",
+    MACS: "MACs",
+}
 
 
 def convert(inputs: Inputs) -> bytes:
-    """The figures of `inputs` for the graph of each delegate. InputError when no operation has a TOSA operator."""
-    rows: dict[int, list[Operation]] = {}
-    for row in inputs.the(kinds.PROFILE).operations:
-        if row.runs_on == "NPU" and row.delegate is not None and _tensor(row) is not None:
-            rows.setdefault(row.delegate, []).append(row)
+    """The figure of the delegate that `inputs` ask for. InputError when no operation of it has a TOSA operator, or
+    none has the figure."""
+    delegate, figure = inputs.nodes.delegate, inputs.nodes.figure
+    rows = [
+        row for row in inputs.the(kinds.PROFILE).operations if row.runs_on == "NPU" and row.tosa is not None
+    ]
     if not rows:
         raise InputError(
             f"{inputs.path} has no TOSA operators: there are no nodes to attach figures to",
             "profile a program that has its NAME.compile.json beside it",
         )
-    found = {}
-    for delegate, part in sorted(rows.items()):
-        for name, source in _DATA:
-            if values := _values(part, source):
-                data = {"results": values, "name": name, "gradient": _GRADIENT}
-                found[f"delegate{delegate}.tosa: {name}"] = data
+    known = sorted({row.delegate for row in rows if row.delegate is not None})
+    if delegate not in known:
+        raise InputError(
+            f"{inputs.path} has no operations of delegate {delegate}",
+            f"choose with --delegate: {', '.join(map(str, known))}",
+        )
+    values = _values([row for row in rows if row.delegate == delegate], figure)
+    if not values:
+        raise InputError(f"{inputs.path} has no {_NAMES[figure]}", "choose another with --figure")
+    name = f"delegate{delegate}: {_NAMES[figure]}"
+    found = {_REGION: {"results": values, "name": name, "gradient": _GRADIENT}}
     return (json.dumps(redaction.value(found), indent=2, allow_nan=False) + "\n").encode()
 
 
-def _tensor(row: Operation) -> str | None:
-    return row.tosa.tensor if row.tosa is not None else None
-
-
-def _values(rows: list[Operation], source: str | None) -> dict[str, dict[str, int]]:
+def _values(rows: list[Operation], figure: str) -> dict[str, dict[str, int]]:
     """The sum of each node's NPU operations in all of their calls."""
-    sums: Counter[str] = Counter()
+    sums: Counter[int] = Counter()
     for row in rows:
-        value = row.macs if source is None else cycles(row.cycles, source)
-        if value is not None:
-            sums[_tensor(row) or ""] += value * row.calls
+        value = row.macs if figure == MACS else cycles(row.cycles, figure)
+        if value is not None and row.tosa is not None:
+            sums[row.tosa.index] += value * row.calls
     if max(sums.values(), default=0) > sys.float_info.max:
         raise InputError("the sum of a node's figures is larger than any number of the format")
-    return {name: {"value": value} for name, value in sums.items()}
+    return {f"{_REGION}/op{index}": {"value": value} for index, value in sums.items()}

@@ -1,12 +1,14 @@
 """A trace for Perfetto's viewer: the NPU's units as tracks, operations one behind the other, in modelled cycles.
 
+Where the profile has the time of an inference, a second process has it: a track for the CPU and one for the NPU.
+
 A profile knows how long a unit works for an operation, and not when within it. A unit's slice begins with the
 operation, or where the unit is through with the one before; each slice says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -17,11 +19,13 @@ from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import SourceLine
-from ethosu_sdk.records.profile import Clock, Delegate, Operation, Profile, cycles as cycles_of
+from ethosu_sdk.records.profile import Delegate, Operation, Profile, cycles as cycles_of
+from ethosu_sdk.records.time_line import Clock, TimeLine
+from ethosu_sdk.tables import times
 
 KINDS = (kinds.PROFILE.schema,)
 LEFT_OUT = (
-    "time on the CPU, which nothing models: its operators are instants between the NPU's, with the instructions that "
+    "time on the CPU in the tracks of the NPU's units: its operators are instants there, with the instructions that "
     "were counted",
     "when within an operation a unit works, and the order of repeated calls: a slice holds all calls of an operation",
     "fractions of a nanosecond, in which Perfetto counts",
@@ -35,6 +39,7 @@ _UNITS = {
 }
 _OPERATIONS, _DMA, _CPU = "operations", "DMA", "operators on the CPU"
 _PROCESS = 1  # identifiers of tracks; those of the units follow
+_INFERENCE = 1 << 32  # the same of the time line
 _SEQUENCE = 1
 _NS_PER_S = 10**9
 _FURTHEST_NS = 1 << 63
@@ -73,7 +78,11 @@ def convert(inputs: Inputs) -> bytes:
     nanoseconds = _NS_PER_S / Fraction(profile.clock.hz)
     if max(row.end or row.begin for row in slices) * nanoseconds >= _FURTHEST_NS:
         raise InputError(f"{inputs.path} lasts longer than a trace can record: more than 2^63 ns")
-    return _Writer(profile, profile.clock).write(slices, nanoseconds)
+    writer = _Writer(profile, profile.clock)
+    writer.add(slices, nanoseconds)
+    if profile.time is not None:
+        writer.add_inference(profile.time, profile.caveat)
+    return writer.content()
 
 
 def _slices(profile: Profile) -> Iterator[_Slice]:
@@ -148,6 +157,7 @@ def _facts(row: Operation) -> dict[str, Any]:
         "counted instructions": int(row.instructions.value) if row.instructions is not None else None,
         "model file": source.file,
         "model line": source.line,
+        "model function": source.function,
         "model module": source.module,
     }
     return {name: value for name, value in facts.items() if value is not None}
@@ -164,15 +174,11 @@ class _Writer:
         self._tracks: dict[str, int] = {}
         target = profile.target
         npu = f"{target.npu}-{target.macs}" if target is not None else "program"
-        descriptor = self._packet().track_descriptor
-        descriptor.uuid = _PROCESS
-        descriptor.process.pid = _PROCESS
-        descriptor.process.process_name = plain_text.line(f"{npu}: {profile.model.file}")
         facts = (f"{numbers.text(clock.hz, 'g')} Hz, {clock.source}", profile.simulator.fidelity)
-        descriptor.process.process_labels.extend(map(plain_text.line, facts))
+        self._process(_PROCESS, f"{npu}: {profile.model.file}", facts)
 
-    def write(self, slices: list[_Slice], nanoseconds: Fraction) -> bytes:
-        """The trace of `slices`, of which a cycle takes `nanoseconds`."""
+    def add(self, slices: list[_Slice], nanoseconds: Fraction) -> None:
+        """The tracks of `slices`, of which a cycle takes `nanoseconds`."""
         for name in (_OPERATIONS, *_UNITS.values(), _DMA, *sorted({row.track for row in slices})):
             if name not in self._tracks and any(row.track == name for row in slices):
                 self._track(name)
@@ -182,19 +188,46 @@ class _Writer:
             self._event(row.track, kind, round(row.begin * nanoseconds), row)
             if row.end is not None:
                 self._event(row.track, event.TYPE_SLICE_END, round(row.end * nanoseconds))
+
+    def add_inference(self, time: TimeLine, caveat: str) -> None:
+        """The inference as a process of its own, with a track for each processor."""
+        self._process(_INFERENCE, f"inference on {time.place}", (times.line(time), caveat))
+        event = self._messages.TrackEvent
+        for processor in ("CPU", "NPU"):
+            found = [row for row in time.parts if row.on == processor]
+            if not found:
+                continue
+            self._track(processor, _INFERENCE)
+            for row in found:
+                begin, end = (round(Fraction(at) * _NS_PER_S) for at in (row.start_s, row.end_s))
+                facts = {"operator": row.operator, "part": row.what, "source": time.total.source}
+                self._event(
+                    processor, event.TYPE_SLICE_BEGIN, begin, _Slice(processor, row.label, 0, 0, facts)
+                )
+                self._event(processor, event.TYPE_SLICE_END, end)
+
+    def content(self) -> bytes:
+        """The whole trace."""
         content: bytes = self._trace.serialize()
         return content
+
+    def _process(self, number: int, name: str, labels: Iterable[str]) -> None:
+        descriptor = self._packet().track_descriptor
+        descriptor.uuid = number
+        descriptor.process.pid = 1 + (number == _INFERENCE)
+        descriptor.process.process_name = plain_text.line(name)
+        descriptor.process.process_labels.extend(plain_text.line(row) for row in labels if row)
 
     def _packet(self) -> Any:
         packet = self._trace.add_packet()
         packet.trusted_packet_sequence_id = _SEQUENCE
         return packet
 
-    def _track(self, name: str) -> None:
-        self._tracks[name] = _PROCESS + 1 + len(self._tracks)
+    def _track(self, name: str, process: int = _PROCESS) -> None:
+        self._tracks[name] = process + 1 + len(self._tracks)
         descriptor = self._packet().track_descriptor
         descriptor.uuid = self._tracks[name]
-        descriptor.parent_uuid = _PROCESS
+        descriptor.parent_uuid = process
         descriptor.name = plain_text.line(name)
 
     def _event(self, track: str, kind: int, timestamp: int, row: _Slice | None = None) -> None:

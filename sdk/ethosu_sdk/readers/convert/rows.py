@@ -15,7 +15,7 @@ from ethosu_sdk.tables import profile_columns
 KINDS = (kinds.PROFILE.schema,)
 LEFT_OUT = ("totals, delegates and provenance: a table has rows of operations alone",)
 _TEXTS = {
-    *("runs_on", "name", "kind", "tosa_operator", "vela_operator", "module", "file"),
+    *("runs_on", "name", "kind", "tosa_operator", "vela_operator", "module", "file", "function"),
     *("ifm", "ofm", "kernel", "stride", "block", "ifm_dtype", "ofm_dtype", "bound_by", "job_source"),
 }
 _NUMBERS = {"utilisation"}  # what is neither is a whole number

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from ethosu_sdk import __version__, plain_text, redaction
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
+from ethosu_sdk.records import kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.common import SourceLine
 from ethosu_sdk.records.compile import Compilation
@@ -18,15 +23,23 @@ from ethosu_sdk.records.debug import Debug, Step
 from ethosu_sdk.records.printed.inspect import Inspection
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results.reading import BUILD, COMPILE, DEBUG, INSPECT, PROFILE, RUN
+from ethosu_sdk.results import source_place
 
-KINDS = (RUN, PROFILE, BUILD, COMPILE, DEBUG, INSPECT)
+KINDS = (
+    kinds.RUN.schema,
+    kinds.PROFILE.schema,
+    kinds.BUILD.schema,
+    kinds.COMPILE.schema,
+    kinds.DEBUG.schema,
+    kinds.INSPECT.schema,
+)
 LEFT_OUT = (
-    "the folder of source lines: records name files below the model's folder or that of installed packages, without "
-    "saying which",
-    "columns of source lines, and lines of what torch recorded none for",
+    "columns of source lines",
+    "lines in installed packages, and of what torch recorded none for: the result is at the model's file",
 )
 _SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
+_ENTRY = re.compile(r"(?<=\.py):\w+$")  # of MODEL.py:NAME
+_OF_A_PROGRAM = (Run, Profile, Build, Debug)
 _ERROR, _WARNING, _NOTE = "error", "warning", "note"
 
 
@@ -74,6 +87,8 @@ def convert(inputs: Inputs) -> bytes:
                     {
                         "id": rule.id,
                         "shortDescription": {"text": rule.text},
+                        "fullDescription": {"text": rule.text},
+                        "help": {"text": f"{rule.text} docs/guide/formats.md lists all rules."},
                         "defaultConfiguration": {"level": rule.level},
                     }
                     for rule in _RULES
@@ -81,7 +96,7 @@ def convert(inputs: Inputs) -> bytes:
             }
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_result(row) for row in found],
+        "results": [_result(row, _model_file(inputs)) for row in found],
         "properties": {
             "records": {kind: path.name for kind, path in inputs.files.items()},
             "leftOut": list(LEFT_OUT),
@@ -91,34 +106,57 @@ def convert(inputs: Inputs) -> bytes:
     return (json.dumps(redaction.value(log), indent=2, allow_nan=False) + "\n").encode()
 
 
-def _result(row: _Finding) -> dict[str, Any]:
-    found = {
+def _model_file(inputs: Inputs) -> str:
+    """The user's file: the one that was compiled, else the program."""
+    compiled = inputs.records.get(kinds.COMPILE.schema)
+    if isinstance(compiled, Compilation):
+        name = _ENTRY.sub("", compiled.source)
+        return name if name.endswith((".py", ".pt2")) else compiled.model.file
+    model = next((row.model.file for row in inputs.records.values() if isinstance(row, _OF_A_PROGRAM)), None)
+    return model or inputs.path.name
+
+
+def _result(row: _Finding, model_file: str) -> dict[str, Any]:
+    source = row.source or SourceLine()
+    outside = f", at {source_place.function(source)}" if source.package is not None else ""
+    return {
         "ruleId": row.rule.id,
         "ruleIndex": _RULES.index(row.rule),
         "level": row.rule.level,
-        "message": {"text": row.message},
+        "message": {"text": row.message + outside},
+        "locations": [_location(source, model_file)],
     }
-    location = _location(row.source) if row.source is not None else {}
-    return found | ({"locations": [location]} if location else {})
 
 
-def _location(source: SourceLine) -> dict[str, Any]:
-    """Line and module of `source`, as far as they are known."""
-    found: dict[str, Any] = {}
-    if source.file is not None:
-        found["physicalLocation"] = {
-            "artifactLocation": {"uri": quote(plain_text.line(source.file))},
-            "region": {"startLine": source.line},
-        }
-    if source.module:
-        found["logicalLocations"] = [{"fullyQualifiedName": source.module, "kind": "member"}]
+def _location(source: SourceLine, model_file: str) -> dict[str, Any]:
+    """Where a result is shown: the user's line, or the model's file. GitHub refuses a log with a result that has no
+    ``physicalLocation.artifactLocation.uri`` ("expected at least one location")."""
+    path, line = model_file, 1
+    if source.file is not None and source.package is None:
+        path, line = os.path.join(os.path.dirname(model_file), source.file), source.line or 1
+    found: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}}
+    }
+    if source.module or source.function:
+        names = {"fullyQualifiedName": source.module or source.function, "kind": "member"}
+        found["logicalLocations"] = [names]
     return found
+
+
+def _uri(path: str) -> str:
+    """Relative to the folder that the command runs in, which GitHub takes for the repository's root; absolute for a
+    file outside of it."""
+    here = Path.cwd()
+    whole = Path(os.path.normpath(here / plain_text.line(path)))
+    return quote(whole.relative_to(here).as_posix()) if whole.is_relative_to(here) else whole.as_uri()
 
 
 def _compiled(record: Compilation, _: Inputs) -> Iterator[_Finding]:
     for row in record.cpu_operators:
         for site in row.sites:
-            message = f"{row.name} ({site.calls} calls in an inference) is on the CPU: {site.reason}"
+            message = (
+                f"{row.name} ({counted(site.calls, 'call')} in an inference) is on the CPU: {site.reason}"
+            )
             yield _Finding(_BOUNDARY if row.boundary else _OPERATOR, message, site.source)
     for text in record.warnings:
         yield _Finding(_FIRMWARE, text)
@@ -126,12 +164,12 @@ def _compiled(record: Compilation, _: Inputs) -> Iterator[_Finding]:
 
 def _profiled(record: Profile, inputs: Inputs) -> Iterator[_Finding]:
     """Operators on the CPU, unless the compilation's record is there, which knows more of them."""
-    if COMPILE in inputs.records:
+    if kinds.COMPILE.schema in inputs.records:
         return
     for row in record.operations:
         if row.runs_on == "CPU":
             reason = row.reason or "why is not known without the record of the compilation"
-            message = f"{row.name} ({row.calls} calls in an inference) is on the CPU: {reason}"
+            message = f"{row.name} ({counted(row.calls, 'call')} in an inference) is on the CPU: {reason}"
             yield _Finding(_OPERATOR, message, row.source)
 
 
@@ -182,10 +220,10 @@ def _sqnr(step: Step) -> str:
 
 
 _READERS: dict[str, Callable[[Any, Inputs], Iterator[_Finding]]] = {
-    RUN: _ran,
-    PROFILE: _profiled,
-    BUILD: _built,
-    COMPILE: _compiled,
-    DEBUG: _debugged,
-    INSPECT: _inspected,
+    kinds.RUN.schema: _ran,
+    kinds.PROFILE.schema: _profiled,
+    kinds.BUILD.schema: _built,
+    kinds.COMPILE.schema: _compiled,
+    kinds.DEBUG.schema: _debugged,
+    kinds.INSPECT.schema: _inspected,
 }

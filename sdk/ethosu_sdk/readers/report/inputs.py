@@ -16,17 +16,18 @@ from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import bundle, reading as results
+from ethosu_sdk.results import bundle
+from ethosu_sdk.results.reading import is_of_run, present, read_record
 from ethosu_sdk.results.run_facts import RunFacts
 
 Shown = Run | Profile | Build | Compilation | Debug
 RUN, PROFILE, BUILD, COMPILE, DEBUG = "run", "profile", "build", "compile", "debug"
 _KINDS = {
-    results.RUN: RUN,
-    results.PROFILE: PROFILE,
-    results.BUILD: BUILD,
-    results.COMPILE: COMPILE,
-    results.DEBUG: DEBUG,
+    kinds.RUN.schema: RUN,
+    kinds.PROFILE.schema: PROFILE,
+    kinds.BUILD.schema: BUILD,
+    kinds.COMPILE.schema: COMPILE,
+    kinds.DEBUG.schema: DEBUG,
 }
 _GIVE = "give the folder of a run: ethosu-sdk run MODEL -o RUN_DIR makes one"
 
@@ -81,12 +82,12 @@ def _labels(folders: Sequence[Path]) -> list[str]:
 
 
 def _read(folder: Path, label: str, facts: RunFacts) -> Inputs:
-    if not (folder / results.RUN_NAME).is_file():
+    if not (folder / kinds.RUN.file).is_file():
         what = "it is not the folder of a run" if folder.is_dir() else "there is no such folder"
-        raise InputError(f"{folder} holds no {results.RUN_NAME}: {what}", _GIVE)
+        raise InputError(f"{folder} holds no {kinds.RUN.file}: {what}", _GIVE)
     found: dict[str, Shown] = {}
     missing: dict[str, str] = {}
-    for path in results.present(folder, _KINDS):
+    for path in present(folder, _KINDS):
         _add(path, found, missing)
     run = found[RUN]
     assert isinstance(run, Run)
@@ -96,7 +97,7 @@ def _read(folder: Path, label: str, facts: RunFacts) -> Inputs:
 
 
 def _add(path: Path, found: dict[str, Shown], missing: dict[str, str]) -> None:
-    record = kinds.content(results.read(path))
+    record = read_record(path)
     if not found and not isinstance(record, Run):
         raise InputError(f"{path} is not a record of a run", _GIVE)
     if not isinstance(record, Shown):
@@ -107,14 +108,14 @@ def _add(path: Path, found: dict[str, Shown], missing: dict[str, str]) -> None:
     if found and record.model.sha256 != found[RUN].model.sha256:
         missing[kind] = f"{path.name} is about another program"
         return
-    if isinstance(record, Profile) and not results.is_of_run(record, path.with_name(results.RUN_NAME)):
+    if isinstance(record, Profile) and not is_of_run(record, path.with_name(kinds.RUN.file)):
         return
     found[kind] = record
 
 
 def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str]) -> None:
-    """Take the profile that was made where the folder has none; say what other commands would add."""
-    if PROFILE not in found and facts.profile is not None:
+    """Take the profile that was made, in place of the folder's; say what other commands would add."""
+    if facts.profile is not None:
         if facts.profile.record is not None:
             found[PROFILE] = facts.profile.record
         else:
@@ -123,7 +124,7 @@ def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str])
         missing.setdefault(COMPILE, "there is no record of `compile` in the folder")
     if DEBUG not in found:
         missing.setdefault(
-            DEBUG, f"there is no {results.DEBUG_NAME} in the folder: `ethosu-sdk debug MODEL -o` it makes one"
+            DEBUG, f"there is no {kinds.DEBUG.file} in the folder: `ethosu-sdk debug MODEL -o` it makes one"
         )
 
 

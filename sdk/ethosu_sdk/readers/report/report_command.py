@@ -10,6 +10,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import writing
 from ethosu_sdk.page import drawing
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.report import inputs
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.results.run_facts import RunFacts
@@ -42,7 +43,7 @@ def report(
             raise InputError("a number in a record of the run is too large to be drawn", _VALIDATE) from error
     path = output or _place(folders)
     _write(path, content)
-    reporter.show(f"report of {len(all_inputs)} run(s): {escape(path)} ({len(content):,} bytes)")
+    reporter.show(f"report of {counted(len(all_inputs), 'run')}: {escape(path)} ({len(content):,} bytes)")
     return path
 
 

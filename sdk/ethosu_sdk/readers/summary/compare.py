@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ethosu_sdk.readers.compare import compare_tables
-from ethosu_sdk.readers.summary.markdown import table, text, title
+from ethosu_sdk.readers.summary.markdown import escaped, table, title
 from ethosu_sdk.records.compare import Comparison, Comparisons
 
 _MOST_OPERATORS = 10
@@ -23,7 +23,7 @@ def lines(record: Comparisons) -> list[str]:
 
 def _part(record: Comparisons, comparison: Comparison) -> Iterator[str]:
     yield ""
-    yield text(f"{compare_tables.title(record, comparison)}: {compare_tables.summary(comparison)}")
+    yield escaped(f"{compare_tables.title(record, comparison)}: {compare_tables.summary(comparison)}")
     yield from table(compare_tables.DIMENSION_HEADINGS, compare_tables.dimension_rows(comparison))
     yield from table(compare_tables.METRIC_HEADINGS, compare_tables.metric_rows(comparison))
     rows = compare_tables.operator_rows(comparison, _MOST_OPERATORS)

@@ -17,7 +17,7 @@ _BARE_BAR = re.compile(r"(?<!\\)\|")
 _BACKTICKS = re.compile(r"`+")
 
 
-def text(value: object) -> str:
+def escaped(value: object) -> str:
     """`value` as a text that Markdown shows as it is, on one line: as code where that alone is certain."""
     words = plain_text.line(" ".join(str(value).split()))
     if not _ACTIVE.search(words):
@@ -29,7 +29,7 @@ def text(value: object) -> str:
 
 def _cell(value: object) -> str:
     # A bar parts cells in code, too, unless a backslash precedes it: that one is not shown.
-    return _BARE_BAR.sub(r"\\|", text(value))
+    return _BARE_BAR.sub(r"\\|", escaped(value))
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
@@ -42,7 +42,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str
 
 def title(status: str, what: str, name: str) -> str:
     """The heading of a record that is about `name`, with its status as a sign."""
-    return f"### {_SIGNS[status]} {what}: {text(name)}"
+    return f"### {_SIGNS[status]} {what}: {escaped(name)}"
 
 
 def target_text(target: Target | None) -> str:

@@ -9,19 +9,6 @@ from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.tables import profile_tables
 
 _MOST_ROWS = 10
-_HEADINGS = (
-    "#",
-    "operation",
-    "where",
-    "OFM",
-    "MACs",
-    "cycles",
-    "Vela's",
-    "used",
-    "read",
-    "written",
-    "bound by",
-)
 
 
 def lines(record: Profile) -> list[str]:
@@ -30,7 +17,7 @@ def lines(record: Profile) -> list[str]:
     return [
         title(record.status, "profile", record.model.file),
         *table(("", ""), [("target", target_text(record.target)), *profile_tables.total_rows(record)]),
-        *table(_HEADINGS, (tuple(profile_tables.cells(row)) for row in rows)),
+        *table(profile_tables.HEADINGS, (tuple(profile_tables.cells(row)) for row in rows)),
         *table(("memory", "AXI port", "read", "written", "unit"), _memories(record)),
     ]
 

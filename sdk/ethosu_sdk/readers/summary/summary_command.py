@@ -14,15 +14,15 @@ from ethosu_sdk.readers.summary import (
     compile as summary_compile,
     profile as summary_profile,
 )
-from ethosu_sdk.readers.summary.markdown import table, target_text, text as text_of, title
+from ethosu_sdk.readers.summary.markdown import escaped, table, target_text, title
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.printed.doctor import DoctorReport
 from ethosu_sdk.records.printed.error import Error
 from ethosu_sdk.records.printed.verify import Verification
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results.reading import Reading, read
+from ethosu_sdk.tables import times
 from ethosu_sdk.targets import suggestion
 
 FORMATS = ("markdown",)
@@ -45,14 +45,14 @@ def summary(paths: Sequence[Path], form: str, reading: Reading, reporter: Report
     # Not through the reporter: this is a file's content, and is not wrapped, coloured or left out.
     try:
         text = "\n".join(markdown(record) for record in found)
-        text += "".join(f"\nloose: {text_of(f'{path} {why}')}\n" for path, why in reading.differences.items())
+        text += "".join(f"\nloose: {escaped(f'{path} {why}')}\n" for path, why in reading.differences.items())
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError("a number in a record is too large to be shown") from error
     sys.stdout.write(text)
 
 
 def _read(path: Path, reading: Reading) -> Record:
-    record = results.read(path, reading)
+    record = read(path, reading)
     if record["schema"] not in _KINDS:
         raise InputError(
             f"{path} is a {record['schema']}, which has no summary",
@@ -82,6 +82,7 @@ def _run(record: Run) -> list[str]:
         ("why there", record.board_reason),
         ("fidelity", simulator.fidelity),
         ("inferences", record.inferences),
+        *times.rows(record),
     ]
     facts += [
         (row.name, f"{row.dtype} {list(row.shape)}, SHA-256 {row.sha256[:16]}…") for row in record.outputs
@@ -102,7 +103,9 @@ def _npu(record: Run) -> Iterable[Sequence[object]]:
     if npu is None:
         return
     if npu.cycles is not None:
-        yield "cycles", f"{npu.cycles.value:,}", npu.cycles.unit, npu.cycles.source
+        caveat = "" if record.priced is None else record.priced.caveat
+        source = f"{npu.cycles.source}, {caveat}" if caveat else npu.cycles.source
+        yield "cycles", f"{npu.cycles.value:,}", npu.cycles.unit, source
     for row in npu.counters:
         yield row.event, f"{row.value:,}", row.unit, row.source
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ethosu_sdk.records.common import Host, Tool
+from ethosu_sdk.records.common import FileDigest, Host, Tool
 from ethosu_sdk.records.kind import Part, RecordKind
 
 
@@ -22,16 +22,11 @@ class Archive(Part):
     sha256_locked: bool
 
 
-class Text(Part):
-    file: str
-    sha256: str
-
-
 class Eula(Part):
     accepted_by: str
     accepted_at: str
     accepted_with: Literal["--accept-eula"]
-    texts: tuple[Text, ...]
+    texts: tuple[FileDigest, ...]
 
 
 class Program(Part):

@@ -7,6 +7,24 @@ from typing import Literal
 from ethosu_sdk.records.common import Number, Provenance, Target, Tool, Unavailable
 from ethosu_sdk.records.kind import Part, RecordKind
 
+InstructionKind = Literal["KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"]
+ValueKind = Literal[
+    "Null",
+    "Int",
+    "Bool",
+    "Double",
+    "Tensor",
+    "String",
+    "IntList",
+    "DoubleList",
+    "BoolList",
+    "TensorList",
+    "OptionalTensorList",
+]
+Dynamism = Literal["STATIC", "DYNAMIC_BOUND", "DYNAMIC_UNBOUND"]
+Role = Literal["input", "output", "constant", "state", "intermediate"]
+ElementBytes = Literal[1, 2, 4, 8]
+
 
 class File(Part):
     name: str
@@ -24,7 +42,7 @@ class Operator(Part):
 
 class Input(Part):
     shape: tuple[int, ...]
-    element_bytes: Literal[1, 2, 4, 8]
+    element_bytes: ElementBytes
     bytes: int
     region: int
     offset: int
@@ -69,7 +87,7 @@ class Delegate(Part):
 
 class Instruction(Part):
     index: int
-    kind: Literal["KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"]
+    kind: InstructionKind
     runs_on: str
     name: str | None = None
     delegate: int | None = None
@@ -89,32 +107,20 @@ class MemoryPlan(Part):
 
 class Value(Part):
     index: int
-    kind: Literal[
-        "Null",
-        "Int",
-        "Bool",
-        "Double",
-        "Tensor",
-        "String",
-        "IntList",
-        "DoubleList",
-        "BoolList",
-        "TensorList",
-        "OptionalTensorList",
-    ]
+    kind: ValueKind
     value: Number | bool | str | None = None
     items: tuple[Number | bool | str, ...] | None = None
     dtype: str | None = None
     shape: tuple[int, ...] | None = None
     dim_order: tuple[int, ...] | None = None
-    dynamism: Literal["STATIC", "DYNAMIC_BOUND", "DYNAMIC_UNBOUND"] | None = None
+    dynamism: Dynamism | None = None
     bytes: int | None = None
     memory_id: int | None = None
     offset: int | None = None
     has_data: Literal[True] | None = None
     name: str | None = None
     external_name: str | None = None
-    role: Literal["input", "output", "constant", "state", "intermediate"] | None = None
+    role: Role | None = None
 
 
 class Method(Part):
@@ -147,11 +153,11 @@ class Inspection(Part, tag_field="schema", tag="inspect-result/1"):
     tool: Tool
     provenance: Provenance
     file: File
+    target: Target | None = None
     methods: tuple[Method, ...]
     segments: tuple[FileSegment, ...]
     named_data: tuple[NamedData, ...]
     unavailable: tuple[Unavailable, ...]
-    target: Target | None = None
 
 
 KIND = RecordKind(Inspection)

@@ -55,8 +55,10 @@ DeviceFactory = Callable[[Target, NpuMemory], NpuDevice]
 
 
 def open_npu_model(target: Target, memory: NpuMemory, system: SystemConfig | None = None) -> NpuDevice:
-    """The SDK's NPU model as a device that sees `memory`; its cycles are for `system`, by default the target's."""
-    system = system or system_config.known(target.npu, target.system_config, target.memory_mode)
+    """The SDK's NPU model as a device that sees `memory`; its cycles are for `system`, by default the target's if
+    vela.ini has that."""
+    if system is None and not target.vela_config:
+        system = system_config.known(target.npu, target.system_config, target.memory_mode)
     return Device(NpuConfig.for_target(target.npu, target.macs), memory, system)
 
 

@@ -6,18 +6,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy.typing as npt
 
 from ethosu_sdk import aot, provenance
-from ethosu_sdk.aot.comparison.distance import Distance, Figure
+from ethosu_sdk.aot.comparison import distance
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.steps.compile import compile_record, unrunnable
+from ethosu_sdk.records.common import SourceLine, Unavailable
+from ethosu_sdk.records.compile import Check, CheckedOutput, Figure, Start, StartTosa, TiesUp
+from ethosu_sdk.steps.compile import unrunnable
 
-PASS, FAIL, UNAVAILABLE, LEFT_OUT = "pass", "fail", "unavailable", "left-out"
+PASS: Literal["pass"] = "pass"
+FAIL: Literal["fail"] = "fail"
+UNAVAILABLE: Literal["unavailable"] = "unavailable"
+LEFT_OUT: Literal["left-out"] = "left-out"
 _HINT = "all files were written; compile.json has the figures under check; --no-check skips the comparison"
 
 
@@ -26,7 +31,7 @@ class Checked:
     """What a check found: the distance of each output; or the failure of the program; or why nothing is known."""
 
     executed: Sequence[npt.NDArray[Any]] = ()
-    distances: Sequence[Distance] = ()
+    distances: Sequence[distance.Distance] = ()
     facts: aot.CheckFacts | None = None
     runner: Path | None = None
     failure: SdkError | None = None
@@ -37,88 +42,101 @@ class Checked:
 
 def left_out(record: Record) -> Record:
     """`record`, with the check marked as left out."""
-    return {**record, "check": {"status": LEFT_OUT, "reason": "--no-check"}}
+    return {**record, "check": Check(status=LEFT_OUT, reason="--no-check").to_json()}
 
 
 def extend(record: Record, checked: Checked, seconds: float) -> Record:
     """`record` with the check, its time, and the status that follows."""
-    timed = {**record, "check_time_s": round(seconds, 3)}
-    if checked.unavailable:
-        warning = f"The program was not executed, so nothing is known of its outputs: {checked.unavailable}."
-        return {
-            **timed,
-            "check": {"status": UNAVAILABLE, "reason": checked.unavailable},
-            "warnings": [*record["warnings"], warning],
-        }
-    if checked.failure is not None:
-        return {**timed, "status": FAIL, "check": {"status": FAIL, "reason": checked.failure.message}}
-    assert checked.facts is not None
-    assert checked.runner is not None
-    status = PASS if all(row.explained for row in checked.distances) else FAIL
-    rows = zip(checked.executed, checked.distances, strict=True)
-    parts, unavailable = [], []
-    for index, (array, distance) in enumerate(rows):
-        part, gaps = _output(index, array, distance)
-        parts.append(part)
-        unavailable += gaps
-    version = provenance.package_version("executorch") or "unknown"
-    entry = provenance.file_entry("host-runner", checked.runner)
-    inputs = record["provenance"]["inputs"]
+    check, gaps = _check(checked)
+    extended = {**record, "check_time_s": round(seconds, 3), "check": check.to_json()}
+    if check.status == UNAVAILABLE:
+        warning = f"The program was not executed, so nothing is known of its outputs: {check.reason}."
+        return {**extended, "warnings": [*record["warnings"], warning]}
+    if check.status == FAIL:
+        extended["status"] = FAIL
+    if checked.runner is None:
+        return extended
+    inputs = [*record["provenance"]["inputs"], provenance.file_entry("host-runner", checked.runner)]
     return {
-        **timed,
-        "status": record["status"] if status == PASS else FAIL,
-        "provenance": {**record["provenance"], "inputs": [*inputs, entry]},
-        "check": {
-            "status": status,
-            "executor": f"ExecuTorch {version}'s runtime on this machine, delegates on the SDK's NPU model",
-            "samples": checked.facts.samples,
-            "trials": checked.facts.trials,
-            "stateful": checked.facts.stateful,
-            "outputs": parts,
-            **({} if checked.start is None else {"start": _start(checked.start)}),
-        },
-        "unavailable": [*record["unavailable"], *unavailable],
+        **extended,
+        "provenance": {**record["provenance"], "inputs": inputs},
+        "unavailable": [*record["unavailable"], *(row.to_json() for row in gaps)],
     }
 
 
-def _output(index: int, array: npt.NDArray[Any], distance: Distance) -> tuple[Record, list[Record]]:
-    """The output's object, and the members that it lacks with the reasons."""
-    part: Record = {
-        "index": index,
-        "status": PASS if distance.explained else FAIL,
-        "detail": distance.detail,
-        "sha256": hashing.sha256_bytes(array.tobytes()),
-        "elements": distance.elements,
-        "equal": distance.equal,
-        "left_out": distance.left_out,
-        "not_finite": distance.not_finite,
-        "step": distance.step,
-    }
-    for name in ("rms", "largest", "differing"):
-        figure: Figure | None = getattr(distance, name)
-        if figure is not None:
-            members = {"executed": figure.executed, "rounding": figure.rounding, "limit": figure.limit}
-            part[name] = members
-    if distance.ties_up is not None:
-        part["ties_up"] = {"equal": distance.ties_up.equal, "largest": distance.ties_up.largest}
-    if math.isfinite(distance.sqnr_db):
-        part["sqnr_db"] = distance.sqnr_db
-        return part, []
-    reason = "the output holds integers or truth values, whose differences mean nothing"
-    if distance.differing is None:
-        reason = "there is no noise" if distance.sqnr_db > 0 else "the reference is zero everywhere"
-    return part, [{"path": f"/check/outputs/{index}/sqnr_db", "reason": reason}]
+def _check(checked: Checked) -> tuple[Check, list[Unavailable]]:
+    """The check, and the members that it lacks with the reasons."""
+    if checked.unavailable:
+        return Check(status=UNAVAILABLE, reason=checked.unavailable), []
+    if checked.failure is not None:
+        return Check(status=FAIL, reason=checked.failure.message), []
+    assert checked.facts is not None
+    rows = enumerate(zip(checked.executed, checked.distances, strict=True))
+    outputs = [_output(index, array, row) for index, (array, row) in rows]
+    version = provenance.package_version("executorch") or "unknown"
+    check = Check(
+        status=PASS if all(row.explained for row in checked.distances) else FAIL,
+        executor=f"ExecuTorch {version}'s runtime on this machine, delegates on the SDK's NPU model",
+        samples=checked.facts.samples,
+        trials=checked.facts.trials,
+        stateful=checked.facts.stateful,
+        outputs=tuple(outputs),
+        start=None if checked.start is None else _start(checked.start),
+    )
+    gaps = [
+        Unavailable(path=f"/check/outputs/{index}/sqnr_db", reason=_no_ratio(row))
+        for index, row in enumerate(checked.distances)
+        if outputs[index].sqnr_db is None
+    ]
+    return check, gaps
 
 
-def _start(start: aot.StartFacts) -> Record:
-    part: Record = {
-        "text": start.text,
-        "certain": start.certain,
-        "tosa": {"operator": start.tosa_operator, "tensor": start.tosa_tensor},
-    }
-    if start.operator is not None:
-        part["operator"] = start.operator
-    return part | compile_record.source_part(start.source)
+def _output(index: int, array: npt.NDArray[Any], found: distance.Distance) -> CheckedOutput:
+    near = found.ties_up
+    return CheckedOutput(
+        index=index,
+        status=PASS if found.explained else FAIL,
+        detail=found.detail,
+        sha256=hashing.sha256_bytes(array.tobytes()),
+        elements=found.elements,
+        equal=found.equal,
+        left_out=found.left_out,
+        not_finite=found.not_finite,
+        step=found.step,
+        rms=_figure(found.rms),
+        largest=_figure(found.largest),
+        differing=_figure(found.differing),
+        ties_up=None if near is None else TiesUp(equal=near.equal, largest=near.largest),
+        sqnr_db=found.sqnr_db if math.isfinite(found.sqnr_db) else None,
+    )
+
+
+def _figure(found: distance.Figure | None) -> Figure | None:
+    if found is None:
+        return None
+    return Figure(executed=found.executed, rounding=found.rounding, limit=found.limit)
+
+
+def _no_ratio(found: distance.Distance) -> str:
+    """Why there is no signal-to-noise ratio."""
+    if found.differing is not None:
+        return "the output holds integers or truth values, whose differences mean nothing"
+    return "there is no noise" if found.sqnr_db > 0 else "the reference is zero everywhere"
+
+
+def _start(start: aot.StartFacts) -> Start:
+    return Start(
+        text=start.text,
+        certain=start.certain,
+        tosa=StartTosa(operator=start.tosa_operator, tensor=start.tosa_tensor),
+        operator=start.operator,
+        source=None if start.source is None else source_line(start.source),
+    )
+
+
+def source_line(line: aot.SourceLine) -> SourceLine:
+    """A line of the model as records have it."""
+    return SourceLine(file=line.file, line=line.line, module=line.module, module_type=line.module_type)
 
 
 def does_not_run(record: Record) -> bool:

@@ -8,17 +8,19 @@ from pathlib import Path
 
 from ethosu_sdk import aot
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
+from ethosu_sdk.boards import profiles
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.files import hashing, locks
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.results import bundle, locations
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps.compile import chain_record, check, check_record, compile_record, compile_tables
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.evaluate import evaluate_command, evaluate_record
-from ethosu_sdk.steps.shared import compilers
+from ethosu_sdk.steps.shared import compilers, systems
 from ethosu_sdk.tables import compile_rows
 from ethosu_sdk.targets import Target
 
@@ -35,9 +37,8 @@ def compile_model(
     Raises VerdictError, after everything was written, when full delegation is required and not reached, the program
     does not compute what the model does, or a threshold of the evaluation is missed; InputError when it does not run.
     """
-    target = aot.resolve_target(
-        options.target, options.system_config, options.memory_mode, options.vela_config
-    )
+    target = target_of(options)
+    systems.for_options(target, options)  # which refuses a damaged one
     spec = parse_model_spec(model)
     check_file(spec, trust=options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
@@ -46,7 +47,7 @@ def compile_model(
         pte = folder / f"{spec.name}.pte"
         if reuse and spec.kind != "python" and _is_current(pte, key, options):
             reporter.note(f"{escape(pte.name)} is up to date")
-            record = results.read(locations.compile_record(pte))
+            record = read(locations.compile_record(pte))
             bundle.keep(folder, "compile", _files(pte, record))
         else:
             with bundle.published(folder, "compile") as add:
@@ -67,6 +68,11 @@ def compile_model(
     chain_record.raise_if_low(record, recorded=reporter.as_json)
     evaluate_record.check(record, recorded=reporter.as_json)
     return pte
+
+
+def target_of(options: CompileOptions) -> Target:
+    """The target that `options` ask for. UsageError when there is none, InputError for a file that is none."""
+    return aot.resolve_target(options.target, options.system_config, options.memory_mode, options)
 
 
 def _files(pte: Path, record: Record) -> list[str]:
@@ -116,6 +122,7 @@ def _compile(
         record["wall_time_s"] = round(time.monotonic() - start, 3)
         path = locations.compile_record(output.pte)
         compile_record.write(path, record)
+        systems.keep(output.pte, options)
         if evaluation is not None and not check_record.does_not_run(record):
             record = evaluation.extend(record, output)
             record["wall_time_s"] = round(time.monotonic() - start, 3)
@@ -136,6 +143,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
         "files": [(role, hashing.sha256_file(path)) for role, path in files if path is not None],
         "target": [target.name, target.system_config, target.memory_mode],
         "options": options.shape(),
+        "system": None if options.system is None else profiles.find(options.system).sha256,
     }
     return hashing.sha256_bytes(json.dumps(basis, sort_keys=True).encode())
 
@@ -143,7 +151,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
 def _is_current(pte: Path, key: str, options: CompileOptions) -> bool:
     """Whether `pte` and its record are there, whole, made from what `key` stands for, and checked if it must be."""
     try:
-        record = results.read(locations.compile_record(pte))
+        record = read(locations.compile_record(pte))
         return (
             record["compile_key"] == key
             and not (options.check and record["check"]["status"] == check_record.LEFT_OUT)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import aot, provenance, pte, schema
+from ethosu_sdk.boards import profiles
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.results import host_facts, target_record
+from ethosu_sdk.results import compile_again, host_facts, target_record
+from ethosu_sdk.steps.shared import systems
 
 _KIB = 1024.0
 _GIB = float(1 << 30)  # Vela divides by it for what it prints as GB/s
@@ -59,6 +61,8 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
             "entry": pte.ENTRY,
         },
         "target": target_record.part(output.target),
+        "system": systems.part(systems.for_options(output.target, request.options)),
+        **_board_profile(request.options.system),
         "options": {
             **_quantization(request, output),
             "io": output.io_type,
@@ -101,12 +105,22 @@ def _quantization(request: aot.CompileRequest, output: aot.CompileOutput) -> Rec
     return {"quantize": output.quantize, **per, **own}
 
 
+def _board_profile(word: str | None) -> Record:
+    """The member `board_profile`, or nothing when the program is for no board profile."""
+    if word is None:
+        return {}
+    profile = profiles.find(word)
+    return {"board_profile": {"name": profile.name, "sha256": profile.sha256}}
+
+
 def _inputs(request: aot.CompileRequest, output: aot.CompileOutput) -> list[Record]:
     """Every file that shaped the result."""
     options = request.options
     files: list[tuple[str, Path]] = [("calibration", path) for path in options.calibration]
     files += [("example inputs", options.inputs)] if options.inputs is not None else []
     files += [("vela configuration", options.vela_config)] if options.vela_config is not None else []
+    if options.system is not None and profiles.is_file(options.system):
+        files.append((compile_again.BOARD_PROFILE, Path(options.system)))
     source = {
         "role": "model source",
         "file": Path(output.model_source).name,
@@ -137,11 +151,7 @@ def source_part(line: aot.SourceLine | None) -> Record:
     """The member `source`, or nothing when torch recorded no origin."""
     if line is None:
         return {}
-    return {
-        "source": known(
-            {"file": line.file, "line": line.line, "module": line.module, "module_type": line.module_type}
-        )
-    }
+    return {"source": known(asdict(line))}
 
 
 def known(members: dict[str, Any]) -> Record:

@@ -11,6 +11,7 @@ from rich.table import Table
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation, CpuOperator, Delegate
+from ethosu_sdk.results import source_place
 from ethosu_sdk.steps.compile import chain_record, check_record
 from ethosu_sdk.tables import compile_rows, evaluate_tables
 
@@ -39,6 +40,7 @@ def _summary(record: Record, content: Compilation, folder: Path) -> Table:
     for name, text in (
         ("program", f"{model.file}, {model.bytes:,} bytes"),
         ("target", f"{target.npu}-{target.macs}, {target.system_config}, {target.memory_mode}"),
+        *([("board", content.board_profile.name)] if content.board_profile else []),
         ("quantised", compile_rows.quantised_words(content)),
         ("delegates", str(len(content.delegates))),
         ("on the CPU", compile_rows.cpu_words(content)),
@@ -59,7 +61,7 @@ def _cpu_table(rows: Sequence[CpuOperator]) -> Table:
     table.add_column("where", overflow="fold")
     for row in (row for row in rows if not row.boundary):
         for site in row.sites:
-            cells = (row.name, str(site.calls), site.reason, compile_rows.place(site.source))
+            cells = (row.name, str(site.calls), site.reason, source_place.place(site.source))
             table.add_row(*(escape(cell) for cell in cells))
     for row in (row for row in rows if row.boundary):
         table.add_row(escape(row.name), str(row.calls), row.sites[0].reason, "")

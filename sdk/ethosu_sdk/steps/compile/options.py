@@ -4,22 +4,28 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 from ethosu_sdk.program_options import Option, ProgramOptions, option
+from ethosu_sdk.targets import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from ethosu_sdk.aot.facts.layers import LayerRequest
     from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions
 
 # What commands offer that only need a program for some target.
-FOR_A_TARGET = ("target", "system_config", "memory_mode", "trust")
+FOR_A_TARGET = ("target", "system_config", "memory_mode", "system", "trust")
 
 
 @dataclass(frozen=True)
 class TargetOptions:
     """The NPU that a program is for, and one of the configurations that Vela has for its family."""
 
-    target: str = option(
-        "ethos-u55-128",
-        Option("The NPU to compile for, with its MACs per cycle.", metavar="NAME", completion="targets"),
+    target: str | None = option(
+        None,
+        Option(
+            "The NPU to compile for, with its MACs per cycle.",
+            metavar="NAME",
+            shown_default=f"{DEFAULT_TARGET}, or that of --system",
+            completion="targets",
+        ),
     )
     _: KW_ONLY
     system_config: str | None = option(
@@ -27,14 +33,17 @@ class TargetOptions:
         Option(
             "Vela system configuration.",
             metavar="NAME",
-            shown_default="the NPU family's",
+            shown_default="that of --system, or the NPU family's",
             completion="system_configs",
         ),
     )
     memory_mode: str | None = option(
         None,
         Option(
-            "Vela memory mode.", metavar="NAME", shown_default="the NPU family's", completion="memory_modes"
+            "Vela memory mode.",
+            metavar="NAME",
+            shown_default="that of --system, or the NPU family's",
+            completion="memory_modes",
         ),
     )
 

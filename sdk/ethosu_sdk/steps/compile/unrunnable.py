@@ -25,9 +25,7 @@ def refusal(record: Compilation, *, recorded: bool) -> InputError:
     text, hint = f"the program that was made does not run: {reason}", _DELEGATE
     if rows:
         hint = _KERNEL
-        places = {
-            source_place.line_or_module(site.source) for site in rows[0].sites if site.source is not None
-        }
+        places = {source_place.place(site.source) for site in rows[0].sites if site.source is not None}
         text += f" (called at {'; '.join(sorted(places))})" if places else ""
         known = aot.refusal_of(rows[0].name)
         if known:

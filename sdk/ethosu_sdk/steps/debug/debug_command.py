@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ethosu_sdk import aot, cache, npz, pte, schema
+from ethosu_sdk import cache, npz, pte, schema
 from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.aot.facts.layers import LayerFacts, LayerRequest
 from ethosu_sdk.aot.model.spec import check_file, parse_model_spec
@@ -26,13 +26,13 @@ from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
 from ethosu_sdk.steps.compile import compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.debug import csv_rows, debug_tables, layers as debug_layers, notes as debug_notes
+from ethosu_sdk.steps.debug import csv_rows, debug_tables
 from ethosu_sdk.steps.debug.debug_record import DebugFacts, make
 from ethosu_sdk.steps.debug.gathering import Recorder, gather
-from ethosu_sdk.steps.debug.layers import Layer, Reference
-from ethosu_sdk.steps.debug.notes import DelegateNotes
+from ethosu_sdk.steps.debug.layers import Layer, Reference, of_delegate
+from ethosu_sdk.steps.debug.notes import DelegateNotes, read_notes
 from ethosu_sdk.steps.debug.options import DebugOptions
-from ethosu_sdk.steps.run import inputs as run_inputs
+from ethosu_sdk.steps.run.inputs import load
 
 Array = NDArray[Any]
 
@@ -61,12 +61,7 @@ def debug(
         program = pte.read(path)
         folder = locations.for_pte(path, program.target(), out_dir)
         return _finish(_Subject(path, folder, None), options, reporter)
-    target = aot.resolve_target(
-        compile_options.target,
-        compile_options.system_config,
-        compile_options.memory_mode,
-        compile_options.vela_config,
-    )
+    target = compile_command.target_of(compile_options)
     spec = parse_model_spec(model)
     check_file(spec, trust=compile_options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
@@ -103,7 +98,7 @@ class _Observer:
 def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Record:
     start = time.monotonic()
     program = pte.read(subject.path)
-    notes = debug_notes.read(subject.path)
+    notes = read_notes(subject.path)
     inputs, source = _inputs(subject, program, options, reporter)
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
@@ -130,9 +125,10 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         left_out=sum(len(row.left_out) for row in observer.recorders.values()),
         wall_time_s=time.monotonic() - start,
     )
-    record = make(facts)
+    content = make(facts)
+    record = content.to_json()
     schema.check(record, "the debug record")
-    table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, kinds.DEBUG.convert(record).layers))
+    table = csv_text.table(csv_rows.COLUMNS, map(csv_rows.row, content.layers))
     with locks.locked(subject.folder), bundle.published(subject.folder, "debug") as add:
         writing.write_bytes(subject.folder / CSV_NAME, table.encode())
         json_text.write_json(subject.folder / kinds.DEBUG.file, record)
@@ -141,7 +137,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         reporter.warn(
             escape(f"{subject.path.name} has no delegate that ran on the NPU: there are no layers to compare")
         )
-    reporter.show(*debug_tables.tables(kinds.DEBUG.convert(record), subject.folder, options.rows))
+    reporter.show(*debug_tables.tables(content, subject.folder, options.rows))
     reporter.emit(record)
     return record
 
@@ -155,7 +151,7 @@ def _inputs(
         while (file := folder / f"input{len(found)}.npy").is_file():
             found.append(np.load(file))
         return found, "the model's example inputs" if options.inputs is None else options.inputs.name
-    samples = run_inputs.load(options.inputs, subject.path, program.plan())
+    samples = load(options.inputs, subject.path, program.plan())
     if samples.count != 1:
         raise InputError(
             f"debug takes the inputs of one inference, not {samples.count} ({samples.source})",
@@ -183,7 +179,7 @@ def _layers(observer: _Observer, notes: dict[int, DelegateNotes], reference: Ref
         known = notes.get(index)
         gathered = gather(observer.recorders[index].written, () if known is None else known.written)
         origins = {} if reference is None else reference.facts.tensors.get(call.payload_sha256, {})
-        found += debug_layers.of_delegate(index, len(found), gathered, known, origins, reference)
+        found += of_delegate(index, len(found), gathered, known, origins, reference)
     return found
 
 

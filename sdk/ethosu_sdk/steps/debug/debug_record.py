@@ -7,20 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import convert
+
 from ethosu_sdk import provenance, pte
-from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.files import hashing
+from ethosu_sdk.records import debug
+from ethosu_sdk.records.common import Model, SourceLine, Unavailable
 from ethosu_sdk.records.compile import Operation
-from ethosu_sdk.records.debug import Writer
 from ethosu_sdk.results import host_facts, locations, target_record
-from ethosu_sdk.steps.compile.compile_record import source_part
+from ethosu_sdk.steps.compile.check_record import source_line
 from ethosu_sdk.steps.debug import findings
-from ethosu_sdk.steps.debug.figures import Distance, Range
+from ethosu_sdk.steps.debug.figures import Distance
 from ethosu_sdk.steps.debug.findings import FLOAT, QUANTISED, Advice, Step
 from ethosu_sdk.steps.debug.layers import Layer
 from ethosu_sdk.steps.debug.notes import DelegateNotes
 from ethosu_sdk.steps.debug.options import DebugOptions
 
-NPU_ROUNDING, PYTORCH_ROUNDING = "npu", "pytorch"
 _PACKAGE = "executorch"
 _FIDELITY = "functional: ExecuTorch's own runtime on this machine, NPU arithmetic is exact"
 
@@ -46,7 +48,7 @@ class DebugFacts:
     wall_time_s: float
 
 
-def make(facts: DebugFacts) -> Record:
+def make(facts: DebugFacts) -> debug.Debug:
     """The record."""
     layers, options = facts.layers, facts.options
     version = provenance.package_version(_PACKAGE) or "unknown"
@@ -55,40 +57,40 @@ def make(facts: DebugFacts) -> Record:
     inputs += [provenance.file_entry("compile", compile_record)] if facts.notes else []
     inputs += [provenance.file_entry("inputs", options.inputs)] if options.inputs is not None else []
     inputs.append(provenance.file_entry("host-runner", facts.runner))
-    tools = [provenance.tool_entry(_PACKAGE, version)]
-    compared = [(against, findings.steps(layers, facts.notes, against)) for against in (QUANTISED, FLOAT)]
-    return {
-        **provenance.header(kinds.DEBUG.schema, "done", inputs, tools),
-        "model": {**_file(facts.path, facts.program.sha256), "entry": pte.ENTRY},
-        **target_record.members(facts.program.target()),
-        "simulator": {"name": "host", "version": version, "fidelity": _FIDELITY},
-        "inputs": facts.inputs,
-        "thresholds": {"break_db": options.threshold_db, "advice_db": options.advice_db},
-        "layers": [_layer(row) for row in layers],
-        "counts": _counts(facts),
-        "comparisons": [
-            _comparison(against, found, options, ties_up=facts.ties_up)
-            for against, found in compared
-            if against not in facts.missing
-        ],
-        "advice": [_advice(row) for row in findings.advice(layers, options.advice_db)],
-        **({} if options.dump is None else {"dump": _dump(options.dump, layers)}),
-        "unavailable": list(_unavailable(facts)),
-        "wall_time_s": round(facts.wall_time_s, 3),
-        "host": host_facts.host(),
-    }
+    comparisons: tuple[debug.Against, ...] = (QUANTISED, FLOAT)
+    return debug.Debug(
+        status="done",
+        **provenance.origin(inputs, [provenance.tool_entry(_PACKAGE, version)]),
+        model=Model(
+            file=facts.path.name, sha256=facts.program.sha256, bytes=facts.program.size, entry=pte.ENTRY
+        ),
+        target=target_record.content(facts.program.target()),
+        simulator=debug.Simulator(name="host", version=version, fidelity=_FIDELITY),
+        inputs=facts.inputs,
+        thresholds=debug.Thresholds(break_db=options.threshold_db, advice_db=options.advice_db),
+        layers=tuple(_layer(row) for row in layers),
+        counts=_counts(facts),
+        comparisons=tuple(
+            _comparison(facts, against) for against in comparisons if against not in facts.missing
+        ),
+        advice=tuple(_advice(row) for row in findings.advice(layers, options.advice_db)),
+        dump=None if options.dump is None else _dump(options.dump, layers),
+        unavailable=tuple(_unavailable(facts)),
+        wall_time_s=round(facts.wall_time_s, 3),
+        host=host_facts.this_host(),
+    )
 
 
-def _counts(facts: DebugFacts) -> Record:
+def _counts(facts: DebugFacts) -> debug.Counts:
     layers = facts.layers
-    return {
-        "layers": len(layers),
-        "of_the_graph": sum(_is_of_the_graph(row, facts) for row in layers),
-        "gathered": sum(row.values is not None for row in layers),
-        QUANTISED: sum(row.quantised is not None for row in layers),
-        FLOAT: sum(row.float_ is not None for row in layers),
-        "left_out_operations": facts.left_out,
-    }
+    return debug.Counts(
+        layers=len(layers),
+        of_the_graph=sum(_is_of_the_graph(row, facts) for row in layers),
+        gathered=sum(row.values is not None for row in layers),
+        quantised=sum(row.quantised is not None for row in layers),
+        float=sum(row.float_ is not None for row in layers),
+        left_out_operations=facts.left_out,
+    )
 
 
 def _is_of_the_graph(layer: Layer, facts: DebugFacts) -> bool:
@@ -96,146 +98,134 @@ def _is_of_the_graph(layer: Layer, facts: DebugFacts) -> bool:
     return origin is not None and origin.tosa is not None and notes is not None and layer.name in notes.shapes
 
 
-def _layer(row: Layer) -> Record:
+def _layer(row: Layer) -> debug.Layer:
     first = row.gathered.parts[0]
-    address = first.address
     value, origin = row.value, row.origin
-    written = {} if origin is None else _writer(origin)
-    if "source" not in written and value is not None:
-        written |= source_part(value.source)
-    return {
-        "index": row.index,
-        "name": row.dump_name,
-        "delegate": row.delegate,
-        "tensor": row.name,
-        "operations": _operations(row),
-        **written,
-        **({"writers": [_writer(part) for part in row.writers]} if len(row.writers) > 1 else {}),
-        "shape": list(first.shape if row.values is None else row.values.shape),
-        "dtype": first.dtype.name,
-        "zero_point": first.zero_point,
-        **({} if address is None else {"address": {"region": address[0], "byte": address[1]}}),
-        **({} if row.range is None else {"range": _range(row.range)}),
-        **({} if value is None else {"quantisation": {"scale": value.scale, "zero_point": value.zero_point}}),
-        **_pytorch(row),
-        **{
-            name: _distance(found, row)
-            for name, found in ((QUANTISED, row.quantised), (FLOAT, row.float_))
-            if found is not None
-        },
-        **_own(row),
-        **({"reason": row.reason} if row.reason else {}),
-    }
+    return debug.Layer(
+        index=row.index,
+        name=row.dump_name,
+        delegate=row.delegate,
+        tensor=row.name,
+        operations=debug.Operations(
+            names=tuple(dict.fromkeys(part.operation.name for part in row.gathered.parts)),
+            offsets=tuple(row.gathered.offsets),
+            inner=row.gathered.inner or None,
+        ),
+        vela=None if origin is None else origin.vela,
+        tosa=None if origin is None else origin.tosa,
+        source=_source(row),
+        writers=tuple(map(_writer, row.writers)) if len(row.writers) > 1 else None,
+        shape=tuple(first.shape if row.values is None else row.values.shape),
+        dtype=convert(first.dtype.name, debug.StoredDtype),
+        zero_point=first.zero_point,
+        address=None
+        if first.address is None
+        else debug.Address(region=first.address[0], byte=first.address[1]),
+        range=row.range,
+        quantisation=None
+        if value is None
+        else debug.Quantisation(scale=value.scale, zero_point=value.zero_point),
+        pytorch=_pytorch(row),
+        quantised=_distance(row.quantised, row),
+        float=_distance(row.float_, row),
+        own=None
+        if row.own is None
+        else debug.Own(rounding_db=_finite(row.own.rounding_db), clipping_db=_finite(row.own.clipping_db)),
+        reason=row.reason or None,
+    )
 
 
-def _operations(row: Layer) -> Record:
-    return {
-        "names": list(dict.fromkeys(part.operation.name for part in row.gathered.parts)),
-        "offsets": list(row.gathered.offsets),
-        **({"inner": row.gathered.inner} if row.gathered.inner else {}),
-    }
+def _source(row: Layer) -> SourceLine | None:
+    """The line of the operation that wrote the layer, or that of the model's value."""
+    if row.origin is not None and row.origin.source is not None:
+        return row.origin.source
+    line = None if row.value is None else row.value.source
+    return None if line is None else source_line(line)
 
 
-def _writer(entry: Operation) -> Record:
-    return Writer(vela=entry.vela, tosa=entry.tosa, source=entry.source).to_json()
+def _writer(entry: Operation) -> debug.Writer:
+    return debug.Writer(vela=entry.vela, tosa=entry.tosa, source=entry.source)
 
 
-def _range(found: Range) -> Record:
-    return {
-        "least": found.least,
-        "largest": found.largest,
-        "low_share": found.low_share,
-        "high_share": found.high_share,
-        "used_share": found.used_share,
-        "distinct": found.distinct,
-    }
-
-
-def _pytorch(row: Layer) -> Record:
+def _pytorch(row: Layer) -> debug.Pytorch | None:
     if row.value is None:
-        return {} if row.node is None else {"pytorch": {"node": row.node}}
-    return {"pytorch": {"node": row.value.node, "operator": row.value.operator, "axes": list(row.axes)}}
+        return None if row.node is None else debug.Pytorch(node=row.node)
+    return debug.Pytorch(node=row.value.node, operator=row.value.operator, axes=row.axes)
 
 
-def _distance(found: Distance, row: Layer) -> Record:
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _distance(found: Distance | None, row: Layer) -> debug.Distance | None:
+    if found is None:
+        return None
     assert row.value is not None
-    numbers = {
-        "sqnr_db": found.sqnr_db,
-        "cosine": found.cosine,
-        "largest_error": found.largest_error,
-        "largest_error_steps": found.largest_error / row.value.scale,
-        "mean_error": found.mean_error,
-    }
-    return {
-        "elements": found.elements,
-        "differing": found.differing,
-        **{name: number for name, number in numbers.items() if math.isfinite(number)},
-    }
+    return debug.Distance(
+        elements=found.elements,
+        differing=found.differing,
+        sqnr_db=_finite(found.sqnr_db),
+        cosine=_finite(found.cosine),
+        largest_error=_finite(found.largest_error),
+        largest_error_steps=_finite(found.largest_error / row.value.scale),
+        mean_error=_finite(found.mean_error),
+    )
 
 
-def _own(row: Layer) -> Record:
-    if row.own is None:
-        return {}
-    numbers = {"rounding_db": row.own.rounding_db, "clipping_db": row.own.clipping_db}
-    return {"own": {name: number for name, number in numbers.items() if math.isfinite(number)}}
+def _comparison(facts: DebugFacts, against: debug.Against) -> debug.Comparison:
+    found = findings.steps(facts.layers, facts.notes, against)
+    rounding: debug.Rounding = "npu" if facts.ties_up else "pytorch"
+    return debug.Comparison(
+        against=against,
+        rounding=rounding if against == QUANTISED else None,
+        layers=len(found),
+        first_break=_step(findings.first_break(found, facts.options.threshold_db, against)),
+        largest_drop=_step(findings.largest_drop(found, against)),
+    )
 
 
-def _comparison(against: str, found: Sequence[Step], options: DebugOptions, *, ties_up: bool) -> Record:
-    first = findings.first_break(found, options.threshold_db, against)
-    worst = findings.largest_drop(found, against)
-    return {
-        "against": against,
-        **({"rounding": NPU_ROUNDING if ties_up else PYTORCH_ROUNDING} if against == QUANTISED else {}),
-        "layers": len(found),
-        **({} if first is None else {"first_break": _step(first)}),
-        **({} if worst is None else {"largest_drop": _step(worst)}),
-    }
+def _step(row: Step | None) -> debug.Step | None:
+    if row is None:
+        return None
+    return debug.Step(
+        layer=row.layer.index,
+        tensor=row.layer.name,
+        input_db=_finite(row.input_db),
+        output_db=_finite(row.output_db),
+        drop_db=_finite(row.drop_db),
+    )
 
 
-def _step(row: Step) -> Record:
-    numbers = {"input_db": row.input_db, "output_db": row.output_db, "drop_db": row.drop_db}
-    return {
-        "layer": row.layer.index,
-        "tensor": row.layer.name,
-        **{name: number for name, number in numbers.items() if number is not None and math.isfinite(number)},
-    }
-
-
-def _advice(row: Advice) -> Record:
+def _advice(row: Advice) -> debug.Advice:
     layer = row.layer
     source = None if layer.origin is None else layer.origin.source
-    module = None if source is None else source.module
-    return {
-        "remedy": row.remedy,
-        "layer": layer.index,
-        **({} if layer.value is None else {"node": layer.value.node}),
-        **({"module": module} if module else {}),
-        "sqnr_db": row.sqnr_db,
-    }
+    return debug.Advice(
+        remedy=row.remedy,
+        layer=layer.index,
+        node=None if layer.value is None else layer.value.node,
+        module=None if source is None else source.module or None,
+        sqnr_db=row.sqnr_db,
+    )
 
 
-def _file(path: Path, sha256: str | None = None) -> Record:
-    entry = provenance.file_entry("", path, sha256)
-    return {key: value for key, value in entry.items() if key != "role"}
+def _dump(path: Path, layers: Sequence[Layer]) -> debug.Dump:
+    return debug.Dump(
+        file=path.name,
+        bytes=path.stat().st_size,
+        sha256=hashing.sha256_file(path),
+        arrays=sum(row.values is not None for row in layers),
+    )
 
 
-def _dump(path: Path, layers: Sequence[Layer]) -> Record:
-    return {
-        **_file(path),
-        "arrays": sum(row.values is not None for row in layers),
-    }
-
-
-def _unavailable(facts: DebugFacts) -> Iterator[Record]:
-    target = facts.program.target()
-    if target is None:
-        yield target_record.without_npu("/target")
+def _unavailable(facts: DebugFacts) -> Iterator[Unavailable]:
+    if facts.program.target() is None:
+        yield target_record.lacking("/target")
     for against, reason in facts.missing.items():
-        yield {"path": f"/comparisons/{against}", "reason": reason}
+        yield Unavailable(path=f"/comparisons/{against}", reason=reason)
     if not facts.notes and facts.layers:
         name = locations.compile_record(facts.path).name
-        yield {
-            "path": "/layers/-/tosa",
-            "reason": f"there is no {name} of this program beside it: each NPU operation is an entry of its own, "
+        yield Unavailable(
+            path="/layers/-/tosa",
+            reason=f"there is no {name} of this program beside it: each NPU operation is an entry of its own, "
             "parts of a tensor are not put together",
-        }
+        )

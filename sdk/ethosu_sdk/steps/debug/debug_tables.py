@@ -8,7 +8,9 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.table import Table
 
+from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.debug import Debug, Distance, Layer, Own, Step
 from ethosu_sdk.results import source_place
 from ethosu_sdk.steps.debug.findings import BITS, FLOAT, QUANTISED
@@ -16,6 +18,8 @@ from ethosu_sdk.steps.debug.findings import BITS, FLOAT, QUANTISED
 _MOST_ROWS = 100  # of a program with more layers, the worst are shown
 _EQUAL = "equal"
 _NAMES = {QUANTISED: "the quantised model", FLOAT: "the float model"}
+# Columns of the layers that a narrow terminal has no room for, the first one first.
+_GIVE_WAY = ("shape", "type", "at limits", "used", "clipping", "rounding", "steps", "quantised dB")
 
 
 def tables(record: Debug, folder: Path, rows: int | None) -> list[RenderableType]:
@@ -25,10 +29,11 @@ def tables(record: Debug, folder: Path, rows: int | None) -> list[RenderableType
 
 
 def _chosen(layers: Sequence[Layer], most: int) -> list[Layer]:
-    """The layers with the least SQNR, in their order."""
-    ranked = sorted(layers, key=lambda row: min(_figures(row), default=float("inf")))
-    chosen = {row.index for row in ranked[:most]}
-    return [row for row in layers if row.index in chosen]
+    """The layers with the least SQNR, the worst first; all of them in their own order where there are no more than
+    `most`."""
+    if len(layers) <= most:
+        return list(layers)
+    return sorted(layers, key=lambda row: min(_figures(row), default=float("inf")))[:most]
 
 
 def _figures(row: Layer) -> Iterator[float]:
@@ -38,11 +43,11 @@ def _figures(row: Layer) -> Iterator[float]:
 
 
 def _layers(rows: Sequence[Layer], count: int) -> Table:
-    title = f"{count} layers" if len(rows) == count else f"the worst {len(rows)} of {count} layers"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    title = counted(count, "layer") if len(rows) == count else f"the worst {len(rows)} of {count} layers"
+    table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
     table.add_column("#", justify="right")
     for name in ("operator", "where", "shape", "type"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for name in ("used", "at limits", "quantised dB", "steps", "float dB", "rounding", "clipping"):
         table.add_column(name, justify="right")
     for row in rows:
@@ -109,7 +114,7 @@ def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
             f"layer {advice.layer}, {where}: {loss} alone leaves {advice.sqnr_db:.1f} dB",
         )
     if record.dump is not None:
-        yield "dump", f"{record.dump.file}, {record.dump.arrays} arrays"
+        yield "dump", f"{record.dump.file}, {counted(record.dump.arrays, 'array')}"
     for missing in record.unavailable:
         yield "unknown", f"{missing.path}: {missing.reason}"
 
@@ -117,8 +122,8 @@ def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
 def _described(layers: Sequence[Layer], step: Step) -> str:
     layer = layers[step.layer]
     operator = layer.tosa.operator if layer.tosa is not None else ""
-    module = source_place.module(layer.source)
-    where = f" ({module})" if module else ""
+    place = source_place.place(layer.source)
+    where = f", {place}" if place else ""
     before = f"{step.input_db:.1f} dB → " if step.input_db is not None else ""
     after = f"{step.output_db:.1f} dB" if step.output_db is not None else "no signal left"
     return f"layer {step.layer}, {operator} {step.tensor}{where}: {before}{after}"

@@ -13,27 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ethosu_sdk.evidence.accuracy import Comparison
+from ethosu_sdk.records.debug import Range
 
 Array = NDArray[Any]
 
 _MOST_AXES = 5  # beyond them, orders of axes are too many to try
 
 
-@dataclass(frozen=True)
-class Range:
-    """Of a tensor as stored: least and largest value, shares of the elements at the limits of the type, share of the
-    type's values between least and largest, and how many different ones there are."""
-
-    least: int
-    largest: int
-    low_share: float
-    high_share: float
-    used_share: float
-    distinct: int
-
-
 def value_range(values: Array) -> Range:
-    """The range of a tensor of whole numbers."""
+    """The range of a tensor of whole numbers as stored."""
     limits = np.iinfo(values.dtype)
     least, largest = int(values.min()), int(values.max())
     return Range(

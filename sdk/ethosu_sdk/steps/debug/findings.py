@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from ethosu_sdk.records.debug import Against, Remedy
 from ethosu_sdk.steps.debug.figures import Distance
 from ethosu_sdk.steps.debug.layers import Layer
 from ethosu_sdk.steps.debug.notes import DelegateNotes
 
-QUANTISED, FLOAT = "quantised", "float"
-BITS, CALIBRATION = "16 bits", "calibration"
+QUANTISED: Literal["quantised"] = "quantised"
+FLOAT: Literal["float"] = "float"
+BITS: Literal["16 bits"] = "16 bits"
+CALIBRATION: Literal["calibration"] = "calibration"
 MOST_ADVICE = 10  # of a remedy
 _MOST_STEPS = 1.5  # a whole step, and what float64 arithmetic does to it
 
@@ -36,7 +40,7 @@ class Step:
         return near is not None and value is not None and near.largest_error < _MOST_STEPS * value.scale
 
 
-def steps(layers: Sequence[Layer], notes: Mapping[int, DelegateNotes], against: str) -> list[Step]:
+def steps(layers: Sequence[Layer], notes: Mapping[int, DelegateNotes], against: Against) -> list[Step]:
     """The compared layers in the order of execution, each with what it starts from."""
     compared = {row.key: row for row in layers if _usable(_distance(row, against))}
     found = []
@@ -49,7 +53,7 @@ def steps(layers: Sequence[Layer], notes: Mapping[int, DelegateNotes], against: 
     return found
 
 
-def _distance(layer: Layer, against: str) -> Distance | None:
+def _distance(layer: Layer, against: Against) -> Distance | None:
     return layer.quantised if against == QUANTISED else layer.float_
 
 
@@ -77,7 +81,7 @@ def _sources(
     return found
 
 
-def first_break(found: Sequence[Step], threshold_db: float, against: str) -> Step | None:
+def first_break(found: Sequence[Step], threshold_db: float, against: Against) -> Step | None:
     """The first layer whose SQNR is below the threshold although those of its inputs are not. Against the quantised
     model, an error of one step is none."""
     return next(
@@ -92,7 +96,7 @@ def first_break(found: Sequence[Step], threshold_db: float, against: str) -> Ste
     )
 
 
-def largest_drop(found: Sequence[Step], against: str) -> Step | None:
+def largest_drop(found: Sequence[Step], against: Against) -> Step | None:
     """The layer in which the SQNR falls most; None where it falls in none, or by rounding alone."""
     rows = [row for row in found if not (against == QUANTISED and row.is_rounding)]
     worst = max(rows, key=lambda row: row.drop_db, default=None)
@@ -104,7 +108,7 @@ class Advice:
     """A layer whose quantisation loses much by itself, what helps, and the SQNR that the loss leaves."""
 
     layer: Layer
-    remedy: str
+    remedy: Remedy
     sqnr_db: float
 
 
@@ -116,7 +120,8 @@ def advice(layers: Sequence[Layer], limit_db: float) -> list[Advice]:
     nothing that comes from layers before. Tensors that hold the same value of the model count once.
     """
     found: list[Advice] = []
-    for remedy in (BITS, CALIBRATION):
+    remedies: tuple[Remedy, ...] = (BITS, CALIBRATION)
+    for remedy in remedies:
         ranked: dict[str, Advice] = {}
         for row in layers:
             if row.own is None or row.value is None or (remedy == BITS and row.value.dtype != "int8"):

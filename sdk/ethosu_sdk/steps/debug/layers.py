@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ethosu_sdk.aot.facts.layers import LayerFacts, LayerValue, TensorOrigin
 from ethosu_sdk.records.compile import Operation
+from ethosu_sdk.records.debug import Range
 from ethosu_sdk.steps.debug import figures
-from ethosu_sdk.steps.debug.figures import Distance, Own, Range
+from ethosu_sdk.steps.debug.figures import Distance, Own
 from ethosu_sdk.steps.debug.gathering import Gathered
 from ethosu_sdk.steps.debug.notes import DelegateNotes
 

@@ -12,7 +12,8 @@ from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
 from ethosu_sdk.errors import BuildError, InputError
 from ethosu_sdk.files import hashing, opening
 from ethosu_sdk.records.compile import Delegate, Operation
-from ethosu_sdk.results import locations, reading as results
+from ethosu_sdk.results import locations
+from ethosu_sdk.results.reading import of_program
 
 _MOST_BYTES = 1 << 30
 _CONSTANTS = ("CONST", "CONST_SHAPE")
@@ -34,7 +35,7 @@ class DelegateNotes:
         return [row for row in self.record.operations if set(row.offsets) & set(offsets)]
 
 
-def read(path: Path) -> dict[int, DelegateNotes]:
+def read_notes(path: Path) -> dict[int, DelegateNotes]:
     """The notes of the program at `path` by its delegates; none where there is no compile record of this program.
 
     Raises InputError when a file that the record names is missing or damaged.
@@ -42,7 +43,7 @@ def read(path: Path) -> dict[int, DelegateNotes]:
     file = locations.compile_record(path)
     if not file.is_file():
         return {}
-    record = results.of_program(file, hashing.sha256_file(path))
+    record = of_program(file, hashing.sha256_file(path))
     return {} if record is None else {row.index: _delegate(path.parent, row) for row in record.delegates}
 
 

@@ -18,6 +18,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, SimulationError, UsageError
 from ethosu_sdk.evidence.accuracy import Comparison, Top1, predictions
 from ethosu_sdk.files import locks, writing
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.evaluate import evaluate_record
 from ethosu_sdk.steps.evaluate.thresholds import (
@@ -86,7 +87,9 @@ class Evaluation:
         facts = output.evaluation
         if facts is None:
             raise InputError("the compiler wrote no results to evaluate")
-        with self.reporter.stage(f"executing {facts.samples} sample(s) on the host simulator") as step:
+        with self.reporter.stage(
+            f"executing {counted(facts.samples, 'sample')} on the host simulator"
+        ) as step:
             results = measure(facts, self.request.folder, output.pte, self.runner, step)
         version = provenance.package_version(_PACKAGE) or "unknown"
         evaluated = evaluate_record.Evaluated(

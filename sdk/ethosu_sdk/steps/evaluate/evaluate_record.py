@@ -6,20 +6,35 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from msgspec import convert
 
 from ethosu_sdk import aot
-from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.errors import VerdictError
-from ethosu_sdk.evidence.accuracy import HISTOGRAM_LSB, Comparison
+from ethosu_sdk.evidence import accuracy
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.steps.evaluate.thresholds import COSINE, EXECUTED, MAX_ERROR, SQNR, PairResult
+from ethosu_sdk.records import Record, common, kinds
+from ethosu_sdk.records.common import Dtype, Verdict
+from ethosu_sdk.records.compile import (
+    Accuracy,
+    EvaluationData,
+    Execution,
+    ExecutionName,
+    LsbCount,
+    LsbHistogram,
+    MissingExecution,
+    Output,
+    Pair,
+    Quantisation,
+    Reference,
+    Top1,
+)
+from ethosu_sdk.steps.evaluate.thresholds import COSINE, MAX_ERROR, SQNR, PairResult
 
-_IN_TORCH = {
-    FLOAT: "PyTorch, eager, the model as given",
-    QUANTISED: "PyTorch, eager, the quantised (PT2E) module",
+_IN_TORCH: dict[ExecutionName, str] = {
+    "float": "PyTorch, eager, the model as given",
+    "quantised": "PyTorch, eager, the quantised (PT2E) module",
 }
 _NO_CLASSES = "the output's shape is not one of class scores"
 
@@ -38,7 +53,7 @@ class Evaluated:
 
 def extend(record: Record, evaluated: Evaluated, inputs: Sequence[Record]) -> Record:
     """`record` with its accuracy, the `inputs` that shaped it, and the warnings that belong to it."""
-    accuracy, unavailable = _accuracy(evaluated)
+    found, gaps = _accuracy(evaluated)
     missed = any(not check.passed for check in evaluated.checks)
     known = record["provenance"]["inputs"]
     added = [row for row in inputs if row not in known]  # the check may have used the host runner too
@@ -47,9 +62,12 @@ def extend(record: Record, evaluated: Evaluated, inputs: Sequence[Record]) -> Re
         **record,
         "status": "fail" if missed else record["status"],
         "provenance": provenance,
-        "accuracy": accuracy,
+        "accuracy": found.to_json(),
         "warnings": [*record["warnings"], *warnings(evaluated.facts)],
-        "unavailable": [*record["unavailable"], *unavailable],
+        "unavailable": [
+            *record["unavailable"],
+            *({"path": f"/accuracy/{path}", "reason": reason} for path, reason in gaps.items()),
+        ],
     }
 
 
@@ -64,112 +82,107 @@ def warnings(facts: aot.EvaluationFacts) -> list[str]:
     ]
 
 
-def _accuracy(evaluated: Evaluated) -> tuple[Record, list[Record]]:
+def _accuracy(evaluated: Evaluated) -> tuple[Accuracy, dict[str, str]]:
+    """The member `accuracy`, and the paths below it that it lacks with the reasons."""
     facts = evaluated.facts
-    unavailable: list[Record] = []
-    data: Record = {
-        "file": evaluated.data.name,
-        "sha256": hashing.sha256_file(evaluated.data),
-        "samples": facts.samples,
-        "labels": list(facts.labels),
-        "expected": facts.expected,
+    pairs = [_pair(row, facts.outputs[row.output]) for row in evaluated.results]
+    gaps = {
+        f"pairs/{number}/{name}": why for number, (_, gaps) in enumerate(pairs) for name, why in gaps.items()
     }
     if facts.calibration_overlap is None:
-        reason = "the model was not calibrated here"
-        unavailable.append({"path": "/accuracy/data/calibration_overlap", "reason": reason})
-    else:
-        data["calibration_overlap"] = facts.calibration_overlap
-    pairs = []
-    for number, row in enumerate(evaluated.results):
-        pair, gaps = _pair(row, facts.outputs[row.output])
-        pairs.append(pair)
-        unavailable += [
-            {"path": f"/accuracy/pairs/{number}/{name}", "reason": why} for name, why in gaps.items()
-        ]
-    executions = [{"name": name, "by": by} for name, by in _IN_TORCH.items() if name not in facts.missing]
-    accuracy: Record = {
-        "data": data,
-        "executions": [*executions, {"name": EXECUTED, "by": evaluated.executor}],
-        "missing": [{"name": name, "reason": reason} for name, reason in facts.missing.items()],
-        "outputs": [_output(index, row) for index, row in enumerate(facts.outputs)],
-        "pairs": pairs,
-    }
-    if evaluated.checks:
-        accuracy["verdict"] = _verdict(evaluated.checks)
-    return accuracy, unavailable
+        gaps = {"data/calibration_overlap": "the model was not calibrated here", **gaps}
+    executions = [Execution(name=name, by=by) for name, by in _IN_TORCH.items() if name not in facts.missing]
+    found = Accuracy(
+        data=EvaluationData(
+            file=evaluated.data.name,
+            sha256=hashing.sha256_file(evaluated.data),
+            samples=facts.samples,
+            labels=facts.labels,
+            expected=facts.expected,
+            calibration_overlap=facts.calibration_overlap,
+        ),
+        executions=(*executions, Execution(name="executed", by=evaluated.executor)),
+        missing=tuple(
+            MissingExecution(name=convert(name, ExecutionName), reason=reason)
+            for name, reason in facts.missing.items()
+        ),
+        outputs=tuple(_output(index, row) for index, row in enumerate(facts.outputs)),
+        pairs=tuple(pair for pair, _ in pairs),
+        verdict=_verdict(evaluated.checks) if evaluated.checks else None,
+    )
+    return found, gaps
 
 
-def _verdict(checks: Sequence[Check]) -> Record:
-    return {
-        "status": "pass" if all(check.passed for check in checks) else "fail",
-        "checks": [
-            {"name": check.name, "status": "pass" if check.passed else "fail", "detail": check.detail}
-            for check in checks
-        ],
-    }
+def _verdict(checks: Sequence[Check]) -> Verdict:
+    return Verdict(
+        status="pass" if all(row.passed for row in checks) else "fail",
+        checks=tuple(
+            common.Check(name=row.name, status="pass" if row.passed else "fail", detail=row.detail)
+            for row in checks
+        ),
+    )
 
 
-def _output(index: int, row: aot.EvaluatedOutput) -> Record:
+def _output(index: int, row: aot.EvaluatedOutput) -> Output:
     known = row.quantisation
-    part: Record = {"index": index, "shape": list(row.shape), "dtype": row.dtype}
-    if known is not None:
-        part["quantisation"] = {"dtype": known.dtype, "scale": known.scale, "zero_point": known.zero_point}
-    return part
+    return Output(
+        index=index,
+        shape=row.shape,
+        dtype=convert(row.dtype, Dtype),
+        quantisation=None
+        if known is None
+        else Quantisation(dtype=convert(known.dtype, Dtype), scale=known.scale, zero_point=known.zero_point),
+    )
 
 
-def _pair(row: PairResult, output: aot.EvaluatedOutput) -> tuple[Record, dict[str, str]]:
-    """The pair's object, and the members that it lacks with the reasons."""
-    pair: Record = {"reference": row.reference, "candidate": row.candidate, "output": row.output}
-    gaps: dict[str, str] = {}
+def _pair(row: PairResult, output: aot.EvaluatedOutput) -> tuple[Pair, dict[str, str]]:
+    """The pair, and the members that it lacks with the reasons."""
+    found, gaps = row.comparison, dict[str, str]()
     if row.top1 is None:
         gaps["top1"] = _NO_CLASSES
     elif math.isnan(row.top1.share):
         gaps["top1"] = row.top1.reason
-    else:
-        counts = {"right": row.top1.right, "total": row.top1.total, "ties": row.top1.ties}
-        pair["top1"] = {"share": row.top1.share, **counts}
-    if row.comparison is not None:
-        members, more = _distances(row.comparison, output)
-        pair.update(members)
-        gaps.update(more)
-    return pair, gaps
+    if found is not None:
+        names = (SQNR, COSINE, MAX_ERROR)
+        gaps |= {name: found.reason(name) for name in names if not math.isfinite(getattr(found, name))}
+        if found.histogram is None:
+            gaps["lsb_histogram"] = output.reason or found.reason(MAX_ERROR)
+    return Pair(
+        reference=convert(row.reference, Reference),
+        candidate=convert(row.candidate, ExecutionName),
+        output=row.output,
+        top1=None if row.top1 is None or "top1" in gaps else _top1(row.top1),
+        elements=None if found is None else found.elements,
+        equal=None if found is None else found.equal,
+        sqnr_db=None if found is None or SQNR in gaps else found.sqnr_db,
+        cosine=None if found is None or COSINE in gaps else found.cosine,
+        max_abs_error=None if found is None or MAX_ERROR in gaps else found.max_abs_error,
+        max_abs_error_sample=None if found is None or MAX_ERROR in gaps else found.max_error_sample,
+        lsb_histogram=None if found is None or found.histogram is None else _histogram(found.histogram),
+    ), gaps
 
 
-def _distances(comparison: Comparison, output: aot.EvaluatedOutput) -> tuple[Record, dict[str, str]]:
-    members: dict[str, Any] = {"elements": comparison.elements, "equal": comparison.equal}
-    gaps = {}
-    for name in (SQNR, COSINE, MAX_ERROR):
-        value: float = getattr(comparison, name)
-        if math.isfinite(value):
-            members[name] = value
-        else:
-            gaps[name] = comparison.reason(name)
-    if MAX_ERROR in members:
-        members["max_abs_error_sample"] = comparison.max_error_sample
-    if comparison.histogram is None:
-        gaps["lsb_histogram"] = output.reason or comparison.reason(MAX_ERROR)
-    else:
-        members["lsb_histogram"] = _histogram(comparison.histogram)
-    return members, gaps
+def _top1(found: accuracy.Top1) -> Top1:
+    return Top1(share=found.share, right=found.right, total=found.total, ties=found.ties)
 
 
-def _histogram(counts: dict[int, int]) -> Record:
-    beyond = HISTOGRAM_LSB + 1
-    return {
-        "below": counts.get(-beyond, 0),
-        "counts": [
-            {"difference": difference, "elements": count}
+def _histogram(counts: dict[int, int]) -> LsbHistogram:
+    beyond = accuracy.HISTOGRAM_LSB + 1
+    return LsbHistogram(
+        below=counts.get(-beyond, 0),
+        counts=tuple(
+            LsbCount(difference=difference, elements=count)
             for difference, count in counts.items()
             if abs(difference) < beyond
-        ],
-        "above": counts.get(beyond, 0),
-    }
+        ),
+        above=counts.get(beyond, 0),
+    )
 
 
 def check(record: Record, *, recorded: bool) -> None:
     """VerdictError when a threshold is missed; `recorded` says that the record is on stdout."""
-    accuracy = kinds.COMPILE.convert(record).accuracy
-    verdict = accuracy.verdict if accuracy is not None else None
+    found = kinds.COMPILE.convert(record).accuracy
+    verdict = found.verdict if found is not None else None
     missed = [row for row in verdict.checks if row.status == "fail"] if verdict is not None else []
     if missed:
         lines = [f"  {row.name}: {row.detail}" for row in missed]

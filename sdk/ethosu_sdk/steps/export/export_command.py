@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from msgspec import convert
 from rich.table import Table
 
 from ethosu_sdk import provenance, pte, schema
@@ -14,11 +13,11 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import json_text, locks, writing
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.common import Host, Model, Target
+from ethosu_sdk.records.common import Model
 from ethosu_sdk.records.export import Export, Files
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import bundle, host_facts, locations, reading as results, target_record
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results import bundle, host_facts, locations, target_record
+from ethosu_sdk.results.reading import Reading, read_record
 from ethosu_sdk.steps.export import sizes, texts
 
 # They become text of CMake, Kconfig and YAML: nothing else may come through.
@@ -77,10 +76,9 @@ def _run_file(path: Path, reading: Reading) -> Path:
 
 
 def _run(path: Path, program: pte.Pte, reading: Reading) -> Run:
-    record = results.read(path, reading)
-    run = kinds.content(record)
+    run = read_record(path, reading)
     if not isinstance(run, Run):
-        raise InputError(f"{path} is a {record['schema']}, not a run", "give the folder of a run")
+        raise InputError(f"{path} is a {kinds.schema(run)}, not a run", "give the folder of a run")
     if run.model.sha256 != program.sha256:
         raise InputError(
             f"{path} is a run of another program, so its sizes do not apply",
@@ -111,16 +109,16 @@ def _check_settings(facts: texts.Facts) -> None:
 def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, reading: Reading) -> Export:
     inputs = [provenance.file_entry("model", path, program.sha256)]
     inputs += [] if run is None else [{**provenance.file_entry("run", run), **reading.mark(run)}]
-    name, target = path.stem, facts.target
+    name = path.stem
     return Export(
         status="pass",
         **provenance.origin(inputs, []),
         model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=_method(program)),
-        target=None if target is None else convert(target_record.part(target), Target),
+        target=target_record.content(facts.target),
         kernels=tuple(facts.kernels),
         sizes=tuple(facts.sizes.values()),
         files=Files(cmake=f"{name}.cmake", kconfig=f"{name}.conf", clayer=f"{name}.clayer.yml"),
-        host=Host(**host_facts.host()),
+        host=host_facts.this_host(),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import pte, schema
+from ethosu_sdk.boards import profiles
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import csv_text, hashing, json_text, locks, writing
@@ -23,10 +24,25 @@ from ethosu_sdk.steps.profile.profile_record import ProfileFacts
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.run.run_command import RunResult
+from ethosu_sdk.steps.shared import systems, time_line
+from ethosu_sdk.steps.shared.systems import Priced
+from ethosu_sdk.steps.shared.time_line import Clock, CpuClock
 from ethosu_sdk.tables import profile_columns, profile_tables
 
 CSV_NAME = "profile.csv"
 _MAKE_A_RUN = "give the program itself: `ethosu-sdk profile MODEL.pte` runs it first"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the user asked for: a board profile or Vela configuration file that has the system, the clocks of NPU and
+    CPU, the time limit."""
+
+    vela_config: Path | None
+    timeout_s: float
+    system: str | None = None
+    clock_mhz: float | None = None
+    cpu_clock_mhz: float | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +81,14 @@ def profile(
             run_options, count_instructions=True, cpu_cycles=options.cpu_cycles, split=options.split
         )
         done = run_command.run(subject, compile_options, run_options, out_dir, reporter.for_step())
-    record = _record(done, options.clock_mhz, run_options.timeout_s)
+    asked = _Asked(
+        compile_options.vela_config,
+        run_options.timeout_s,
+        compile_options.system,
+        options.clock_mhz,
+        run_options.cpu_clock_mhz,
+    )
+    record = _record(done, asked)
     schema.check(record, "the profile")
     content = kinds.PROFILE.convert(record)
     folder = writing.make_directory(out_dir) if out_dir is not None else done.folder
@@ -79,24 +102,50 @@ def profile(
     return Profiled(folder, done.folder, done.pte, record)
 
 
-def of_run(folder: Path, *, timeout_s: float) -> Record:
-    """The record of the profile of the run in `folder`; nothing is written."""
-    return _record(_finished(folder), None, timeout_s)
+def of_run(folder: Path, vela_config: Path | None = None, *, timeout_s: float) -> Record:
+    """The record of the profile of the run in `folder`, priced with the file `vela_config` if there is one; nothing
+    is written."""
+    return _record(_finished(folder), _Asked(vela_config, timeout_s))
 
 
-def _record(done: RunResult, clock_mhz: float | None, timeout_s: float) -> Record:
+def _record(done: RunResult, asked: _Asked) -> Record:
     run = kinds.RUN.convert(done.record)
+    program = pte.read(done.pte)
+    priced = _priced(done.pte, program, run, asked)
     facts = ProfileFacts(
         path=done.pte,
-        program=pte.read(done.pte),
+        program=program,
         run=run,
+        priced=priced,
         run_file=done.folder / kinds.RUN.file,
         compiled=_compile_record(done.pte, run),
         compiled_file=locations.compile_record(done.pte),
-        clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
+        clock_hz=None if asked.clock_mhz is None else asked.clock_mhz * 1e6,
+        cpu_clock=_cpu_clock(run, asked, priced),
     )
-    with deadline.until(time.monotonic() + timeout_s):
+    with deadline.until(time.monotonic() + asked.timeout_s):
         return profile_record.make(facts)
+
+
+def _cpu_clock(run: Run, asked: _Asked, priced: Priced | None) -> CpuClock:
+    """The clock that was asked for, else that of the run."""
+    found = time_line.cpu_clock(asked.system, asked.cpu_clock_mhz, priced)
+    known = run.time
+    if known is None or found.was_asked_for(asked.system):
+        return found
+    clock = Clock(known.clocks.cpu.hz, known.clocks.cpu.source)
+    return replace(found, clock=clock, reason="")
+
+
+def _priced(path: Path, program: pte.Pte, run: Run, asked: _Asked) -> Priced | None:
+    """The system of the board or file that was asked for, else that of the run, where it knew the program's own."""
+    if asked.system is not None:
+        return systems.on_board(path, program, profiles.find(asked.system))
+    vela_config = asked.vela_config
+    if vela_config is None and run.priced is not None and run.priced.compiled_for:
+        system = systems.of_record(run.priced.system)
+        return Priced(system, True, system.areas)
+    return systems.of_program(path, program, vela_config)
 
 
 def _finished(folder: Path) -> RunResult:

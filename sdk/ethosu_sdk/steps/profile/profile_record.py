@@ -8,40 +8,46 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk import provenance, pte
-from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.run import Operator, Run
 from ethosu_sdk.results import host_facts, target_record
-from ethosu_sdk.steps.profile import cpu_rows, npu_rows, totals
+from ethosu_sdk.simulators import MODELLED
+from ethosu_sdk.steps.profile import cpu_rows, npu_rows, profile_time, totals
 from ethosu_sdk.steps.profile.npu_rows import DelegateProfile
 from ethosu_sdk.steps.run import memory_timing
+from ethosu_sdk.steps.shared.systems import Priced
+from ethosu_sdk.steps.shared.time_line import CpuClock, Facts
 from ethosu_sdk.targets import Target
 
 _NO_COMPILE_RECORD = (
     "there is no {name} beside the program: names in the model and Vela's estimates are in it"
 )
 _NO_SYSTEM = (
-    "vela.ini has no {target.system_config} with {target.memory_mode}: cycles and traffic are for {system.name} with "
-    "{system.memory_mode}"
+    "the memories of {target.system_config} with {target.memory_mode} are not known here; cycles and traffic are for "
+    "{system.name} with {system.memory_mode}. --vela-config FILE.ini gives the file that it was compiled with"
 )
+_VELA = "ethos-u-vela"
 
 
 @dataclass(frozen=True)
 class ProfileFacts:
     """A run (its record and that record's file), its program, and the compile record where there is one.
 
-    `clock_hz` is what was asked for; None takes the system configuration's.
+    `priced` is the system that cycles are for (None: no NPU), `clock_hz` the clock that was asked for; None takes the
+    system's, where that is known. `cpu_clock` is the CPU's.
     """
 
     path: Path
     program: pte.Pte
     run: Run
     run_file: Path
+    priced: Priced | None
     compiled: Compilation | None
     compiled_file: Path
     clock_hz: float | None
+    cpu_clock: CpuClock
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,8 @@ def make(facts: ProfileFacts) -> Record:
     """The record of a profile."""
     target = facts.program.target()
     plan = facts.program.plan()
-    system = None if target is None else _system(target, facts.run)
+    priced = facts.priced
+    system = None if priced is None else memory_timing.of_run(facts.run, priced.system)
     delegates = {} if system is None else _delegates(plan, system)
     calls = _calls(plan, facts.run)
     rows = npu_rows.with_jobs(_rows(calls, plan, delegates, facts.compiled), facts.run.pieces or ())
@@ -73,22 +80,40 @@ def make(facts: ProfileFacts) -> Record:
         compiled=facts.compiled,
         cpu=facts.run.cpu,
     )
-    clock = facts.clock_hz or (None if system is None else system.clock_hz)
+    clock = _clock(facts)
     run = facts.run.to_json()
+    parts = totals.parts(sums, None if clock is None else clock["hz"])
+    time, no_time = profile_time.member(_time_facts(facts, calls, parts), parts, rows)
     return {
-        **provenance.header(
-            kinds.PROFILE.schema, facts.run.status, _inputs(facts), run["provenance"]["tools"]
-        ),
+        **provenance.header(kinds.PROFILE.schema, facts.run.status, _inputs(facts), _tools(facts)),
         "model": run["model"],
         **target_record.members(target),
+        **({} if priced is None else {"priced": priced.part()}),
         "board": facts.run.board,
         "simulator": run["simulator"],
-        **({} if clock is None else {"clock": _clock(clock, facts.clock_hz is not None)}),
+        **({} if clock is None else {"clock": clock}),
         "operations": [{"index": index, **row} for index, row in enumerate(rows)],
-        **totals.parts(sums, clock),
-        "unavailable": list(_unavailable(facts, target, system, delegates, rows)),
+        **parts,
+        **time,
+        "unavailable": [*_unavailable(facts, target, system, delegates, rows), *no_time],
         "host": host_facts.host(),
     }
+
+
+def _time_facts(facts: ProfileFacts, calls: Sequence[_Call], parts: Record) -> Facts:
+    """The run with the profile's own cycles of each delegate, which are for the profile's system."""
+    modelled = {
+        row["index"]: metric["value"]
+        for row in parts["delegates"]
+        for metric in row["cycles"]
+        if metric["source"] == MODELLED
+    }
+    jobs = {
+        call.index: modelled[call.instruction.delegate_index]
+        for call in calls
+        if isinstance(call.instruction, pte.DelegateCall) and call.instruction.delegate_index in modelled
+    }
+    return Facts(facts.run, facts.priced, facts.cpu_clock, facts.clock_hz, jobs)
 
 
 def _inputs(facts: ProfileFacts) -> list[Record]:
@@ -101,13 +126,21 @@ def _inputs(facts: ProfileFacts) -> list[Record]:
     ]
 
 
-def _system(target: Target, run: Run) -> SystemConfig:
-    known = system_config.known(target.npu, target.system_config, target.memory_mode)
-    return memory_timing.of_run(run, known or system_config.default_for(target.npu))
+def _tools(facts: ProfileFacts) -> list[Record]:
+    """The tools of the run, and the Vela that made the estimates."""
+    compiled = () if facts.compiled is None else facts.compiled.provenance.tools
+    vela = [row.to_json() for row in compiled if row.name == _VELA]
+    return [*(row.to_json() for row in facts.run.provenance.tools), *vela]
 
 
-def _clock(hertz: float, chosen: bool) -> Record:
-    return {"hz": hertz, "source": "--clock-mhz" if chosen else "core_clock of the system configuration"}
+def _clock(facts: ProfileFacts) -> Record | None:
+    """The clock that was asked for, else that of the system; none where that stands in for an unknown one."""
+    if facts.clock_hz is not None:
+        return {"hz": facts.clock_hz, "source": "--clock-mhz"}
+    if facts.priced is None or facts.priced.areas is None:
+        return None
+    system = facts.priced.system
+    return {"hz": system.clock_hz, "source": f"core_clock of {system.name} in {system.source}"}
 
 
 def _delegates(plan: pte.ExecutionPlan, system: SystemConfig) -> dict[int, DelegateProfile]:
@@ -163,7 +196,7 @@ def _unavailable(
 ) -> Iterator[Record]:
     if target is None or system is None:
         yield target_record.without_npu("/target")
-    elif (system.name, system.memory_mode) != (target.system_config, target.memory_mode):
+    elif facts.priced is not None and facts.priced.areas is None:
         yield {"path": "/system", "reason": _NO_SYSTEM.format(target=target, system=system)}
     if facts.compiled is None:
         yield {"path": "/vela", "reason": _NO_COMPILE_RECORD.format(name=facts.compiled_file.name)}
@@ -176,13 +209,13 @@ def _unavailable(
             reasons[0] if reasons else "the run did not count them: `profile MODEL` makes a run that does"
         )
         yield {"path": "/totals/cpu/instructions", "reason": reason}
-    yield from _without_cpu_cycles(facts.run)
+    yield from _no_cpu_cycles(facts.run)
     cycles = (row.npu_cycles for row in facts.run.operators)
     if not any(row is not None and row.source == "measured" for row in cycles):
         yield {"path": "/totals/npu/cycles/measured", "reason": "no hardware and no FVP ran the program"}
 
 
-def _without_cpu_cycles(run: Run) -> Iterator[Record]:
+def _no_cpu_cycles(run: Run) -> Iterator[Record]:
     for row in run.unavailable:
-        if row.path == "/cpu/cycles":
+        if row.path == "/cpu/cycles" and run.cpu.cycles is None:
             yield {"path": "/totals/cpu/cycles", "reason": row.reason}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ethosu_sdk import boards, protocol, provenance, tools
+from ethosu_sdk import protocol, provenance, tools
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators import COUNTED, MODELLED, SimulationResult, Simulator
 from ethosu_sdk.steps.run.execution import metric
@@ -81,12 +81,12 @@ def none(reason: str) -> CpuTime:
     return CpuTime({}, (), [{"path": _PATH, "reason": reason}])
 
 
-def of_run(result: SimulationResult, board: str, operators: int, reason: str) -> CpuTime:
+def of_run(result: SimulationResult, core: str, operators: int, reason: str) -> CpuTime:
     """The CPU's time in the first inference, which executed so many `operators`; nothing if there is a `reason`."""
     counts = result.block_counts
     if counts is None:
         return none(reason)
-    spans, head = _priced(counts, board)
+    spans, head = _priced(counts, core)
     if counts.marks_lost:
         return CpuTime(head, (), [{"path": _PATH, "reason": _LOST}])
     by_operator: defaultdict[int, list[Span]] = defaultdict(list)
@@ -108,19 +108,18 @@ def of_run(result: SimulationResult, board: str, operators: int, reason: str) ->
     return CpuTime(whole, [{"cpu_cycles": _sum(rows, "cycles"), "cpu_parts": rows} for rows in each[:-1]], ())
 
 
-def of_other_firmware(result: SimulationResult, board: str, reason: str) -> CpuTime:
+def of_other_firmware(result: SimulationResult, core: str, reason: str) -> CpuTime:
     """The CPU's time in the whole run of a firmware without marks; nothing if there is a `reason`."""
     if result.block_counts is None:
         return none(reason)
-    spans, head = _priced(result.block_counts, board)
+    spans, head = _priced(result.block_counts, core)
     rows = [{**row, "part": _WHOLE_RUN} for row in _rows(spans)]
     return CpuTime({**head, "outside": rows}, (), [{"path": _PATH, "reason": _NO_MARKS}])
 
 
-def _priced(counts: BlockCounts, board: str) -> tuple[list[Span], Record]:
+def _priced(counts: BlockCounts, core: str) -> tuple[list[Span], Record]:
     from ethosu_sdk.cpu_cycles import pricing, timeline
 
-    core = boards.core(board)
     spans = timeline.spans(counts, pricing.cycles_of(counts.blocks, core))
     lost = counts.unplaced_instructions
     return spans, {"core": core, **({"unpriced": metric(lost, "instructions", COUNTED)} if lost else {})}

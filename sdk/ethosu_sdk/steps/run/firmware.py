@@ -17,6 +17,7 @@ from ethosu_sdk.evidence import evidence, input_image, uart, witness
 from ethosu_sdk.evidence.evidence import Evidence, PmuSample
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.firmware_build import BuildOptions
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
@@ -49,7 +50,7 @@ from ethosu_sdk.steps.run.resident import Loaded
 from ethosu_sdk.steps.shared import board
 from ethosu_sdk.steps.shared.board import Choice
 
-_DONE = "{} inference(s) reported done, every record complete, CRCs, seal, model SHA-256 match"
+_DONE = "{} reported done, every record complete, CRCs, seal, model SHA-256 match"
 Image = Built | Loaded
 Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
 
@@ -93,7 +94,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
     image = _image(job, cut, reporter)
     boot = _Boot(job, simulator, version, image, groups, cut, expected, no_cpu_cycles)
-    with reporter.stage(f"running {expected.plan.inferences} inference(s) on {simulator.name}"):
+    with reporter.stage(f"running {counted(expected.plan.inferences, 'inference')} on {simulator.name}"):
         result = simulator.run(_request(boot))
     reported = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
     if result.npu_jobs is not None:
@@ -106,15 +107,14 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
     """The firmware that is built for the program, or the one with every kernel that the program is loaded into."""
     options = job.options
     if options.resident:
-        return resident.load(
-            job.path, job.program, job.choice.board, reporter, allow_spill=options.allow_spill
-        )
+        return resident.load(job, reporter)
     build_options = BuildOptions(
         board=job.choice.board,
         simulator=job.choice.simulator,
         inferences=job.samples.count,
         extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()),
         allow_spill=options.allow_spill,
+        areas=None if job.priced is None else job.priced.areas,
     )
     return build_command.build_in(
         job.path, job.program, job.folder, build_options, reporter, job.choice.reason
@@ -183,10 +183,12 @@ def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Exe
     npu, unavailable = _npu(boot, reported)
     modelled = boot.figures.source == MODELLED
     loaded = loaded_part(firmware.elf_sha256, result.loaded)
-    cpu = cpu_time.of_run(result, job.choice.board, len(reported.operators), boot.no_cpu_cycles)
+    cpu = cpu_time.of_run(result, job.core, len(reported.operators), boot.no_cpu_cycles)
     return Execution(
         outputs=_logical_outputs(job, reported),
-        done=Check("the firmware's evidence is complete", True, _DONE.format(plan.inferences)),
+        done=Check(
+            "the firmware's evidence is complete", True, _DONE.format(counted(plan.inferences, "inference"))
+        ),
         runtime={"name": OWN, "version": __version__, **loaded},
         simulator={"name": simulator.name, "version": boot.version, "fidelity": simulator.fidelity(job.npu)},
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],

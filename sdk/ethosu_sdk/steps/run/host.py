@@ -15,6 +15,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.evidence.repeats import Plan, changes
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
 from ethosu_sdk.steps.run import inputs, repeats
@@ -24,7 +25,6 @@ from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.options import EXECUTORCH, HOST, RunOptions
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.shared.board import Choice
-from ethosu_sdk.targets import Target
 
 _FIDELITY = (
     "functional: ExecuTorch's own runtime and kernels on this machine, NPU arithmetic is exact, NPU cycles modelled; "
@@ -49,10 +49,10 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     options = job.options
     with reporter.stage("building the host runner (the first time only)"):
         runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
-    model = NpuModel(job.memories or _system(job.target))
+    model = NpuModel(job.memories)
     plan = Plan(job.samples.count, options.repeat, state=repeats.state(job, options.repeat))
     with (
-        reporter.stage(f"running {plan.inferences} inference(s) on the host"),
+        reporter.stage(f"running {counted(plan.inferences, 'inference')} on the host"),
         deadline.until(time.monotonic() + options.timeout_s),
         contextlib.ExitStack() as stack,
     ):
@@ -67,7 +67,9 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     version = provenance.package_version(_PACKAGE) or "unknown"
     return Execution(
         outputs=inputs.stack(tuple(results.outputs), job.samples.stacked),
-        done=Check("every inference ended", True, f"{plan.inferences} inference(s) ended without an error"),
+        done=Check(
+            "every inference ended", True, f"{counted(plan.inferences, 'inference')} ended without an error"
+        ),
         runtime={"name": EXECUTORCH, "version": version},
         simulator={
             "name": HOST,
@@ -116,12 +118,6 @@ def _repeated(plan: Plan, results: _Results, model: Any) -> Repeated:
         dict(enumerate(model.calls[start:end])) for start, end in zip(starts, results.calls, strict=True)
     ]
     return Repeated(plan, changes(plan, results.digests), changes(plan, counted))
-
-
-def _system(target: Target | None) -> Any:
-    from ethosu_sdk.npu.timing import system_config
-
-    return target and system_config.known(target.npu, target.system_config, target.memory_mode)
 
 
 def _npu(job: RunJob, model: Any, first_calls: int) -> tuple[Record | None, list[Record]]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ethosu_sdk import npz, pte
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.results import locations
 from ethosu_sdk.steps.run import input_values
 
@@ -99,7 +100,7 @@ def load_expected(path: Path, plan: pte.ExecutionPlan, samples: Samples) -> list
     loaded = npz.read_samples(path, "output", plan.output_tensors())
     if len(loaded.samples) != samples.count or loaded.stacked != samples.stacked:
         raise InputError(
-            f"{path} holds outputs of {len(loaded.samples)} inference(s), but the run has {samples.count}",
+            f"{path} holds outputs of {counted(len(loaded.samples), 'inference')}, but the run has {samples.count}",
             "give as many expected outputs as inputs, with or without the leading axis in both",
         )
     return stack(loaded.samples, samples.stacked)

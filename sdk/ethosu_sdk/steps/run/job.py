@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy.typing as npt
 
-from ethosu_sdk import pte
+from ethosu_sdk import boards, pte
 from ethosu_sdk.npu.timing.system_config import SystemConfig
+from ethosu_sdk.records import common
 from ethosu_sdk.steps.run.inputs import Samples
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.shared.board import Choice
+from ethosu_sdk.steps.shared.systems import Priced
+from ethosu_sdk.steps.shared.time_line import CpuClock
 from ethosu_sdk.targets import Target
 
 UART_NAME = "uart.log"
@@ -23,9 +26,9 @@ UART_NAME = "uart.log"
 class RunJob:
     """A run of the `program` in the `.pte` at `path`; results go to `folder`.
 
-    `choice` names the board and the simulator. `events` are the numbers of the PMU events to count. `memories` are
-    those that modelled cycles are for (None: the target's). `expected` holds the outputs that must come out
-    (None: any).
+    `choice` names the board and the simulator. `events` are the numbers of the PMU events to count. `priced` is the
+    system that modelled cycles are for, `memories` are its memories, behind timing adapters if the options ask for
+    them, `cpu_clock` is the clock of the CPU. `expected` holds the outputs that must come out (None: any).
     """
 
     path: Path
@@ -36,7 +39,9 @@ class RunJob:
     samples: Samples
     expected: Sequence[npt.NDArray[Any]] | None
     events: tuple[int, ...]
+    priced: Priced | None
     memories: SystemConfig | None
+    cpu_clock: CpuClock
 
     @property
     def plan(self) -> pte.ExecutionPlan:
@@ -47,6 +52,12 @@ class RunJob:
     def target(self) -> Target | None:
         """What the program is compiled for; None without an NPU."""
         return self.program.target()
+
+    @property
+    def core(self) -> str:
+        """The CPU that cycles are for: that of the board whose clock is known, where it is modelled."""
+        wanted = self.cpu_clock.core
+        return wanted if wanted in get_args(common.Core) else boards.core(self.choice.board)
 
     @property
     def npu(self) -> str | None:

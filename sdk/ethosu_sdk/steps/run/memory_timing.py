@@ -1,36 +1,38 @@
-"""The memory timing for modelled cycles: that of vela.ini, or timing adapters."""
+"""The memory timing for modelled cycles: that of the system, or timing adapters."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.errors import UsageError
 from ethosu_sdk.files import opening
 from ethosu_sdk.npu.timing import adapters
-from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, default_for, known
+from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.records import Record
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.steps.run.options import EXECUTORCH, VELA_TIMING
+from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.targets import Target, suggestion
 
 _LARGEST_BYTES = 1 << 16
 
 
-def choose(target: Target | None, choice: str) -> SystemConfig | None:
-    """The memories of `target` behind the timing adapters that `choice` names; None for those of vela.ini.
+def choose(target: Target | None, priced: Priced | None, choice: str) -> SystemConfig | None:
+    """The memories of the system that is `priced`, behind the timing adapters that `choice` names; None without an
+    NPU.
 
     UsageError for a choice that does not exist, or has no values for the target; InputError for a damaged file.
     """
+    plain = None if priced is None else priced.system
     if choice == VELA_TIMING:
-        return None
-    if target is None:
+        return plain
+    if target is None or plain is None:
         raise UsageError("--memory-timing needs a program that uses the NPU", "leave --memory-timing out")
-    plain = known(target.npu, target.system_config, target.memory_mode) or default_for(target.npu)
     if choice == EXECUTORCH:
         found = adapters.of_executorch(target.system_config, target.memory_mode)
     elif choice.endswith(".toml"):
-        found = adapters.parse(_read(Path(choice)), choice)
+        found = adapters.parse(opening.text(Path(choice), _LARGEST_BYTES), choice)
     else:
         names = (VELA_TIMING, EXECUTORCH)
         hint = suggestion(choice, names)
@@ -38,19 +40,9 @@ def choose(target: Target | None, choice: str) -> SystemConfig | None:
     return adapters.behind(plain, found, target.npu)
 
 
-def _read(path: Path) -> str:
-    data = opening.content(path, _LARGEST_BYTES)
-    if len(data) > _LARGEST_BYTES:
-        raise InputError(f"{path} is larger than {_LARGEST_BYTES:,} bytes")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"cannot read {path}: {error}") from error
-
-
 def part(system: SystemConfig | None, choice: str) -> Record:
-    """The member `memory_timing` of a record's `npu`; empty where vela.ini holds."""
-    if system is None:
+    """The member `memory_timing` of a record's `npu`; empty where the system's memories hold."""
+    if system is None or choice == VELA_TIMING:
         return {}
     memories = {row.interface: row for row in (system.constants, system.arena, system.cache)}
     return {

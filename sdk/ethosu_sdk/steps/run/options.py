@@ -5,9 +5,13 @@ The module is imported for every `--help`: it must stay light.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ethosu_sdk.boards import BOARDS
 from ethosu_sdk.program_options import INPUTS, Option, option
+
+if TYPE_CHECKING:
+    from ethosu_sdk.steps.shared.systems import Priced
 
 HOST = "host"
 FVP = "fvp"
@@ -17,7 +21,7 @@ EXECUTORCH = "executorch"
 BOTH = "both"
 RUNTIMES = (OWN, EXECUTORCH, BOTH)
 _IDLE_LIMIT_S = 30.0
-VELA_TIMING = "vela"  # memories as vela.ini has them
+VELA_TIMING = "vela"  # memories as the system configuration has them
 LONGEST_S = 604_800.0  # a week: a limit that is never reached is none
 TIMEOUT = Option(
     "Wall-clock limit of the run in seconds.", name="--timeout", metavar="S", minimum=0.1, maximum=LONGEST_S
@@ -30,7 +34,7 @@ class RunOptions:
 
     With `count_instructions`, a simulator that can counts what the CPU executes: that takes longer. With `split`, one
     more inference runs each NPU operation as a job of its own. `memory_timing` names the timing adapters that
-    modelled cycles are for.
+    modelled cycles are for, `priced` is the system that they are for (None: the program's).
     """
 
     inputs: Path | None = option(None, INPUTS)
@@ -67,7 +71,7 @@ class RunOptions:
     memory_timing: str = option(
         VELA_TIMING,
         Option(
-            "Memories for modelled cycles: those of vela.ini, or memories behind timing adapters "
+            "Memories for modelled cycles: those of the system configuration, or behind timing adapters "
             "(ExecuTorch's, or a file's).",
             metavar="vela|executorch|FILE.toml",
         ),
@@ -109,8 +113,19 @@ class RunOptions:
     cpu_cycles: bool = option(
         False, Option("QEMU: count what the CPU executes, and model its cycles with LLVM's scheduling model.")
     )
+    cpu_clock_mhz: float | None = option(
+        None,
+        Option(
+            "Clock of the CPU in MHz, for the time of an inference; implies --cpu-cycles.",
+            metavar="MHZ",
+            minimum=0.001,
+            maximum=1e6,
+            shown_default="that of --system",
+        ),
+    )
     count_instructions: bool = False
     split: bool = False
+    priced: "Priced | None" = None
 
     @property
     def idle_timeout_s(self) -> float:

@@ -14,6 +14,7 @@ from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.stream import pieces
 from ethosu_sdk.npu.stream.pieces import Piece
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators import Figures
 from ethosu_sdk.steps.run.execution import NpuFacts, npu_part
@@ -111,5 +112,5 @@ def check(plan: Plan, changed: Sequence[Changed], count: int) -> Check:
     name = "the pieces gave the same outputs as the whole"
     own = [row for row in changed if plan.runs_pieces(row.set * plan.repeats + row.repeat)]
     if own:
-        return Check(name, False, f"output {own[0].index} and {len(own) - 1} other(s) differ")
+        return Check(name, False, f"output {own[0].index} and {counted(len(own) - 1, 'other')} differ")
     return Check(name, True, f"{count} NPU jobs instead of one for each delegate call, every output equal")

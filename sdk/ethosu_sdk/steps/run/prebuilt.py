@@ -20,7 +20,7 @@ from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations, target_record
 from ethosu_sdk.runtimes import Placed, PrebuiltRunner
-from ethosu_sdk.simulators import SimulationRequest, SimulationResult, Simulator
+from ethosu_sdk.simulators import SimulationRequest, SimulationResult, Simulator, SimulatorOptions
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.run import cpu_time, inputs
 from ethosu_sdk.steps.run.execution import (
@@ -90,7 +90,9 @@ def prepare(job: RunJob) -> Request:
     """
     plan, inferences = job.plan, job.samples.count * job.options.repeat
     runner = runtimes.runner_for(job.npu)
-    simulator = simulators.create(job.choice.simulator, job.npu, board=job.choice.board)
+    simulator = simulators.create(
+        job.choice.simulator, job.npu, SimulatorOptions(memories=job.memories), job.choice.board
+    )
     version = simulator.version()  # a missing simulator is reported before anything is built
     if inferences > 1:
         raise UsageError(
@@ -156,7 +158,7 @@ def _execution(request: Request, evidence: KitEvidence, result: SimulationResult
     job, simulator, log = request.job, request.simulator, evidence.log
     npu, unavailable = _npu(request, evidence)
     loaded = loaded_part(request.runner.sha256, result.loaded)
-    cpu = cpu_time.of_other_firmware(result, job.choice.board, request.no_cpu_cycles)
+    cpu = cpu_time.of_other_firmware(result, job.core, request.no_cpu_cycles)
     package = runtimes.package_name()
     return Execution(
         outputs=inputs.stack((_outputs(job.plan, evidence),), job.samples.stacked),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.evidence.repeats import Changed, Plan
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.run.job import RunJob
 
@@ -84,7 +85,7 @@ def checks(repeated: Repeated) -> list[Check]:
 def _check(name: str, plan: Plan, changed: Sequence[Changed], index: str) -> Check:
     if not changed:
         began = ", each from the state that the program brings" if plan.state else ""
-        detail = f"{plan.whole} repeats of {plan.sets} set(s) of inputs{began}, no difference"
+        detail = f"{plan.whole} repeats of {counted(plan.sets, 'set')} of inputs{began}, no difference"
         return Check(name, True, detail)
     first = changed[0]
     return Check(

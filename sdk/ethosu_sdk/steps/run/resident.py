@@ -16,6 +16,7 @@ from ethosu_sdk.protocol import PROGRAM_HEADER_SYMBOL, PROGRAM_MEMORY_SYMBOL
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations
 from ethosu_sdk.steps import build_command
+from ethosu_sdk.steps.run.job import RunJob
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,16 @@ class Loaded:
     images: tuple[tuple[int, bytes], ...] = field(repr=False)
 
 
-def load(path: Path, program: pte.Pte, board: str | None, reporter: Reporter, *, allow_spill: bool) -> Loaded:
-    """The resident firmware of `board`, built if it is missing or stale, and the images of `program`.
+def load(job: RunJob, reporter: Reporter) -> Loaded:
+    """The resident firmware of the job's board, built if it is missing or stale, and the images of its program.
 
-    Raises BuildError when the program does not fit; `allow_spill` as in `build`.
+    Raises BuildError when the program does not fit; the option `allow_spill` as in `build`.
     """
+    path, program, board = job.path, job.program, job.choice.board
+    areas = None if job.priced is None else job.priced.areas
     with reporter.stage("preparing the resident firmware (built the first time only)"):
         firmware = resident.build(_folder(board), board)
-    notes = resident.check_fit(program, pte.ENTRY, firmware.board, allow_spill=allow_spill)
+    notes = resident.check_fit(program, pte.ENTRY, firmware.board, areas, allow_spill=job.options.allow_spill)
     for note in notes:
         reporter.warn(escape(note))
     images = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import npz, pte, schema
@@ -33,7 +33,9 @@ from ethosu_sdk.steps.run.job import UART_NAME, RunJob
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
-from ethosu_sdk.steps.shared import hazards, memory_advice
+from ethosu_sdk.steps.shared import hazards, memory_advice, systems, time_line
+from ethosu_sdk.steps.shared.systems import Priced
+from ethosu_sdk.steps.shared.time_line import CpuClock
 
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
@@ -59,8 +61,13 @@ def run(
     Raises VerdictError, after everything was written, when an expectation is not met.
     """
     runners.check(options)
+    _check_board(model, options, compile_options)
     path = _program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
+    priced = options.priced or systems.asked_for(path, program, compile_options)
+    clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
+    if clock.was_asked_for(compile_options.system):
+        options = replace(options, cpu_cycles=True)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder), bundle.published(folder, "run") as add:
         # A result of an earlier run must not be taken for this one's, should this one fail.
@@ -68,7 +75,7 @@ def run(
             (folder / name).unlink(missing_ok=True)
         with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
             start = time.monotonic()
-            runner, job = _resolve(path, program, folder, options, reporter)
+            runner, job = _resolve(path, program, folder, options, (priced, clock), reporter)
             execution = runner.execute(job, reporter)
             record = _write(job, execution, _judge(job, execution), start, reporter)
         add(*_RESULTS, *(execution.built or _earlier_build(folder)))
@@ -78,6 +85,13 @@ def run(
     return RunResult(folder, record, path)
 
 
+def _check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
+    """UsageError, before anything is compiled, for a board that does not exist or lacks the target's NPU."""
+    if options.board is not None and not model.endswith(".pte"):
+        npu = compile_command.target_of(compile_options).npu
+        runners.choose(options, npu if compile_options.delegate else None)
+
+
 def _program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
     if model.endswith(".pte"):
         return locations.require_pte(Path(model))
@@ -85,14 +99,20 @@ def _program_file(model: str, options: CompileOptions, out_dir: Path | None, rep
 
 
 def _resolve(
-    path: Path, program: pte.Pte, folder: Path, options: RunOptions, reporter: Reporter
+    path: Path,
+    program: pte.Pte,
+    folder: Path,
+    options: RunOptions,
+    pricing: tuple[Priced | None, CpuClock],
+    reporter: Reporter,
 ) -> tuple[Runner, RunJob]:
     """The job, and what runs it. Raises before anything is built for what cannot be run."""
     plan, npu = program.plan(), program.npu()
+    priced, clock = pricing
     memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
     runner, choice = runners.choose(options, npu)
-    memories = memory_timing.choose(program.target(), options.memory_timing)
+    memories = memory_timing.choose(program.target(), priced, options.memory_timing)
     events = choose_events(npu, options.events)
     samples = inputs.load(options.inputs, path, plan)
     memory.check_outputs(plan, samples)
@@ -108,7 +128,9 @@ def _resolve(
         samples=samples,
         expected=expected,
         events=events,
+        priced=priced,
         memories=memories,
+        cpu_clock=clock,
     )
 
 

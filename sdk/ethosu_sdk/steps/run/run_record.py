@@ -22,7 +22,10 @@ from ethosu_sdk.steps.run import memory_timing, reference, repeats
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.inputs import stack
 from ethosu_sdk.steps.run.job import RunJob
+from ethosu_sdk.steps.run.options import FVP
 from ethosu_sdk.steps.run.reference import Reference
+from ethosu_sdk.steps.shared import time_line
+from ethosu_sdk.tables import systems, times
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,11 @@ def make(
     npu, notes, opinion = execution.npu, [*execution.notes, *verdict.hazards], execution.second_opinion
     if npu is not None:
         npu = {**npu, **memory_timing.part(job.memories, job.options.memory_timing)}
-    return {
+    record = {
         **provenance.header(kinds.RUN.schema, status, inputs, execution.tools),
         "model": build_command.model_part(job.path, job.program),
         **target_record.members(job.target),
+        **_priced(job),
         "board": job.choice.board,
         "board_reason": job.choice.reason,
         "runtime": execution.runtime,
@@ -83,6 +87,20 @@ def make(
         "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),
     }
+    return _with_time(record, job)
+
+
+def _with_time(record: Record, job: RunJob) -> Record:
+    """The record with the time line of its inference, or why there is none."""
+    facts = time_line.Facts(kinds.RUN.convert(record), job.priced, job.cpu_clock)
+    found, unavailable = time_line.member(facts)
+    return {**record, **found, "unavailable": [*record["unavailable"], *unavailable]}
+
+
+def _priced(job: RunJob) -> Record:
+    """The member `priced`. An FVP has a timing of its own."""
+    is_modelled = job.priced is not None and job.choice.simulator != FVP
+    return {"priced": job.priced.part()} if is_modelled and job.priced is not None else {}
 
 
 def _tensor(index: int, array: npt.NDArray[Any]) -> Record:
@@ -114,6 +132,8 @@ def summary(record: Record, folder: Path) -> Group:
     if "second_opinion" in record:
         other = record["second_opinion"]["runtime"]
         head.add_row("second opinion", escape(f"{other['name']} {other['version']}"))
+    for name, words in times.rows(kinds.RUN.convert(record)):
+        head.add_row(name, escape(words))
     _npu_rows(head, record)
     cpu = record["cpu"]
     if "cycles" in cpu:
@@ -133,6 +153,9 @@ def _npu_rows(table: Table, record: Record) -> None:
     if "cycles" in npu:
         cycles = npu["cycles"]
         table.add_row("NPU cycles", f"{cycles['value']:,} per inference ({cycles['source']})")
+        priced = kinds.RUN.convert(record).priced
+        if priced is not None:
+            table.add_row("", escape(systems.line(priced)))
     for row in npu["counters"]:
         size = f" = {row['bytes']:,} bytes" if "bytes" in row else ""
         table.add_row("", f"{row['event']} {row['value']:,} {row['unit']}{size}")

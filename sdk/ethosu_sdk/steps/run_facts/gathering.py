@@ -8,16 +8,20 @@ from ethosu_sdk import pte
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import kinds
-from ethosu_sdk.results import reading as results
+from ethosu_sdk.records.run import Run
+from ethosu_sdk.results.reading import read, read_record
 from ethosu_sdk.results.run_facts import RunFacts
 from ethosu_sdk.steps.run_facts import lifetimes, profiles, programs
 
 
-def of(folder: Path) -> RunFacts:
-    """The facts of the run in `folder`. Whoever reads its records refuses a folder that holds no run."""
-    if not (folder / results.RUN_NAME).is_file():
+def of(folder: Path, vela_config: Path | None = None) -> RunFacts:
+    """The facts of the run in `folder`, priced with the file `vela_config` if there is one.
+
+    Whoever reads its records refuses a folder that holds no run.
+    """
+    if not (folder / kinds.RUN.file).is_file():
         return RunFacts()
-    made = profiles.missing([folder]).get(folder)
+    made = profiles.missing([folder], vela_config).get(folder)
     try:
         program = _program(folder)
         if program is None:
@@ -27,9 +31,8 @@ def of(folder: Path) -> RunFacts:
         return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
     facts, why = None, made.reason if made is not None else ""
     try:
-        read = kinds.PROFILE.convert
-        profile = read(results.read(folder / results.PROFILE_NAME)) if made is None else made.record
-        facts = None if profile is None else programs.of(program, profile)
+        profile = kinds.PROFILE.convert(read(folder / kinds.PROFILE.file)) if made is None else made.record
+        facts = None if profile is None else programs.of(program, profile, vela_config)
     except SdkError as error:
         why = error.message
     return RunFacts(made, facts, why, found, reason)
@@ -37,8 +40,10 @@ def of(folder: Path) -> RunFacts:
 
 def _program(folder: Path) -> pte.Pte | None:
     """The program of the run; None where it is not in the folder."""
-    model = results.read(folder / results.RUN_NAME)["model"]
-    path = folder / Path(model["file"]).name
-    if not path.is_file() or hashing.sha256_file(path) != model["sha256"]:
+    run = read_record(folder / kinds.RUN.file)
+    if not isinstance(run, Run):
+        return None
+    path = folder / Path(run.model.file).name
+    if not path.is_file() or hashing.sha256_file(path) != run.model.sha256:
         return None
     return pte.read(path)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import SdkError
-from ethosu_sdk.npu import deadline, program as npu_program
+from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.hazards.accesses import Access, accesses
 from ethosu_sdk.npu.hazards.ranges import Runs, overlap
 from ethosu_sdk.npu.operation import Operation
+from ethosu_sdk.npu.program import described
 from ethosu_sdk.results.run_facts import Lifetime, Lifetimes
 from ethosu_sdk.vela_blocks import VelaBlocks
 
@@ -62,7 +63,7 @@ def _read(vela: VelaBlocks) -> tuple[Sequence[Lifetime], int] | None:
     """The lifetimes in an Ethos-U's delegate over how many operations; None for a stream whose order of operations
     depends on data. SdkError when it cannot be read."""
     config = NpuConfig.from_word(vela.config_word)
-    segment = npu_program.described(bytes(vela.command_stream), config)
+    segment = described(bytes(vela.command_stream), config)
     if segment.branch is not None:
         return None
     count = len(segment.operations)

@@ -7,35 +7,46 @@ from pathlib import Path
 
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.records import kinds
-from ethosu_sdk.results import reading as results
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
+from ethosu_sdk.results.reading import is_of_run, read_record
 from ethosu_sdk.results.run_facts import MadeProfile
 from ethosu_sdk.steps.profile import profile_command
 
 _TIMEOUT_S = 60.0
 
 
-def missing(folders: Iterable[Path]) -> dict[Path, MadeProfile]:
-    """The profiles of those of `folders` that hold a run and no profile of it. Nothing is written."""
-    return {folder: _made(folder) for folder in folders if not _is_whole(folder)}
+def missing(folders: Iterable[Path], vela_config: Path | None = None) -> dict[Path, MadeProfile]:
+    """The profiles of those of `folders` that hold a run and no profile of it; of every run, priced with the file
+    `vela_config`, if there is one. Nothing is written. SdkError when that file cannot be used."""
+    return {
+        folder: _made(folder, vela_config)
+        for folder in folders
+        if (vela_config is not None and (folder / kinds.RUN.file).is_file()) or not _is_whole(folder)
+    }
 
 
 def _is_whole(folder: Path) -> bool:
     """Whether no profile has to be made: there is one, or no run. Whoever reads the records refuses damaged ones."""
-    run, profile = folder / results.RUN_NAME, folder / results.PROFILE_NAME
+    run, profile = folder / kinds.RUN.file, folder / kinds.PROFILE.file
     if not run.is_file():
         return True
     if not profile.is_file():
         return False
     try:
-        found, ran = results.read(profile), results.read(run)
+        found, ran = read_record(profile), read_record(run)
     except SdkError:
         return True
-    is_one = found["schema"] == results.PROFILE and found["model"]["sha256"] == ran["model"]["sha256"]
-    return is_one and results.is_of_run(kinds.PROFILE.convert(found), run)
+    if not isinstance(found, Profile) or not isinstance(ran, Run):
+        return False
+    return found.model.sha256 == ran.model.sha256 and is_of_run(found, run)
 
 
-def _made(folder: Path) -> MadeProfile:
+def _made(folder: Path, vela_config: Path | None) -> MadeProfile:
     try:
-        return MadeProfile(kinds.PROFILE.convert(profile_command.of_run(folder, timeout_s=_TIMEOUT_S)))
+        record = profile_command.of_run(folder, vela_config, timeout_s=_TIMEOUT_S)
+        return MadeProfile(kinds.PROFILE.convert(record))
     except SdkError as error:
+        if vela_config is not None:
+            raise
         return MadeProfile(None, error.message)

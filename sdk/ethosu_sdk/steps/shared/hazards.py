@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError, SdkError
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 _SHOWN = 3
@@ -63,6 +64,6 @@ def warnings(plan: pte.ExecutionPlan) -> Iterator[str]:
         if found:
             more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             yield (
-                f"delegate {index} has {len(found)} hazard(s): hardware may compute something else than the NPU "
-                f"model, which runs operations one by one: {'; '.join(found[:_SHOWN])}{more}"
+                f"delegate {index} has {counted(len(found), 'hazard')}: hardware may compute something else than the "
+                f"NPU model, which runs operations one by one: {'; '.join(found[:_SHOWN])}{more}"
             )

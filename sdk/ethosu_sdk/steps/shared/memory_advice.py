@@ -10,9 +10,9 @@ from ethosu_sdk.aot.model.spec import parse_model_spec
 from ethosu_sdk.errors import BuildError, SdkError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.firmware_build import MemoryFitError
-from ethosu_sdk.records import kinds
 from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.results import compile_again, locations, reading as results
+from ethosu_sdk.results import compile_again, locations
+from ethosu_sdk.results.reading import read_record
 from ethosu_sdk.targets import families
 
 _SPILL = ("--allow-spill",)
@@ -42,7 +42,7 @@ def _compile_command(path: Path, mode: str) -> str:
     Empty where there is no record, or it lacks what is needed.
     """
     try:
-        record = kinds.content(results.read(locations.compile_record(path)))
+        record = read_record(locations.compile_record(path))
         if not isinstance(record, Compilation):
             return ""
         if record.model.sha256 != hashing.sha256_file(path) or not _is_complete(record):

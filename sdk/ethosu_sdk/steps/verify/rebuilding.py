@@ -18,12 +18,14 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.common import ProvenanceInput
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import reading as results
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import EXECUTORCH, VELA_TIMING, RunOptions
 from ethosu_sdk.steps.run.repeats import KEPT
+from ethosu_sdk.steps.shared import systems
+from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.verify import figures
 
 _RESIDENT_ELF = f"{resident.EXECUTABLE}.elf"
@@ -46,33 +48,37 @@ def firmware(record: Run) -> ProvenanceInput | None:
     return next((row for row in record.provenance.inputs if row.role == "firmware"), None)
 
 
-def build(record: Build, path: Path) -> Rebuilt:
-    """Build the firmware that the `record` of a build describes, for the program at `path`."""
+def build(record: Build, path: Path, vela_config: Path | None = None) -> Rebuilt:
+    """Build the firmware that the `record` of a build describes, for the program at `path`; `vela_config` as in
+    :func:`systems.of_program`."""
     options = record.options
+    program = pte.read(path)
     build_options = BuildOptions(
         board=record.board,
         simulator=options.simulator,
         inferences=options.inferences,
         allow_spill=options.allow_spill,
+        areas=systems.areas(path, program, vela_config),
     )
     with _from_nothing() as folder:
-        made = build_command.build_in(path, pte.read(path), folder, build_options, Reporter(quiet=True))
-        return _built(made.firmware, figures.of(kinds.BUILD.convert(made.record)))
+        made = build_command.build_in(path, program, folder, build_options, Reporter(quiet=True))
+        return _built(made.firmware, figures.of(made.content))
 
 
-def run(record: Run, path: Path, inputs: Path | None) -> Rebuilt:
+def run(record: Run, path: Path, inputs: Path | None, vela_config: Path | None = None) -> Rebuilt:
     """Build and run the program at `path` as the `record` of a run describes. Without the simulator, build it."""
-    unknown = _unknown_timing(record)
+    priced = systems.of_program(path, pte.read(path), vela_config)  # from the cache too, before that is left
+    unknown = _unknown_timing(record) or _unknown_system(record, priced)
     if unknown:
-        return _built_for_run(record, path, unknown)
+        return _built_for_run(record, path, priced, unknown)
     with _from_nothing() as folder:
         try:
-            options, quiet = _run_options(record, inputs), Reporter(quiet=True)
+            options, quiet = _run_options(record, inputs, priced), Reporter(quiet=True)
             content = run_command.run(str(path), CompileOptions(), options, folder, quiet).record
         except VerdictError:  # the record holds it, and the records are compared
-            content = results.read(folder / kinds.RUN.file)
+            content = read(folder / kinds.RUN.file)
         except ToolError as error:
-            return _built_for_run(record, path, f"it could not be run again: {error.message}")
+            return _built_for_run(record, path, priced, f"it could not be run again: {error.message}")
     made = kinds.RUN.convert(content)
     elf = "" if made.runtime is None else made.runtime.elf_sha256 or ""
     if [row.sha256 for row in made.inputs] != [row.sha256 for row in record.inputs]:
@@ -92,12 +98,13 @@ def _from_nothing() -> Iterator[Path]:
         yield writing.make_directory(temporary / "out")
 
 
-def _built_for_run(record: Run, path: Path, why: str) -> Rebuilt:
+def _built_for_run(record: Run, path: Path, priced: Priced | None, why: str) -> Rebuilt:
     options = BuildOptions(
         board=record.board,
         simulator=record.simulator.name,
         inferences=record.inferences,
         allow_spill=True,
+        areas=None if priced is None else priced.areas,
     )
     with _from_nothing() as folder:
         if _is_resident(record):
@@ -128,7 +135,14 @@ def _unknown_timing(record: Run) -> str:
     return "" if known else f"the run's memory timing is that of a file, {_timing(record)}"
 
 
-def _run_options(record: Run, inputs: Path | None) -> RunOptions:
+def _unknown_system(record: Run, priced: Priced | None) -> str:
+    if record.priced is None or priced is None or priced.part() == record.priced.to_json():
+        return ""
+    name, source = record.priced.system.name, record.priced.system.source
+    return f"the run's cycles are for {name} of {source}: --vela-config FILE.ini gives that"
+
+
+def _run_options(record: Run, inputs: Path | None, priced: Priced | None) -> RunOptions:
     """The options that the record was made with. Spilling is allowed: it changes nothing for a program that fits."""
     names = [row.event for row in record.npu.counters] if record.npu is not None else []
     names += [
@@ -148,4 +162,5 @@ def _run_options(record: Run, inputs: Path | None) -> RunOptions:
         cpu_cycles=record.cpu.core is not None,
         split=record.pieces is not None,
         memory_timing=_timing(record),
+        priced=priced,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import convert
@@ -16,11 +17,10 @@ from ethosu_sdk.errors import InputError, VerdictError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.build import Build
-from ethosu_sdk.records.common import Host, Tool
 from ethosu_sdk.records.printed.verify import Check, CheckStatus, Record, Verification
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import host_facts, locations, reading as results
-from ethosu_sdk.results.reading import Reading
+from ethosu_sdk.results import host_facts, locations
+from ethosu_sdk.results.reading import Reading, read_record
 from ethosu_sdk.steps.verify import figures, rebuilding
 from ethosu_sdk.steps.verify.rebuilding import Rebuilt
 
@@ -31,26 +31,35 @@ _NAMED = 8  # in the error
 _MOST_FIGURES = 50  # that are named; the digest over all of them counts
 
 
-def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading, reporter: Reporter) -> None:
+@dataclass(frozen=True)
+class Given:
+    """Files that the user names: the `.pte` (None: the file of the record's model beside the record), the inputs of
+    the run, and the Vela configuration file that the `.pte` was compiled with (None: as `run` finds it)."""
+
+    model: Path | None = None
+    inputs: Path | None = None
+    vela_config: Path | None = None
+
+
+def verify(path: Path, given: Given, reading: Reading, reporter: Reporter) -> None:
     """Build and run again what the record at `path` describes. Compare digests, figures and tools' versions.
 
-    `model` is the `.pte`, by default the file of the record's model beside the record; `inputs` are those of the run.
     Raises VerdictError when something differs, InputError for a record or model that is missing, damaged, or of no
     firmware.
     """
     start = time.monotonic()
     record = _read(path, reading)
     reading.warn(reporter)
-    pte_path = _model(path, record, model)
+    pte_path = _model(path, record, given.model)
     checks = [_check("model", record.model.sha256, hashing.sha256_file(pte_path))]
     causes = []
     if _same(checks):
         ran = " and running it" if isinstance(record, Run) else ""
         with reporter.stage(f"rebuilding it from scratch{ran}"):
             if isinstance(record, Run):
-                rebuilt = rebuilding.run(record, pte_path, inputs)
+                rebuilt = rebuilding.run(record, pte_path, given.inputs, given.vela_config)
             else:
-                rebuilt = rebuilding.build(record, pte_path)
+                rebuilt = rebuilding.build(record, pte_path, given.vela_config)
         checks += [*_digests(record, rebuilt), *_figures(record, rebuilt)]
         causes = list(_causes(record, rebuilt, checks))
     else:
@@ -64,12 +73,12 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
     result = Verification(
         status="pass" if _same(checks) else "fail",
         created=records.timestamp(),
-        tool=Tool(**provenance.tool()),
+        tool=provenance.tool(),
         record=convert(about, Record),
         checks=tuple(checks),
         causes=tuple(causes),
         wall_time_s=round(time.monotonic() - start, 3),
-        host=Host(**host_facts.host()),
+        host=host_facts.this_host(),
     )
     schema.check(result.to_json(), "the result of verify")
     _show(result, reporter)
@@ -83,11 +92,10 @@ def verify(path: Path, model: Path | None, inputs: Path | None, reading: Reading
 
 
 def _read(path: Path, reading: Reading) -> Run | Build:
-    found = results.read(path, reading)
-    record = kinds.content(found)
+    record = read_record(path, reading)
     if not isinstance(record, Run | Build):
         raise InputError(
-            f"{path} is a {found['schema']}",
+            f"{path} is a {kinds.schema(record)}",
             f"give a {kinds.BUILD.schema} or {kinds.RUN.schema}: build.json or run.json",
         )
     if isinstance(record, Build):
@@ -168,7 +176,7 @@ def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> I
         if not _same(checks) and not others:
             yield "the same firmware gives other figures here: the record was changed, or the SDK is another"
         return
-    here, there = Tool(**provenance.tool()), record.tool
+    here, there = provenance.tool(), record.tool
     if here != there:
         words = [" ".join(filter(None, (row.version, row.git))) for row in (here, there)]
         yield f"ethosu-sdk is {words[0]} here, {words[1]} in the record"

@@ -12,7 +12,7 @@ from ethosu_sdk import extras, plain_text
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.results import reading as results
+from ethosu_sdk.results.reading import read
 from ethosu_sdk.steps.compile import check_record
 from ethosu_sdk.sweep import places, steps, work
 from ethosu_sdk.sweep.engine import cluster
@@ -110,6 +110,6 @@ def _compiled(client: Any, plan: Plan, planned: Planned, task: Task, lowered: An
 def _record(folder: Path) -> Record | None:
     """The record of the compilation in `folder`; None where there is none that is whole."""
     try:
-        return next(map(results.read, folder.glob(kinds.COMPILE.file)), None)
+        return next(map(read, folder.glob(kinds.COMPILE.file)), None)
     except SdkError:
         return None

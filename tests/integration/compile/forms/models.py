@@ -1,7 +1,5 @@
 """Small models of operators and forms that the tools fail at: those that come through, and those that are refused."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,12 +105,12 @@ _FLAG = "self.l = nn.Linear(16, 16); self.first = True"
 REFUSED = (
     (
         Form("sort", "return self.l(x).sort(-1)"),
-        "aten::sort.values (at net.py, line {})",
+        "aten::sort.values (at net.py, line {}, in Net.forward",
         "torch.topk(x, x.shape[dim], dim)",
     ),
     (
         Form("median", "return tuple(self.l(x).median(1))", target=U85),
-        "aten::median.dim_values (at net.py, line {})",
+        "aten::median.dim_values (at net.py, line {}, in Net.forward",
         "torch.topk",
     ),
     (
@@ -133,7 +131,7 @@ REFUSED = (
     ),
     (
         Form("histogram", "return x.histc(4)", quantize="none"),
-        "aten::histc.out (at net.py, line {})",
+        "aten::histc.out (at net.py, line {}, in Net.forward",
         "docs/reference/kernels.md",
     ),
 )

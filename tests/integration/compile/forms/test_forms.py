@@ -4,8 +4,6 @@ name, with the user's line and a way out that works.
 The pipeline runs in this process, so that torch is imported once; one program goes through the command.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -93,5 +91,5 @@ def test_a_program_that_does_not_run_names_its_operator(tmp_path: Path) -> None:
     outcome = sdk("compile", "net.py:model", "--target", form.target, "-o", "out", cwd=tmp_path)
     assert outcome.code == 3
     assert "failed in aten::convolution.out" in outcome.err
-    assert f"(called at net.py:{LINE})" in outcome.err
+    assert f"(called at net.py:{LINE} in Net.forward (c))" in outcome.err
     assert "hint: use a Conv3d without groups, or a ConvTranspose2d" in outcome.err

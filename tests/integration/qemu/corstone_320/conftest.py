@@ -1,7 +1,5 @@
 """Of the boards, Corstone-320 alone."""
 
-from __future__ import annotations
-
 import importlib.metadata
 
 import pytest

@@ -1,7 +1,5 @@
 """scripts/build-qemu: a second call finds what the first has built; only the locked sources are taken."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The device's end of the connection: a peer that goes away or answers nonsense ends QEMU, with a clear message."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """What Corstone-320 has beside what tests/integration/qemu/scenarios asks of both boards."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Launchers run firmware that is linked for Corstone-310 and Corstone-320, on these boards."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`run --board corstone-320 --simulator qemu` as users start it, and what Arm's prebuilt runner makes of it."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

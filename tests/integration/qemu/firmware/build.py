@@ -1,7 +1,5 @@
 """Compiles the test programs of this folder, and says what their parameters mean."""
 
-from __future__ import annotations
-
 import enum
 import struct
 import subprocess

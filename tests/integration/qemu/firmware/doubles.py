@@ -1,7 +1,5 @@
 """Test doubles of the NPU device: small, and nothing of an Ethos-U but the interface."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

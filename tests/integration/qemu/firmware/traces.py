@@ -1,7 +1,5 @@
 """What a run leaves behind: QEMU processes, threads, open files."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -5,8 +5,6 @@ one delegate each, so that what the NPU gets and gives is what the program does.
 bytes of fast scratch memory that Vela planned, which no payload states.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

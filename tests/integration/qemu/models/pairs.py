@@ -1,7 +1,5 @@
 """Twenty pairs of a model of the conformance corpus and an NPU configuration, with every family and memory mode."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The check that no test leaves anything behind."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from pathlib import Path

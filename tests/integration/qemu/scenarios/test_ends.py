@@ -1,7 +1,5 @@
 """How a run ends, and how its ends are told apart."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal

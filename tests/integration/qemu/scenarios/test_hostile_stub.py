@@ -1,7 +1,5 @@
 """`run` with a QEMU whose gdb stub breaks the protocol: exit code 6 and words, in time, on both boards."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Requests that cannot be run, and a QEMU that cannot run them."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """What a firmware sees of the NPU and of its inputs, with a device double at the NPU's place."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal

@@ -1,7 +1,5 @@
 """Rows of a sweep, as its store gives them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ethosu_sdk.files.hashing import sha256_bytes

@@ -1,7 +1,5 @@
 """A cell's figures out of its records."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """What holds for the verdict whatever the rows: compared with the definitions, written out."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the page's script gets of rows: every figure, each text once, and addresses that stay in the folder."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What operations touch, as the hazard checker sees it: parts of feature maps worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Hazards in hand-written streams: what must be reported, where, and what must not."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Bytes of feature maps and where they meet, against every element's address and sets of bytes."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

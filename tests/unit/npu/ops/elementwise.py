@@ -1,7 +1,5 @@
 """Elementwise operations of one row: registers, operands and what comes out."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ethosu_sdk.npu.config import NpuConfig

@@ -3,8 +3,6 @@
 Weights are the same for all inputs of a channel here: their order has tests of its own.
 """
 
-from __future__ import annotations
-
 import struct
 import time
 

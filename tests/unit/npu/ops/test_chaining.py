@@ -1,7 +1,5 @@
 """Ethos-U85's chaining buffers: an operation hands its OFM to the next ones without memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

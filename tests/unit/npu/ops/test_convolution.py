@@ -1,7 +1,5 @@
 """Convolution and depthwise convolution, from encoded weights to bytes, against plain loops."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Elementwise operations, from registers to bytes, against sums written with Python's integers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

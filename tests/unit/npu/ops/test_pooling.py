@@ -1,7 +1,5 @@
 """Pooling, from registers to bytes, against plain loops."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

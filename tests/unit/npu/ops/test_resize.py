@@ -4,8 +4,6 @@ Along an axis, OFM position o lies at p = o * step + offset in units of 1 / n IF
 element before it and r = p mod n the way to the next one. Beyond an edge, the edge is repeated.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,43 +98,6 @@ def formula(values: Array, mode: int, rows: Axis, columns: Axis) -> list[int]:
 
 ROW = np.array([10, 20, -31, 40]).reshape(1, 4, 1)
 ONE = Axis(1, 1, 1, 1)
-
-
-def test_half_way_takes_the_second_neighbour() -> None:
-    """n = 4, step 1: quarters. 2 r >= n from the half on."""
-    assert resized(ROW, NEAREST, ONE, Axis(4, 9, 4, 1)) == [10, 10, 20, 20, 20, 20, -31, -31, -31]
-
-
-def test_just_below_half_way_takes_the_first_neighbour() -> None:
-    """n = 5: the fraction 2/5 is below the half, 3/5 above it."""
-    assert resized(ROW, NEAREST, ONE, Axis(4, 6, 5, 1)) == [10, 10, 10, 20, 20, 20]
-
-
-@pytest.mark.parametrize(
-    ("offset", "expected"),
-    [
-        (0, [10, 10, 20]),  # -
-        (-1, [10, 10, 10]),  # p = -1: i = -1, r = 3, whose second neighbour is the first element
-        (-2, [10, 10, 10]),
-        (-4, [10, 10, 10]),
-        (3, [20, 20, 20]),
-    ],
-)
-def test_offsets_before_the_first_element(offset: int, expected: list[int]) -> None:
-    assert resized(ROW, NEAREST, ONE, Axis(4, 3, 4, 1, offset)) == expected
-
-
-def test_bilinear_sums_carry_n_as_a_factor() -> None:
-    """n = 4, step 1: 4 a, 3 a + b, 2 a + 2 b, a + 3 b, ..."""
-    found = resized(ROW, BILINEAR, ONE, Axis(4, 8, 4, 1))
-    assert found == [40, 50, 60, 70, 80, 29, -22, -73]
-
-
-def test_edges_are_repeated() -> None:
-    """Offset -n + 1: the first positions lie before the first element; the last lie behind the last."""
-    assert resized(ROW, BILINEAR, ONE, Axis(4, 3, 2, 1, -2)) == [20, 20, 20]
-    assert resized(ROW, BILINEAR, ONE, Axis(4, 10, 2, 1))[6:] == [80, 80, 80, 80]
-    assert resized(ROW, NEAREST, ONE, Axis(4, 10, 2, 1)) == [10, 20, 20, -31, -31, 40, 40, 40, 40, 40]
 
 
 def test_both_axes_at_once() -> None:

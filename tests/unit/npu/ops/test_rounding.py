@@ -3,8 +3,6 @@
 The expectation is TOSA 1.0's own definition, computed with Python's unbounded integers.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st

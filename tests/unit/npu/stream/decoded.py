@@ -1,7 +1,5 @@
 """What one operation's registers are decoded to, or refused for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

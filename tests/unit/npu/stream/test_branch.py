@@ -1,7 +1,5 @@
 """NPU_OP_BRANCH of Ethos-U85: taken, not taken, loops that end and loops that do not, targets that do not exist."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

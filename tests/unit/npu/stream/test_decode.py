@@ -1,7 +1,5 @@
 """The command table and the decoder."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """What Ethos-U55's and Ethos-U65's registers say about an operation: cores, tables, scales, strided DMA."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -71,12 +69,6 @@ SECOND_CORE: dict[str, Setting] = {
     "SCALE1_BASE": 0xD0,
     "SCALE1_LENGTH": 40,
 }
-
-
-def test_two_cores_have_two_streams_each() -> None:
-    op = block({**PER_CHANNEL, **SECOND_CORE, "WEIGHT_REGION": 2, "SCALE_REGION": 3}, CONV, config=U65_512)
-    assert op.weights == WeightStreams((Stream(2, 0x40, 48), Stream(2, 0x1_0000_0070, 32)))
-    assert op.scales == ScaleStreams((Stream(3, 0x90, 50), Stream(3, 0xD0, 40)), ScaleFormat.BIAS_40)
 
 
 @pytest.mark.parametrize("changes", [{}, {"WEIGHT1_LENGTH": 0, "SCALE1_LENGTH": 0}])
@@ -153,23 +145,6 @@ def test_one_operand_has_the_wide_scale(
     assert [operand.feature_map for operand in swapped.operands] == [swapped.ifm2, swapped.ifm]
 
 
-def test_both_operands_have_narrow_scales() -> None:
-    op = block({"OPA_SCALE": (0xABCD_1234, 9), "OPB_SCALE": (0xFFFF, 0)}, ELEMENTWISE, 1)
-    found = [operand.scaling for operand in op.operands]
-    assert found == [Scaling(0x1234, 0, Rounding.NATURAL), Scaling(0xFFFF, 0, Rounding.NATURAL)]
-
-
-@pytest.mark.parametrize("mode", [ElementwiseMode.MUL, ElementwiseMode.MIN, ElementwiseMode.SHL])
-def test_other_modes_take_their_operands_as_they_are(mode: ElementwiseMode) -> None:
-    op = block({"OPA_SCALE": (7, 0), "OPB_SCALE": (9, 0)}, ELEMENTWISE, mode.value)
-    assert [operand.scaling for operand in op.operands] == [None, None]
-
-
-def test_32_bit_sums_take_their_operands_as_they_are() -> None:
-    op = block({"IFM_PRECISION": precision(32), "OPA_SCALE": (7, 0), "OPB_SCALE": (9, 0)}, ELEMENTWISE, 1)
-    assert [operand.scaling for operand in op.operands] == [None, None]
-
-
 def test_scalars_are_signed_as_the_second_operand_is() -> None:
     constant: dict[str, Setting] = {"IFM2_BROADCAST": 1 << 7, "IFM2_SCALAR": 0xFFFE}
     assert block(constant, ELEMENTWISE).operands[1].scalar == -2
@@ -212,19 +187,6 @@ def test_there_are_no_chaining_buffers() -> None:
     assert op.kind is Kind.ELEMENTWISE
 
 
-def test_copies_in_one_dimension() -> None:
-    for config in (U55_128, U65_512):
-        op = dma({"DMA0_SRC_REGION": 2, "DMA0_SIZE0": 7, "DMA0_SKIP0": 9}, config)
-        assert (op.source_region, op.source, op.target_region, op.target) == (2, 0x10, 0, 0x20)
-        assert (op.length, op.counts, op.index) == (6, (1, 1), None)
-
-
-def test_copies_in_two_dimensions_leave_a_gap_behind_each_row() -> None:
-    op = dma({"DMA0_DST_REGION": 1 | 1 << 9, "DMA0_SIZE0": 3, "DMA0_SKIP0": 10})
-    assert (op.length, op.counts, op.target_region) == (6, (1, 3), 1)
-    assert (op.source_strides[1], op.target_strides[1]) == (6, 16)
-
-
 PLANES: dict[str, Setting] = {
     "DMA0_DST_REGION": 2 << 9,
     "DMA0_SIZE0": 3,
@@ -232,13 +194,6 @@ PLANES: dict[str, Setting] = {
     "DMA0_SKIP0": 0,
     "DMA0_SKIP1": 100,
 }
-
-
-def test_copies_in_three_dimensions_leave_a_gap_behind_each_plane() -> None:
-    op = dma(PLANES)
-    assert (op.length, op.counts) == (6, (4, 3))
-    assert op.source_strides == (18, 6)
-    assert op.target_strides == (118, 6)
 
 
 def test_planes_whose_rows_have_gaps_are_refused() -> None:

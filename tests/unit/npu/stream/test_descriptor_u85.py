@@ -1,32 +1,15 @@
 """What Ethos-U85's registers say about an operation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.errors import CommandError
-from ethosu_sdk.npu.operation import (
-    BlockOp,
-    ElementwiseMode,
-    Kind,
-    Lut,
-    PoolMode,
-    ResizeAxis,
-    ResizeMode,
-    Rounding,
-    ScaleFormat,
-    ScaleStreams,
-    Scaling,
-    Stream,
-    WeightStreams,
-)
+from ethosu_sdk.npu.operation import BlockOp, ElementwiseMode, Lut, Rounding, Scaling, Stream, WeightStreams
 from ethosu_sdk.npu.program import segment
 from tests.unit.npu.machine import U85_256
-from tests.unit.npu.stream.decoded import PER_CHANNEL, SHAPE, block_op, feature_maps, refused
+from tests.unit.npu.stream.decoded import PER_CHANNEL, block_op, feature_maps, refused
 from tests.unit.npu.streams import (
-    CHAINED,
     CONV,
     DEPTHWISE,
     DMA_START,
@@ -71,30 +54,8 @@ def block(changes: dict[str, Setting], opcode: int, mode: int = 0, config: NpuCo
     return block_op(registers(changes), opcode, mode, config)
 
 
-@pytest.mark.parametrize(
-    ("number", "rounding"), [(0, Rounding.DOUBLE), (1, Rounding.NATURAL), (5, Rounding.DOWN)]
-)
-def test_the_output_rounds_as_its_scale_says(number: int, rounding: Rounding) -> None:
-    output = block({"OFM_SCALE": (0x7FFF_FFFF, 63 | number << 13)}, POOL, PoolMode.SUM.value).output
-    assert (output.scaled, output.scale, output.shift, output.rounding) == (True, 0x7FFF_FFFF, 63, rounding)
-
-
 def test_bit_31_is_not_part_of_a_scale() -> None:
     assert block({"OFM_SCALE": (0x8000_0003, 4)}, POOL).output.scale == 3
-
-
-@pytest.mark.parametrize(("number", "rounding"), [(0, Rounding.DOUBLE), (1, Rounding.NATURAL)])
-def test_each_operand_has_a_scale_and_a_rounding(number: int, rounding: Rounding) -> None:
-    op = block({"IFM_SCALE": (9, 3 | number << 13), "IFM2_SCALE": (11, 35 | NATURAL_85)}, ELEMENTWISE, 1)
-    first, second = op.operands
-    assert (first.scaling, second.scaling) == (Scaling(9, 3, rounding), Scaling(11, 35, Rounding.NATURAL))
-    assert (first.feature_map, second.feature_map) == (op.ifm, op.ifm2)
-
-
-@pytest.mark.parametrize("mode", [mode for mode in ElementwiseMode if mode is not ElementwiseMode.LRELU])
-def test_a_scale_of_one_takes_operands_as_they_are(mode: ElementwiseMode) -> None:
-    """MUL and DIV have no other."""
-    assert {operand.scaling for operand in block({}, ELEMENTWISE, mode.value).operands} == {None}
 
 
 NO_INPUT_SCALES = {ElementwiseMode.MUL, ElementwiseMode.DIV, ElementwiseMode.LRELU}
@@ -110,19 +71,6 @@ def test_operations_for_one_operand() -> None:
     for mode in ("ABS", "CLZ", "NOT"):
         op = block({}, ELEMENTWISE, ElementwiseMode[mode].value)
         assert (len(op.operands), op.ifm2) == (1, None)
-
-
-BROADCASTS = [(0, False, False, False), (1, True, False, False), (2, False, True, False)]
-BROADCASTS += [(4, False, False, True), (3, True, True, False), (6, False, True, True), (7, True, True, True)]
-
-
-@pytest.mark.parametrize(("number", "height", "width", "depth"), BROADCASTS)
-def test_either_operand_is_broadcast(number: int, height: bool, width: bool, depth: bool) -> None:
-    first = block({"IFM_BROADCAST": number}, ELEMENTWISE, 1).operands
-    assert [operand.broadcast for operand in first] == [(height, width, depth), (False, False, False)]
-    second = block({"IFM2_BROADCAST": number}, ELEMENTWISE, 1).operands
-    assert [operand.broadcast for operand in second] == [(False, False, False), (height, width, depth)]
-    assert [operand.scalar for operand in (*first, *second)] == [None] * 4
 
 
 @pytest.mark.parametrize("prefix", ["IFM", "IFM2"])
@@ -146,40 +94,6 @@ def test_either_operand_can_be_the_scalar(prefix: str, how: str, kind: int, scal
         changes[f"{prefix}_PRECISION"] = kind | NO_STORAGE
     values = [operand.scalar for operand in block(changes, ELEMENTWISE, 1).operands]
     assert values == ([scalar, None] if prefix == "IFM" else [None, scalar])
-
-
-def test_chained_feature_maps_name_their_buffer_in_the_region() -> None:
-    changes: dict[str, Setting] = {
-        "IFM_PRECISION": precision(8, extra=CHAINED),
-        "IFM_REGION": 1,
-        "IFM2_PRECISION": precision(8, extra=CHAINED),
-        "IFM2_REGION": 3,
-        "OFM_PRECISION": precision(8, ofm=True, extra=CHAINED | GLOBAL_SCALE),
-        "OFM_REGION": 0,
-    }
-    op = block(changes, ELEMENTWISE, 1)
-    assert op.ifm2 is not None
-    assert (op.ifm.chain, op.ifm2.chain, op.ofm.chain) == (1, 3, 0)
-    assert [operand.feature_map.chain for operand in op.operands] == [1, 3]
-    plain = block({}, ELEMENTWISE, 1)
-    assert plain.ifm2 is not None
-    assert (plain.ifm.chain, plain.ifm2.chain, plain.ofm.chain) == (None, None, None)
-
-
-@pytest.mark.parametrize(("number", "axis"), [(0, None), (1, 0), (2, 1), (3, 2)])
-def test_the_ofm_is_reversed_along_height_width_or_depth(number: int, axis: int | None) -> None:
-    op = block({"OFM_PRECISION": precision(8, ofm=True, extra=GLOBAL_SCALE | number << 9)}, POOL)
-    assert (op.output.reverse, op.output.transpose) == (axis, None)
-
-
-@pytest.mark.parametrize(
-    ("number", "letters"), [(0, "HWC"), (1, "WHC"), (2, "HCW"), (3, "WCH"), (6, "CHW"), (7, "CWH")]
-)
-def test_the_ofm_is_transposed(number: int, letters: str) -> None:
-    op = block({"OFM_PRECISION": precision(8, ofm=True, extra=GLOBAL_SCALE | number << 11)}, POOL)
-    assert op.stored_shape == tuple(SHAPE["HWC".index(letter)] for letter in letters)
-    assert op.shape == SHAPE
-    assert (op.output.transpose or (0, 1, 2)) == tuple("HWC".index(letter) for letter in letters)
 
 
 @pytest.mark.parametrize(
@@ -220,31 +134,6 @@ def test_micro_blocks(macs: int, number: int, height: int, width: int) -> None:
     assert op.micro_block == (height, width, macs // 8 // (height * width))
 
 
-@pytest.mark.parametrize(("number", "bits"), [(0, 32), (1, 48)])
-@pytest.mark.parametrize("from_ifm2", [False, True])
-def test_accumulators(number: int, bits: int, from_ifm2: bool) -> None:
-    op = block({"ACC_FORMAT": number | 2 * from_ifm2 << 4, **PER_CHANNEL}, CONV)
-    assert (op.accumulator_bits, op.accumulates) == (bits, from_ifm2)
-    if from_ifm2:
-        assert op.ifm2 is not None
-        assert op.ifm2.bases[0] == 0x300
-    else:
-        assert op.ifm2 is None
-    assert op.scales == ScaleStreams(
-        (Stream(0, 0x1000, 160),), ScaleFormat.BIAS_32 if bits == 32 else ScaleFormat.BIAS_48
-    )
-
-
-def test_accumulators_that_go_on() -> None:
-    nowhere: dict[str, Setting] = {"OFM_PRECISION": precision(8, ofm=True, extra=GLOBAL_SCALE | NO_STORAGE)}
-    first = block({"ACC_FORMAT": 1 << 6, **nowhere}, CONV)
-    assert (first.is_partial, first.continues, first.accumulates) == (True, False, False)
-    middle = block({"ACC_FORMAT": 1 << 6 | 1 << 4, **nowhere}, CONV)
-    assert (middle.is_partial, middle.continues) == (True, True)
-    last = block({"ACC_FORMAT": 1 << 4}, CONV)
-    assert (last.is_partial, last.continues, last.accumulates, last.ifm2) == (False, True, False, None)
-
-
 @pytest.mark.parametrize(("macs", "count"), [(128, 1), (256, 1), (512, 2), (1024, 4), (2048, 4)])
 def test_every_decoder_core_has_a_weight_stream(macs: int, count: int) -> None:
     op = block({**PER_CHANNEL, "WEIGHT_FORMAT": 0}, DEPTHWISE, config=CONFIGS[macs])
@@ -254,43 +143,6 @@ def test_every_decoder_core_has_a_weight_stream(macs: int, count: int) -> None:
     assert fast.weights == WeightStreams(STREAMS[:1], fast=True, sparse=True)
     assert fast.scales is not None
     assert len(fast.scales.streams) == 1
-
-
-def test_matrices_come_in_as_the_second_feature_map() -> None:
-    op = block({}, CONV, 1)
-    assert (op.kind, op.weights, op.accumulates) == (Kind.MATMUL, None, False)
-    assert op.ifm2 is not None
-    assert op.ifm2.bases[0] == 0x300
-    assert block(PER_CHANNEL, CONV, 0).kind is Kind.CONV
-
-
-@pytest.mark.parametrize("mode", list(PoolMode))
-def test_pools(mode: PoolMode) -> None:
-    op = block({}, POOL, mode.value)
-    assert (op.kind, op.mode, op.name) == (Kind.POOL, mode, f"POOL_{mode.name}")
-    # With and without padding.
-    assert op.divides == (mode is PoolMode.AVERAGE)
-
-
-@pytest.mark.parametrize("mode", [ResizeMode.BILINEAR, ResizeMode.NEAREST])
-def test_resize(mode: ResizeMode) -> None:
-    op = block(
-        {
-            "OFM_SCALE": (5, 21 | NATURAL_85),
-            "KERNEL_HEIGHT_M1": 6,
-            "KERNEL_WIDTH_M1": 8,
-            "RESIZE_X": (3 | 999 << 16, 2 | 99 << 4),  # block steps do not matter
-            "RESIZE_X_SCALE_N_M1": 10,
-            "RESIZE_X_OFFSET": 0xFFF,  # twelve bits: -1
-            "RESIZE_Y": (1, 0),
-            "RESIZE_Y_SCALE_N_M1": 2047,
-            "RESIZE_Y_OFFSET": 0x7FF,
-        },
-        RESIZE,
-        mode.value,
-    )
-    assert (op.kind, op.mode, op.ifm_shape) == (Kind.RESIZE, mode, (7, 9, 5))
-    assert op.resize == (ResizeAxis(1, 2047, 2048), ResizeAxis(2 * 11 + 3, -1, 11))
 
 
 TILE_3X1 = 1 << 14  # activation_storage

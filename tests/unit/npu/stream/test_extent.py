@@ -1,7 +1,5 @@
 """How far command streams write, against sums worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from ethosu_sdk.npu.extent import written_bytes

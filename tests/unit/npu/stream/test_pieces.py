@@ -1,8 +1,6 @@
 """Streams in pieces: where they may be cut, and what a piece brings along. That memory ends the same is compared for
 whole models in tests/conformance/streams/test_pieces.py."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

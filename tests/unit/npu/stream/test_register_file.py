@@ -1,7 +1,5 @@
 """Registers and the operations that are made of them: what persists, what must be set, what is refused by name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

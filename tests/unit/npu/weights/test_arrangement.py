@@ -1,7 +1,5 @@
 """The order of weight streams, against walks that are written as plain loops, weight by weight."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -116,40 +114,6 @@ def places(key: OrderKey, core: int = 0) -> list[int]:
         except InputError:
             continue
     return found
-
-
-def test_a_small_order_by_hand() -> None:
-    """Three OFM channels, 1x2 kernel, two IFM channels, micro-blocks of 4 and 8."""
-    lanes = [
-        # kernel element 0: OFM channel 0, 1, 2 and one that does not exist; two IFM channels of eight
-        [0, 1, *[-1] * 6],
-        [4, 5, *[-1] * 6],
-        [8, 9, *[-1] * 6],
-        [-1] * 8,
-        # kernel element 1
-        [2, 3, *[-1] * 6],
-        [6, 7, *[-1] * 6],
-        [10, 11, *[-1] * 6],
-        [-1] * 8,
-        # part-kernel-first steps take four kernel elements
-        *[[-1] * 8] * 8,
-    ]
-    key = dataclasses.replace(U55, part_kernel_first=True, ofm_micro_depth=4)
-    assert places(key) == [place for lane in lanes for place in lane]
-
-
-def test_a_small_depthwise_order_by_hand() -> None:
-    key = dataclasses.replace(U55, depth=2, width=3, ifm_depth=1, depthwise=True, ofm_micro_depth=4)
-    assert places(key) == [0, 3, -1, -1, 1, 4, -1, -1, 2, 5, -1, -1, *[-1] * 4]
-
-
-def test_depth_first_covers_the_whole_ifm_block() -> None:
-    """33 channels: a block of 32 and, for the last one, 32 places more."""
-    found = places(dataclasses.replace(U55, depth=1, width=1, ifm_depth=33, ofm_micro_depth=4))
-    assert len(found) == 2 * 32 * 4
-    assert found[:8] == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert found[32:40] == [8, 9, 10, 11, 12, 13, 14, 15]
-    assert found[128:136] == [32, *[-1] * 7]
 
 
 def test_a_strided_depthwise_order_of_ethos_u85_by_hand() -> None:

@@ -1,7 +1,5 @@
 """Weights of operations: found ahead, decoded once, kept as long as there is room."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Decoding weight streams: Vela's encoders say what is in them, damaged ones must not take this process along."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

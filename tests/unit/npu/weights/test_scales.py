@@ -1,7 +1,5 @@
 """Biases and scales: ten bytes per OFM channel."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

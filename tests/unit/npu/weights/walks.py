@@ -1,7 +1,5 @@
 """The order of weight streams once more, as plain loops that go weight by weight."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -229,6 +229,4 @@ def _inputs(chain: Sequence[Any]) -> list[str]:
 
 
 def _place(source: SourceLine | None) -> str:
-    if source is None or source.file is None:
-        return ""
-    return f", {source.file}:{source.line}" + (f" ({source.module})" if source.module else "")
+    return f", {source.words}" if source is not None else ""

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.advise.advice import NPU_CYCLES, Advice, change, figure
 from ethosu_sdk.readers.advise.facts import WORTH_SHARE, Facts, modelled
 from ethosu_sdk.records.profile import Operation
@@ -135,4 +136,4 @@ def _has_channels(shape: Sequence[int]) -> bool:
 
 
 def _operations(rows: Sequence[Operation]) -> str:
-    return "1 operation" if len(rows) == 1 else f"{len(rows)} operations"
+    return counted(len(rows), "operation")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ethosu_sdk.page.plot import Plot
 from ethosu_sdk.readers.report.inputs import Inputs
-from ethosu_sdk.readers.report.plots import accuracy, arena, cycles, roofline, timeline
+from ethosu_sdk.readers.report.plots import accuracy, arena, cycles, inference, roofline, timeline
 
 
 def of(inputs: Inputs, prefix: str) -> dict[str, Plot]:
     """Plots by name; their `id` begins with `prefix`."""
     profile = inputs.profile
     plots = {
+        "inference": inference.of(inputs, f"{prefix}-plot-inference"),
         "cycles": cycles.of(profile, f"{prefix}-plot-cycles"),
         "roofline": roofline.of(profile, f"{prefix}-plot-roofline"),
         "timeline": timeline.of(profile, f"{prefix}-plot-timeline"),

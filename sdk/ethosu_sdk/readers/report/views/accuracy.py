@@ -31,7 +31,7 @@ def _layer(row: Layer) -> tuple[Any, ...]:
     return (
         row.index,
         row.tensor,
-        ", ".join(filter(None, (operator, source_place.module_or_line(row.source)))),
+        ", ".join(filter(None, (operator, source_place.place(row.source)))),
         row.dtype,
         "" if row.range is None else f"{row.range.used_share:.0%}",
         *(_distance(found) for found in (row.quantised, row.float)),

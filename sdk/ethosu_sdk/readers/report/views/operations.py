@@ -82,7 +82,7 @@ def _row(entry: Operation) -> dict[str, Any]:
 
 def origin(entry: Operation) -> str:
     """What of the model an operation stands for: TOSA operator, module or line."""
-    return ", ".join(filter(None, (entry.operator, source_place.module_or_line(entry.source), entry.reason)))
+    return ", ".join(filter(None, (entry.operator, source_place.place(entry.source), entry.reason)))
 
 
 def _cell(value: Any, column: Column) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def not_delegated(compiled: Compilation) -> list[dict[str, Any]]:
             "name": row.name,
             "calls": site.calls,
             "reason": site.reason,
-            "place": source_place.line_or_module(site.source),
+            "place": source_place.place(site.source),
         }
         for row in compiled.cpu_operators
         for site in row.sites

@@ -23,12 +23,14 @@ def _figures(profile: Profile | None) -> Iterator[tuple[str, dict[str, str]]]:
     if profile is None:
         return
     totals = profile.totals
+    if profile.vela_version:
+        yield "made by", {"estimated": f"Vela {profile.vela_version}", "modelled": "the SDK's NPU model"}
     yield "NPU cycles of an inference", _cycles(totals.npu.cycles)
     if len(profile.delegates) > 1:
         for row in profile.delegates:
             yield f"delegate {row.index}, cycles of a call", _cycles(row.cycles)
     yield "MACs per cycle", {key: f"{value:,.1f}" for key, value in totals.npu.macs_per_cycle.known()}
-    speed = totals.speed or ()
+    speed = profile.headline
     yield "time of an inference (NPU)", {row.source: f"{row.inference_s * 1e3:,.3f} ms" for row in speed}
     yield "inferences per second (NPU)", {row.source: f"{row.inferences_per_s:,.1f}" for row in speed}
     yield "tera-operations per second", {row.source: f"{row.tera_operations_per_s:,.4f}" for row in speed}

@@ -8,6 +8,8 @@ from ethosu_sdk.readers.report.inputs import Inputs
 from ethosu_sdk.records.common import Use
 from ethosu_sdk.records.profile import Profile, Totals
 from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.time_line import headline
+from ethosu_sdk.tables import systems, times
 
 _MILLION = 1e6
 _BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
@@ -20,10 +22,14 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
     cycles = run.npu.cycles if run.npu is not None else None
     if cycles is not None:
         found.append(
-            {"name": "NPU cycles", "text": f"{cycles.value:,}", "note": _believed(run, cycles.source)}
+            {"name": "NPU cycles", "text": f"{cycles.value:,}", "note": _note(inputs, cycles.source)}
         )
-    if profile is not None and profile.totals.speed:
-        row = profile.totals.speed[0]
+    time = headline(profile if profile is not None and profile.time is not None else run)
+    if time is not None:
+        text, note = times.milliseconds(time.total.duration_s), times.line(time)
+        found.append({"name": "inference", "text": text, "note": note})
+    elif profile is not None and profile.headline:
+        row = profile.headline[0]
         text, note = f"{row.inferences_per_s:,.1f}", f"the NPU alone, {_clock(profile)}, {row.source}"
         found.append({"name": "inferences/s", "text": text, "note": note})
     fullest = max(_regions(run), key=lambda row: row.used_bytes / row.size_bytes, default=None)
@@ -33,11 +39,18 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
     return found
 
 
+def _note(inputs: Inputs, source: str) -> str:
+    """What cycles are worth, and that they are for another system than the program's where they are."""
+    caveat = inputs.run.priced.caveat if inputs.run.priced is not None else ""
+    return "; ".join(text for text in (caveat, _believed(inputs.run, source)) if text)
+
+
 def rows(inputs: Inputs) -> list[tuple[str, str]]:
     """All figures of the summary, by name."""
     run, profile = inputs.run, inputs.profile
     of_profile = [] if profile is None else [*_speed(profile), *_work(profile.totals)]
-    return [*_what(run), *_cycles(run), *of_profile, *_memory(run)]
+    timed = profile if profile is not None and profile.time is not None else run
+    return [*_what(run), *_time(timed), *_cycles(run), *of_profile, *_memory(run)]
 
 
 def _what(run: Run) -> Iterator[tuple[str, str]]:
@@ -53,19 +66,29 @@ def _what(run: Run) -> Iterator[tuple[str, str]]:
     yield "inferences", f"{run.inferences:,}"
 
 
+def _time(record: Run | Profile) -> Iterator[tuple[str, str]]:
+    for name, text in times.rows(record):
+        yield name or "clock", text
+
+
 def _cycles(run: Run) -> Iterator[tuple[str, str]]:
     if run.npu is not None and run.npu.cycles is not None:
         cycles = run.npu.cycles
         yield "NPU cycles", f"{cycles.value:,} ({_believed(run, cycles.source)})"
+    if run.priced is not None:
+        yield "NPU cycles are", systems.line(run.priced)
 
 
 def _speed(profile: Profile) -> Iterator[tuple[str, str]]:
     if profile.clock is not None:
         yield "NPU clock", f"{_clock(profile)} ({profile.clock.source})"
+    if profile.priced is not None:
+        yield "the profile is", systems.line(profile.priced)
+    words = profile.caveat or "the NPU alone"
     for row in profile.totals.speed or ():
         yield (
             f"speed ({row.source})",
-            f"{row.inferences_per_s:,.1f} inferences/s, {row.inference_s * 1e3:,.3f} ms each: the NPU alone",
+            f"{row.inferences_per_s:,.1f} inferences/s, {row.inference_s * 1e3:,.3f} ms each: {words}",
         )
 
 

@@ -1,0 +1,49 @@
+"""Words for the time of an inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ethosu_sdk.records.profile import Profile
+from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.time_line import TimeLine, headline
+
+
+def milliseconds(duration_s: float) -> str:
+    """A duration with three digits at least: ``21.4 ms``."""
+    value = duration_s * 1e3
+    digits = 3 if value < 1 else 2 if value < 10 else 1
+    return f"{value:,.{digits}f} ms"
+
+
+def line(time: TimeLine) -> str:
+    """The time of an inference, its band, and who takes it, in one line."""
+    total = time.total
+    band = "band not known"
+    if total.least_s is not None and total.most_s is not None:
+        band = f"{milliseconds(total.least_s)} to {milliseconds(total.most_s)}"
+    return (
+        f"{milliseconds(total.duration_s)} on {time.place} ({total.source}, {band}): "
+        f"NPU {milliseconds(time.sums.npu_s)}, CPU {milliseconds(time.sums.cpu_s)}; "
+        f"largest: {short(time.largest.name)} {milliseconds(time.largest.duration_s)}"
+    )
+
+
+def short(name: str) -> str:
+    """An operator's name without its library and overload."""
+    return name.rpartition("::")[2].partition(".")[0].replace("_", " " if "::" not in name else "_")
+
+
+def rows(record: Run | Profile) -> Iterator[tuple[str, str]]:
+    """Name and text of what people see of the time: the headline, or the same with its caveat."""
+    time = record.time
+    if time is None:
+        return
+    if headline(record) is not None:
+        yield "inference", line(time)
+    elif record.priced is not None:
+        yield "at those clocks", f"{line(time)}, {record.priced.caveat}"
+    clocks = [("CPU", time.clocks.cpu), ("NPU", time.clocks.npu)]
+    for name, clock in clocks:
+        if clock is not None:
+            yield "", f"{name} at {clock.hz / 1e6:,g} MHz ({clock.source})"

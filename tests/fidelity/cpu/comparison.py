@@ -1,0 +1,78 @@
+"""Published cycles of the CPU beside those of counted blocks and their prices."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ethosu_sdk.cpu_cycles.pricing import cycles_of
+from ethosu_sdk.cpu_cycles.waits import Memory, MemorySystem, data_waits
+from tests.fidelity.comparison import DATA, Figure, rows
+from tests.fidelity.cpu.kits import inference
+from tests.fidelity.cpu.models import PROGRAMS, Program
+
+COLUMNS = {"model", "part", "core", "runtime", "cycles"}
+WITHOUT_WAITS = "cycles without waits"
+WITH_ASSUMED = "cycles with assumed waits"
+CYCLES = "cycles"
+
+
+def is_table(path: Path) -> bool:
+    """Whether a table has the columns of cpu_cycles.csv."""
+    found = rows(path)
+    return bool(found) and set(found[0]) >= COLUMNS
+
+
+def figures(path: Path) -> Iterator[Figure]:
+    """The figures of a table of CPU cycles: with the waits of the board's memories where they are known."""
+    for row in rows(path):
+        run, published = f"{row['model']} {row['part']}", int(row["cycles"])
+        build = PROGRAMS.get((row["model"], row["part"]))
+        if build is None:
+            known = ", ".join(sorted({f"{model} {part}" for model, part in PROGRAMS}))
+            why = f"cannot be rebuilt here: its layers are not known (known are {known})"
+            yield Figure(run, row["core"], CYCLES, published, why=why)
+            continue
+        program = build()
+        plain = _cycles(program, row["core"])
+        yield Figure(run, row["core"], WITHOUT_WAITS, published, round(plain), scored=False)
+        if board := board_of(row["core"], row["runtime"]):
+            cycles = round(plain + data_waits(program.work, board.memories))
+            what = WITH_ASSUMED if board.assumed else CYCLES
+            yield Figure(run, row["core"], what, published, cycles, scored=not board.assumed)
+
+
+@dataclass(frozen=True)
+class Board:
+    """The memories of a board; whether a figure of them is `assumed`."""
+
+    memories: MemorySystem
+    assumed: bool
+
+
+def board_of(core: str, runtime: str) -> Board | None:
+    """The board that a row was measured on; None when it is not known."""
+    for facts in _systems().values():
+        if facts["rows"] == {"core": core, "runtime": runtime}:
+            memories = MemorySystem(
+                constants=Memory(**facts["constants"]),
+                arena=Memory(**facts["arena"]),
+                has_data_cache=True,
+            )
+            return Board(memories, facts["assumed"])
+    return None
+
+
+@functools.cache
+def _systems() -> Mapping[str, Any]:
+    return tomllib.loads((DATA / "cpu_systems.toml").read_text(encoding="utf-8"))
+
+
+def _cycles(program: Program, core: str) -> float:
+    blocks = inference(program.kit, program.model, program.inputs)
+    prices = cycles_of(blocks, core)
+    return sum(block.executions * price for block, price in zip(blocks, prices, strict=True))

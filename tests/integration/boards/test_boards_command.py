@@ -1,0 +1,148 @@
+"""`boards`, and `--system` of the commands that compile, as users call them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk import schema
+from ethosu_sdk.boards import profiles
+from tests.integration.cli import Outcome, sdk
+
+OURS = """like = "alif-e8-hp"
+[systems]
+ours = ["Shared_Sram"]
+[system_configs.ours]
+core_clock = 123e6
+axi0_port = "Sram"
+axi1_port = "OffChipFlash"
+Sram_clock_scale = 1.0
+OffChipFlash_clock_scale = 0.25
+"""
+
+
+def record(outcome: Outcome) -> dict[str, Any]:
+    assert outcome.code == 0, outcome.err
+    found: dict[str, Any] = json.loads(outcome.out)
+    assert schema.problems(found) == []
+    return found
+
+
+def test_the_list_and_its_record(tmp_path: Path) -> None:
+    shown = sdk("boards", cwd=tmp_path)
+    assert shown.code == 0, shown.err
+    assert [line.split()[0] for line in shown.out.splitlines()[1:]] == list(profiles.names())
+    found = record(sdk("boards", "--json", cwd=tmp_path))
+    assert [row["name"] for row in found["boards"]] == list(profiles.names())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_board_with_its_sources(tmp_path: Path) -> None:
+    shown = sdk("boards", "alif-e8-hp", cwd=tmp_path)
+    assert shown.code == 0, shown.err
+    for words in ("RTSS_HP_SRAM_MRAM", "5.5 MiB", "29 NPU cycles", "ensemble_vela.ini", "absent: not public"):
+        assert words in shown.out
+    (board,) = record(sdk("boards", "alif-e8-hp", "--json", cwd=tmp_path))["boards"]
+    assert board["cpu"] == {"core": "cortex-m55", "clock_hz": 400_000_000}
+    sources = {row["value"]: row["source"] for row in board["sources"]}
+    assert sources["cpu.icache_bytes"] == "not public"
+
+
+def test_a_file_of_the_users(tmp_path: Path) -> None:
+    (tmp_path / "ours.toml").write_text(OURS)
+    (board,) = record(sdk("boards", "ours.toml", "--json", cwd=tmp_path))["boards"]
+    assert (board["name"], [row["name"] for row in board["systems"]]) == ("ours", ["ours"])
+
+
+@pytest.mark.parametrize("command", [("boards",), ("compile", "zoo:add", "--system")])
+def test_what_is_no_profile(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "wrong.toml").write_text('like = "alif-e8-hp"\nnpu_hz = "fast"\n')
+    (tmp_path / "binary.toml").write_bytes(b"\xff\x00")
+    for word, code, words in (
+        ("alif-e8", 2, "did you mean 'alif-e8-hp'?"),
+        ("wrong.toml", 3, "wrong.toml:2: npu_hz must be a whole number"),
+        ("binary.toml", 3, "is not UTF-8"),
+        ("absent.toml", 3, "there is no file"),
+    ):
+        outcome = sdk(*command, word, cwd=tmp_path)
+        assert outcome.code == code, outcome.err
+        assert words in outcome.err
+        assert "Traceback" not in outcome.err
+    assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--target", "ethos-u85-256"), "alif-e8-hp has no ethos-u85-256"),
+        (("--vela-config", "ours.ini"), "--system and --vela-config"),
+        (("--memory-mode", "Dedicated_Sram"), "cannot be used with RTSS_HP_SRAM_MRAM"),
+        (("--system-config", "RTSS_HE_SRAM_MRAM"), "has no system configuration 'RTSS_HE_SRAM_MRAM'"),
+    ],
+)
+def test_what_does_not_go_with_a_board(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    outcome = sdk("compile", "zoo:add", "--system", "alif-e8-hp", *words, cwd=tmp_path)
+    assert outcome.code == 2
+    assert message in outcome.err
+
+
+def estimated_clock(found: dict[str, Any]) -> float:
+    (delegate,) = found["delegates"]
+    (clock,) = (row["value"] for row in delegate["estimates"] if row["name"] == "core_clock")
+    return float(clock)
+
+
+@pytest.mark.torch
+def test_a_program_for_a_board(tmp_path: Path) -> None:
+    """The board gives target and settings. The program is the one that the same text makes as a file."""
+    compiled = record(sdk("compile", "zoo:add", "--system", "alif-e8-hp", "--json", cwd=tmp_path))
+    profile = profiles.find("alif-e8-hp")
+    assert compiled["system"] == {"name": "alif-e8-hp", "sha256": profile.sha256}
+    assert compiled["target"] == {
+        "npu": "ethos-u55",
+        "macs": 256,
+        "system_config": "RTSS_HP_SRAM_MRAM",
+        "memory_mode": "Shared_Sram",
+    }
+    assert compiled["check"]["status"] == "pass"
+    assert estimated_clock(compiled) == 400e6
+    (tmp_path / "alif.ini").write_text(profile.vela_ini())
+    given = (
+        "--target",
+        "ethos-u55-256",
+        "--system-config",
+        "RTSS_HP_SRAM_MRAM",
+        "--memory-mode",
+        "Shared_Sram",
+    )
+    same = record(
+        sdk("compile", "zoo:add", "--vela-config", "alif.ini", *given, "--json", "-o", "same", cwd=tmp_path)
+    )
+    assert "system" not in same
+    assert same["model"]["sha256"] == compiled["model"]["sha256"]
+
+
+@pytest.mark.torch
+def test_a_program_for_a_users_board_runs_and_is_made_anew_when_the_board_changes(tmp_path: Path) -> None:
+    board = tmp_path / "ours.toml"
+    board.write_text(OURS)
+    command = ("run", "zoo:add", "--system", board, "--simulator", "host", "--json")
+    ran = record(sdk(*command, cwd=tmp_path))
+    assert (ran["status"], ran["target"]["system_config"]) == ("pass", "ours")
+    (path,) = tmp_path.glob("build/*/add.compile.json")
+    first = json.loads(path.read_text())
+    assert (first["system"]["name"], estimated_clock(first)) == ("ours", 123e6)
+    assert ("board profile", "ours.toml") in {
+        (row["role"], row.get("file")) for row in first["provenance"]["inputs"]
+    }
+    board.write_text(OURS.replace("123e6", "124e6"))
+    record(sdk(*command, cwd=tmp_path))
+    second = json.loads(path.read_text())
+    assert estimated_clock(second) == 124e6
+    assert second["system"]["sha256"] != first["system"]["sha256"]
+    created = second["created"]
+    assert "is up to date" in sdk(*command, cwd=tmp_path).err
+    assert json.loads(path.read_text())["created"] == created
