@@ -82,6 +82,14 @@ def test_instructions_agree_with_those_of_the_guests_own_clock(tmp_path: Path) -
         assert profile["totals"]["cpu"]["cycles"] == record["cpu"]["cycles"]
 
 
+def test_devices_do_not_change_the_counts(tmp_path: Path) -> None:
+    """With `-icount`, as `profile` has it, QEMU leaves a block at every access to a device; a run does not."""
+    run = record_of("run", DELEGATED, "--cpu-cycles", cwd=tmp_path)
+    profiled = record_of("profile", DELEGATED, cwd=tmp_path)
+    assert run["cpu"]["parts"] == profiled["cpu"]["parts"]
+    assert run["operators"][0]["cpu_parts"] == profiled["operators"][0]["cpu_parts"]
+
+
 def test_a_planted_loop_is_seen_at_its_place(tmp_path: Path) -> None:
     firmware = tmp_path / "firmware"
     shutil.copytree(resources.directory("firmware"), firmware)
