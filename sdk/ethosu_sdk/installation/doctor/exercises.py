@@ -67,6 +67,32 @@ def boot_firmware(folder: Path) -> str:
     return "booted that firmware on mps3-an547: FPU right, ended by semihosting"
 
 
+def count_blocks(folder: Path) -> str:
+    """Count what the firmware that :func:`compile_firmware` left in `folder` executes on Debian's QEMU."""
+    from ethosu_sdk.simulators import SimulationRequest, create
+
+    simulator = create("qemu")
+    if not (folder / _ELF).is_file():
+        raise NotTriedError("not tried: there is no firmware to boot")
+    if reason := simulator.no_block_counts():
+        raise ToolError(reason)
+    request = SimulationRequest(
+        elf=folder / _ELF,
+        images=(),
+        target=None,
+        timeout_s=_TIMEOUT_S,
+        idle_timeout_s=_TIMEOUT_S,
+        uart_log=folder / "uart.log",
+        semihosting_cwd=folder,
+        marks=(),
+    )
+    counts = simulator.run(request).block_counts
+    executed = 0 if counts is None else sum(row.executions * row.instructions for row in counts.blocks)
+    if not executed:
+        raise ToolError("it counted nothing")
+    return f"counted the {executed:,} instructions of that firmware"
+
+
 def configure(folder: Path) -> str:
     """Configure a project for Ninja with CMake."""
     shutil.copyfile(DATA / "CMakeLists.txt", folder / "CMakeLists.txt")
@@ -154,7 +180,11 @@ def _python(code: str) -> list[str]:
 # Tools that take part in one piece of work follow each other; the groups are independent.
 GROUPS: tuple[dict[str, Callable[[Path], str]], ...] = (
     {"torch": add_tensors},
-    {"arm-none-eabi-g++": compile_firmware, "qemu-system-arm": boot_firmware},
+    {
+        "arm-none-eabi-g++": compile_firmware,
+        "qemu-system-arm": boot_firmware,
+        "block-counts.so": count_blocks,
+    },
     {"cmake": configure, "ninja": build},
     {"ethos-u-vela": decode_weights},
     {"flatc": compile_schema, "executorch": find_runtime},
