@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ethosu_sdk.cpu_cycles.blocks import Block
 
 # Blocks with which a program waits end with one of these (Armv8-M Architecture Reference Manual, T1 encodings).
+_NOP = 0xBF00
 _WFI, _WFE, _BRANCH_TO_ITSELF = b"\x30\xbf", b"\x20\xbf", b"\xfe\xe7"
 
 
@@ -47,7 +48,7 @@ class BlockCounts:
     marks_lost: bool = False
 
     def works(self) -> npt.NDArray[Any]:
-        """Whether each block is work, and not a wait for an event or interrupt or an endless loop."""
+        """Whether each block is work, and not a wait: for an event or interrupt, in an endless loop or by polling."""
         return np.array([not _is_wait(block) for block in self.blocks], bool)
 
     def instructions(self) -> npt.NDArray[Any]:
@@ -56,4 +57,23 @@ class BlockCounts:
 
 
 def _is_wait(block: Block) -> bool:
-    return block.code.endswith((_WFI, _WFE)) or block.code == _BRANCH_TO_ITSELF
+    return block.code.endswith((_WFI, _WFE)) or block.code == _BRANCH_TO_ITSELF or _polls(block.code)
+
+
+def _polls(code: bytes) -> bool:
+    """Whether a block repeats itself and only loads and compares: then nothing but another's write can end it.
+
+    Instructions of 16 bits: NOP; LDR, LDRB and LDRH with an immediate offset; CMP and TST; the branch.
+    """
+    words = [int.from_bytes(code[at : at + 2], "little") for at in range(0, len(code), 2)]
+    *body, last = words
+    loads = [word for word in body if word >> 11 in (0b01101, 0b01111, 0b10001)]
+    others = [word for word in body if word not in loads]
+    goes_back = last >> 12 == 0b1101 and 2 * ((last & 0xFF) - 0x100) + 4 == 2 - len(code)
+    is_comparison = all(
+        word == _NOP or word >> 11 == 0b00101 or word >> 6 in (0b0100001000, 0b0100001010) for word in others
+    )
+    is_chase = {word & 7 for word in loads} & {
+        word >> 3 & 7 for word in loads
+    }  # the next load depends on the last
+    return goes_back and bool(loads) and is_comparison and not is_chase

@@ -144,6 +144,8 @@ def test_the_resident_firmware_has_the_same_parts(tmp_path: Path) -> None:
 
 def test_arms_runner_has_totals_alone(tmp_path: Path) -> None:
     record = record_of("run", DELEGATED, "--cpu-cycles", "--runtime", "executorch", cwd=tmp_path)
+    again = record_of("run", DELEGATED, "--cpu-cycles", "--runtime", "executorch", cwd=tmp_path)
+    assert record["cpu"] == again["cpu"]
     assert record["cpu"].keys() == {"core", "outside"}
     assert parts(record["cpu"], "outside") == ["run"]
     (reason,) = (row["reason"] for row in record["unavailable"] if row["path"] == "/cpu/cycles")

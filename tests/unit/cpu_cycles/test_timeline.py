@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ethosu_sdk.cpu_cycles.blocks import Block
 from ethosu_sdk.cpu_cycles.counts import BlockCounts, Segment
@@ -65,6 +66,18 @@ def test_the_clocks_interrupt_in_the_npus_returns_to_it() -> None:
     counts = counts_of([(name, {0: 1}) for name in names], (NOP,))
     parts = [row.part for row in spans(counts, [1.0])]
     assert parts == ["start_up", "runtime", "wait", "interrupt", "clock", "interrupt", "wait", "driver_stop"]
+
+
+POLL = bytes.fromhex("00bf 9369 002b fbd0")  # nop; ldr r3, [r2, #24]; cmp r3, #0; beq to the nop
+CHASE = bytes.fromhex("1b68 002b fcd1")  # ldr r3, [r3]; cmp r3, #0; bne to the ldr: walks through a list
+COUNT = bytes.fromhex("1368 013b fcd1")  # ldr r3, [r2]; subs r3, #1; bne to the ldr
+ONCE = bytes.fromhex("00bf 9369 002b fcd0")  # the same as POLL, to the instruction behind its start
+
+
+@pytest.mark.parametrize(("code", "works"), [(POLL, False), (CHASE, True), (COUNT, True), (ONCE, True)])
+def test_polling_is_waiting(code: bytes, works: bool) -> None:
+    counts = counts_of([("", {0: 1})], (code,))
+    assert counts.works().tolist() == [works]
 
 
 def test_waiting_costs_nothing() -> None:
