@@ -42,7 +42,7 @@ def operator(name: str, height: int, width: int) -> bytes:
 
 def micronet_kws_medium() -> bytes:
     """MicroNet for keyword spotting, medium, on 49x10 coefficients (Banbury et al., 2021)."""
-    graph = Graph(spread=52.0)
+    graph = Graph(exponent=TRAINED)
     last = graph.conv(graph.input(1, 49, 10, 1), 140, (10, 4))
     for depth, stride in ((140, 2), (140, 1), (140, 1), (112, 1), (196, 1)):
         last = graph.conv(graph.depthwise(last, stride=(stride, stride)), depth)

@@ -56,10 +56,10 @@ BLOCK_CYCLES = 16
 OPERATION_CYCLES = 50
 """Fit: what the hand-over from one operation to the next takes."""
 
-KEPT_IFM_BLOCKS_PART_KERNEL, KEPT_IFM_BLOCKS = 4, 2
-"""IFM blocks of 16 channels (part-kernel-first), or of the full depth, that Ethos-U85 keeps for the next OFM block
-in depth. Published beats of single operators: 2 OFM blocks read a 128-channel IFM 1.5 times, 8 read it 4.5 times,
-and 1x1 convolutions (2 IFM blocks) read it once."""
+KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85 = 2, 4
+"""IFM blocks that are kept for the next OFM block in depth. Published beats, Ethos-U55 and Ethos-U65: IFMs of one or
+two blocks are read once, others for every OFM block (to 0.2 % of MobileNetV2 on Ethos-U55-128, -256 and Ethos-U65-512).
+Ethos-U85, single operators: 2 OFM blocks read an IFM of 8 blocks 1.5 times, 8 read it 4.5 times."""
 
 BANDS = {
     "ethos-u55": "±10 % on the published runs of this family",
