@@ -84,11 +84,11 @@ class QemuSimulator:
         # The firmware counts cycles of the board's clock.
         return replace(MODEL_FIGURES, instructions_per_cycle=1 / (self._board.core_hz * _INSTRUCTION_S))
 
-    def fidelity(self, npu: str | None) -> str:
+    def fidelity(self, npu: str | None, macs: int | None = None) -> str:
         """What of a run is exact, what modelled, and where the board is not one that exists."""
         is_hybrid = npu == "ethos-u85" and self._board is MPS3_AN547
         board = _OWN_BOARD if self._board.own_build else _NO_SUCH_BOARD if is_hybrid else ""
-        return _FIDELITY + cycles_band(npu) + board
+        return _FIDELITY + cycles_band(npu, macs) + board
 
     def version(self) -> str:
         """The version of the QEMU that is installed. ToolError when it is missing or too old."""

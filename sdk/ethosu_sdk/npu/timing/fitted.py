@@ -1,0 +1,35 @@
+"""Constants of the performance model that are fitted to published runs, and errors of networks left out.
+
+`scripts/fit-timing --write` makes this file; do not edit it.
+"""
+
+from __future__ import annotations
+
+from ethosu_sdk.npu.timing.fitting import Fitted
+
+FITTED: dict[str, Fitted] = {
+    "u55": Fitted(
+        block_cycles=90.8,
+        operation_cycles=63.0,
+        operation_trips=0.00352,
+        depthwise_trips=0.00307,
+        first_weights_bytes=24600.0,
+        read_pipeline_cycles=42.0,
+    ),
+    "u85": Fitted(
+        block_cycles=0.0837,
+        operation_cycles=5.0,
+        operation_trips=1.22,
+        depthwise_trips=2.75,
+        first_weights_bytes=31600.0,
+        read_pipeline_cycles=21.8,
+    ),
+}
+"""By :attr:`NpuConfig.generation`."""
+
+BANDS: dict[str, dict[int, int]] = {
+    "ethos-u55": {0: 31, 128: 31, 256: 31},
+    "ethos-u65": {0: 13, 256: 13, 512: 13},
+    "ethos-u85": {0: 14, 128: 8, 256: 8, 512: 8, 1024: 8, 2048: 14},
+}
+"""Percent by family and MACs per cycle; 0 stands for sizes without a published run."""
