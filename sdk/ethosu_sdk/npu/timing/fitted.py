@@ -9,27 +9,27 @@ from ethosu_sdk.npu.timing.fitting import Fitted
 
 FITTED: dict[str, Fitted] = {
     "u55": Fitted(
-        block_cycles=90.8,
-        operation_cycles=63.0,
-        operation_trips=0.00352,
-        depthwise_trips=0.00307,
+        block_cycles=64.0,
+        operation_cycles=83.3,
+        operation_trips=0.0,
+        depthwise_trips=0.0,
         first_weights_bytes=24600.0,
         read_pipeline_cycles=42.0,
     ),
     "u85": Fitted(
-        block_cycles=0.0837,
-        operation_cycles=5.0,
-        operation_trips=1.22,
-        depthwise_trips=2.75,
+        block_cycles=0.05,
+        operation_cycles=2.33,
+        operation_trips=1.23,
+        depthwise_trips=2.74,
         first_weights_bytes=31600.0,
-        read_pipeline_cycles=21.8,
+        read_pipeline_cycles=21.2,
     ),
 }
 """By :attr:`NpuConfig.generation`."""
 
 BANDS: dict[str, dict[int, int]] = {
-    "ethos-u55": {0: 31, 128: 31, 256: 31},
-    "ethos-u65": {0: 13, 256: 13, 512: 13},
-    "ethos-u85": {0: 14, 128: 8, 256: 8, 512: 8, 1024: 8, 2048: 14},
+    "ethos-u55": {0: 9, 128: 9, 256: 9},
+    "ethos-u65": {0: 7, 256: 7, 512: 7},
+    "ethos-u85": {0: 14, 128: 10, 256: 10, 512: 10, 1024: 10, 2048: 14},
 }
 """Percent by family and MACs per cycle; 0 stands for sizes without a published run."""
