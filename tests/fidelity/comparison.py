@@ -60,7 +60,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Cell:
-    """A published run that can be rebuilt: `published` has cycles and beats by the columns' names, 0 where unknown."""
+    """A published run that can be rebuilt: `published` has cycles and beats by name of column, 0 where unknown."""
 
     name: str
     run: str
@@ -73,7 +73,9 @@ class Cell:
 
     def modelled(self) -> int:
         """The model's cycles with the constants of this moment."""
-        found = timing.price(self.stream.operations, self.compiled.config, self.system.priced, self.stream.waits)
+        found = timing.price(
+            self.stream.operations, self.compiled.config, self.system.priced, self.stream.waits
+        )
         return timing.started(self.system.priced) + found[-1].elapsed
 
 

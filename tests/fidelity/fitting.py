@@ -54,12 +54,15 @@ ERRORS = DATA / "left_out.csv"
 def kept_errors() -> list[LeftOut]:
     """The errors in :data:`ERRORS`."""
     return [
-        LeftOut(row["network"], row["run"], row["npu"], int(row["macs"]), float(row["error"])) for row in rows(ERRORS)
+        LeftOut(row["network"], row["run"], row["npu"], int(row["macs"]), float(row["error"]))
+        for row in rows(ERRORS)
     ]
 
 
 def _write_errors(found: Sequence[LeftOut]) -> None:
-    lines = ["# Errors of the model's cycles, each network left out of the fit in turn; made by scripts/fit-timing"]
+    lines = [
+        "# Errors of the model's cycles, each network left out of the fit in turn; made by scripts/fit-timing"
+    ]
     lines += ["network,run,npu,macs,error"]
     lines += [f"{row.network},{row.run},{row.npu},{row.macs},{row.error:.4f}" for row in found]
     ERRORS.write_text("\n".join([*lines, ""]), encoding="utf-8")
@@ -76,7 +79,7 @@ def measured(cell: Cell) -> bool:
 
 
 def fit(name: str, runs: Sequence[Cell], start: Fitted) -> Fitted:
-    """The constants of generation `name` with which `runs` come out best. Runs of other generations have no effect."""
+    """The constants of generation `name` with which its `runs` come out best, from `start` on."""
     free = _FREE[name]
     low = np.array([_LIMITS[key][0] for key in free])
     span = np.array([_LIMITS[key][1] for key in free]) - low
@@ -112,13 +115,13 @@ def left_out(runs: Sequence[Cell]) -> list[LeftOut]:
     kept = dict(fitted.FITTED)
     found = []
     for name in sorted({cell.name for cell in runs if cell.is_network}):
-        for kind in kept:
+        for kind, start in kept.items():
             own = [cell for cell in runs if cell.name == name and generation(cell) == kind]
             others = [cell for cell in runs if cell.name != name and generation(cell) == kind]
             if own:
-                fitted.FITTED[kind] = fit(kind, others, kept[kind])
+                fitted.FITTED[kind] = fit(kind, others, start)
                 found += [_error(cell) for cell in own]
-                fitted.FITTED[kind] = kept[kind]
+                fitted.FITTED[kind] = start
     return found
 
 
@@ -139,7 +142,9 @@ def bands(errors: Iterable[LeftOut]) -> dict[str, dict[int, int]]:
     found = {}
     for family, sizes in sorted(by_size.items()):
         largest = {macs: _percent(runs) for macs, runs in sorted(sizes.items())}
-        known = [macs for macs, runs in sizes.items() if len({row.network for row in runs}) >= _NETWORKS_FOR_A_BAND]
+        known = [
+            macs for macs, runs in sizes.items() if len({row.network for row in runs}) >= _NETWORKS_FOR_A_BAND
+        ]
         whole = max(largest[macs] for macs in known or largest)
         own = {macs: band if macs in known else max(band, whole) for macs, band in largest.items()}
         found[family] = {0: max(own.values())} | own
@@ -176,7 +181,11 @@ def source(constants: dict[str, Fitted], quoted: dict[str, dict[int, int]]) -> s
     ]
     for family, sizes in quoted.items():
         lines.append(f'    "{family}": {{{", ".join(f"{macs}: {band}" for macs, band in sizes.items())}}},')
-    lines += ["}", '"""Percent by family and MACs per cycle; 0 stands for sizes without a published run."""', ""]
+    lines += [
+        "}",
+        '"""Percent by family and MACs per cycle; 0 stands for sizes without a published run."""',
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -186,8 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="make the SDK's file of constants anew")
     chosen = parser.parse_args(arguments)
     runs = [cell for name in TABLES for cell in cells(DATA / name) if measured(cell)]
-    for name, start in list(fitted.FITTED.items()):
-        start = replace(start, **_NOTHING.get(name, {}))
+    for name, known in list(fitted.FITTED.items()):
+        start = replace(known, **_NOTHING.get(name, {}))
         fitted.FITTED[name] = fit(name, [cell for cell in runs if generation(cell) == name], start)
         print(name, fitted.FITTED[name])
     errors = left_out(runs)

@@ -15,8 +15,8 @@ from ethosu.vela.tflite import (
     OperatorCode,
     QuantizationParameters,
     SubGraph,
+    Tensor as TensorTable,
 )
-from ethosu.vela.tflite import Tensor as TensorTable
 from ethosu.vela.tflite.BuiltinOptions import BuiltinOptions
 
 Shape = tuple[int, ...]

@@ -207,7 +207,9 @@ class Graph:
         part = (*shape[:-1], shape[-1] // parts)
         targets = [self._like("split", source, part) for _ in range(parts)]
         values = {"NumSplits": parts}
-        self._layers.append(Layer(BuiltinOperator.SPLIT, (axis, source), tuple(targets), SplitOptions, values))
+        self._layers.append(
+            Layer(BuiltinOperator.SPLIT, (axis, source), tuple(targets), SplitOptions, values)
+        )
         return targets
 
     def enlarge(self, source: int, factor: int) -> int:
@@ -345,5 +347,3 @@ def _output_size(
 ) -> tuple[int, int]:
     covered = (0, 0) if padding == "SAME" else (kernel[0] - 1, kernel[1] - 1)
     return -(-(size[0] - covered[0]) // stride[0]), -(-(size[1] - covered[1]) // stride[1])
-
-

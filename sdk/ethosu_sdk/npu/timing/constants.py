@@ -11,8 +11,8 @@ latency take (micro-blocks) x 9 x (IFM channels / 8) cycles on Ethos-U85-256 and
 walks 9 elements and not the 12 that Vela 5.1.0 charges."""
 
 PART_KERNEL_DEPTH_U85 = 16
-"""IFM channels of which part-kernel-first convolutions of Ethos-U85 take whole multiples (ethos-u-vela 5.0.0, where it
-chooses between the two orders)."""
+"""IFM channels of which part-kernel-first convolutions of Ethos-U85 take whole multiples (ethos-u-vela 5.0.0, where
+it chooses between the two orders)."""
 
 DEPTH_FIRST = 32
 """IFM channels of which depth-first convolutions always take whole multiples: the least IFM block
@@ -41,7 +41,7 @@ beats take 13,353 cycles on a bus without latency)."""
 
 KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85 = 2, 4
 """IFM blocks that are kept for the next OFM block in depth. Published beats, Ethos-U55 and Ethos-U65: IFMs of one or
-two blocks are read once, others for every OFM block (to 0.2 % of MobileNetV2 on Ethos-U55-128, -256 and Ethos-U65-512).
+two blocks are read once, others for every OFM block (to 0.1 % of MobileNetV2's reads on Ethos-U55 and Ethos-U65).
 Ethos-U85, single operators: 2 OFM blocks read an IFM of 8 blocks 1.5 times, 8 read it 4.5 times."""
 
 ADAPTER_EXCESS_BEATS = 5.5

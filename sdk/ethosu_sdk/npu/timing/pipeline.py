@@ -88,7 +88,11 @@ def chained(
     # The first block is computed before the output unit starts, the last one is put out when nothing is computed.
     fit = fitted.FITTED[config.generation]
     body = max(mac, first * mac + (1.0 - last) * output) + fit.block_cycles * count
-    if config.generation == "u85" and op.takes_all_channels and blocks.subkernels(op) == 1 < times_read(op, config):
+    if (
+        config.generation == "u85"
+        and op.takes_all_channels
+        and blocks.subkernels(op) == 1 < times_read(op, config)
+    ):
         fetches = (counts[2] - 1) * counts[0] * counts[1]
         waited = system.memory(op.ifm.region).read_latency_cycles + fit.read_pipeline_cycles
         body += int(fetches * waited)

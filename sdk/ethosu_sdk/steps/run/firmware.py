@@ -169,7 +169,11 @@ def _execution(boot: _Boot, reported: Evidence, loaded: Record) -> Execution:
         outputs=_logical_outputs(job, reported),
         done=Check("the firmware's evidence is complete", True, _DONE.format(plan.inferences)),
         runtime={"name": OWN, "version": __version__, **loaded},
-        simulator={"name": simulator.name, "version": boot.version, "fidelity": simulator.fidelity(job.npu, job.macs)},
+        simulator={
+            "name": simulator.name,
+            "version": boot.version,
+            "fidelity": simulator.fidelity(job.npu, job.macs),
+        },
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
         tools=[*build_command.tool_rows(), provenance.tool_entry(simulator.name, boot.version)],
         npu=npu,

@@ -51,7 +51,7 @@ def test_beats_that_pass(registers: tuple[int, ...], beats: float) -> None:
 
 
 def test_a_short_pulse_lets_more_pass_than_its_limit() -> None:
-    """Published: Ethos-U55 reads 14,165 beats of RNNoise's weights in less than 105,087 cycles; bursts have 16 beats."""
+    """Published: Ethos-U55 reads 14,165 beats of RNNoise's weights in less than 105,087 cycles. Bursts: 16 beats."""
     flash = adapters.of_executorch("Ethos_U55_High_End_Embedded", "Shared_Sram")[1]
     assert 14165 / 105087 < flash.beats_per_cycle < (50 + 16) / 400
 
