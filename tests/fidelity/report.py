@@ -25,7 +25,7 @@ _INTRODUCTION = f"""# Accuracy of modelled cycles and traffic
 `scripts/fidelity` makes this page; do not edit it. It compares published runs of Arm's FVP, which is itself
 cycle-approximate (about 10 %), with the SDK's model and with Vela's own estimate. The networks are rebuilt from
 their public descriptions, with random weights that compress equally well, and compiled with the Vela of the published
-run. The last column shows how far Vela's total for the rebuilt network is from the published one: within 1.1 %, so
+run. The last column shows how far Vela's total for the rebuilt network is from the published one: within 1 %, so
 the streams are practically the same.
 
 `scripts/fit-timing` fits the constants in `npu/timing/fitted.py` to all of these runs together, and then once for

@@ -10,19 +10,19 @@ from ethosu_sdk.npu.timing.fitting import Fitted
 FITTED: dict[str, Fitted] = {
     "u55": Fitted(
         block_cycles=64.0,
-        operation_cycles=83.3,
-        operation_trips=0.0,
+        operation_cycles=23.0,
+        operation_trips=1.15,
         depthwise_trips=0.0,
         first_weights_bytes=24600.0,
         read_pipeline_cycles=42.0,
     ),
     "u85": Fitted(
-        block_cycles=0.05,
-        operation_cycles=2.33,
-        operation_trips=1.23,
-        depthwise_trips=2.74,
+        block_cycles=0.0,
+        operation_cycles=21.3,
+        operation_trips=1.15,
+        depthwise_trips=2.78,
         first_weights_bytes=31600.0,
-        read_pipeline_cycles=21.2,
+        read_pipeline_cycles=21.9,
     ),
 }
 """By :attr:`NpuConfig.generation`."""
