@@ -1,6 +1,6 @@
 // Marks: functions that do nothing. A simulator that counts instructions sees when one is called and begins
-// another part of its counts. The SDK's protocol module says what begins at each, and finds them in the ELF. Interrupts
-// begin with marks of the board.
+// another part of its counts. The SDK's protocol module says what begins at each, and finds them in the ELF.
+// Interrupts begin with marks of the board.
 #pragma once
 
 namespace ethosu_sdk::hal {

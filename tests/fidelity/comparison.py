@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.npu import program, timing
+from ethosu_sdk.npu.program import Segment
 from tests.fidelity import networks
 from tests.fidelity.systems import System, system_of
 from tests.fidelity.vela import Compiled, compile_network
@@ -50,6 +51,65 @@ class Figure:
         """The error of the Vela that compiled the published run, by its own published estimate."""
         estimate = self.published_vela or self.vela
         return None if estimate is None or not self.published else estimate / self.published - 1
+
+    @property
+    def rebuilt_vela_error(self) -> float | None:
+        """How far Vela's total for the rebuilt network is from its total in the published run."""
+        return None if not (self.vela and self.published_vela) else self.vela / self.published_vela - 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A published run that can be rebuilt: `published` has cycles and beats by name of column, 0 where unknown."""
+
+    name: str
+    run: str
+    is_network: bool
+    scored: bool
+    published: dict[str, int]
+    system: System
+    compiled: Compiled
+    stream: Segment
+
+    def modelled(self) -> int:
+        """The model's cycles with the constants of this moment."""
+        found = timing.price(
+            self.stream.operations, self.compiled.config, self.system.priced, self.stream.waits
+        )
+        return timing.started(self.system.priced) + found[-1].elapsed
+
+
+def cells(path: Path) -> Iterator[Cell]:
+    """The runs of a table of networks or of single operators that can be rebuilt, their streams decoded."""
+    for row in rows(path):
+        if "model" not in row:
+            yield from _operator_cells(row)
+        elif row["model"] in networks.NETWORKS:
+            system = system_of(row["npu"], row["mode"])
+            compiled = _compiled(networks.NETWORKS[row["model"]](), system, row.get("vela") or VELA)
+            run = f"{row['model']} {row['npu']} {row['mode']}"
+            cycles = _number(row, "active") or _number(row, "total")
+            published = {"cycles": cycles} | {name: _number(row, name) for name in _PORTS}
+            yield _cell(row["model"], run, True, published, system, compiled)
+
+
+def _operator_cells(row: dict[str, str]) -> Iterator[Cell]:
+    for column, value in row.items():
+        kind = _OPERATOR_COLUMN.fullmatch(column)
+        if kind is None or not value or kind[1] == "rd" or row["op"] not in networks.OPERATORS:
+            continue
+        system = system_of(f"u85-{kind[2]}", "Dedicated", zero_latency=kind[1] == "z")
+        compiled = _compiled(networks.operator(row["op"], int(row["H"]), int(row["W"])), system, VELA)
+        run = f"{row['op']} {row['H']}x{row['W']} u85-{kind[2]} {kind[1]}"
+        yield _cell(run, run, False, {"cycles": int(value)}, system, compiled)
+
+
+def _cell(
+    name: str, run: str, is_network: bool, published: dict[str, int], system: System, compiled: Compiled
+) -> Cell:
+    scored = is_network or published["cycles"] > _BOUNDS["zero latency"]
+    stream = program.described(compiled.stream, compiled.config)
+    return Cell(name, run, is_network, scored, published, system, compiled, stream)
 
 
 def rows(path: Path) -> list[dict[str, str]]:

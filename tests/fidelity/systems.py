@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ethosu_sdk.npu.timing.adapters import behind, of_executorch
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig, memory_map
 
 ARENA_CACHE_BYTES = 393216  # of Arm's evaluation kit for Dedicated_Sram; Vela's published totals confirm it
 _MODES = {"Shared": "Shared_Sram", "Dedicated": "Dedicated_Sram", "Sram_Only": "Sram_Only"}
 _NPU_CLOCK_OF_LATENCIES = {128: 0.5, 256: 0.5}  # Ethos-U85: latencies in ns at 500 MHz, else at 1 GHz
-_SRAM_BYTES_PER_CYCLE = 16.0  # of Ethos-U85's timing adapter
+_SRAM_BYTES_PER_CYCLE = 16.0  # of Ethos-U85's timing adapters
+_EXT_BYTES_PER_CYCLE = 12.0  # at most
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ def system_of(target: str, mode: str, *, zero_latency: bool = False) -> System:
     config = _system_config(npu, macs, memory_mode)
     plain = memory_map(npu, config, memory_mode)
     priced = plain
+    if npu == "ethos-u55":
+        priced = behind(plain, of_executorch(config, memory_mode), npu)
     if npu == "ethos-u85":
         change = _at_once if zero_latency else _behind_adapter
         constants, arena, cached = (
@@ -52,8 +56,10 @@ def system_of(target: str, mode: str, *, zero_latency: bool = False) -> System:
 
 def _system_config(npu: str, macs: int, memory_mode: str) -> str:
     if npu == "ethos-u85":
-        low = macs <= 256 and memory_mode != "Sram_Only"
-        return "Ethos_U85_SYS_DRAM_Low" if low else "Ethos_U85_SYS_DRAM_Mid"
+        if memory_mode == "Sram_Only":
+            return "Ethos_U85_SYS_DRAM_Mid"
+        speed = {128: "Low", 256: "Low", 2048: "High"}.get(macs, "Mid")
+        return f"Ethos_U85_SYS_DRAM_{speed}"
     return {"ethos-u55": "Ethos_U55_High_End_Embedded", "ethos-u65": "Ethos_U65_High_End"}[npu]
 
 
@@ -68,6 +74,7 @@ def _behind_adapter(memory: Memory, macs: int, memory_mode: str) -> Memory:
     clock = 1.0 if memory_mode == "Sram_Only" else _NPU_CLOCK_OF_LATENCIES.get(macs, 1.0)
     return replace(
         memory,
+        bytes_per_cycle=min(memory.bytes_per_cycle, _EXT_BYTES_PER_CYCLE),
         read_latency_cycles=int(memory.read_latency_cycles * clock),
         write_latency_cycles=int(memory.write_latency_cycles * clock),
     )

@@ -9,55 +9,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import flatbuffers
 import numpy as np
 import numpy.typing as npt
 from ethosu.vela.tflite import (
     AddOptions,
-    Buffer,
+    ConcatenationOptions,
     Conv2DOptions,
     DepthwiseConv2DOptions,
     FullyConnectedOptions,
-    Model,
-    Operator,
-    OperatorCode,
+    LeakyReluOptions,
+    MulOptions,
+    PadOptions,
     Pool2DOptions,
-    QuantizationParameters,
+    QuantizeOptions,
     ReshapeOptions,
+    ResizeNearestNeighborOptions,
     SoftmaxOptions,
-    SubGraph,
-    Tensor,
+    SplitOptions,
+    SubOptions,
 )
 from ethosu.vela.tflite.ActivationFunctionType import ActivationFunctionType
 from ethosu.vela.tflite.BuiltinOperator import BuiltinOperator
-from ethosu.vela.tflite.BuiltinOptions import BuiltinOptions
 from ethosu.vela.tflite.Padding import Padding
 from ethosu.vela.tflite.TensorType import TensorType
 
+from tests.fidelity.flatbuffer import Layer, Shape, Tensor, serialised
+
 Array = npt.NDArray[Any]
-Shape = tuple[int, ...]
-_VERSION = 3
 _ACTIVATION_SCALE, _ACTIVATION_ZERO = 0.0235, -128  # of a ReLU6's int8 result
-
-
-@dataclass(frozen=True)
-class _Tensor:
-    name: str
-    shape: Shape
-    type: int
-    scales: tuple[float, ...]
-    zero_point: int
-    data: bytes | None
-    channel_axis: int = 0
-
-
-@dataclass(frozen=True)
-class _Layer:
-    operator: int
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    options: Any
-    values: dict[str, Any]
+TRAINED = 1.8
+"""Exponent of the distribution of weights with which kws_micronet_m and yolo-fastest_192_face_v4 compress as well as
+their files do, which are public."""
 
 
 @dataclass
@@ -65,13 +47,17 @@ class Graph:
     """A graph that grows layer by layer. Methods take and give the numbers of feature maps.
 
     `spread` is the standard deviation of the Laplacian that weights are drawn from: it decides how far they can be
-    compressed; None draws them uniformly.
+    compressed. `exponent` draws them from a generalised normal distribution instead (1: Laplacian, 2: normal) and
+    scales each channel so that its largest weight is 127, as trained networks are quantised; a share of `pruned` of
+    the smallest is 0. Without either they are uniform.
     """
 
     spread: float | None = None
+    exponent: float | None = None
+    pruned: float = 0.0
     seed: int = 1
-    _tensors: list[_Tensor] = field(default_factory=list)
-    _layers: list[_Layer] = field(default_factory=list)
+    _tensors: list[Tensor] = field(default_factory=list)
+    _layers: list[Layer] = field(default_factory=list)
     _inputs: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -158,14 +144,82 @@ class Graph:
 
     def add(self, first: int, second: int, *, relu: str = "NONE") -> int:
         """ADD of two feature maps of one shape."""
-        target = self._feature_map("add", self.shape(first))
-        return self._add(
-            BuiltinOperator.ADD,
-            (first, second),
-            target,
-            AddOptions,
-            **_activation(relu),
+        return self._binary(BuiltinOperator.ADD, AddOptions, first, second, relu)
+
+    def subtract(self, first: int, second: int) -> int:
+        """SUB of two feature maps of one shape."""
+        return self._binary(BuiltinOperator.SUB, SubOptions, first, second, "NONE")
+
+    def multiply(self, first: int, second: int) -> int:
+        """MUL of two feature maps of one shape."""
+        return self._binary(BuiltinOperator.MUL, MulOptions, first, second, "NONE")
+
+    def _binary(self, operator: int, options: Any, first: int, second: int, relu: str) -> int:
+        target = self._feature_map("binary", self.shape(first))
+        return self._add(operator, (first, second), target, options, **_activation(relu))
+
+    def logistic(self, source: int) -> int:
+        """LOGISTIC."""
+        return self._add(BuiltinOperator.LOGISTIC, (source,), self._between(source, -128), None)
+
+    def tanh(self, source: int) -> int:
+        """TANH."""
+        return self._add(BuiltinOperator.TANH, (source,), self._between(source, 0), None)
+
+    def _between(self, source: int, zero_point: int) -> int:
+        """A feature map of values from 0 or -1 to 1."""
+        scale = 1 / (256 if zero_point else 128)
+        return self._feature_map("curve", self.shape(source), scale, zero_point)
+
+    def leaky_relu(self, source: int, alpha: float) -> int:
+        """LEAKY_RELU."""
+        target = self._feature_map("leaky_relu", self.shape(source))
+        return self._add(BuiltinOperator.LEAKY_RELU, (source,), target, LeakyReluOptions, Alpha=alpha)
+
+    def quantize(self, source: int) -> int:
+        """QUANTIZE from one scale to another."""
+        target = self._feature_map("quantize", self.shape(source), 2 * _ACTIVATION_SCALE)
+        return self._add(BuiltinOperator.QUANTIZE, (source,), target, QuantizeOptions)
+
+    def full(self, shape: Shape, value: int) -> int:
+        """A constant feature map."""
+        values = np.full(shape, value, np.int8)
+        return self._constant("full", values, TensorType.INT8, (_ACTIVATION_SCALE,), 0)
+
+    def pad(self, source: int, *widths: tuple[int, int]) -> int:
+        """PAD by (before, after) of each axis."""
+        shape = tuple(size + sum(width) for size, width in zip(self.shape(source), widths, strict=True))
+        wanted = self._constant("widths", np.array(widths, np.int32), TensorType.INT32, (), 0)
+        return self._add(BuiltinOperator.PAD, (source, wanted), self._like("pad", source, shape), PadOptions)
+
+    def concatenate(self, *sources: int) -> int:
+        """CONCATENATION along the last axis."""
+        first = self.shape(sources[0])
+        shape = (*first[:-1], sum(self.shape(source)[-1] for source in sources))
+        target = self._like("concatenate", sources[0], shape)
+        axis = {"Axis": len(first) - 1, **_activation("NONE")}
+        return self._add(BuiltinOperator.CONCATENATION, sources, target, ConcatenationOptions, **axis)
+
+    def split(self, source: int, parts: int) -> list[int]:
+        """SPLIT along the last axis into equal parts."""
+        shape = self.shape(source)
+        axis = self._constant("axis", np.array(len(shape) - 1, np.int32), TensorType.INT32, (), 0)
+        part = (*shape[:-1], shape[-1] // parts)
+        targets = [self._like("split", source, part) for _ in range(parts)]
+        values = {"NumSplits": parts}
+        self._layers.append(
+            Layer(BuiltinOperator.SPLIT, (axis, source), tuple(targets), SplitOptions, values)
         )
+        return targets
+
+    def enlarge(self, source: int, factor: int) -> int:
+        """RESIZE_NEAREST_NEIGHBOR of rows and columns."""
+        batch, height, width, depth = self.shape(source)
+        size = (height * factor, width * factor)
+        wanted = self._constant("size", np.array(size, np.int32), TensorType.INT32, (), 0)
+        target = self._like("resize", source, (batch, *size, depth))
+        operator = BuiltinOperator.RESIZE_NEAREST_NEIGHBOR
+        return self._add(operator, (source, wanted), target, ResizeNearestNeighborOptions)
 
     def average_pool(self, source: int, kernel: tuple[int, int] | None = None) -> int:
         """AVERAGE_POOL_2D, VALID, with a stride as large as its window; by default over all of the plane."""
@@ -203,29 +257,18 @@ class Graph:
     def flatten(self, source: int) -> int:
         """RESHAPE to (batch, everything else)."""
         shape = self.shape(source)
-        target = self._feature_map("flatten", (shape[0], int(np.prod(shape[1:]))))
-        wanted = self._constant("shape", np.array(self.shape(target), np.int32), TensorType.INT32, (), 0)
-        return self._add(
-            BuiltinOperator.RESHAPE,
-            (source, wanted),
-            target,
-            ReshapeOptions,
-        )
+        return self.reshape(source, (shape[0], int(np.prod(shape[1:]))))
+
+    def reshape(self, source: int, shape: Shape) -> int:
+        """RESHAPE."""
+        target = self._like("reshape", source, shape)
+        wanted = self._constant("shape", np.array(shape, np.int32), TensorType.INT32, (), 0)
+        return self._add(BuiltinOperator.RESHAPE, (source, wanted), target, ReshapeOptions)
 
     def softmax(self, source: int) -> int:
         """SOFTMAX over the last axis."""
-        self._tensors.append(
-            _Tensor("softmax", self.shape(source), TensorType.INT8, (1 / 256,), _ACTIVATION_ZERO, None)
-        )
-
-        target = len(self._tensors) - 1
-        return self._add(
-            BuiltinOperator.SOFTMAX,
-            (source,),
-            target,
-            SoftmaxOptions,
-            Beta=1.0,
-        )
+        target = self._feature_map("softmax", self.shape(source), 1 / 256)
+        return self._add(BuiltinOperator.SOFTMAX, (source,), target, SoftmaxOptions, Beta=1.0)
 
     def _add(
         self,
@@ -235,30 +278,49 @@ class Graph:
         options: Any,
         **values: Any,
     ) -> int:
-        """A layer with `options`, a module that flatc made of the schema, whose fields have `values`."""
-        self._layers.append(_Layer(operator, inputs, (target,), options, values))
+        """A layer with `options`, a module that flatc made of the schema (or None), whose fields have `values`."""
+        self._layers.append(Layer(operator, inputs, (target,), options, values))
         return target
 
-    def _feature_map(self, name: str, shape: Sequence[int]) -> int:
+    def _feature_map(
+        self,
+        name: str,
+        shape: Sequence[int],
+        scale: float = _ACTIVATION_SCALE,
+        zero_point: int = _ACTIVATION_ZERO,
+    ) -> int:
         numbered = f"{name}_{len(self._tensors)}"
-        self._tensors.append(
-            _Tensor(numbered, tuple(shape), TensorType.INT8, (_ACTIVATION_SCALE,), _ACTIVATION_ZERO, None)
-        )
+        self._tensors.append(Tensor(numbered, tuple(shape), TensorType.INT8, (scale,), zero_point, None))
         return len(self._tensors) - 1
+
+    def _like(self, name: str, source: int, shape: Shape) -> int:
+        """A feature map with the scale of another."""
+        tensor = self._tensors[source]
+        return self._feature_map(name, shape, tensor.scales[0], tensor.zero_point)
 
     def _constant(self, name: str, values: Array, kind: int, scales: tuple[float, ...], axis: int) -> int:
         numbered = f"{name}_{len(self._tensors)}"
-        self._tensors.append(_Tensor(numbered, values.shape, kind, scales, 0, values.tobytes(), axis))
+        self._tensors.append(Tensor(numbered, values.shape, kind, scales, 0, values.tobytes(), axis))
         return len(self._tensors) - 1
 
     def _weights(self, shape: Shape, axis: int = 0) -> int:
-        if self.spread is None:
+        if self.exponent is not None:
+            values = self._trained(shape, axis, 1 / self.exponent)
+        elif self.spread is None:
             values = self._random.integers(-127, 128, shape)
         else:
             values = np.rint(self._random.laplace(0.0, self.spread / np.sqrt(2.0), shape)).clip(-127, 127)
         return self._constant(
             "weights", values.astype(np.int8), TensorType.INT8, self._scales(shape[axis]), axis
         )
+
+    def _trained(self, shape: Shape, axis: int, power: float) -> Array:
+        size = self._random.gamma(power, 1.0, shape) ** power
+        if self.pruned:
+            size[size < np.quantile(size, self.pruned)] = 0.0
+        others = tuple(number for number in range(len(shape)) if number != axis)
+        largest = size.max(axis=others, keepdims=True)
+        return np.rint(127 * size / largest * self._random.choice((-1, 1), shape))
 
     def _bias(self, depth: int) -> int:
         values = self._random.integers(-10000, 10000, depth).astype(np.int32)
@@ -267,9 +329,9 @@ class Graph:
     def _scales(self, depth: int) -> tuple[float, ...]:
         return tuple(float(value) for value in self._random.uniform(0.002, 0.006, depth).astype(np.float32))
 
-    def build(self, output: int) -> bytes:
-        """The model as a TensorFlow Lite file whose only output is `output`."""
-        return _serialised(self._tensors, self._layers, self._inputs, (output,))
+    def build(self, *outputs: int) -> bytes:
+        """The model as a TensorFlow Lite file with these outputs."""
+        return serialised(self._tensors, self._layers, self._inputs, outputs)
 
 
 def _strides(padding: str, stride: tuple[int, int]) -> dict[str, int]:
@@ -285,115 +347,3 @@ def _output_size(
 ) -> tuple[int, int]:
     covered = (0, 0) if padding == "SAME" else (kernel[0] - 1, kernel[1] - 1)
     return -(-(size[0] - covered[0]) // stride[0]), -(-(size[1] - covered[1]) // stride[1])
-
-
-def _serialised(
-    tensors: Sequence[_Tensor], layers: Sequence[_Layer], inputs: Sequence[int], outputs: Sequence[int]
-) -> bytes:
-    b = flatbuffers.Builder(1 << 20)
-    codes = sorted({layer.operator for layer in layers})
-    buffers = [_buffer(b, b"")]
-    tables = []
-    for tensor in tensors:
-        if tensor.data is not None:
-            buffers.append(_buffer(b, tensor.data))
-        tables.append(_tensor(b, tensor, 0 if tensor.data is None else len(buffers) - 1))
-    operators = [_operator(b, layer, codes.index(layer.operator)) for layer in layers]
-    subgraph = _subgraph(b, tables, operators, inputs, outputs)
-    code_tables = []
-    for code in codes:
-        OperatorCode.Start(b)
-        OperatorCode.AddDeprecatedBuiltinCode(b, code)
-        OperatorCode.AddBuiltinCode(b, code)
-        OperatorCode.AddVersion(b, 1)
-        code_tables.append(OperatorCode.End(b))
-    parts = {
-        "OperatorCodes": _offsets(b, code_tables),
-        "Subgraphs": _offsets(b, [subgraph]),
-        "Buffers": _offsets(b, buffers),
-    }
-    Model.Start(b)
-    Model.AddVersion(b, _VERSION)
-    for name, part in parts.items():
-        getattr(Model, f"Add{name}")(b, part)
-    b.Finish(Model.End(b), b"TFL3")
-    return bytes(b.Output())
-
-
-def _offsets(b: Any, tables: Sequence[int]) -> int:
-    b.StartVector(4, len(tables), 4)
-    for table in reversed(tables):
-        b.PrependUOffsetTRelative(table)
-    return int(b.EndVector())
-
-
-def _buffer(b: Any, data: bytes) -> int:
-    content = None
-    if data:
-        b.StartVector(1, len(data), 16)
-        b.head -= len(data)
-        b.Bytes[b.head : b.head + len(data)] = data
-        content = b.EndVector()
-    Buffer.Start(b)
-    if content is not None:
-        Buffer.AddData(b, content)
-    return int(Buffer.End(b))
-
-
-def _tensor(b: Any, tensor: _Tensor, buffer: int) -> int:
-    name = b.CreateString(tensor.name)
-    shape = b.CreateNumpyVector(np.array(tensor.shape, np.int32))
-    quantisation = None
-    if tensor.scales:
-        scales = b.CreateNumpyVector(np.array(tensor.scales, np.float32))
-        zeros = b.CreateNumpyVector(np.full(len(tensor.scales), tensor.zero_point, np.int64))
-        QuantizationParameters.Start(b)
-        QuantizationParameters.AddScale(b, scales)
-        QuantizationParameters.AddZeroPoint(b, zeros)
-        QuantizationParameters.AddQuantizedDimension(b, tensor.channel_axis)
-        quantisation = QuantizationParameters.End(b)
-    Tensor.Start(b)
-    Tensor.AddShape(b, shape)
-    Tensor.AddType(b, tensor.type)
-    Tensor.AddBuffer(b, buffer)
-    Tensor.AddName(b, name)
-    if quantisation is not None:
-        Tensor.AddQuantization(b, quantisation)
-    return int(Tensor.End(b))
-
-
-def _operator(b: Any, layer: _Layer, code: int) -> int:
-    layer.options.Start(b)
-    for name, value in layer.values.items():
-        getattr(layer.options, f"Add{name}")(b, value)
-    options = layer.options.End(b)
-    inputs = b.CreateNumpyVector(np.array(layer.inputs, np.int32))
-    outputs = b.CreateNumpyVector(np.array(layer.outputs, np.int32))
-    Operator.Start(b)
-    Operator.AddOpcodeIndex(b, code)
-    Operator.AddInputs(b, inputs)
-    Operator.AddOutputs(b, outputs)
-    Operator.AddBuiltinOptionsType(b, getattr(BuiltinOptions, layer.options.__name__.rpartition(".")[2]))
-    Operator.AddBuiltinOptions(b, options)
-    return int(Operator.End(b))
-
-
-def _subgraph(
-    b: Any,
-    tensors: Sequence[int],
-    operators: Sequence[int],
-    inputs: Sequence[int],
-    outputs: Sequence[int],
-) -> int:
-    name = b.CreateString("main")
-    parts = {
-        "Tensors": _offsets(b, tensors),
-        "Operators": _offsets(b, operators),
-        "Inputs": b.CreateNumpyVector(np.array(inputs, np.int32)),
-        "Outputs": b.CreateNumpyVector(np.array(outputs, np.int32)),
-    }
-    SubGraph.Start(b)
-    SubGraph.AddName(b, name)
-    for key, part in parts.items():
-        getattr(SubGraph, f"Add{key}")(b, part)
-    return int(SubGraph.End(b))

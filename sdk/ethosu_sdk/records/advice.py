@@ -9,7 +9,9 @@ from ethosu_sdk.records.common import Host, Model, Number, Provenance, Source, T
 from ethosu_sdk.records.kind import Part, RecordKind
 
 MetricName = Literal[
+    "time of an inference",
     "NPU cycles",
+    "CPU cycles",
     "operators that compute on the CPU",
     "CPU operators",
     "CPU instructions",

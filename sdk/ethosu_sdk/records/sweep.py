@@ -16,6 +16,7 @@ FigureName = Literal[
     "flash_bytes",
     "program_bytes",
     "time_ms",
+    "inference_ms",
     "npu_cycles",
     "npu_macs",
     "macs",

@@ -36,6 +36,7 @@ class Figures(Part):
     npu_cycles_source: Source | None = None
     clock_mhz: Number | None = None
     time_ms: Number | None = None
+    inference_ms: Number | None = None
     sram_bytes: int | None = None
     dram_bytes: int | None = None
     flash_bytes: int | None = None

@@ -40,12 +40,15 @@ MODEL_FIGURES = Figures(
 )
 
 
-def cycles_band(npu: str | None) -> str:
-    """For a line of fidelity: how far the modelled cycles of `npu` are to be believed; nothing without an NPU."""
+def cycles_band(npu: str | None, macs: int | None = None) -> str:
+    """For a line of fidelity: how far the modelled cycles of `npu` are to be believed; nothing without an NPU.
+
+    `macs` are its MACs per cycle; None stands for the family.
+    """
     # Here and not above: NumPy comes with it, and a command's --help must not wait for that.
     from ethosu_sdk.npu import timing
 
-    return "" if npu is None else f"; cycles: {timing.band(npu)}"
+    return "" if npu is None else f"; cycles: {timing.band(npu, macs)}"
 
 
 @dataclass(frozen=True)
@@ -133,8 +136,8 @@ class Simulator(Protocol):
         """What the NPU's counters of a run are worth."""
         ...
 
-    def fidelity(self, npu: str | None) -> str:
-        """One line, for the run's record: what of a run with `npu` is real, measured or modelled."""
+    def fidelity(self, npu: str | None, macs: int | None = None) -> str:
+        """One line, for the run's record: what of a run with `npu` of `macs` is real, measured or modelled."""
         ...
 
     def version(self) -> str:

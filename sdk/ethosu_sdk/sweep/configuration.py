@@ -19,7 +19,7 @@ from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.files.toml_source import short
 from ethosu_sdk.npu.timing import vela_ini
-from ethosu_sdk.program_options import QUANTIZE_CHOICES
+from ethosu_sdk.program_options import QUANTIZE_CHOICES, ProgramOptions
 from ethosu_sdk.sweep import goals, source as sweep_source
 from ethosu_sdk.sweep.goals import Goals
 from ethosu_sdk.sweep.source import Source
@@ -97,11 +97,11 @@ class Configuration:
         return hashing.sha256_bytes(self.source.text.encode())
 
 
-def read(path: Path, vela_config: Path | None = None) -> Configuration:
-    """The sweep in the file `path`, for the systems in the file `vela_config`, by default Vela's own. InputError with
-    file and line for what is wrong in it."""
+def read(path: Path, vela_config: Path | None = None, system: str | None = None) -> Configuration:
+    """The sweep in the file `path`, for the systems in the file `vela_config` or of the board profile `system`, by
+    default Vela's own. InputError with file and line for what is wrong in it."""
     source, table = sweep_source.read(path)
-    config = None if vela_config is None else user_config.read(vela_config)
+    config = user_config.of(ProgramOptions(vela_config=vela_config, system=system))
     for key in table:
         if key not in _KEYS:
             raise source.wrong((key,), f"a sweep has no '{short(key)}'", suggestion(short(key), _KEYS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,11 @@ def _simulators(simulator: str) -> Record:
 
 
 class Keys:
-    """The keys of one sweep's tasks; files are named from `folder`."""
+    """The keys of one sweep's tasks; files are named from `folder`. `pricing` is what times depend on."""
 
-    def __init__(self, folder: Path, *, trust: bool) -> None:
+    def __init__(self, folder: Path, *, trust: bool, pricing: Sequence[object] = ()) -> None:
         self._folder = folder
+        self._pricing = [] if not any(pricing) else list(pricing)
         self._trust = trust
         self._files: dict[Path, str] = {}
 
@@ -91,7 +92,7 @@ class Keys:
             {
                 "step": "cell",
                 "compilation": self.compilation(cell),
-                "run": [cell.simulator, cell.board, files, run],
+                "run": [cell.simulator, cell.board, files, run, *self._pricing],
             }
         )
 

@@ -14,7 +14,8 @@ class SweepOptions:
 
     `jobs` None is one a core. `scheduler` is the address of a Dask scheduler that runs already. With `retry`, cells
     that did not come to an end are done again. `vela_config` is the Vela configuration file that has the system
-    configurations and memory modes of all cells.
+    configurations and memory modes of all cells; `system` is a board profile in its place. With it or a CPU clock,
+    cells that run on QEMU have the time of an inference.
     """
 
     jobs: int | None = option(
@@ -42,6 +43,24 @@ class SweepOptions:
             "Vela configuration file with the system configurations and memory modes of all cells.",
             metavar="FILE.ini",
             shown_default="Vela's own",
+        ),
+    )
+    system: str | None = option(
+        None,
+        Option(
+            "Board profile that all cells are compiled for and priced on.",
+            metavar="NAME|FILE.toml",
+            completion="systems",
+        ),
+    )
+    cpu_clock_mhz: float | None = option(
+        None,
+        Option(
+            "Clock of the CPU in MHz, for the time of an inference on QEMU.",
+            metavar="MHZ",
+            minimum=0.001,
+            maximum=1e6,
+            shown_default="that of --system",
         ),
     )
     dry_run: bool = option(False, Option("Show what would be done, and do nothing."))

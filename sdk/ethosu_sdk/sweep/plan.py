@@ -13,6 +13,7 @@ from msgspec import structs
 from ethosu_sdk import schema
 from ethosu_sdk.aot import sharing
 from ethosu_sdk.aot.sharing.lowered_program import FACTS_NAME
+from ethosu_sdk.boards import profiles
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import json_text
 from ethosu_sdk.proc.forks import Task
@@ -117,7 +118,7 @@ def folder_of(configuration: Configuration, chosen: Path | None) -> Path:
 def make(configuration: Configuration, store: Path, options: SweepOptions) -> Plan:
     """The plan of a sweep whose results go to `store`; nothing is written. InputError when there is nothing to do."""
     expanded = expand(configuration)
-    keys = Keys(configuration.folder, trust=options.trust)
+    keys = Keys(configuration.folder, trust=options.trust, pricing=_pricing(configuration, options))
     planned: dict[str, Planned] = {}
     for cell in expanded.cells:
         row = Planned(
@@ -197,7 +198,7 @@ def _more_is_allowed(record: SweepCell, configuration: Configuration) -> bool:
 
 def found_later(plan: Plan, missing: Iterable[Planned], options: SweepOptions) -> dict[str, SweepCell]:
     """The records, by their keys, of cells that ended after the plan was made."""
-    keys = Keys(plan.configuration.folder, trust=options.trust)
+    keys = Keys(plan.configuration.folder, trust=options.trust, pricing=_pricing(plan.configuration, options))
     as_is = replace(options, retry=False)
     found = {row.key: _cell(plan.store, row.key, keys, plan.configuration, as_is) for row in missing}
     return {key: record for key, record in found.items() if record is not None}
@@ -241,10 +242,20 @@ def remove_stale(plan: Plan) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _board(word: str | None) -> str | None:
+    """A board profile as it is named from any folder."""
+    return str(Path(word).absolute()) if word is not None and profiles.is_file(word) else word
+
+
+def _pricing(configuration: Configuration, options: SweepOptions) -> list[object]:
+    """What the time of an inference depends on beside its program."""
+    board = None if configuration.vela_config is None else configuration.vela_config.board
+    return [None if board is None else board.sha256, options.cpu_clock_mhz]
+
+
 def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> dict[str, Task]:
     """The tasks of a cell by their steps."""
     cell, configuration = planned.cell, plan.configuration
-    config = configuration.vela_config
     common: Task = {
         "store": str(plan.store.absolute()),
         "cwd": str(configuration.folder),
@@ -258,7 +269,9 @@ def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> di
         "samples": cell.samples,
         "vela": cell.vela,
         "trust": options.trust,
-        "vela_config": None if config is None else str(Path(config.ini.source).absolute()),
+        "vela_config": None if options.vela_config is None else str(options.vela_config.absolute()),
+        "system": _board(options.system),
+        "cpu_clock_mhz": options.cpu_clock_mhz,
         "lowering": planned.lowering,
         "compilation": planned.compilation,
     }

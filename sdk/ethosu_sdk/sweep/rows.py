@@ -15,6 +15,7 @@ from ethosu_sdk.records.compile import CheckedOutput, Compilation, Pair
 from ethosu_sdk.records.kind import Content, RecordKind
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sweep_cell import SweepCell
+from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.steps.evaluate.thresholds import EXECUTED, TRUTHS
 from ethosu_sdk.sweep import places
@@ -57,6 +58,7 @@ COLUMNS = {
     "npu_cycles_source": TEXT,
     "clock_mhz": NUMBER,
     "time_ms": NUMBER,
+    "inference_ms": NUMBER,
     "sram_bytes": WHOLE,
     "dram_bytes": WHOLE,
     "flash_bytes": WHOLE,
@@ -164,6 +166,7 @@ def figures(compiled: Compilation | None, run: Run | None) -> Record:
     if run is not None and run.priced is not None and not run.priced.compiled_for:
         clock_hz = None  # cycles for another system are no time of this one
     cycles, source = _cycles(compiled, run)
+    whole = None if run is None else headline(run)
     return {
         "program_bytes": compiled.model.bytes,
         "program_sha256": compiled.model.sha256,
@@ -171,6 +174,7 @@ def figures(compiled: Compilation | None, run: Run | None) -> Record:
         "npu_cycles_source": source,
         "clock_mhz": None if clock_hz is None else clock_hz / _HZ_PER_MHZ,
         "time_ms": None if clock_hz is None or cycles is None else cycles * 1e3 / clock_hz,
+        "inference_ms": None if whole is None else whole.total.duration_s * 1e3,
         "sram_bytes": _most(compiled, "sram_used"),
         "dram_bytes": _most(compiled, "dram_used"),
         "flash_bytes": sum(part.payload_bytes for part in compiled.delegates),

@@ -133,6 +133,7 @@ def _compile(task: Task) -> Outcome:
     options = _options(task)
     if task["vela_config"] is not None:
         options = replace(options, vela_config=Path(task["vela_config"]))
+    options = replace(options, system=task["system"])
     request = _request(task, options, out)
     with (
         bundle.published(out, "compile") as add,
@@ -174,8 +175,11 @@ def _run(task: Task) -> Outcome:
         board=task["board"],
         inputs=None if given == DEFAULT else Path(given),
         timeout_s=task["time_s"] or RunOptions.timeout_s,
+        cpu_clock_mhz=task["cpu_clock_mhz"],
     )
-    run_command.run(str(pte), CompileOptions(), options, out, Reporter(quiet=True).for_step())
+    run_command.run(
+        str(pte), CompileOptions(system=task["system"]), options, out, Reporter(quiet=True).for_step()
+    )
     return {}
 
 

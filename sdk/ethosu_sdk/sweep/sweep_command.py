@@ -46,7 +46,7 @@ def sweep(path: Path, options: SweepOptions, out_dir: Path | None, reporter: Rep
     Raises InputError for a file that is wrong, ToolError when a package is missing, VerdictError when cells failed
     or none passed: then everything was written.
     """
-    configuration = sweep_configuration.read(path, options.vela_config)
+    configuration = sweep_configuration.read(path, options.vela_config, options.system)
     folder = sweep_plan.folder_of(configuration, out_dir)
     jobs = options.jobs or os.cpu_count() or 1
     if options.dry_run:

@@ -17,10 +17,11 @@ from ethosu_sdk.targets import DEFAULT_TARGET, Target, parse_name, parse_target,
 
 @dataclass(frozen=True)
 class VelaConfig:
-    """A configuration that was read: what is in it, and its content."""
+    """A configuration that was read: what is in it, its content, and the board profile that it is of, if any."""
 
     content: bytes
     ini: VelaIni
+    board: BoardProfile | None = None
 
     @property
     def stored_name(self) -> str:
@@ -37,11 +38,18 @@ def read(path: Path) -> VelaConfig:
 def of_profile(profile: BoardProfile) -> VelaConfig:
     """The configuration of a board profile."""
     text = profile.vela_ini()
-    return VelaConfig(text.encode(), vela_ini.parse(text, profile.ini_source))
+    return VelaConfig(text.encode(), vela_ini.parse(text, profile.ini_source), profile)
 
 
 def of(options: ProgramOptions) -> VelaConfig | None:
-    """The configuration that `options` ask for in place of Vela's own. InputError for a file that is none."""
+    """The configuration that `options` ask for in place of Vela's own.
+
+    InputError for a file that is none, UsageError for two of them.
+    """
+    if options.system is not None and options.vela_config is not None:
+        raise UsageError(
+            "--system and --vela-config both give Vela's configuration", "leave one of the two out"
+        )
     if options.system is not None:
         return of_profile(profiles.find(options.system))
     return None if options.vela_config is None else read(options.vela_config)
@@ -56,20 +64,19 @@ def resolve_target(
     the file has that, or the file's only one. UsageError for a name that does not exist or an NPU that the board does
     not have, InputError for a file that is none.
     """
-    if options.system is not None:
-        if options.vela_config is not None:
-            raise UsageError(
-                "--system and --vela-config both give Vela's configuration", "leave one of the two out"
-            )
-        return _on_board(profiles.find(options.system), name, system_config, memory_mode)
+    config = of(options)
+    if config is not None and config.board is not None:
+        return _on_board(config.board, name, system_config, memory_mode)
     name = name or DEFAULT_TARGET
-    if options.vela_config is None:
+    if config is None:
         return parse_target(name, system_config, memory_mode)
-    return target_in(read(options.vela_config), name, system_config, memory_mode)
+    return target_in(config, name, system_config, memory_mode)
 
 
 def target_in(config: VelaConfig, name: str, system_config: str | None, memory_mode: str | None) -> Target:
     """The target with the names of `config`; see :func:`resolve_target`."""
+    if config.board is not None:
+        return _on_board(config.board, name, system_config, memory_mode)
     family, macs = parse_name(name)
     return Target(
         npu=family.name,

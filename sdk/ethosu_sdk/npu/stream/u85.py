@@ -72,7 +72,10 @@ def chain(registers: Registers, prefix: str) -> int | None:
 
 
 def _scaling(registers: Registers, register: str, rounding: dict[int, Rounding]) -> Scaling:
-    mode = registers.choose(register, "round_mode", rounding, "rounding mode")
+    if registers.executable:
+        mode = registers.choose(register, "round_mode", rounding, "rounding mode")
+    else:  # rounding costs nothing
+        mode = rounding.get(registers.field(register, "round_mode"), Rounding.NATURAL)
     if mode is Rounding.DOUBLE and registers.field(register, "dbl_rnd") and registers.executable:
         raise registers.unsupported(register, "double rounding at another bit")
     scale = registers.field(register, "scale")
@@ -83,7 +86,7 @@ def output(registers: Registers, kind: Kind, mode: Mode | None, dtype: np.dtype[
     """The output stage."""
     is_global = bool(registers.field("OFM_PRECISION", "scale_mode"))
     scaling = _scaling(registers, "OFM_SCALE", _OFM_ROUNDING)
-    if kind is Kind.RESIZE:
+    if kind is Kind.RESIZE and registers.executable:
         scaling = _resize_scaling(registers, scaling)
     lut = _lut(registers)
     index = lut.index if lut is not None else dtype

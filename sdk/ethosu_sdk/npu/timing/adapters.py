@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ethosu_sdk.errors import InputError, UsageError
+from ethosu_sdk.npu.timing import constants
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.targets import family
 
@@ -40,9 +41,15 @@ class TimingAdapter:
 
     @property
     def beats_per_cycle(self) -> float:
-        """Data beats that pass in a cycle, on average; one at most."""
+        """Data beats that pass in a cycle, on average; one at most.
+
+        Transactions that are accepted before BWCAP is reached pass as a whole.
+        """
         pulse = self.pulse_on + self.pulse_off
-        return min(1.0, min(self.bwcap or math.inf, self.pulse_on) / pulse) if pulse else 1.0
+        if not pulse or not self.pulse_on:
+            return 0.0 if pulse else 1.0
+        passed = self.bwcap + constants.ADAPTER_EXCESS_BEATS if self.bwcap else math.inf
+        return min(1.0, min(passed, self.pulse_on) / pulse)
 
     def in_front_of(self, memory: Memory, npu: str) -> Memory:
         """`memory` as an NPU such as ``ethos-u55`` sees it through the adapter."""

@@ -43,31 +43,31 @@ def micro_blocks(op: BlockOp, config: NpuConfig) -> int:
     return found
 
 
-def ifm_sides(op: BlockOp, axis: int) -> int:
-    """Rows (axis 0) or columns (axis 1) of the stored IFM that all OFM blocks along that axis read together.
+def ifm_spans(op: BlockOp, axis: int, config: NpuConfig) -> list[tuple[int, int]]:
+    """The rows (axis 0) or columns (axis 1) of the stored IFM that OFM blocks along that axis read: (first, count).
 
-    Rows that two blocks need (the halo) are read twice, and so are those that two parts of a kernel need which is
-    larger than 8x8, dilation included; padding is not read.
+    Rows that two blocks need (the halo) are read twice. On Ethos-U55 and Ethos-U65, so are those that two parts of a
+    kernel need which is larger than 8x8, dilation included. Padding is not read.
     """
     kernel, size = op.kernel, op.ifm_shape[axis]
     stride, dilation = ((kernel.stride_y, kernel.dilation_y), (kernel.stride_x, kernel.dilation_x))[axis]
     length = (kernel.height, kernel.width)[axis]
     before = (op.padding.top, op.padding.left)[axis]
     factor = 2 if op.upscale else 1
-    walked = subkernel(dilation)
+    walked = length if config.generation == "u85" else subkernel(dilation)
     count, parts = ceil_div(op.shape[axis], op.block[axis]), ceil_div(length, walked)
     if count * parts > _MOST_EXTENTS:  # no network has so many: the borders do not matter
         span = (op.block[axis] - 1) * stride + min(length, walked) * dilation
-        return count * parts * ceil_div(min(size, span), factor)
-    total = 0
+        return [(0, count * parts * ceil_div(min(size, span), factor))]
+    spans = []
     for start in range(0, op.shape[axis], op.block[axis]):
         end = min(start + op.block[axis], op.shape[axis])
         for part in range(0, length, walked):
             last_element = min(part + walked, length) - 1
             first = max(0, start * stride - before + part * dilation)
             last = min(size, (end - 1) * stride - before + last_element * dilation + 1)
-            total += max(0, ceil_div(last, factor) - first // factor)
-    return total
+            spans.append((first // factor, max(0, ceil_div(last, factor) - first // factor)))
+    return spans
 
 
 def ifm_block_depth(op: BlockOp, config: NpuConfig) -> int:

@@ -1,7 +1,6 @@
 """Constants of the performance model that neither registers nor vela.ini give, each with its source.
 
-"Fit" means: chosen once, for all networks, so that single operators and networks of published runs come out
-(docs/reference/fidelity.md). Nothing here depends on a network, an operator's name or a run.
+What published runs give only together is in `fitted.py`. Nothing depends on a network, an operator's name or a run.
 """
 
 from __future__ import annotations
@@ -10,6 +9,10 @@ MAC_DEPTH = 8
 """IFM channels that a MAC step takes of each element of an OFM micro-block. Published: 3x3 convolutions without
 latency take (micro-blocks) x 9 x (IFM channels / 8) cycles on Ethos-U85-256 and -512, so that part-kernel-first
 walks 9 elements and not the 12 that Vela 5.1.0 charges."""
+
+PART_KERNEL_DEPTH_U85 = 16
+"""IFM channels of which part-kernel-first convolutions of Ethos-U85 take whole multiples (ethos-u-vela 5.0.0, where
+it chooses between the two orders)."""
 
 DEPTH_FIRST = 32
 """IFM channels of which depth-first convolutions always take whole multiples: the least IFM block
@@ -36,37 +39,14 @@ READ_EFFICIENCY = 0.8
 """Share of its read buffers that Ethos-U85 keeps busy, and of the bus (ethos-u-vela 5.1.0; published runs: 10,774
 beats take 13,353 cycles on a bus without latency)."""
 
-READ_PIPELINE_CYCLES = 42
-"""Fit: what a read takes besides the memory's latency. It makes weight streams 5.6 bytes per cycle at a latency of
-250 cycles with 128 read buffers, and 6.0 at 500 with 256."""
+KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85 = 2, 4
+"""IFM blocks that are kept for the next OFM block in depth. Published beats, Ethos-U55 and Ethos-U65: IFMs of one or
+two blocks are read once, others for every OFM block (to 0.1 % of MobileNetV2's reads on Ethos-U55 and Ethos-U65).
+Ethos-U85, single operators: 2 OFM blocks read an IFM of 8 blocks 1.5 times, 8 read it 4.5 times."""
 
-FIRST_WEIGHTS_BYTES = 24576
-"""Fit: encoded weights that are there before the MAC unit begins, or those of an OFM block if that is less."""
+ADAPTER_EXCESS_BEATS = 5.5
+"""Beats that pass a timing adapter in each pulse beyond BWCAP, of transactions that it has accepted. Published:
+Ethos-U55 reads 113,320 bytes of RNNoise's weights in less than 105,087 cycles through 50 beats (400 bytes) in 400."""
 
 COMMAND_TRIPS = 2
-"""Fit: read latencies until the first command of a stream is decoded; after that commands are fetched ahead."""
-
-FEW_WEIGHTS_TRIPS = 4
-"""Fit: latencies of weights and of scales, two each, one after the other and before the IFM's, in depthwise
-operations, which have too few of either to hide them."""
-
-BLOCK_CYCLES = 16
-"""Fit: what the hand-over from one OFM block to the next takes."""
-
-OPERATION_CYCLES = 50
-"""Fit: what the hand-over from one operation to the next takes."""
-
-KEPT_IFM_BLOCKS_PART_KERNEL, KEPT_IFM_BLOCKS = 4, 2
-"""IFM blocks of 16 channels (part-kernel-first), or of the full depth, that Ethos-U85 keeps for the next OFM block
-in depth. Published beats of single operators: 2 OFM blocks read a 128-channel IFM 1.5 times, 8 read it 4.5 times,
-and 1x1 convolutions (2 IFM blocks) read it once."""
-
-BANDS = {
-    "ethos-u55": "±10 % on the published runs of this family",
-    "ethos-u65": "no published run of this family was compared",
-    "ethos-u85": "±10 % on the published runs of this family",
-}
-"""Error bands of whole networks (docs/reference/fidelity.md)."""
-
-ERRORS = {"ethos-u55": 0.10, "ethos-u85": 0.10}
-"""The same as shares, for the families that have one."""
+"""Read latencies until the first command of a stream is decoded; after that commands are fetched ahead."""

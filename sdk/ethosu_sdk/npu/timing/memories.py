@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ethosu_sdk.npu.config import NpuConfig
-from ethosu_sdk.npu.timing.constants import READ_EFFICIENCY, READ_PIPELINE_CYCLES
+from ethosu_sdk.npu.timing import constants, fitted
 from ethosu_sdk.npu.timing.system_config import Memory
 from ethosu_sdk.npu.timing.tables import READ_BUFFERS
 
@@ -39,9 +39,9 @@ def read_rate(memory: Memory, stream: Stream, config: NpuConfig) -> float:
         return memory.bytes_per_cycle
     buffers = READ_BUFFERS[config.macs]
     words = buffers.fast_weights if stream is Stream.FAST_WEIGHTS else buffers.weights
-    waited = memory.read_latency_cycles + READ_PIPELINE_CYCLES
+    waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
     return min(
         memory.bytes_per_cycle,
-        READ_EFFICIENCY * memory.ports * config.beat_bytes,
-        READ_EFFICIENCY * words * _BUFFER_BYTES / waited,
+        constants.READ_EFFICIENCY * memory.ports * config.beat_bytes,
+        constants.READ_EFFICIENCY * words * _BUFFER_BYTES / waited,
     )

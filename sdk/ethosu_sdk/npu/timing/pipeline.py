@@ -14,14 +14,7 @@ from dataclasses import dataclass
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.geometry import volume
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
-from ethosu_sdk.npu.timing import blocks, units
-from ethosu_sdk.npu.timing.constants import (
-    BLOCK_CYCLES,
-    FEW_WEIGHTS_TRIPS,
-    FIRST_WEIGHTS_BYTES,
-    OPERATION_CYCLES,
-    READ_PIPELINE_CYCLES,
-)
+from ethosu_sdk.npu.timing import blocks, fitted, units
 from ethosu_sdk.npu.timing.memories import Stream, read_rate
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.npu.timing.traffic import Transfer, times_read
@@ -34,7 +27,8 @@ class Stages:
     `begin` until the first IFM block is there, `weights` until the first weights are, which can be earlier than the
     operation before ends (not where they are `serial`); `body` of computing, `end` behind it. `mac`, `output` and
     `decoder` are those of the units, `transfer` those of the busiest memory: each for itself. `latency` is that of
-    the slowest read, `last_mac` the computing of the last block where that waits for all weights.
+    the slowest read, `last_mac` the computing of the last block where that waits for all weights. `needs` are the
+    cycles for which it keeps the memory of each port busy.
     """
 
     begin: int
@@ -49,6 +43,7 @@ class Stages:
     output: int = 0
     decoder: int = 0
     transfer: int = 0
+    needs: tuple[float, ...] = ()
 
     @property
     def total(self) -> int:
@@ -71,7 +66,7 @@ def copied(op: DmaOp, moved: Sequence[Transfer], config: NpuConfig, system: Syst
     each = busy(moved, config, system)
     latency = 0 if op.source_region is None else system.memory(op.source_region).read_latency_cycles
     slowest = int(max(each.values(), default=op.length))
-    return Stages(latency, slowest, 0, latency=latency, transfer=slowest)
+    return Stages(latency, slowest, 0, latency=latency, transfer=slowest, needs=_needs(each))
 
 
 def chained(
@@ -85,19 +80,29 @@ def chained(
     mac = sum(units.mac_cycles(part, config) for part in (op, *followers))
     output = sum(units.output_cycles(part, config) for part in (op, *followers))
     decoder = units.decoder_cycles(op, config)
-    transfer = max(busy(moved, config, system).values(), default=0.0)
+    each = busy(moved, config, system)
+    transfer = max(each.values(), default=0.0)
     counts = blocks.counts(op)
     count = volume(counts)
     first, last = _shares(op)
     # The first block is computed before the output unit starts, the last one is put out when nothing is computed.
-    body = max(mac, first * mac + (1.0 - last) * output) + BLOCK_CYCLES * count
-    if op.takes_all_channels and times_read(op, config) > 1.0 and config.generation == "u85":
-        fetches = (counts[2] * blocks.subkernels(op) - 1) * counts[0] * counts[1]
-        waited = system.memory(op.ifm.region).read_latency_cycles + READ_PIPELINE_CYCLES
+    fit = fitted.FITTED[config.generation]
+    body = max(mac, first * mac + (1.0 - last) * output) + fit.block_cycles * count
+    if (
+        config.generation == "u85"
+        and op.takes_all_channels
+        and blocks.subkernels(op) == 1 < times_read(op, config)
+    ):
+        fetches = (counts[2] - 1) * counts[0] * counts[1]
+        waited = system.memory(op.ifm.region).read_latency_cycles + fit.read_pipeline_cycles
         body += int(fetches * waited)
     return Stages(
         weights=int(_first_weights(op, moved, config, system)),
-        begin=int(_first_ifm(op, moved, config, system)) + OPERATION_CYCLES,
+        begin=int(
+            _first_ifm(op, moved, config, system)
+            + fit.operation_cycles
+            + fit.operation_trips * system.command_stream.read_latency_cycles
+        ),
         body=int(body),
         end=int(last * output + _last_write(last, moved, config, system)),
         latency=_latency(moved, system),
@@ -108,7 +113,16 @@ def chained(
         output=int(output),
         decoder=decoder,
         transfer=int(transfer),
+        needs=_needs(each),
     )
+
+
+def _needs(each: dict[Memory, float]) -> tuple[float, ...]:
+    """Cycles by port: each port has one memory."""
+    needs = [0.0, 0.0]
+    for memory, cycles in each.items():
+        needs[memory.interface] += cycles
+    return tuple(needs)
 
 
 def _latency(moved: Sequence[Transfer], system: SystemConfig) -> int:
@@ -153,15 +167,16 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
 
 def _first_weights(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
     """Cycles until as many weights are decoded as the MAC unit needs to begin."""
+    fit = fitted.FITTED[config.generation]
     parts = volume(blocks.counts(op))
     fetched, latency = 0.0, 0
     for transfer in moved:
         if transfer.stream in (Stream.WEIGHTS, Stream.FAST_WEIGHTS):
             memory = system.memory(transfer.region)
-            size = min(FIRST_WEIGHTS_BYTES, transfer.beats * config.beat_bytes / parts)
+            size = min(fit.first_weights_bytes, transfer.beats * config.beat_bytes / parts)
             fetched += size / read_rate(memory, transfer.stream, config)
             latency = memory.read_latency_cycles
-    trips = FEW_WEIGHTS_TRIPS if op.kind is Kind.DEPTHWISE else 1
+    trips = fit.depthwise_trips if op.kind is Kind.DEPTHWISE else 1
     return trips * latency + max(fetched, units.decoder_cycles(op, config) / parts)
 
 

@@ -9,7 +9,8 @@ from ethosu_sdk.npu import deadline
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Operation, Wait
 from ethosu_sdk.npu.timing import units
-from ethosu_sdk.npu.timing.constants import BANDS, COMMAND_TRIPS, ERRORS
+from ethosu_sdk.npu.timing.constants import COMMAND_TRIPS
+from ethosu_sdk.npu.timing.fitted import BANDS
 from ethosu_sdk.npu.timing.pipeline import Stages, chained, copied
 from ethosu_sdk.npu.timing.schedule import Schedule
 from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
@@ -74,14 +75,24 @@ def started(system: SystemConfig) -> int:
     return COMMAND_TRIPS * system.command_stream.read_latency_cycles
 
 
-def band(npu: str) -> str:
-    """How far modelled cycles of a family such as ``ethos-u55`` were from those of published runs."""
-    return BANDS[npu]
+def band(npu: str, macs: int | None = None) -> str:
+    """How far modelled cycles of a configuration were from those of published runs, of networks left out of the fit.
+
+    `npu` is a family such as ``ethos-u55``; without `macs`, or where no run of that size was published, it is the
+    family's.
+    """
+    sizes = BANDS[npu]
+    if macs is None:
+        return f"±{sizes[0]} % on published runs of this family"
+    if macs not in sizes:
+        return f"±{sizes[0]} % on published runs of this family; none of {macs} MACs per cycle was compared"
+    return f"±{sizes[macs]} % on published runs of {npu}-{macs}"
 
 
-def error(npu: str) -> float | None:
-    """The bound of that error as a share; None for a family that nothing published was compared for."""
-    return ERRORS.get(npu)
+def error(npu: str, macs: int | None = None) -> float:
+    """The same band as a share: 0.09 stands for 9 %."""
+    sizes = BANDS[npu]
+    return sizes.get(macs or 0, sizes[0]) / 100
 
 
 def _chains(operations: Sequence[Operation]) -> dict[int, list[int]]:

@@ -1,20 +1,21 @@
 """What an operation moves, as the hardware's counters see it: beats per region, direction and purpose.
 
-It follows from the command stream's own blocks. An IFM is read with its halo, and on Ethos-U55 and Ethos-U65 again
-for every OFM block in depth; Ethos-U85 keeps some of its IFM blocks. Weights are read again for every block across
-the OFM, scales once, an OFM is written once, with the channels that fill its bricks.
+It follows from the command stream's own blocks. An IFM is read with its halo, and again for every OFM block in depth
+unless the NPU can keep it. Weights and scales are read again for every block across the OFM, an OFM is written once,
+with the channels that fill its bricks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil, gcd
 
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.geometry import BRICK, ceil_div, round_up
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, FeatureMap, Kind, Operation, Shape
 from ethosu_sdk.npu.timing import blocks
-from ethosu_sdk.npu.timing.constants import KEPT_IFM_BLOCKS, KEPT_IFM_BLOCKS_PART_KERNEL
+from ethosu_sdk.npu.timing.constants import KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85
 from ethosu_sdk.npu.timing.memories import Stream
 
 
@@ -57,7 +58,7 @@ def _constants(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
     for weights in op.weights.streams:
         yield Transfer(weights.region, stream, down * across * ceil_div(weights.length, beat))
     for scales in op.scales.streams if op.scales is not None else ():
-        yield Transfer(scales.region, Stream.SCALES, ceil_div(scales.length, beat))
+        yield Transfer(scales.region, Stream.SCALES, down * across * ceil_div(scales.length, beat))
 
 
 def _read(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
@@ -73,8 +74,7 @@ def _read(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
     if op.kind is Kind.RESIZE:
         yield _whole(op.ifm, op.ifm_shape, config)
     elif op.ifm.chain is None:
-        once = _beats(op.ifm, blocks.ifm_sides(op, 0), blocks.ifm_sides(op, 1), _ifm_depth(op), config)
-        yield Transfer(op.ifm.region, Stream.IFM, int(once * times_read(op, config)))
+        yield Transfer(op.ifm.region, Stream.IFM, int(_ifm_beats(op, config) * times_read(op, config)))
     if op.ifm2 is not None:
         shape = (op.shape[0], op.shape[2], op.ifm_depth) if op.kind is Kind.MATMUL else op.shape
         yield _whole(op.ifm2, shape, config)
@@ -83,6 +83,24 @@ def _read(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
 def _whole(feature_map: FeatureMap, shape: Shape, config: NpuConfig) -> Transfer:
     beats = 0 if feature_map.chain is not None else _beats(feature_map, *shape, config)
     return Transfer(feature_map.region, Stream.IFM_STREAM, beats)
+
+
+def _ifm_beats(op: BlockOp, config: NpuConfig) -> int:
+    """Beats of reading the IFM once: rows that are not made of bricks begin and end within a beat."""
+    rows = sum(count for _, count in blocks.ifm_spans(op, 0, config))
+    columns = blocks.ifm_spans(op, 1, config)
+    if op.ifm.bricks:
+        return _beats(op.ifm, rows, sum(count for _, count in columns), _ifm_depth(op), config)
+    pixel = _ifm_depth(op) * op.ifm.dtype.itemsize
+    spans = [(first * pixel, count * pixel) for first, count in columns if count]
+    return ceil(rows * sum(_row_beats(op.ifm.stride_y, *span, config.beat_bytes) for span in spans))
+
+
+def _row_beats(stride: int, first: int, length: int, beat: int) -> float:
+    """Beats of `length` bytes from byte `first` of a row on, on average over rows that are `stride` bytes apart."""
+    step = gcd(stride, beat)
+    begins = range(first % step, beat, step) if step < beat else (first % beat,)
+    return sum(ceil_div(begin + length, beat) for begin in begins) / len(begins)
 
 
 def _ifm_depth(op: BlockOp) -> int:
@@ -107,13 +125,14 @@ def times_read(op: BlockOp, config: NpuConfig) -> float:
 
 
 def refetched(op: BlockOp, config: NpuConfig) -> float:
-    """The share of an IFM that is not kept from one OFM block to the next in depth: all of it on Ethos-U55 and -U65.
+    """The share of an IFM that is not kept from one OFM block to the next in depth.
 
-    Ethos-U85 keeps some IFM blocks, but none where parts of the kernel take turns.
+    Ethos-U55 and Ethos-U65 have room for the block in use and the next: of more blocks, none is left when its turn
+    comes again. Ethos-U85 keeps some of them. No IFM is kept where parts of the kernel take turns.
     """
-    if config.generation == "u55" or blocks.subkernels(op) > 1:
+    if blocks.subkernels(op) > 1:
         return 1.0
     parts = ceil_div(op.ifm_depth, blocks.ifm_block_depth(op, config))
-    by_parts = op.kind is Kind.CONV and op.kernel.part_kernel_first
-    kept = KEPT_IFM_BLOCKS_PART_KERNEL if by_parts else KEPT_IFM_BLOCKS
-    return max(0, parts - kept) / parts
+    if config.generation == "u55":
+        return float(parts > KEPT_IFM_BLOCKS_U55)
+    return max(0, parts - KEPT_IFM_BLOCKS_U85) / parts

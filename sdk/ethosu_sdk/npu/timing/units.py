@@ -12,6 +12,7 @@ from ethosu_sdk.npu.timing.constants import (
     DEPTH_FIRST,
     FAST_WEIGHTS_PER_CYCLE,
     MAC_DEPTH,
+    PART_KERNEL_DEPTH_U85,
     POOL_CYCLES,
     STEP_ELEMENTS_U55,
 )
@@ -39,7 +40,10 @@ def mac_cycles(op: BlockOp, config: NpuConfig) -> int:
     steps = _elements(op, config) * op.ifm.dtype.itemsize
     if op.takes_all_channels:
         by_parts = op.kind is Kind.CONV and op.kernel.part_kernel_first
-        steps *= round_up(op.ifm_depth, MAC_DEPTH if by_parts else DEPTH_FIRST) // MAC_DEPTH
+        least = DEPTH_FIRST
+        if by_parts:
+            least = PART_KERNEL_DEPTH_U85 if config.generation == "u85" else MAC_DEPTH
+        steps *= round_up(op.ifm_depth, least) // MAC_DEPTH
     cores = 1 if config.generation == "u85" else config.cores
     cycles = ceil_div(blocks.micro_blocks(op, config) * steps, cores)
     return cycles // 2 if op.weights is not None and op.weights.sparse else cycles

@@ -17,8 +17,10 @@ class Metric(NamedTuple):
     better: Literal["less", "more"]
 
 
+TIME = Metric("time of an inference", "ms", "less")
 NPU_CYCLES = Metric("NPU cycles", "cycles", "less")
 CPU_OPERATORS = Metric("CPU operators", "calls", "less")
+CPU_CYCLES = Metric("CPU cycles", "cycles", "less")
 CPU_INSTRUCTIONS = Metric("CPU instructions", "instructions", "less")
 COMPUTING_OPERATORS = Metric("operators that compute on the CPU", "calls", "less")
 DELEGATES = Metric("delegates", "delegates", "less")

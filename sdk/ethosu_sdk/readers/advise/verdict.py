@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from ethosu_sdk.readers.advise.advice import (
     CHANNELS,
     COMPUTING_OPERATORS,
+    CPU_CYCLES,
     CPU_INSTRUCTIONS,
     CPU_OPERATORS,
     DELEGATES,
@@ -15,23 +18,29 @@ from ethosu_sdk.readers.advise.advice import (
     NPU_CYCLES,
     SQNR,
     SRAM,
+    TIME,
+    change,
 )
 from ethosu_sdk.readers.advise.facts import Facts
 from ethosu_sdk.readers.advise.rules import RULES
 from ethosu_sdk.records.advice import Item, SilentRule
+from ethosu_sdk.records.time_line import headline
 
 _METRICS = (
     SQNR,
     COMPUTING_OPERATORS,
     DELEGATES,
+    TIME,
     NPU_CYCLES,
     CPU_INSTRUCTIONS,
+    CPU_CYCLES,
     CPU_OPERATORS,
     SRAM,
     IO_BYTES,
     CHANNELS,
     MAC_UNITS,
 )
+_HOW = "the cycles of CPU and NPU that are saved, each by its clock"
 _ORDER = [metric.name for metric in _METRICS]
 
 
@@ -49,7 +58,7 @@ def judge(facts: Facts) -> Verdict:
     silent: list[SilentRule] = []
     for rule in RULES:
         missing = next((facts.missing[kind] for kind in rule.needs if kind in facts.missing), "")
-        found = [] if missing else [row.item(rule.name) for row in rule.find(facts)]
+        found = [] if missing else [_timed(row.item(rule.name), facts) for row in rule.find(facts)]
         advice += found
         if missing:
             silent.append(SilentRule(rule=rule.name, state="unknown", reason=missing))
@@ -57,6 +66,29 @@ def judge(facts: Facts) -> Verdict:
             silent.append(SilentRule(rule=rule.name, state="absent", reason=f"not seen: {rule.pattern}"))
     advice.sort(key=_rank)  # stable: the table's order where gains are alike
     return Verdict(tuple(advice), tuple(silent))
+
+
+def _timed(item: Item, facts: Facts) -> Item:
+    """`item` with what its cycles are of the time of an inference, where that is known and something is saved.
+
+    It is the first of the gains, by which advice is ranked, unless the advice is about wrong results.
+    """
+    time = headline(facts.profile)
+    if time is None or item.gains[0].metric == SQNR.name:
+        return item
+    clocks = {CPU_CYCLES.name: time.clocks.cpu}
+    if time.clocks.npu is not None:
+        clocks[NPU_CYCLES.name] = time.clocks.npu
+    saved_s = sum(
+        (row.before - row.after) / clocks[row.metric].hz
+        for row in (*item.gains, *item.costs)
+        if row.metric in clocks
+    )
+    if saved_s <= 0:
+        return item
+    before = time.total.duration_s * 1e3
+    after = max(0.0, before - saved_s * 1e3)
+    return replace(item, gains=(change(TIME, before, after, _HOW, "modelled"), *item.gains))
 
 
 def _rank(advice: Item) -> tuple[int, float]:

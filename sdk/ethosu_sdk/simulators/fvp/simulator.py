@@ -71,8 +71,9 @@ class FvpSimulator:
             absent=_NO_COUNTERS if self._fast else "",
         )
 
-    def fidelity(self, npu: str | None) -> str:
+    def fidelity(self, npu: str | None, macs: int | None = None) -> str:
         """What of a run is exact, what measured."""
+        del npu, macs
         return f"{_FIDELITY}{_FAST if self._fast else ''}"
 
     def version(self) -> str:

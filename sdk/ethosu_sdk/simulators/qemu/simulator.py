@@ -95,11 +95,11 @@ class QemuSimulator:
         """Why this QEMU cannot count executed blocks; empty if it can."""
         return plugin.unavailable(self._program or self._installed().path)
 
-    def fidelity(self, npu: str | None) -> str:
+    def fidelity(self, npu: str | None, macs: int | None = None) -> str:
         """What of a run is exact, what modelled, and where the board is not one that exists."""
         is_hybrid = npu == "ethos-u85" and self._board is MPS3_AN547
         board = _OWN_BOARD if self._board.own_build else _NO_SUCH_BOARD if is_hybrid else ""
-        return _FIDELITY + cycles_band(npu) + board
+        return _FIDELITY + cycles_band(npu, macs) + board
 
     def version(self) -> str:
         """The version of the QEMU that is installed. ToolError when it is missing or too old."""

@@ -190,7 +190,11 @@ def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Exe
             "the firmware's evidence is complete", True, _DONE.format(counted(plan.inferences, "inference"))
         ),
         runtime={"name": OWN, "version": __version__, **loaded},
-        simulator={"name": simulator.name, "version": boot.version, "fidelity": simulator.fidelity(job.npu)},
+        simulator={
+            "name": simulator.name,
+            "version": boot.version,
+            "fidelity": simulator.fidelity(job.npu, job.macs),
+        },
         provenance_inputs=[provenance.file_entry("firmware", firmware.elf, firmware.elf_sha256)],
         tools=[*build_command.tool_rows(), provenance.tool_entry(simulator.name, boot.version), *cpu.tools],
         npu=npu,

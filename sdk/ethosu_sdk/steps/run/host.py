@@ -74,7 +74,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
         simulator={
             "name": HOST,
             "version": version,
-            "fidelity": _FIDELITY + simulators.cycles_band(job.npu),
+            "fidelity": _FIDELITY + simulators.cycles_band(job.npu, job.macs),
         },
         provenance_inputs=[provenance.file_entry("host-runner", runner)],
         tools=[provenance.tool_entry(_PACKAGE, version)],

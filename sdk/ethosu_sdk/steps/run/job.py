@@ -63,3 +63,8 @@ class RunJob:
     def npu(self) -> str | None:
         """The NPU that the program uses, such as ``ethos-u55``; None without one."""
         return self.program.npu()
+
+    @property
+    def macs(self) -> int | None:
+        """The NPU's MACs per cycle, where the program names its target."""
+        return None if self.target is None else self.target.macs

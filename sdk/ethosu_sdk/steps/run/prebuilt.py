@@ -173,7 +173,7 @@ def _execution(request: Request, evidence: KitEvidence, result: SimulationResult
         simulator={
             "name": simulator.name,
             "version": request.version,
-            "fidelity": simulator.fidelity(job.npu),
+            "fidelity": simulator.fidelity(job.npu, job.macs),
         },
         provenance_inputs=[provenance.file_entry(_ROLE, request.elf, request.runner.sha256)],
         tools=[

@@ -18,6 +18,7 @@ from ethosu_sdk.boards.profile import BoardProfile
 from ethosu_sdk.cpu_cycles import band as cpu_band
 from ethosu_sdk.npu import timing
 from ethosu_sdk.records import Record, time_line
+from ethosu_sdk.records.common import Target
 from ethosu_sdk.records.run import Operator, Run
 from ethosu_sdk.records.time_line import TimeLine, TimePart
 from ethosu_sdk.steps.shared.systems import Priced
@@ -211,7 +212,7 @@ def _of_parts(parts: tuple[TimePart, ...], facts: Facts, cpu: Clock, npu: Clock 
         place=facts.cpu.board
         or ("" if facts.priced is None else facts.priced.system.name)
         or facts.run.board,
-        total=_total(total, sums, None if target is None or npu is None else target.npu),
+        total=_total(total, sums, None if npu is None else target),
         clocks=time_line.Clocks(
             cpu=time_line.Clock(hz=cpu.hz, source=cpu.source),
             npu=None if npu is None else time_line.Clock(hz=npu.hz, source=npu.source),
@@ -226,15 +227,15 @@ def _of_parts(parts: tuple[TimePart, ...], facts: Facts, cpu: Clock, npu: Clock 
     )
 
 
-def _total(total: float, sums: time_line.TimeSums, npu: str | None) -> time_line.TimeTotal:
-    """The sum with its band, which is not known where a processor's is not."""
-    error = timing.error(npu) if npu is not None else 0.0
-    words = [] if npu is None else [f"NPU: {timing.band(npu)}"]
+def _total(total: float, sums: time_line.TimeSums, target: Target | None) -> time_line.TimeTotal:
+    """The sum with its band; without a `target` the CPU does all of the work."""
+    error = 0.0 if target is None else timing.error(target.npu, target.macs)
+    words = [] if target is None else [f"NPU: {timing.band(target.npu, target.macs)}"]
     return time_line.TimeTotal(
         duration_s=total,
         source="modelled",
-        least_s=None if error is None else sums.npu_s * (1 - error) + sums.cpu_s * (1 - cpu_band.ERROR),
-        most_s=None if error is None else sums.npu_s * (1 + error) + sums.cpu_s / (1 - cpu_band.TOO_LOW),
+        least_s=sums.npu_s * (1 - error) + sums.cpu_s * (1 - cpu_band.ERROR),
+        most_s=sums.npu_s * (1 + error) + sums.cpu_s / (1 - cpu_band.TOO_LOW),
         band=(*words, f"CPU: {cpu_band.BAND}"),
     )
 

@@ -51,6 +51,7 @@ FIGURES: dict[str, Figure] = {
         Figure("flash_bytes", "flash", "bytes", _BYTES),
         Figure("program_bytes", "program", "bytes", _BYTES),
         Figure(TIME, "NPU time", "ms", _MS_PER_UNIT),
+        Figure("inference_ms", "time of an inference", "ms", _MS_PER_UNIT),
         Figure(CYCLES, "NPU cycles", "cycles", _COUNT),
         Figure("npu_macs", "MACs of an inference", "MACs", _COUNT),
         Figure("macs", "MACs per cycle of the NPU", "", _COUNT),

@@ -167,7 +167,10 @@ def test_equal_outputs_have_any_sqnr() -> None:
 def test_every_figure_can_be_a_goal_and_a_constraint() -> None:
     for name, figure in figures.FIGURES.items():
         text = f'[[constraints]]\nfigure = "{name}"\nmin = 0\n[[goals]]\nfigure = "{name}"'
-        found = verdict([row(dram_bytes=1, cpu_calls=0, check_sqnr_db=40.0, operators_cpu=1, top1=0.9)], text)
+        found = verdict(
+            [row(dram_bytes=1, inference_ms=2.0, cpu_calls=0, check_sqnr_db=40.0, operators_cpu=1, top1=0.9)],
+            text,
+        )
         assert found.models[0].winners, name
         assert figure.title in found.to_record().goals[0].text
         assert name in GUIDE, "the guide does not name it"

@@ -16,7 +16,7 @@ TABLE = "max_reads=1\nmax_writes=2\nread_latency=3\nwrite_latency=4\npulse_on=5\
 @pytest.mark.parametrize(
     ("npu", "config", "mode", "first", "second"),
     [
-        ("ethos-u55", "Ethos_U55_High_End_Embedded", "Shared_Sram", (8, 32), (1, 64)),
+        ("ethos-u55", "Ethos_U55_High_End_Embedded", "Shared_Sram", (8, 32), (1.11, 64)),
         ("ethos-u85", "Ethos_U85_SYS_DRAM_Low", "Dedicated_Sram", (16, 16), (7.5, 250)),
         ("ethos-u85", "Ethos_U85_SYS_DRAM_Mid", "Dedicated_Sram_384KB", (16, 32), (12, 500)),
     ],
@@ -27,7 +27,7 @@ def test_executorch_sets_what_published_runs_state(
     system = adapters.behind(memory_map(npu, config, mode), adapters.of_executorch(config, mode), npu)
     memories = {row.interface: row for row in (system.constants, system.arena, system.cache)}
     for memory, (speed, latency) in zip((memories[0], memories[1]), (first, second), strict=True):
-        assert memory.bytes_per_cycle == pytest.approx(speed, rel=1e-3)
+        assert memory.bytes_per_cycle == pytest.approx(speed, rel=5e-3)
         assert memory.read_latency_cycles == latency
 
 
@@ -42,12 +42,18 @@ def test_a_configuration_that_executorch_does_not_know_is_refused() -> None:
         ((0, 0, 0, 0, 0, 0, 0), 1.0),  # not set: nothing is limited
         ((0, 0, 0, 0, 10, 0, 0), 1.0),
         ((0, 0, 0, 0, 10, 30, 0), 0.25),  # open for a quarter of the time
-        ((0, 0, 0, 0, 10, 30, 4), 0.1),
+        ((0, 0, 0, 0, 10000, 30000, 4000), 0.1),
         ((0, 0, 0, 0, 10, 0, 40), 1.0),  # no more than a beat in a cycle
     ],
 )
 def test_beats_that_pass(registers: tuple[int, ...], beats: float) -> None:
-    assert TimingAdapter(*registers).beats_per_cycle == beats
+    assert TimingAdapter(*registers).beats_per_cycle == pytest.approx(beats, rel=2e-3)
+
+
+def test_a_short_pulse_lets_more_pass_than_its_limit() -> None:
+    """Published: Ethos-U55 reads 14,165 beats of RNNoise's weights in less than 105,087 cycles. Bursts: 16 beats."""
+    flash = adapters.of_executorch("Ethos_U55_High_End_Embedded", "Shared_Sram")[1]
+    assert 14165 / 105087 < flash.beats_per_cycle < (50 + 16) / 400
 
 
 def test_a_file_gives_both_adapters() -> None:

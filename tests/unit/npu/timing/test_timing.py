@@ -127,7 +127,7 @@ COPY = DmaOp(0, CONSTANTS, 0, CACHE, 0, 16384)
 
 def test_a_copy_runs_beside_computation_unless_the_stream_waits() -> None:
     beside = elapsed(COPY, SQUARE)
-    assert beside == max(elapsed(COPY), elapsed(SQUARE))
+    assert max(elapsed(COPY), elapsed(SQUARE)) <= beside < elapsed(COPY) + elapsed(SQUARE)
     assert elapsed(COPY, SQUARE, waits=(Wait(1, "OP_DMA_WAIT", 0),)) > beside
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ethosu_sdk.readers.advise.advice import CPU_INSTRUCTIONS, change
+from ethosu_sdk.readers.advise.advice import CPU_CYCLES, CPU_INSTRUCTIONS, change
 from ethosu_sdk.readers.advise.facts import Facts
 from ethosu_sdk.records.advice import Change
 from ethosu_sdk.records.profile import Operation
@@ -12,6 +12,7 @@ from ethosu_sdk.records.profile import Operation
 QUANTISE, DEQUANTISE = "::quantize_per_tensor.out", "::dequantize_per_tensor.out"
 
 _HOW = "the counted instructions of these calls fall away"
+_HOW_CYCLES = "the modelled cycles of these calls fall away"
 
 
 def is_conversion(row: Operation) -> bool:
@@ -20,9 +21,20 @@ def is_conversion(row: Operation) -> bool:
 
 
 def without(facts: Facts, rows: Sequence[Operation]) -> list[Change]:
-    """The processor's instructions without the calls of `rows`; nothing where they were not counted."""
+    """The processor's instructions and cycles without the calls of `rows`; nothing where they are not known."""
     whole = facts.cpu_instructions
     if whole is None:
-        return []
+        return _cycles_without(facts, rows)
     own = sum(int(row.instructions.value) for row in rows if row.instructions is not None)
-    return [change(CPU_INSTRUCTIONS, whole, whole - own, _HOW, "counted")]
+    return [
+        change(CPU_INSTRUCTIONS, whole, whole - own, _HOW, "counted"),
+        *_cycles_without(facts, rows),
+    ]
+
+
+def _cycles_without(facts: Facts, rows: Sequence[Operation]) -> list[Change]:
+    whole = facts.profile.totals.cpu.cycles
+    own = sum(int(row.cpu_cycles.value) for row in rows if row.cpu_cycles is not None)
+    if whole is None or not own:
+        return []
+    return [change(CPU_CYCLES, whole.value, whole.value - own, _HOW_CYCLES, "modelled")]

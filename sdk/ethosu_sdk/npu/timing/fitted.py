@@ -1,0 +1,35 @@
+"""Constants of the performance model that are fitted to published runs, and errors of networks left out.
+
+`scripts/fit-timing --write` makes this file; do not edit it.
+"""
+
+from __future__ import annotations
+
+from ethosu_sdk.npu.timing.fitting import Fitted
+
+FITTED: dict[str, Fitted] = {
+    "u55": Fitted(
+        block_cycles=64.0,
+        operation_cycles=23.0,
+        operation_trips=1.15,
+        depthwise_trips=0.0,
+        first_weights_bytes=24600.0,
+        read_pipeline_cycles=42.0,
+    ),
+    "u85": Fitted(
+        block_cycles=0.0,
+        operation_cycles=21.3,
+        operation_trips=1.15,
+        depthwise_trips=2.78,
+        first_weights_bytes=31600.0,
+        read_pipeline_cycles=21.9,
+    ),
+}
+"""By :attr:`NpuConfig.generation`."""
+
+BANDS: dict[str, dict[int, int]] = {
+    "ethos-u55": {0: 9, 128: 9, 256: 9},
+    "ethos-u65": {0: 7, 256: 7, 512: 7},
+    "ethos-u85": {0: 14, 128: 10, 256: 10, 512: 10, 1024: 10, 2048: 14},
+}
+"""Percent by family and MACs per cycle; 0 stands for sizes without a published run."""
