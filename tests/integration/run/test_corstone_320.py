@@ -121,17 +121,15 @@ def test_the_vectors_fill_the_start_of_the_boot_rom(corstone_320: FirmwareBuild)
         words = struct.unpack(f"<{section['sh_size'] // 4}I", section.data())
         symbols = {row.name: row["st_value"] for row in elf.get_section_by_name(".symtab").iter_symbols()}
         entry = elf.header.e_entry
-    handlers = {
-        name: symbols[f"_ZN10ethosu_sdk5board{len(name)}{name}Ev"]
-        for name in ("fault_entry", "clock_interrupt", "npu_interrupt")
-    }
+    fault = symbols["_ZN10ethosu_sdk5board11fault_entryEv"]
+    clock, interrupt = (symbols[f"ethosu_mark_{name}"] for name in ("clock", "interrupt"))
     assert len(words) == 496
     assert words[0] == 0x30008000  # the end of DTCM
     assert words[RESET] == entry == symbols["Reset_Handler"]
     npu = WORDS_BEFORE_INTERRUPTS + NPU_IRQ
-    own = {0: words[0], RESET: entry, SYSTICK: handlers["clock_interrupt"], npu: handlers["npu_interrupt"]}
+    own = {0: words[0], RESET: entry, SYSTICK: clock, npu: interrupt}
     for number, word in enumerate(words):
-        assert word == own.get(number, handlers["fault_entry"]), number
+        assert word == own.get(number, fault), number
         assert number == 0 or word & 1, "Thumb state"
 
 

@@ -103,6 +103,8 @@ def _work(totals: Totals) -> Iterator[tuple[str, str]]:
     counted = totals.cpu.instructions
     if counted is not None:
         yield "CPU instructions", f"{counted.value:,} ({counted.source})"
+    if totals.cpu.cycles is not None:
+        yield "CPU cycles", f"{totals.cpu.cycles.value:,} ({totals.cpu.cycles.source})"
 
 
 def _memory(run: Run) -> Iterator[tuple[str, str]]:
