@@ -1,5 +1,6 @@
 """The page in a browser: it shows what the records say, works without a network, and lets nothing break out."""
 
+import re
 import shutil
 from pathlib import Path
 
