@@ -22,7 +22,9 @@ from tests.places import ROOT
 TABLES = ("networks.csv", "networks_more.csv", "learning_path.csv", "single_operators.csv")
 _PLACE = ROOT / "sdk" / "ethosu_sdk" / "npu" / "timing" / "fitted.py"
 _LIMITS = {  # of each constant: what is physically possible
-    "block_cycles": (0.0, 64.0),
+    # Runs of Ethos-U55 and -U65 do not pin this one: MobileNetV2 is best at 16, VWW-4 above 64. With 48 each run is
+    # within 10 %, and the published time of MobileNetV2 on an Alif Ensemble E8 (left out of the fit) within 15 %.
+    "block_cycles": (0.0, 48.0),
     "operation_cycles": (0.0, 128.0),
     "operation_trips": (0.0, 4.0),
     "depthwise_trips": (0.0, 8.0),
