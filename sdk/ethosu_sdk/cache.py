@@ -122,6 +122,11 @@ def place(part: str) -> Path:
     return _folder(part)
 
 
+def installed(part: str) -> Path:
+    """Where a part of the installation is that scripts of the SDK build in the cache, :func:`elsewhere` or not."""
+    return _root(None) / part
+
+
 def prebuilt(part: str) -> Path | None:
     """What came with the installation for `part` of this cache, never to be written; None when nothing did.
 
@@ -134,12 +139,15 @@ def prebuilt(part: str) -> Path | None:
 
 
 def _folder(part: str) -> Path:
-    chosen = _ELSEWHERE.get()
+    return _root(_ELSEWHERE.get()) / part
+
+
+def _root(chosen: Path | None) -> Path:
     root = str(chosen) if chosen is not None else os.environ.get(CACHE_VARIABLE)
     if root is None:
         base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         root = str(Path(base) / "ethosu-sdk")
-    return Path(root).absolute() / part
+    return Path(root).absolute()
 
 
 def _copy(source: Path, folder: Path) -> None:

@@ -125,7 +125,7 @@ def _own_build(tool: Tool) -> str | None:
     chosen = os.environ.get(tool.variable)
     if chosen:
         return chosen
-    built = cache.place(tool.name) / "current" / tool.name
+    built = cache.installed(tool.name) / "current" / tool.name
     return str(built) if os.access(built, os.X_OK) else None
 
 

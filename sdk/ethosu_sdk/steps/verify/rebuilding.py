@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import cache, pte
+from ethosu_sdk import boards, cache, pte
+from ethosu_sdk.boards import profiles
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import ToolError, VerdictError
 from ethosu_sdk.files import hashing, locks, writing
@@ -68,13 +69,13 @@ def build(record: Build, path: Path, vela_config: Path | None = None) -> Rebuilt
 def run(record: Run, path: Path, inputs: Path | None, vela_config: Path | None = None) -> Rebuilt:
     """Build and run the program at `path` as the `record` of a run describes. Without the simulator, build it."""
     priced = systems.of_program(path, pte.read(path), vela_config)  # from the cache too, before that is left
-    unknown = _unknown_timing(record) or _unknown_system(record, priced)
+    unknown = _unknown_timing(record) or _unknown_system(record, priced) or _unknown_core(record)
     if unknown:
         return _built_for_run(record, path, priced, unknown)
     with _from_nothing() as folder:
         try:
             options, quiet = _run_options(record, inputs, priced), Reporter(quiet=True)
-            content = run_command.run(str(path), CompileOptions(), options, folder, quiet).record
+            content = run_command.run(str(path), _board(record), options, folder, quiet).record
         except VerdictError:  # the record holds it, and the records are compared
             content = read(folder / kinds.RUN.file)
         except ToolError as error:
@@ -140,6 +141,22 @@ def _unknown_system(record: Run, priced: Priced | None) -> str:
         return ""
     name, source = record.priced.system.name, record.priced.system.source
     return f"the run's cycles are for {name} of {source}: --vela-config FILE.ini gives that"
+
+
+def _board(record: Run) -> CompileOptions:
+    """The option `system` of the run, where its time is for a board of the list."""
+    place = "" if record.time is None else record.time.place
+    return CompileOptions(system=place if place in profiles.names() else None)
+
+
+def _unknown_core(record: Run) -> str:
+    board = _board(record).system
+    core = boards.core(record.board) if board is None else profiles.find(board).cpu.core
+    if record.cpu.core is None or record.cpu.core == core:
+        return ""
+    return (
+        f"the run's CPU cycles are those of a {record.cpu.core}, which no board of `ethosu-sdk boards` gives"
+    )
 
 
 def _run_options(record: Run, inputs: Path | None, priced: Priced | None) -> RunOptions:
