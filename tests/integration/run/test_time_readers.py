@@ -49,7 +49,7 @@ def test_compare_judges_the_total_and_shows_its_parts(folder: Path) -> None:
     fast, slow = (time_of(folder / name / "run.json") for name in ("fast", "slow"))
     total = rows["time.total_ms"]
     assert total["status"] == "regression"
-    assert total["b"] - total["a"] == pytest.approx(
+    assert total["after"] - total["before"] == pytest.approx(
         1e3 * (slow["total"]["duration_s"] - fast["total"]["duration_s"])
     )
     assert [row["name"] for row in comparison["metrics"] if row["status"] == "regression"] == ["time.total_ms"]
