@@ -8,7 +8,6 @@
 #include "board/host/doubles.hpp"
 #include "hal/clock.hpp"
 #include "hal/fault.hpp"
-#include "hal/marks.hpp"
 #include "hal/memory.hpp"
 #include "hal/npu_port.hpp"
 #include "hal/uart.hpp"
@@ -90,18 +89,6 @@ void hal::npu_interrupt_enable(InterruptHandler handler, void* context) {
 }
 
 void hal::npu_memory_barrier() {}
-
-void hal::mark_operator() {}
-void hal::mark_kernel() {}
-void hal::mark_runtime() {}
-void hal::mark_copy_in() {}
-void hal::mark_driver_start() {}
-void hal::mark_wait() {}
-void hal::mark_driver_stop() {}
-void hal::mark_copy_out() {}
-void hal::mark_report() {}
-void hal::mark_back() {}
-void hal::mark_end() {}
 
 void hal::set_fault_reporter(FaultReporter) {}
 

@@ -100,7 +100,7 @@ def test_a_program_for_a_board(tmp_path: Path) -> None:
     """The board gives target and settings. The program is the one that the same text makes as a file."""
     compiled = record(sdk("compile", "zoo:add", "--system", "alif-e8-hp", "--json", cwd=tmp_path))
     profile = profiles.find("alif-e8-hp")
-    assert compiled["system"] == {"name": "alif-e8-hp", "sha256": profile.sha256}
+    assert compiled["board_profile"] == {"name": "alif-e8-hp", "sha256": profile.sha256}
     assert compiled["target"] == {
         "npu": "ethos-u55",
         "macs": 256,
@@ -121,7 +121,7 @@ def test_a_program_for_a_board(tmp_path: Path) -> None:
     same = record(
         sdk("compile", "zoo:add", "--vela-config", "alif.ini", *given, "--json", "-o", "same", cwd=tmp_path)
     )
-    assert "system" not in same
+    assert "board_profile" not in same
     assert same["model"]["sha256"] == compiled["model"]["sha256"]
 
 

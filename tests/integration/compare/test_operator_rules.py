@@ -164,7 +164,7 @@ def test_two_compilations_by_rules_for_their_convolutions(made: Path, tmp_path: 
     modes = ("--allow", "model", "--allow", "memory_mode")
     before = compare(made / "sram", made / "shared", *modes, cwd=tmp_path)
     growth = {
-        row["source"]["module"]: part["change"]
+        (row["name"], row["source"]["module"]): part["change"]
         for row in before.only["operators"]
         for part in row["figures"]
         if part["name"] == "cycles.modelled"
@@ -173,8 +173,8 @@ def test_two_compilations_by_rules_for_their_convolutions(made: Path, tmp_path: 
     assert change > sum(growth.values()) > 0  # the delegate's start takes longer, too, and is no operator
     for less in (0, 1):
         rules = "".join(
-            _rule(f"*@{module}", f"tolerance = {cycles - less * (module == CONV)}", "cycles.modelled")
-            for module, cycles in growth.items()
+            _rule(f"{name}@{module}", f"tolerance = {cycles - less * (module == CONV)}", "cycles.modelled")
+            for (name, module), cycles in growth.items()
         )
         (tmp_path / "policy.toml").write_text(rules, encoding="utf-8")
         found = compare(made / "sram", made / "shared", *modes, "--policy", "policy.toml", cwd=tmp_path)

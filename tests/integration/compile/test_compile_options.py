@@ -117,12 +117,13 @@ def test_where_everything_comes_from(run: Run) -> None:
     for row in operators.values():
         assert row["calls"] == sum(site["calls"] for site in row["sites"])
     (pool,) = operators["aten::avg_pool2d.out"]["sites"]
-    assert pool["source"] == {"file": "net.py", "line": POOL, "module": "", "module_type": "Net"}
+    place = {"file": "net.py", "line": POOL, "function": "Net.forward"}
+    assert pool["source"] == {**place, "module": "", "module_type": "Net"}
     assert "stride <= 3, got [20, 20]" in pool["reason"]
     (sort,) = operators["aten::topk.values"]["sites"]
     assert (sort["source"]["file"], sort["source"]["line"]) == ("net.py", SORT)
     (delegate,) = done.output.delegates
-    conv = SourceLine("net.py", CONV, "block.conv", "Conv2d")
+    conv = SourceLine("net.py", CONV, "block.conv", "Conv2d", "Block.forward")
     rows = {(row.operator, row.tosa_operator, row.source) for row in delegate.operations}
     assert ("Conv2D", "CONV2D", conv) in rows
     assert all(source == conv for _, _, source in rows)  # the transposes around it are its own

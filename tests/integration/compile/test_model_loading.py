@@ -85,7 +85,12 @@ def test_where_modules_were_constructed(tmp_path: Path) -> None:
         "model = nn.Sequential(\n    nn.Linear(2, 2),\n    block(),\n)\n"
     )
     lines = loading.load(parse_model_spec(str(tmp_path / "net.py"))).lines
-    assert lines == {"": ("net.py", 3), "0": ("net.py", 4), "1": ("parts.py", 3), "1.0": ("parts.py", 3)}
+    assert lines == {
+        "": ("net.py", 3, None),
+        "0": ("net.py", 4, None),
+        "1": ("parts.py", 3, "block"),
+        "1.0": ("parts.py", 3, "block"),
+    }
 
 
 def test_a_model_without_example_inputs_is_loaded(load: Load) -> None:

@@ -14,6 +14,7 @@ from ethosu_sdk.records import kinds
 from ethosu_sdk.steps.profile import profile_record
 from ethosu_sdk.steps.profile.profile_record import ProfileFacts
 from ethosu_sdk.steps.shared import systems
+from ethosu_sdk.steps.shared.time_line import CpuClock
 from tests.places import GOLDEN_PTE, ROOT
 
 PROGRAM = GOLDEN_PTE / "add_u55.pte"
@@ -43,6 +44,7 @@ def _profile(instructions: int, tmp_path: Path) -> dict[str, Any]:
         compiled=None,
         compiled_file=tmp_path / "missing.compile.json",
         clock_hz=None,
+        cpu_clock=CpuClock("", None),
     )
     return profile_record.make(facts)
 

@@ -52,7 +52,9 @@ def test_compare_judges_the_total_and_shows_its_parts(folder: Path) -> None:
     assert total["after"] - total["before"] == pytest.approx(
         1e3 * (slow["total"]["duration_s"] - fast["total"]["duration_s"])
     )
-    assert [row["name"] for row in comparison["metrics"] if row["status"] == "regression"] == ["time.total_ms"]
+    assert [row["name"] for row in comparison["metrics"] if row["status"] == "regression"] == [
+        "time.total_ms"
+    ]
     assert any(name.startswith("time.parts.quantized_decomposed::quantize") for name in rows)
     assert sdk("compare", "slow", "fast", cwd=folder).code == 0
 

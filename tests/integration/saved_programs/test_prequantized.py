@@ -99,7 +99,9 @@ def test_an_operator_in_training_mode_is_refused_with_its_line(tmp_path: Path) -
         "        return torch.nn.functional.dropout(x + 1, 0.3)\n"
         "example_inputs = (torch.ones(1, 3),)\n"
     )
-    with pytest.raises(InputError, match=r"training mode: aten::dropout at net\.py:4") as caught:
+    with pytest.raises(
+        InputError, match=r"training mode: aten::dropout at net\.py, line 4, in Net\.forward"
+    ) as caught:
         stages.run(CompileRequest(str(tmp_path / "net.py"), U55, tmp_path), lambda stage: None)
     assert "self.training" in caught.value.hint
 

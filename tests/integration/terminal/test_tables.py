@@ -47,10 +47,10 @@ def _record(name: str) -> Record:
 
 
 def _built() -> list[RenderableType]:
-    memory = _record("build-ds_cnn")["memory"]
+    memory = kinds.BUILD.convert(_record("build-ds_cnn")).memory
     return [
-        build_command.memory_table(memory["regions"], "region"),
-        build_command._pool_table(memory["pools"]),
+        build_command.memory_table([row.to_json() for row in memory.regions], "region"),
+        build_command._pool_table(memory.pools),
     ]
 
 

@@ -32,7 +32,7 @@ PASS = (site("executorch", "backends/arm/_passes/rewrite_conv_pass.py"), 12)
 FX = (site("torch", "fx/passes/infra/pass_base.py"), 46)
 PACKAGE = (str(Path(sysconfig.get_path("purelib"), "somenets/resnet.py")), 7)
 STANDARD = (str(Path(sysconfig.get_path("stdlib"), "functools.py")), 3)
-ZOO = (site("ethosu_sdk", "aot/zoo/mobilenet_v2.py"), 33)
+ZOO = (site("ethosu_sdk", "aot/zoo/unknown_net.py"), 33)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ ZOO = (site("ethosu_sdk", "aot/zoo/mobilenet_v2.py"), 33)
         ),
         ([("/models/mine/net.py", 14), PASS], ("net.py", 14)),
         ([("/elsewhere/net.py", 3), TORCH], ("/elsewhere/net.py", 3)),
-        ([ZOO, TORCH, PASS], ("ethosu_sdk/aot/zoo/mobilenet_v2.py", 33)),
+        ([ZOO, TORCH, PASS], ("ethosu_sdk/aot/zoo/unknown_net.py", 33)),
         ([TORCH, PASS, FX], (None, None)),
         ([("/models/mine/net.py", 14), PACKAGE, TORCH], ("net.py", 14)),
         ([TORCH, PACKAGE, TORCH, PASS], ("somenets/resnet.py", 7)),
@@ -64,7 +64,7 @@ def test_the_innermost_line_of_the_model(
 ) -> None:
     found = SourceFinder(ROOT).find({"stack_trace": trace(*frames), "nn_module_stack": MODULE})
     function = "forward" if place[0] is not None else None
-    package = {"ethosu_sdk/aot/zoo/mobilenet_v2.py": "ethosu_sdk", "somenets/resnet.py": "somenets"}
+    package = {"ethosu_sdk/aot/zoo/unknown_net.py": "ethosu_sdk", "somenets/resnet.py": "somenets"}
     package |= {"torch_like/net.py": "torch_like"}
     assert found == SourceLine(*place, "block.conv", "Conv2d", function, package.get(place[0] or ""))
 

@@ -16,7 +16,7 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.results import bundle, locations, reading as results
+from ethosu_sdk.results import bundle, locations, reading as results, target_record
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.profile import profile_record
 from ethosu_sdk.steps.profile.options import ProfileOptions
@@ -111,6 +111,11 @@ def of_run(folder: Path, vela_config: Path | None = None, *, timeout_s: float) -
 def _record(done: RunResult, asked: _Asked) -> Record:
     run = kinds.RUN.convert(done.record)
     program = pte.read(done.pte)
+    if target_record.content(program.target()) != run.target:
+        raise InputError(
+            f"{done.folder / kinds.RUN.file} is of another target than {done.pte} was compiled for",
+            _MAKE_A_RUN,
+        )
     priced = _priced(done.pte, program, run, asked)
     facts = ProfileFacts(
         path=done.pte,
