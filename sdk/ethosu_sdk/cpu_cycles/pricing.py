@@ -23,7 +23,7 @@ from ethosu_sdk.cpu_cycles.pipeline import Core, Instruction
 from ethosu_sdk.cpu_cycles.pipeline.figures import version
 from ethosu_sdk.files import writing
 
-_VERSION = 3  # of what is cached
+_VERSION = 4  # of what is cached
 _PART = "cpu-cycles"
 _OFFSET = re.compile(r"#(-?\d+)$")
 _AHEAD = 4  # the program counter that a branch adds its offset to

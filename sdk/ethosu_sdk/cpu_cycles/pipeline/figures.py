@@ -88,15 +88,18 @@ def _disassembly(part: Sequence[bytes], core: Core) -> str:
 def _run(
     program: str, options: Sequence[str], content: str, core: Core, may_end_with: tuple[int, ...] = (0,)
 ) -> str:
-    """What `program` prints for a file with `content`. ToolError when it fails."""
+    """What `program` writes for a file with `content`. ToolError when it fails.
+
+    It writes to a file: on the terminal's streams its warnings would stand in the middle of lines.
+    """
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-llvm-") as folder:
-        source = Path(folder) / "in.s"
+        source, made = Path(folder) / "in.s", Path(folder) / "out"
         writing.write_bytes(source, content.encode())
-        argv = [str(tools.require(program).path), f"-mcpu={core.name}", *options, str(source)]
+        argv = [str(tools.require(program).path), f"-mcpu={core.name}", *options, "-o", str(made), str(source)]
         done = proc.run(argv, cwd=Path(folder), timeout_s=_TIMEOUT_S, error=ToolError, check=False)
-    if done.returncode not in may_end_with:
-        raise ToolError(f"{program} failed with exit status {done.returncode}\n{proc.tail(done.output)}")
-    return done.output
+        if done.returncode not in may_end_with or not made.is_file():
+            raise ToolError(f"{program} failed with exit status {done.returncode}\n{proc.tail(done.output)}")
+        return made.read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,7 @@ def _scheduled(words: Sequence[str], core: Core) -> dict[str, _Scheduled]:
         for number, text in enumerate([*words, _KNOWN])  # it fails when it knows none of them
     )
     options = (f"-mtriple={_TRIPLE}", "-iterations=1", "-skip-unsupported-instructions=any", "--json")
-    output = _run(_ANALYSER, options, regions + "\n", core)
-    answer = json.loads(output[output.index("\n{") :] if not output.startswith("{") else output)
+    answer = json.loads(_run(_ANALYSER, options, regions + "\n", core))
     names = [name.split(".\0")[0].split(".\1")[0] for name in answer["TargetInfo"]["Resources"]]
     named = [(int(region["Name"]), region) for region in answer["CodeRegions"]]
     return {words[number]: _figures(region, names) for number, region in named if number < len(words)}

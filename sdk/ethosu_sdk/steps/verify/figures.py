@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,8 +19,6 @@ _MEMBERS = {
 # How events were parted into groups follows from the order in which they were asked for. What the CPU did before and
 # after an inference depends on how long the simulator took: interrupts of the clock, waits for the UART.
 _LEFT_OUT = ("group", "groups", "outside")
-# Instructions of the CPU are counted again. Their cycles are prices, which follow the installed LLVM.
-_PRICES = re.compile(r"^/cpu/.*cycles/|/cpu_cycles/|/cpu_parts/.*/cycles/")
 _NOTHING = "nothing"
 _LONGEST = 200
 
@@ -53,8 +50,7 @@ def _text(figures: Mapping[str, Any], place: str) -> str:
 def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if rows is None:
-        if not _PRICES.search(place):
-            yield place, value
+        yield place, value
         return
     for name, part in rows:
         if name not in _LEFT_OUT:
