@@ -95,7 +95,14 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="ethosu-sdk-llvm-") as folder:
         source, made = Path(folder) / "in.s", Path(folder) / "out"
         writing.write_bytes(source, content.encode())
-        argv = [str(tools.require(program).path), f"-mcpu={core.name}", *options, "-o", str(made), str(source)]
+        argv = [
+            str(tools.require(program).path),
+            f"-mcpu={core.name}",
+            *options,
+            "-o",
+            str(made),
+            str(source),
+        ]
         done = proc.run(argv, cwd=Path(folder), timeout_s=_TIMEOUT_S, error=ToolError, check=False)
         if done.returncode not in may_end_with or not made.is_file():
             raise ToolError(f"{program} failed with exit status {done.returncode}\n{proc.tail(done.output)}")
