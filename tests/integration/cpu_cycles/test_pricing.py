@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,6 +153,16 @@ def test_code_that_llvm_does_not_know_counts_a_cycle_an_instruction(core: str) -
     code = unknown + assemble("add.w r0, r1, r2")
     (cycles,) = pricing.cycles_of([Block(0, len(code), 2, code, 1)], core)
     assert cycles == 2
+
+
+def test_warnings_of_llvm_leave_every_known_instruction_its_figures() -> None:
+    """llvm-mc writes its lines in blocks and its warnings at once: mixed, a warning would cut a line."""
+    known = [struct.pack("<HH", 0xF240 | number >> 12, number & 0xFF) for number in range(256)]  # movw r0
+    unknown = [struct.pack("<HH", 0xFFFF, 0xFF00 | number) for number in range(256)]
+    mixed = [encoding for pair in zip(known, unknown, strict=True) for encoding in pair]
+    found = pipeline.figures_of(mixed, pipeline.core_of(M55))
+    assert [found[encoding].text for encoding in known] == [f"movw r0, #{number}" for number in range(256)]
+    assert not any(found[encoding].text for encoding in unknown)
 
 
 @pytest.mark.parametrize("code", [b"", b"\x00", b"\x00\xf0\x01"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,25 +89,26 @@ def _disassembly(part: Sequence[bytes], core: Core) -> str:
 def _run(
     program: str, options: Sequence[str], content: str, core: Core, may_end_with: tuple[int, ...] = (0,)
 ) -> str:
-    """What `program` writes for a file with `content`. ToolError when it fails.
+    """What `program` prints for a file with `content`. ToolError when it fails.
 
-    It writes to a file: on the terminal's streams its warnings would stand in the middle of lines.
+    Its warnings go elsewhere: they would stand in the middle of lines. An option `-o` is no help, since
+    llvm-mc removes the file when it ends with another status than 0.
     """
-    with tempfile.TemporaryDirectory(prefix="ethosu-sdk-llvm-") as folder:
-        source, made = Path(folder) / "in.s", Path(folder) / "out"
-        writing.write_bytes(source, content.encode())
-        argv = [
-            str(tools.require(program).path),
-            f"-mcpu={core.name}",
-            *options,
-            "-o",
-            str(made),
-            str(source),
-        ]
-        done = proc.run(argv, cwd=Path(folder), timeout_s=_TIMEOUT_S, error=ToolError, check=False)
-        if done.returncode not in may_end_with or not made.is_file():
-            raise ToolError(f"{program} failed with exit status {done.returncode}\n{proc.tail(done.output)}")
-        return made.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="ethosu-sdk-llvm-") as name:
+        folder = Path(name)
+        writing.write_bytes(folder / "in.s", content.encode())
+        argv = [str(tools.require(program).path), f"-mcpu={core.name}", *options, "in.s"]
+        with tempfile.TemporaryFile(dir=folder) as warnings:
+            with proc.spawn(argv, cwd=folder, stderr=warnings) as process:
+                try:
+                    printed, _ = process.communicate(timeout=_TIMEOUT_S)
+                except subprocess.TimeoutExpired as expired:
+                    raise ToolError(f"{program} did not end within {_TIMEOUT_S:g} s") from expired
+            warnings.seek(0)
+            said = warnings.read().decode(errors="replace")
+    if process.returncode not in may_end_with:
+        raise ToolError(f"{program} failed with exit status {process.returncode}\n{proc.tail(said)}")
+    return printed.decode(errors="replace")
 
 
 @dataclass(frozen=True)
