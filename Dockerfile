@@ -43,11 +43,13 @@ RUN /opt/build/bin/pip --python /opt/venv/bin/python install -q ${PIP_EXTRA_ARGS
 
 # The SDK's own wheel, and ExecuTorch's runtime linked for --simulator host.
 FROM packages-slim AS sdk
-COPY LICENSE README.md pyproject.toml toolchain.lock.json /src/
+# The commit for `ethosu-sdk --version` and the records: --build-arg COMMIT="$(git describe --always --dirty --abbrev=12)".
+ARG COMMIT=""
+COPY LICENSE README.md pyproject.toml hatch_build.py toolchain.lock.json /src/
 COPY schemas /src/schemas
 COPY firmware /src/firmware
 COPY sdk /src/sdk
-RUN /opt/build/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir /opt/wheel /src && \
+RUN ETHOSU_SDK_COMMIT=${COMMIT} /opt/build/bin/pip wheel -q --no-deps --no-build-isolation --wheel-dir /opt/wheel /src && \
     /opt/build/bin/pip --python /opt/venv/bin/python install -q --no-compile --no-deps --no-index /opt/wheel/*.whl
 COPY container/prebuild-host-runner /tmp/build/
 RUN ETHOSU_SDK_CACHE=/tmp/ethosu-sdk /opt/venv/bin/python /tmp/build/prebuild-host-runner /opt/prebuilt

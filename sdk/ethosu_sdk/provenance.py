@@ -20,10 +20,14 @@ _GIT_TIMEOUT_S = 10.0
 
 @functools.cache
 def git_revision() -> str | None:
-    """The SDK's commit, with ``-dirty`` when files differ from it; None outside a checkout or without git."""
+    """The SDK's commit, with ``-dirty`` when files differed from it; None where nothing names it.
+
+    A checkout asks git; a wheel has the commit that it was made of (hatch_build.py).
+    """
     root = resources.repository()
     if root is None:
-        return None
+        noted = resources.file("commit")
+        return noted.read_text(encoding="ascii").strip() if noted is not None else None
     try:
         argv = [
             proc.find_tool("git", hint=""),

@@ -33,14 +33,18 @@ app = Application(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"ethosu-sdk {__version__}")
+        from ethosu_sdk import provenance
+
+        commit = provenance.git_revision()
+        typer.echo(f"ethosu-sdk {__version__}" + (f" ({commit})" if commit else ""))
         raise typer.Exit
 
 
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version and the commit."),
     ] = False,
 ) -> None:
     """Common to all commands."""

@@ -4,6 +4,7 @@ import os
 import sys
 import venv
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def test_a_ready_program_runs_from_an_empty_environment(tmp_path: Path) -> None:
     for name in ABSENT:
         code = f"import importlib.util; assert importlib.util.find_spec('{name}') is None"
         run([python, "-c", code], tmp_path)
+    commit = run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"], tmp_path).strip()
+    assert run([place / "bin" / "ethosu-sdk", "--version"], tmp_path).split() == [
+        "ethosu-sdk",
+        version("ethosu-sdk"),
+        f"({commit})",
+    ]
     output = run([place / "bin" / "ethosu-sdk", "run", GOLDEN_PTE / "add_u55.pte", "-o", "done"], tmp_path)
     assert "verdict     pass" in output
     code = "import sys, ethosu_sdk; print(ethosu_sdk.inspect(sys.argv[1]).methods)"
