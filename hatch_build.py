@@ -1,7 +1,7 @@
 """The commit that a wheel is made of: written into it, so that ``ethosu-sdk --version`` and records name it.
 
-A checkout knows its commit. Where git or its folder is missing, as in the image's build, ``ETHOSU_SDK_COMMIT`` names it;
-without either the wheel names none.
+A checkout knows its commit. Where git or its folder is missing, as in the image's build, ``ETHOSU_SDK_COMMIT`` names
+it; without either the wheel names none.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from ethosu_sdk import npz, records, schema
 from tests.container.conftest import STRANGER, Image
 from tests.integration.cli import sdk
-from tests.places import GOLDEN_PTE
+from tests.places import GOLDEN_PTE, ROOT
 
 pytestmark = pytest.mark.container
 
@@ -84,6 +85,35 @@ def test_an_ethos_u85_runs_on_its_own_board(image: Image, work: Path) -> None:
     assert found["corstone-320"]["npu"] == found["corstone-300"]["npu"]
     outcome = image.run(*arguments, "other.npz", "--board", "corstone-320", "-o", "other", work=work)
     assert outcome.code == 7, outcome.err
+
+
+def test_the_wrapper_works_like_an_installed_command(slim: Image, tmp_path: Path) -> None:
+    """ethosu-sdk-docker: relative and absolute paths, the caller's files, a kept cache, exit statuses."""
+    place = tmp_path / "my work"
+    place.mkdir()
+    put("add_u55", place)
+    environment = {**os.environ, "ETHOSU_SDK_IMAGE": slim.name, "ETHOSU_SDK_CACHE": str(tmp_path / "cache")}
+
+    def wrapper(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        argv = [ROOT / "ethosu-sdk-docker", *words]
+        return subprocess.run(
+            argv,
+            cwd=place,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    first = wrapper("run", "add_u55.pte", "-o", place / "first")
+    assert first.returncode == 0, first.stderr
+    assert {path.stat().st_uid for path in (place / "first").iterdir()} == {os.getuid()}
+    assert any((tmp_path / "cache").iterdir())
+    again = wrapper("run", "add_u55.pte", "-o", "second")
+    assert again.returncode == 0, again.stderr
+    assert (place / "second" / "outputs.npz").read_bytes() == (place / "first" / "outputs.npz").read_bytes()
+    assert wrapper("run", "absent.pte").returncode == 3
 
 
 def test_full_runs_what_slim_runs(full: Image, work: Path, host_run: dict[str, Path]) -> None:
