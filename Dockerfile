@@ -4,6 +4,11 @@
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim@sha256:96e378d7e6531ac9a15ad505478fcc2e69f371b10f5cdf87857c4b8188404716
 # Where Python packages are downloaded: may carry a certificate authority, an index or wheels. Nothing of it is kept.
 ARG BUILDER_IMAGE=${BASE_IMAGE}
+# For another architecture than the building machine's, where emulation is ten to twenty times as slow: an image of this
+# machine's architecture in which QEMU is compiled for QEMU_ARCHITECTURE, and a finished `slim` with the firmware's objects,
+# which are the same bytes. docs/getting-started/container.md has the commands.
+ARG QEMU_BUILDER_IMAGE=${BASE_IMAGE}
+ARG FIRMWARE_IMAGE=slim-bare
 
 # --- What both targets share: compiler, CMake, QEMU --------------------------------------------------------------
 FROM ${BASE_IMAGE} AS toolchain
@@ -13,15 +18,16 @@ RUN /tmp/build/install-apt /tmp/build/toolchain.lock.json image && /tmp/build/tr
     /tmp/build/prove-toolchain && rm -rf /tmp/build
 
 # --- QEMU with Corstone-320 and the Ethos-U, with its source: nothing of the SDK's takes part -------------------------
-FROM ${BASE_IMAGE} AS qemu-corstone
+FROM ${QEMU_BUILDER_IMAGE} AS qemu-corstone
 ARG APT_SNAPSHOT=""
+ARG QEMU_ARCHITECTURE=""
 COPY container/install-apt toolchain.lock.json /tmp/build/
-RUN /tmp/build/install-apt /tmp/build/toolchain.lock.json qemu
+RUN /tmp/build/install-apt /tmp/build/toolchain.lock.json qemu ${QEMU_ARCHITECTURE}
 COPY toolchain.lock.json /src/
 COPY qemu /src/qemu
 COPY scripts/build-qemu scripts/build-qemu-plugin /src/scripts/
 COPY container/pack-qemu /tmp/build/
-RUN /tmp/build/pack-qemu /src /opt/qemu
+RUN /tmp/build/pack-qemu /src /opt/qemu ${QEMU_ARCHITECTURE}
 
 # --- Python packages, by the locks alone --------------------------------------------------------------------------
 FROM ${BUILDER_IMAGE} AS builder
@@ -72,12 +78,15 @@ FROM environment AS slim-bare
 COPY --from=sdk /opt/venv /opt/venv
 
 # The firmware's objects, at the path where a container's cache will be: CMake's trees cannot move.
-FROM slim-bare AS prebuilt
+FROM ${FIRMWARE_IMAGE} AS prebuilt
+USER root
+RUN rm -rf /opt/prebuilt/tmp/ethosu-sdk/host-runner
 COPY --from=sdk /opt/prebuilt /opt/prebuilt
 COPY container/prebuild-firmware container/settle-ninja container/check-lock toolchain.lock.json /tmp/build/
 COPY tests/golden/pte /tmp/build/pte
 RUN /opt/venv/bin/python /tmp/build/check-lock debian /tmp/build/toolchain.lock.json image && \
-    /tmp/build/prebuild-firmware /tmp/build/pte /opt/prebuilt && /tmp/build/settle-ninja /opt/prebuilt
+    { [ -d /opt/prebuilt/tmp/ethosu-sdk/firmware ] || /tmp/build/prebuild-firmware /tmp/build/pte /opt/prebuilt; } && \
+    /tmp/build/settle-ninja /opt/prebuilt
 
 # Bill of materials and licence texts of all that is in the image.
 FROM slim-bare AS slim-papers
