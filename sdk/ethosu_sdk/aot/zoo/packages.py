@@ -35,8 +35,8 @@ class PackagedFile:
 
 
 def requirements(distributions: Iterable[str] = tuple(_VERSIONS)) -> tuple[str, ...]:
-    """`distributions` with their versions, as pip takes them."""
-    return tuple(f"{name}=={_VERSIONS[name]}" for name in distributions)
+    """`distributions` as pip takes them, with their versions; scikit-learn's is that of the extra `compile`."""
+    return tuple(f"{name}=={_VERSIONS[name]}" if name in _VERSIONS else name for name in distributions)
 
 
 def install_command(distributions: Iterable[str] = tuple(_VERSIONS)) -> str:
