@@ -35,7 +35,10 @@ def of(inputs: Inputs) -> dict[str, Any]:
         "width": round(max((x for x, _ in ends), default=0) + _BOX[0] + 2 * _MARGIN),
         "height": round(max((y for _, y in ends), default=0) + _BOX[1] + 2 * _MARGIN),
         "boxes": [_box(*row, totals) for row in zip(found.nodes, found.rows, places, strict=True)],
-        "lines": [_path(places[one], bends[one, other], places[other]) for one, other in found.edges],
+        "lines": [
+            {"path": _path(places[one], bends[one, other], places[other]), "ends": f"{one} {other}"}
+            for one, other in found.edges
+        ],
         "box": _BOX,
         "what": "modules and operators" if modules else "operators",
         "count": len(found.nodes),
