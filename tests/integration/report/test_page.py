@@ -75,8 +75,8 @@ def _whole(texts: list[str]) -> list[int]:
 
 
 def test_subtotals_add_up(browser: Browser, report: Path, run_folder: Path) -> None:
-    """Every group is the sum of its leaves, and the last row that of all leaves: those of the whole inference, with what
-    a delegate's start takes, or those that fit the search."""
+    """Every group is the sum of its leaves, and the last row that of all leaves: of the whole inference, with what a
+    delegate's start takes, or of those that fit the search."""
     profile = read(run_folder / "profile.json")
     modelled = {
         row["index"]: part["value"]

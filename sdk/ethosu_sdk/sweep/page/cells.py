@@ -97,7 +97,7 @@ def _figure(name: str, clock_mhz: float | None) -> dict[str, str]:
     """Its title, the shorter one of a heading, and its unit."""
     if name == JUDGED:
         title = reading.named(figures.TIME, clock_mhz)
-        return {"name": name, "title": title, "short": title, "unit": "ms"}
+        return {"name": name, "title": title, "short": f"at {clock_mhz:g} MHz", "unit": "ms"}
     title, unit = _MORE_TITLES.get(name, ("", ""))
     if not title:
         title, unit = figures.FIGURES[name].title, figures.FIGURES[name].unit
