@@ -45,14 +45,15 @@ class Shown:
         return back
 
     def cells(self, column: str) -> list[str]:
-        """The texts of a column of the table that sorts, of rows that are shown."""
+        """The texts of a column of the table that sorts, of rows that are shown; in a tree, of its leaves."""
         return list(
             self.page.evaluate(
                 """title => {
                   const table = document.querySelector("table.sortable");
                   const at = [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent.trim() === title);
-                  return [...table.tBodies[0].rows].filter(row => !row.hidden)
-                    .map(row => row.cells[at].textContent);
+                  const isTree = table.classList.contains("tree");
+                  return [...table.tBodies[0].rows].filter(row => !row.hidden && (!isTree || "leaf" in row.dataset))
+                    .map(row => (row.cells[at].querySelector(".name") || row.cells[at]).textContent);
                 }""",
                 column,
             )

@@ -17,6 +17,7 @@ def require() -> None:
     """ToolError when a library is missing, or when those that are there do not fit each other."""
     try:
         import altair
+        import fast_sugiyama  # noqa: F401 - imported by name elsewhere
         import jinja2  # noqa: F401 - imported by name elsewhere
         import vl_convert
     except ImportError as error:

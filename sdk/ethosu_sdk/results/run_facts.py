@@ -81,14 +81,29 @@ class Lifetimes:
 
 
 @dataclass(frozen=True)
+class Flow:
+    """Which operations of a delegate read what others wrote, by their number in the stream.
+
+    `edges` are pairs of writer and reader. `inputs` are the readers of each of its inputs, `outputs` the writers of
+    each of its outputs.
+    """
+
+    edges: Sequence[tuple[int, int]]
+    inputs: Sequence[Sequence[int]]
+    outputs: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
 class RunFacts:
-    """The facts of a run's folder. `profile` is None where the folder has one."""
+    """The facts of a run's folder. `profile` is None where the folder has one; `flows` are those of its delegates, by
+    number."""
 
     profile: MadeProfile | None = None
     program: ProgramFacts | None = None
     program_reason: str = ""
     lifetimes: Lifetimes | None = None
     lifetimes_reason: str = ""
+    flows: Mapping[int, Flow] = field(default_factory=dict)
 
 
 def _union(spans: Iterable[tuple[int, int]]) -> int:

@@ -29,18 +29,30 @@ def test_the_page_opens_without_a_network(browser: Browser, report: Path, width:
         assert len(page.query_selector_all(".plot")) == 5
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_table_fits_its_place(browser: Browser, report: Path, scheme: Scheme) -> None:
+    with opened(browser, report, width=1280, scheme=scheme) as shown:
+        shown.assert_fits(report, 1280, scheme)
+        shown.page.get_by_role("button", name="Open all").click()
+        sizes = shown.page.locator("[aria-label=Profile]").evaluate(
+            "part => [part.scrollWidth, part.clientWidth]"
+        )
+        assert sizes[0] <= sizes[1]
+
+
 def test_figures_are_those_of_the_records(browser: Browser, report: Path, run_folder: Path) -> None:
     profile, run = read(run_folder / "profile.json"), read(run_folder / "run.json")
     with opened(browser, report) as shown:
         operations = profile["operations"]
-        assert [int(text) for text in shown.cells("#")] == [row["index"] for row in operations]
-        assert shown.cells("operation") == [row["name"] for row in operations]
+        shown.page.get_by_role("button", name="Open all").click()
+        assert [int(text) for text in shown.cells("#") if text] == [row["index"] for row in operations]
         sums, npu = shown.sums(), profile["totals"]["npu"]
         cycles = {row["source"]: row["value"] for row in npu["cycles"]}
-        assert sums["cycles modelled"] == f"{cycles['modelled']:,}" == f"{run['npu']['cycles']['value']:,}"
-        assert sums["cycles estimated by Vela"] == f"{cycles['estimated']:,}"
+        assert sums["NPU cycles"] == f"{cycles['modelled']:,}" == f"{run['npu']['cycles']['value']:,}"
+        assert sums["by Vela"] == f"{cycles['estimated']:,}"
+        assert sums["CPU cycles"] == f"{profile['totals']['cpu']['cycles']['value']:,}"
         assert sums["MACs"] == f"{npu['macs']:,}"
-        assert sums["CPU instructions"] == f"{profile['totals']['cpu']['instructions']['value']:,}"
+        assert sums["CPU instr."] == f"{profile['totals']['cpu']['instructions']['value']:,}"
         text = shown.page.inner_text("body")
         for region in run["memory"]["regions"]:
             assert f"{region['used_bytes']:,} of {region['size_bytes']:,} bytes" in text
@@ -58,19 +70,64 @@ def test_the_arena_peaks_where_vela_says(browser: Browser, report: Path, run_fol
         assert f"Vela states up to {stated:,} bytes" in caption
 
 
+def _whole(texts: list[str]) -> list[int]:
+    return [int(text.replace(",", "")) for text in texts if text]
+
+
+def test_subtotals_add_up(browser: Browser, report: Path, run_folder: Path) -> None:
+    """Every group is the sum of its leaves, and the last row that of all leaves: of the whole inference, with what a
+    delegate's start takes, or of those that fit the search."""
+    profile = read(run_folder / "profile.json")
+    modelled = {
+        row["index"]: part["value"]
+        for row in profile["operations"]
+        for part in row.get("cycles", ())
+        if part["source"] == "modelled"
+    }
+    started = profile["delegates"][0]["start_cycles"]
+    transposed = [
+        row["index"] for row in profile["operations"] if row.get("tosa", {}).get("operator") == "TRANSPOSE"
+    ]
+    assert len(transposed) > 1
+    with opened(browser, report) as shown:
+        assert started > 0
+        assert shown.sums()["NPU cycles"] == f"{sum(modelled.values()) + started:,}"
+        for words, expected in (("", None), ("transpose", sum(modelled[index] for index in transposed))):
+            shown.page.get_by_label("Search").fill(words)
+            shown.page.get_by_role("button", name="Open all").click()
+            assert sum(_whole(shown.cells("NPU cycles"))) == _whole([shown.sums()["NPU cycles"]])[0]
+            assert expected in (None, _whole([shown.sums()["NPU cycles"]])[0])
+            groups = shown.page.evaluate(
+                """() => {
+                  const rows = [...document.querySelectorAll("table.tree tbody tr")].filter(row => !row.hidden);
+                  const at = document.querySelector("th[data-key=modelled]").cellIndex;
+                  const value = row => Number(row.cells[at].textContent.replaceAll(",", ""));
+                  return rows.filter(row => !("leaf" in row.dataset)).map(row => [value(row), rows
+                    .filter(leaf => "leaf" in leaf.dataset && leaf.dataset.id.startsWith(row.dataset.id + "."))
+                    .reduce((sum, leaf) => sum + value(leaf), 0)]);
+                }"""
+            )
+            assert groups
+            assert all(group == leaves > 0 for group, leaves in groups)
+
+
 def test_sorting_and_searching(browser: Browser, report: Path, run_folder: Path) -> None:
     operations = read(run_folder / "profile.json")["operations"]
     with opened(browser, report) as shown:
         page = shown.page
-        button = page.get_by_role("button", name="cycles modelled")
-        heading = page.locator("th", has=button)
+        heading = page.locator('th[data-key="modelled"]')
+        button = heading.get_by_role("button")
         for direction in ("ascending", "descending"):
             button.focus()
             page.keyboard.press("Enter")
             assert heading.get_attribute("aria-sort") == direction
             assert page.locator('.sortable th[aria-sort]:not([aria-sort="none"])').count() == 1
-            texts = shown.cells("cycles modelled")
-            known = [int(text.replace(",", "")) for text in texts if text]
+            texts = page.eval_on_selector_all(
+                'table.tree tr[data-parent=""]',
+                "(rows, at) => rows.map(row => row.cells[at].textContent)",
+                heading.evaluate("cell => cell.cellIndex"),
+            )
+            known = _whole(texts)
             assert known == sorted(known, reverse=direction == "descending")
             assert len(set(known)) > 2
             assert all(text == "" for text in texts[len(known) :])
@@ -78,9 +135,78 @@ def test_sorting_and_searching(browser: Browser, report: Path, run_folder: Path)
         assert 0 < len(wanted) < len(operations)
         page.get_by_label("Search").fill("cpu QUANT")
         assert sorted(map(int, shown.cells("#"))) == [row["index"] for row in wanted]
-        assert page.locator("output").inner_text() == f"{len(wanted)} of {len(operations)} rows"
+        assert page.locator(".search output").inner_text().startswith(f"{len(wanted)} of ")
         page.get_by_label("Search").fill("there is nothing like this")
         assert shown.cells("#") == []
+
+
+def test_slices_and_transfers_are_folded(browser: Browser, report: Path, run_folder: Path) -> None:
+    operations = read(run_folder / "profile.json")["operations"]
+    operators = {row.get("tosa", {}).get("index", row["name"]) for row in operations}
+    with opened(browser, report) as shown:
+        page = shown.page
+        toggle = page.locator("tr.operator .toggle", has_text="TRANSPOSE")
+        hidden = "tr.operator + tr.operation"
+        assert not page.locator(hidden).is_visible()
+        toggle.focus()
+        page.keyboard.press("Enter")
+        assert toggle.get_attribute("aria-expanded") == "true"
+        assert page.locator(hidden).is_visible()
+        assert page.locator("#run1-graph .node").count() == len(operators)
+
+
+def test_the_keyboard_finds_names(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as shown:
+        page = shown.page
+        for plot in ("cycles", "roofline", "timeline", "arena1"):
+            marks = page.locator(f"#run1-plot-{plot} path[tabindex]")
+            first = page.locator(f'#run1-plot-{plot} path[tabindex="0"]')
+            assert first.count() == 1, plot
+            first.focus()
+            said = [page.locator("#tip").inner_text()]
+            page.keyboard.press("ArrowRight")
+            said.append(page.locator("#tip").inner_text())
+            assert marks.count() > 2
+            assert len(set(said)) == 2, plot
+        page.locator("#run1-graph .node", has_text="MAX_POOL2D").first.focus()
+        assert "MAX_POOL2D" in page.locator("#tip").inner_text()
+        page.keyboard.press("Enter")
+        target = page.locator("table.tree tr:target")
+        assert "MAX_POOL2D" in target.inner_text()
+
+
+def test_the_graph_is_the_models(browser: Browser, report: Path) -> None:
+    """The model is a chain, whose layers the zoo's source names."""
+    with opened(browser, report) as shown:
+        names = shown.page.locator("#run1-graph .node .name").all_text_contents()
+        edges = shown.page.eval_on_selector_all(
+            "#run1-graph .edge", "lines => lines.map(line => line.dataset.ends.split(' ').map(Number))"
+        )
+        following = dict(edges)
+        assert len(following) == len(edges) == len(names) - 1
+        at, chain = (set(following) - set(following.values())).pop(), []
+        while at is not None:
+            chain.append(names[at])
+            at = following.get(at)
+    assert [name for name in chain if "quantize" not in name and name != "TRANSPOSE"] == [
+        "DEPTHWISE_CONV2D", "MAX_POOL2D", "CONV2D", "MAX_POOL2D", "CONV2D"
+    ]  # fmt: skip
+    assert (chain[0], chain[-1]) == ("quantize_per_tensor", "dequantize_per_tensor")
+
+
+def test_the_title_and_the_lead_say_what_limits(browser: Browser, report: Path, run_folder: Path) -> None:
+    run = read(run_folder / "run.json")
+    with opened(browser, report) as shown:
+        page, target = shown.page, run["target"]
+        assert page.inner_text("h1") == f"digits_cnn on {target['npu']}-{target['macs']}"
+        text = page.inner_text(".lead") + page.inner_text(".cards")
+        assert "time" not in run  # it was compiled for no board with clocks
+        assert (
+            f"The NPU takes {run['npu']['cycles']['value']:,} cycles; the time of an inference with the CPU"
+            in text
+        )
+        assert re.search(r"used\s+\d+%", text)
+        assert "inferences/s" not in page.inner_text("body")
 
 
 def test_tooltips_say_what_is_under_the_pointer(browser: Browser, report: Path, run_folder: Path) -> None:
@@ -132,6 +258,7 @@ def test_hostile_names_stay_texts(browser: Browser, run_folder: Path, tmp_path: 
         assert shown.said == []
         assert shown.page.evaluate("window.broken") is None
         assert shown.page.locator("img").count() == 0
+        shown.page.get_by_role("button", name="Open all").click()
         names = shown.cells("operation")
         for name in (*HOSTILE[:4], HOSTILE[5]):
             assert name in names

@@ -1,13 +1,17 @@
 """`report`: what it takes, what it writes and where, and what it says when something is missing."""
 
+import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from ethosu_sdk.files import hashing, json_text, writing
 from tests.conftest import ZooPte
+from tests.integration.browsing import opened
 from tests.integration.cli import sdk
 from tests.integration.report.pages import Record, beside_its_record, read
 
@@ -46,7 +50,48 @@ def test_two_runs_stand_side_by_side(run_folder: Path, tmp_path: Path) -> None:
     assert 'id="run2-operations"' in text
     # A run without a profile gets one for the report alone.
     assert not (other / "profile.json").exists()
-    assert text.count('class="sortable"') == 2
+    assert text.count('class="sortable tree"') == 2
+
+
+def _slower(profile: Record, index: int, by: int) -> None:
+    """One operation takes `by` cycles more, and so do its delegate and the inference."""
+    changed = [profile["operations"][index], *profile["delegates"], profile["totals"]["npu"]]
+    for part in changed:
+        next(row for row in part["cycles"] if row["source"] == "modelled")["value"] += by
+
+
+def test_differences_of_two_runs(browser: Browser, run_folder: Path, tmp_path: Path) -> None:
+    """Where one operation takes 1,000 cycles more, its row and the sum differ, and no other row."""
+    other = _copy(run_folder, tmp_path / "other")
+    (other / "manifest.json").unlink()
+    profile = read(other / "profile.json")
+    index = next(row["index"] for row in profile["operations"] if row.get("macs", 0) > 10_000)
+    before = next(
+        row["value"] for row in profile["operations"][index]["cycles"] if row["source"] == "modelled"
+    )
+    _slower(profile, index, 1000)
+    json_text.write_json(other / "profile.json", profile)
+    done = sdk("report", run_folder, other, "-o", "page.html", cwd=tmp_path)
+    assert done.code == 0, done.err
+    with opened(browser, tmp_path / "page.html") as shown:
+        page = shown.page
+        assert shown.said == []
+        assert page.inner_text("h1").endswith(", 2 runs")
+        rows = page.locator(".operators tbody tr:not(.equal)")
+        assert rows.count() == 1
+        assert rows.locator("td").all_inner_texts()[-1] == f"+1,000 ({100_000 / before:+.1f} %)"
+        assert page.locator(".operators tbody tr.equal").count() > 2
+        total = next(
+            row["value"] for row in profile["totals"]["npu"]["cycles"] if row["source"] == "modelled"
+        )
+        assert page.locator(".operators tfoot td").all_inner_texts()[:2] == [
+            f"{total - 1000:,}",
+            f"{total:,}",
+        ]
+        assert (
+            page.locator("#compared path[tabindex]").count()
+            == 2 * page.locator(".operators tbody tr").count()
+        )
 
 
 def test_what_is_missing_is_named(run_folder: Path, tmp_path: Path) -> None:
@@ -142,8 +187,11 @@ def test_a_large_network_makes_a_small_page(zoo_pte: ZooPte, tmp_path: Path) -> 
     done = sdk("report", tmp_path, "-o", "page.html", cwd=tmp_path)
     assert done.code == 0, done.err
     content = (tmp_path / "page.html").read_bytes()
-    assert content.count(b"<tr><td data-sort=") > 300
+    assert content.count(b" data-leaf data-index=") > 300
     assert len(content) < MOST_BYTES
+    # MobileNetV2 has ten residual connections (Sandler et al., 2018, table 2: repeats of equal stride).
+    targets = re.findall(r'class="edge" data-ends="\d+ (\d+)"', content.decode())
+    assert sorted(Counter(targets).values())[-11:] == [1, *[2] * 10]
 
 
 def test_advice_is_a_part_of_the_page(run_folder: Path, tmp_path: Path) -> None:

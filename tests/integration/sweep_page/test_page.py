@@ -181,6 +181,32 @@ def test_the_reader_chooses_what_stands_in_the_fields(browser: Browser, sweep: S
         assert page.locator(f'#grid button[data-cell="{refused}"]').inner_text() == "! refused"
 
 
+def test_times_have_their_clock(browser: Browser, sweep: Sweep) -> None:
+    """The constraint is at 500 MHz, and so is all that is judged; the time at a cell's own clock has it beside it."""
+    entry = next(
+        row for row in sweep.rows if row["clock_mhz"] == 1000.0 and sweep.standings[row["cell"]] == "winner"
+    )
+    with opened(browser, sweep.path) as shown:
+        page = shown.page
+        assert "least NPU time at 500 MHz" in page.locator(".asked").inner_text()
+        assert "NPU time at 500 MHz" in page.locator("table.models thead").inner_text()
+        headings = page.locator("#list thead th").all_inner_texts()
+        at = next(number for number, text in enumerate(headings) if text.startswith("NPU time"))
+        assert headings[at + 1].startswith("clock, MHz")
+        times = dict(zip(listed(shown), shown.cells("at 500 MHz, ms"), strict=True))
+        assert float(times[entry["cell"]]) == pytest.approx(entry["npu_cycles"] / 500e3, abs=0.001)
+        page.get_by_label("In each field").select_option("NPU time")
+        assert (
+            page.locator(f'#grid button[data-cell="{entry["cell"]}"]').inner_text().endswith("at 1,000 MHz")
+        )
+        shapes = (
+            page.locator("#pareto .role-legend")
+            .last.locator("path")
+            .evaluate_all("all => all.map(mark => mark.getAttribute('d')).filter(Boolean)")
+        )
+        assert len(shapes) == len(set(shapes)) > 2
+
+
 def test_a_cell_opens_by_keyboard_and_links_to_its_report(browser: Browser, sweep: Sweep) -> None:
     places = {path.parent.name: path for path in (sweep.path.parent / "cells").glob("*/report.html")}
     entry = next(row for row in sweep.rows if row["cell"] in places and row["status"] == "refused")

@@ -76,6 +76,6 @@ def test_the_program_tells_its_modes_and_steps(name: str, step: int | None) -> N
     assert found.channel_step == step
     assert found.modes[target.memory_mode].cycles > 0
     assert found.modes_reason == ""
-    known, why = lifetimes.of(program)
-    assert known is not None, why
+    known = lifetimes.of(program).lifetimes
+    assert known is not None
     assert max(known.live_bytes(1)) <= known.arena_bytes

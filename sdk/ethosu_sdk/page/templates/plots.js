@@ -24,7 +24,60 @@
     };
   }
 
+  // What is under the focus is said beside it, as a pointer's tooltip says it.
+  const tip = document.createElement("div");
+  tip.id = "tip";
+  tip.setAttribute("role", "status");
+  tip.hidden = true;
+
+  function show(mark, rows) {
+    const table = document.createElement("table");
+    for (const [name, text] of rows) {
+      if (text === "") continue;
+      const row = table.insertRow();
+      row.insertCell().textContent = name;
+      row.insertCell().textContent = text;
+    }
+    tip.replaceChildren(table);
+    tip.hidden = false;
+    const box = mark.getBoundingClientRect();
+    const left = Math.min(box.left + window.scrollX, window.scrollX + document.documentElement.clientWidth - tip.offsetWidth - 8);
+    tip.style.left = `${Math.max(0, left)}px`;
+    tip.style.top = `${box.bottom + window.scrollY + 6}px`;
+  }
+
+  const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
+
+  // One mark of a plot is in the order of the Tab key; arrow keys go to the others, from left to right.
+  function makeFocusable(element) {
+    const marks = [...element.querySelectorAll("svg path")].filter((mark) => mark.__data__ && mark.__data__.tooltip);
+    const places = new Map(marks.map((mark) => [mark, mark.getBoundingClientRect()]));
+    marks.sort((a, b) => places.get(a).left - places.get(b).left || places.get(a).top - places.get(b).top);
+    marks.forEach((mark, at) => {
+      mark.setAttribute("tabindex", at ? "-1" : "0");
+      mark.addEventListener("focus", () => {
+        for (const other of marks) other.setAttribute("tabindex", other === mark ? "0" : "-1");
+        show(mark, Object.entries(mark.__data__.tooltip));
+      });
+      mark.addEventListener("blur", () => { tip.hidden = true; });
+      mark.addEventListener("keydown", (event) => {
+        if (event.key === "Escape") tip.hidden = true;
+        if (!(event.key in STEPS)) return;
+        event.preventDefault();
+        marks[Math.max(0, Math.min(marks.length - 1, at + STEPS[event.key]))].focus();
+      });
+    });
+  }
+
+  // Boxes of a graph have theirs in lines of names and texts.
+  for (const node of document.querySelectorAll("svg .node")) {
+    const rows = node.querySelector("desc").textContent.trim().split("\n").map((line) => line.split("\t"));
+    for (const event of ["focus", "mouseenter"]) node.addEventListener(event, () => show(node, rows));
+    for (const event of ["blur", "mouseleave"]) node.addEventListener(event, () => { tip.hidden = true; });
+  }
+
   async function draw() {
+    document.body.append(tip);
     for (const element of document.querySelectorAll(".plot")) {
       // Expressions are interpreted: the page's policy lets nothing be compiled.
       const options = {
@@ -33,8 +86,8 @@
       };
       const { view } = await window.vegaEmbed(element, specs[element.id], options);
       const svg = element.querySelector("svg");
-      svg.setAttribute("role", "img");
       svg.setAttribute("aria-label", element.dataset.text);
+      makeFocusable(element);
       element.dataset.drawn = String(view.getState().signals !== undefined);
       element.dispatchEvent(new CustomEvent("drawn", { detail: view }));
     }

@@ -55,7 +55,7 @@ _SUMS = {
     "profile.cpu_operators": "calls",
 }
 FIGURES = (*_UNITS, f"{_TRAFFIC}*")
-_Key = tuple[str, ...]
+Key = tuple[str, ...]
 
 
 @dataclass
@@ -67,10 +67,10 @@ class Operator:
     constants: list[str] = field(default_factory=list)  # digests, as far as a profile has them
 
 
-def of(profile: Profile) -> dict[_Key, Operator]:
+def of(profile: Profile) -> dict[Key, Operator]:
     """The operators of a profile, by what they are whatever else the program has."""
-    found: dict[_Key, Operator] = {}
-    for key, row in zip(_keys(profile.operations), profile.operations, strict=True):
+    found: dict[Key, Operator] = {}
+    for key, row in zip(keys(profile.operations), profile.operations, strict=True):
         operator = found.setdefault(key, Operator(row))
         operator.constants += [row.constants_sha256] if row.constants_sha256 is not None else []
         for name, value in _figures(row):
@@ -78,9 +78,9 @@ def of(profile: Profile) -> dict[_Key, Operator]:
     return found
 
 
-def _keys(rows: Sequence[Operation]) -> list[_Key]:
+def keys(rows: Sequence[Operation]) -> list[Key]:
     """For each operation what it is: its line in the model, its TOSA operator, and which of those alike it is."""
-    alike: defaultdict[_Key, dict[tuple[int, ...], None]] = defaultdict(dict)
+    alike: defaultdict[Key, dict[tuple[int, ...], None]] = defaultdict(dict)
     found = [(_kind(row), _which(row)) for row in rows]
     for kind, which in sorted(found):
         alike[kind].setdefault(which)
@@ -88,7 +88,7 @@ def _keys(rows: Sequence[Operation]) -> list[_Key]:
     return [(*kind, numbers[kind][which]) for kind, which in found]
 
 
-def _kind(row: Operation) -> _Key:
+def _kind(row: Operation) -> Key:
     source = row.source
     # Not by the line, which moves when the model's file changes.
     place = "" if source is None else source.module or source.file or ""

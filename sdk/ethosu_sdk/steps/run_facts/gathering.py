@@ -26,7 +26,7 @@ def of(folder: Path, vela_config: Path | None = None) -> RunFacts:
         program = _program(folder)
         if program is None:
             return RunFacts(made)
-        found, reason = lifetimes.of(program)
+        found = lifetimes.of(program)
     except SdkError as error:
         return RunFacts(made, program_reason=error.message, lifetimes_reason=error.message)
     facts, why = None, made.reason if made is not None else ""
@@ -35,7 +35,7 @@ def of(folder: Path, vela_config: Path | None = None) -> RunFacts:
         facts = None if profile is None else programs.of(program, profile, vela_config)
     except SdkError as error:
         why = error.message
-    return RunFacts(made, facts, why, found, reason)
+    return RunFacts(made, facts, why, found.lifetimes, found.reason, found.flows)
 
 
 def _program(folder: Path) -> pte.Pte | None:

@@ -1,14 +1,14 @@
 """Place and lifetime of data in a delegate's memory, read from its command stream.
 
 Bytes that an operation writes live in the region from then on, until the last operation that reads them. The stream
-names no tensors; that writes belong to one is not in it.
+names no tensors; that writes belong to one is not in it. Who reads what another wrote is the flow of data.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ethosu_sdk import pte
 from ethosu_sdk.errors import SdkError
@@ -18,7 +18,7 @@ from ethosu_sdk.npu.hazards.accesses import Access, accesses
 from ethosu_sdk.npu.hazards.ranges import Runs, overlap
 from ethosu_sdk.npu.operation import Operation
 from ethosu_sdk.npu.program import described
-from ethosu_sdk.results.run_facts import Lifetime, Lifetimes
+from ethosu_sdk.results.run_facts import Flow, Lifetime, Lifetimes
 from ethosu_sdk.vela_blocks import VelaBlocks
 
 _BEFORE = -1  # the "operation" that brings a delegate's inputs
@@ -35,6 +35,7 @@ class _Tenant:
     last: int
     offset: int | None
     role: str = ""
+    readers: set[int] = field(default_factory=set)
 
     def ended(self) -> Lifetime:
         return Lifetime(
@@ -42,44 +43,77 @@ class _Tenant:
         )
 
 
-def of(program: pte.Pte) -> tuple[Lifetimes | None, str]:
-    """The lifetimes in the delegate of `program` with the largest arena, and why they are not known."""
+@dataclass(frozen=True)
+class Delegates:
+    """The lifetimes in the delegate with the largest arena, or why they are not known; the flow of each delegate of
+    which it is known, by number."""
+
+    lifetimes: Lifetimes | None
+    reason: str = ""
+    flows: Mapping[int, Flow] = field(default_factory=dict)
+
+
+def of(program: pte.Pte) -> Delegates:
+    """What the command streams of the delegates of `program` say."""
     delegates = program.plan().delegates
     known = {index: row.vela for index, row in enumerate(delegates) if row.vela is not None}
     if not known:
-        return None, "the program has no delegate of an Ethos-U"
-    index, vela = max(known.items(), key=lambda row: row[1].scratch_bytes)
+        return Delegates(None, "the program has no delegate of an Ethos-U")
+    largest, vela = max(known.items(), key=lambda row: row[1].scratch_bytes)
+    found: dict[int, _Read | None] = {}
     try:
         with deadline.until(time.monotonic() + _TIMEOUT_S):
-            found = _read(vela)
+            for index in sorted(known, key=lambda index: index != largest):
+                found[index] = _read(known[index])
     except SdkError as error:
-        return None, error.message
-    if found is None:
-        return None, "which operations run depends on data"
-    return Lifetimes(index, len(delegates), vela.scratch_bytes, *found), ""
+        if largest not in found:
+            return Delegates(None, error.message)
+    flows = {index: row.flow for index, row in found.items() if row is not None}
+    first = found[largest]
+    if first is None:
+        return Delegates(None, "which operations run depends on data", flows)
+    rows, count = first.rows, first.operations
+    return Delegates(Lifetimes(largest, len(delegates), vela.scratch_bytes, rows, count), "", flows)
 
 
-def _read(vela: VelaBlocks) -> tuple[Sequence[Lifetime], int] | None:
-    """The lifetimes in an Ethos-U's delegate over how many operations; None for a stream whose order of operations
-    depends on data. SdkError when it cannot be read."""
+@dataclass(frozen=True)
+class _Read:
+    rows: Sequence[Lifetime]
+    operations: int
+    flow: Flow
+
+
+def _read(vela: VelaBlocks) -> _Read | None:
+    """What an Ethos-U's delegate does; None for a stream whose order of operations depends on data. SdkError when it
+    cannot be read."""
     config = NpuConfig.from_word(vela.config_word)
     segment = described(bytes(vela.command_stream), config)
     if segment.branch is not None:
         return None
     count = len(segment.operations)
-    live = [
+    inputs = [
         _Tenant(slot.region, Runs(slot.offset, (), slot.nbytes), _BEFORE, _BEFORE, None, "input")
         for slot in vela.inputs
     ]
-    gone: list[_Tenant] = []
+    live, gone = list(inputs), list[_Tenant]()
     for number, op in enumerate(segment.operations):
         deadline.check()
         live = _step(live, gone, number, op, accesses(op, config))
+    outputs = []
     for slot in vela.outputs:
         kept = Access(slot.region, False, Runs(slot.offset, (), slot.nbytes))
-        for tenant in _met(live, kept):
+        writers = _met(live, kept)
+        outputs.append(tuple(sorted(tenant.first for tenant in writers if tenant.first != _BEFORE)))
+        for tenant in writers:
             tenant.last, tenant.role = count - 1, tenant.role or "output"
-    return [tenant.ended() for tenant in (*gone, *live)], count
+    every = [*gone, *live]
+    edges = {
+        (tenant.first, reader) for tenant in every for reader in tenant.readers if tenant.first != _BEFORE
+    }
+    read_by = tuple(tuple(sorted(tenant.readers)) for tenant in inputs)
+    return _Read(
+        [tenant.ended() for tenant in every], count, Flow(tuple(sorted(edges)), read_by, tuple(outputs))
+    )
 
 
 def _step(
@@ -90,6 +124,7 @@ def _step(
         if not access.writes:
             for tenant in _met(live, access):
                 tenant.last = number
+                tenant.readers.add(number)
     for access in touched:
         if access.writes and access.region is not None:
             over = {id(tenant) for tenant in _met(live, access)}

@@ -35,11 +35,32 @@ def judge(rows: Sequence[Row], goals: Goals) -> Verdict:
         raise InputError(
             f"{len(doubled)} cells of the sweep stand twice in its results, such as {min(doubled)}"
         )
+    goals = _at_one_clock(rows, goals)
     by_model: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: str(row["cell"])):
         by_model[str(row["model"])].append(row)
     models = tuple(_model(name, by_model[name], goals) for name in sorted(by_model, key=_natural))
     return Verdict(goals, models, tuple(_targets(models)), tuple(_notes(rows, goals)))
+
+
+def _at_one_clock(rows: Sequence[Row], goals: Goals) -> Goals:
+    """The goals of a sweep that names none, with its times at one clock.
+
+    It is that of the constraints, or the slowest where cells have several.
+    """
+    stated = {row.clock_mhz for row in goals.constraints if row.clock_mhz}
+    own = _clocks(rows)
+    if not goals.are_default or (len(stated) != 1 and len(own) < 2):
+        return goals
+    clock = stated.pop() if len(stated) == 1 else min(own)
+    timed = tuple(replace(row, clock_mhz=clock) if row.figure == figures.TIME else row for row in goals.goals)
+    return replace(goals, goals=timed)
+
+
+def _clocks(rows: Sequence[Row]) -> set[float]:
+    """The clocks, in MHz, of cells that passed."""
+    found = (figures.clock(row.get("clock_mhz")) for row in rows if row["status"] == "pass")
+    return {clock for clock in found if clock is not None}
 
 
 def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
@@ -53,6 +74,10 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
             f"times and cycles are of the NPU alone: {on_cpu:,} of {len(passed):,} cells that passed run operators "
             "on the CPU as well, whose time is not in them"
         )
+    own = sorted(_clocks(rows))
+    if len(own) > 1 and any(row.figure == figures.TIME and not row.clock_mhz for row in _timed(goals)):
+        listed = ", ".join(f"{clock:g}" for clock in own)
+        yield f"times are compared at different clocks ({listed} MHz): `clock_mhz` has them at one"
     for clock in sorted({row.clock_mhz for row in _timed(goals) if row.clock_mhz}):
         others = sum(row.get("clock_mhz") not in (None, clock) for row in passed)
         if others:

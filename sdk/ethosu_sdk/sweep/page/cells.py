@@ -11,18 +11,19 @@ from urllib.parse import quote
 
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.sweep import CellVerdict, Nearest, Verdict
-from ethosu_sdk.sweep.goals import figures
+from ethosu_sdk.sweep.goals import figures, reading
 from ethosu_sdk.sweep.page.settings import MOST_MESSAGE, TITLES, Row, Settings, short
 
 MOST_CELLS = 20_000  # that a page lists: more than a browser sorts at once
 _TEXTS = ("cell", *TITLES, "model_sha256", "status", "error", "npu_cycles_source")
 _MESSAGES = ("message", "hint")
 NUMBERS = (
-    *("sram_bytes", "dram_bytes", "flash_bytes", "program_bytes", "time_ms", "inference_ms"),
-    *("npu_cycles", "npu_macs"),
+    *("sram_bytes", "dram_bytes", "flash_bytes", "program_bytes", "time_ms", "clock_mhz", "judged_ms"),
+    *("inference_ms", "npu_cycles", "npu_macs"),
     *("operators_npu", "operators_cpu", "cpu_calls", "sqnr_db", "top1", "check_sqnr_db"),
-    *("clock_mhz", "seconds", "exit_code"),
+    *("seconds", "exit_code"),
 )
+JUDGED = "judged_ms"  # the NPU's time at the clock of the verdict, if that has one
 _MADE = ("standing", "why", "link", "link_text")
 _RECORDS = (
     ("report.html", "report"),
@@ -34,6 +35,17 @@ _MORE_TITLES = {
     "clock_mhz": ("NPU clock", "MHz"),
     "seconds": ("time the cell took", "s"),
     "exit_code": ("exit code", ""),
+}
+_SHORT_TITLES = {
+    "inference_ms": "inference",
+    "npu_macs": "MACs",
+    "operators_npu": "NPU ops",
+    "operators_cpu": "CPU ops",
+    "cpu_calls": "CPU calls",
+    "top1": "top-1",
+    "check_sqnr_db": "check",
+    "clock_mhz": "clock",
+    "seconds": "took",
 }
 
 
@@ -51,7 +63,8 @@ def of(folder: Path, verdict: Verdict, rows: Sequence[Row], settings: Settings) 
     """Everything that the script shows of `rows`, which lie below `folder`."""
     texts = _Texts()
     judged = {cell.cell: cell for cell in verdict.cells}
-    listed = rows[:MOST_CELLS]
+    clock = judging_clock(verdict)
+    listed = [{**row, JUDGED: _judged(row, clock)} for row in rows[:MOST_CELLS]]
     return {
         "textColumns": [*_TEXTS, *_MESSAGES, *_MADE],
         "numberColumns": list(NUMBERS),
@@ -62,16 +75,33 @@ def of(folder: Path, verdict: Verdict, rows: Sequence[Row], settings: Settings) 
         "above": settings.above,
         "shown": settings.shown,
         "varying": list(settings.varying),
-        "figures": [_figure(name) for name in NUMBERS if any(row.get(name) is not None for row in listed)],
+        "figures": [
+            _figure(name, clock) for name in NUMBERS if any(row.get(name) is not None for row in listed)
+        ],
         "first": verdict.goals[0].figure,
     }
 
 
-def _figure(name: str) -> dict[str, str]:
+def judging_clock(verdict: Verdict) -> float | None:
+    """The one clock, in MHz, of all times in goals and constraints; None where they are at the cells' own clocks."""
+    clocks = {row.clock_mhz for row in verdict.goals if row.figure == figures.TIME}
+    clocks |= {row.clock_mhz for row in verdict.constraints if row.figure == figures.TIME}
+    return clocks.pop() if len(clocks) == 1 else None
+
+
+def _judged(row: Row, clock_mhz: float | None) -> float | None:
+    return figures.value(row, figures.TIME, clock_mhz).number if clock_mhz else None
+
+
+def _figure(name: str, clock_mhz: float | None) -> dict[str, str]:
+    """Its title, the shorter one of a heading, and its unit."""
+    if name == JUDGED:
+        title = reading.named(figures.TIME, clock_mhz)
+        return {"name": name, "title": title, "short": f"at {clock_mhz:g} MHz", "unit": "ms"}
     title, unit = _MORE_TITLES.get(name, ("", ""))
     if not title:
         title, unit = figures.FIGURES[name].title, figures.FIGURES[name].unit
-    return {"name": name, "title": title, "unit": unit}
+    return {"name": name, "title": title, "short": _SHORT_TITLES.get(name, title), "unit": unit}
 
 
 def _row(folder: Path, row: Row, judged: CellVerdict | None, texts: _Texts) -> list[Any]:

@@ -26,6 +26,7 @@ def of(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> dict[str, A
         "constraints": [row.text for row in verdict.constraints],
         "goals": [row.text for row in verdict.goals],
         "default_goals": verdict.default_goals,
+        "timed_goals": [figures.FIGURES[row.figure].has_source for row in verdict.goals],
         "goal_titles": [_goal_title(row) for row in verdict.goals],
         "models": [_model(row, verdict.goals, by_cell, settings) for row in verdict.models],
         "targets": targets,
@@ -139,7 +140,8 @@ def _winner(
         "cells": [_named(cell, by_cell, settings) for cell in part.winners[:_MOST_LISTED]],
         "more": f"and {more:,} more that are equal in every goal" if more > 0 else "",
         "values": [_value(first, goal) for goal in goals],
-        "source": part.source or "",
+        "plain_source": part.source or "",
+        "source": _timed(part.source or "", first, goals),
         "why": "",
     }
 
@@ -154,13 +156,23 @@ def _nearest(
         "cells": [_named(nearest.cell, by_cell, settings)] if nearest else [],
         "more": "",
         "values": [_value(row, goal) for goal in goals],
-        "source": str(row.get("npu_cycles_source") or ""),
+        "plain_source": "",
+        "source": _timed(str(row.get("npu_cycles_source") or ""), row, goals),
         "why": cells.why(nearest) if nearest else "",
     }
 
 
 def _named(cell: str, by_cell: Mapping[str, Row], settings: Settings) -> dict[str, str]:
     return {"cell": cell, "text": settings.words(by_cell[cell]) or cell}
+
+
+def _timed(source: str, row: Row, goals: Sequence[Goal]) -> str:
+    """Where a time comes from, with the clock that it is at unless its heading says it."""
+    clock = figures.clock(row.get("clock_mhz"))
+    times = [goal for goal in goals if goal.figure == figures.TIME]
+    if not source or clock is None or not times or times[0].clock_mhz:
+        return source
+    return f"{source}, {clock:,g} MHz"
 
 
 def _value(row: Row, goal: Goal) -> str:

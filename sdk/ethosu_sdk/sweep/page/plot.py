@@ -9,9 +9,9 @@ import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named
 from ethosu_sdk.records.sweep import CellVerdict, Constraint, Verdict
-from ethosu_sdk.sweep.goals import figures
+from ethosu_sdk.sweep.goals import figures, reading
 from ethosu_sdk.sweep.goals.verdict import STANDINGS
-from ethosu_sdk.sweep.page.cells import MOST_CELLS
+from ethosu_sdk.sweep.page.cells import MOST_CELLS, judging_clock
 from ethosu_sdk.sweep.page.settings import Row, Settings, short
 
 ID = "pareto"
@@ -19,9 +19,10 @@ _TITLE = "SRAM against NPU time"
 _HEIGHT = 420
 _AXES = {"sram": "sram_bytes", "time": "time_ms"}
 _MOST_COLOURS = 7  # that the page's own palette has
-_SHAPES = {
-    "winner": "diamond",
-    "pareto": "circle",
+_STAR = "M0,-1L.23,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.23,-.31Z"
+_SHAPES = {  # the marks of the matrix, as far as they are shapes
+    "winner": _STAR,
+    "pareto": "diamond",
     "dominated": "circle",
     "not ranked": "square",
     "broken": "cross",
@@ -34,32 +35,36 @@ _SIZE = 60  # of all others
 def of(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> Plot:
     """Every cell that passed and has both figures."""
     judged = {cell.cell: cell for cell in verdict.cells}
-    found = (_point(row, judged.get(str(row["cell"])), settings) for row in rows[:MOST_CELLS])
+    clock = judging_clock(verdict)
+    found = (_point(row, judged.get(str(row["cell"])), settings, clock) for row in rows[:MOST_CELLS])
     points = [row for row in found if row is not None]
     if not points:
         return Plot(ID, _TITLE, "No cell that passed has both SRAM and NPU time.")
     is_front = {(goal.figure, goal.want) for goal in verdict.goals} == {
         ("sram_bytes", "min"),
         ("time_ms", "min"),
-    } and not any(goal.clock_mhz is not None for goal in verdict.goals)
+    } and all(goal.clock_mhz == clock for goal in verdict.goals if goal.figure == figures.TIME)
     groups = _grouped(points)
     front = [row for name in groups for row in _front_of(name, points)] if is_front else []
-    limits = {axis: list(_limits(verdict.constraints, figure)) for axis, figure in _AXES.items()}
+    limits = {axis: list(_limits(verdict.constraints, figure, clock)) for axis, figure in _AXES.items()}
     text = (
         "The cells of a model that passed, by the SRAM that they need and the time of the NPU in an "
         "inference; low and left is better. No other cell is at least as good in all goals as a cell of "
         "the Pareto set. Dashed lines are limits for all models. Times of different sources cannot be "
         "compared, and have separate plots."
     )
-    chart = _chart(groups[0], points, bool(front), [axis for axis, found in limits.items() if found])
+    limited = [axis for axis, found in limits.items() if found]
+    chart = _chart(groups[0], points, bool(front), limited, reading.named(figures.TIME, clock))
     datasets = {f"{axis}_limits": found for axis, found in limits.items() if found}
     return drawn(ID, _TITLE, text, chart, points=points, **({"front": front} if front else {}), **datasets)
 
 
-def _point(row: Row, judged: CellVerdict | None, settings: Settings) -> dict[str, Any] | None:
+def _point(
+    row: Row, judged: CellVerdict | None, settings: Settings, clock_mhz: float | None
+) -> dict[str, Any] | None:
     if row["status"] != "pass":
         return None
-    sram, time = (figures.value(row, name, None) for name in ("sram_bytes", "time_ms"))
+    sram, time = (figures.value(row, name, clock_mhz) for name in ("sram_bytes", figures.TIME))
     if not sram.number or not time.number:  # a logarithm has no place for zero
         return None
     return {
@@ -69,6 +74,7 @@ def _point(row: Row, judged: CellVerdict | None, settings: Settings) -> dict[str
         "settings": settings.words(row),
         "sram": sram.number,
         "time": time.number,
+        "clock": f"{clock_mhz or figures.clock(row.get('clock_mhz')) or 0:,g} MHz",
         "source": time.source,
         "standing": "" if judged is None else judged.standing,
     }
@@ -90,19 +96,24 @@ def _front_of(group: str, points: Sequence[dict[str, Any]]) -> list[dict[str, An
     return [row for row in own if row["standing"] in ("winner", "pareto")] or own[:1]
 
 
-def _limits(constraints: Sequence[Constraint], figure: str) -> Iterator[dict[str, Any]]:
-    """Limits that are straight lines in the plot: those for all models, and of a time at its own clock."""
+def _limits(
+    constraints: Sequence[Constraint], figure: str, clock_mhz: float | None
+) -> Iterator[dict[str, Any]]:
+    """Limits that are straight lines in the plot: those for all models, and of a time at the plot's clock."""
     for row in constraints:
-        if row.figure == figure and row.clock_mhz is None and row.models is None:
+        at_clock = row.clock_mhz == clock_mhz or figure != figures.TIME
+        if row.figure == figure and at_clock and row.models is None:
             for limit in (row.max, row.min):
                 if limit:
                     yield {"at": limit, "text": row.text}
 
 
-def _chart(group: str, points: Sequence[Mapping[str, Any]], has_front: bool, limited: Sequence[str]) -> Any:
+def _chart(
+    group: str, points: Sequence[Mapping[str, Any]], has_front: bool, limited: Sequence[str], time: str
+) -> Any:
     chosen = altair.param(name="chosen", value=group)
     x = altair.X("sram:Q", scale=_scale(), title="SRAM, bytes", axis=altair.Axis(format="~s", tickCount=6))
-    y = altair.Y("time:Q", scale=_scale(), title="NPU time, ms", axis=altair.Axis(format="~g", tickCount=6))
+    y = altair.Y("time:Q", scale=_scale(), title=f"{time}, ms", axis=altair.Axis(format="~g", tickCount=6))
     layers = [_rules(axis) for axis in limited]
     of_model = "datum.group === chosen"
     if has_front:
@@ -163,6 +174,7 @@ def _points(x: Any, y: Any, points: Sequence[Mapping[str, Any]]) -> Any:
                 altair.Tooltip("settings:N", title="cell"),
                 altair.Tooltip("sram:Q", format=",", title="SRAM, bytes"),
                 altair.Tooltip("time:Q", format=",.3f", title="NPU time, ms"),
+                altair.Tooltip("clock:N"),
                 altair.Tooltip("source:N"),
                 altair.Tooltip("standing:N"),
                 altair.Tooltip("cell:N", title="id"),

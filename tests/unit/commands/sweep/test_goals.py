@@ -122,6 +122,21 @@ def test_a_time_at_a_clock_comes_from_the_cycles() -> None:
     assert any("times at 500 MHz are, in 1 cells" in note for note in slower.notes)
 
 
+def test_without_goals_times_are_at_one_clock() -> None:
+    """700,000 cycles at 1 GHz are less time than 400,000 at 500 MHz, and more at one clock."""
+    fast = row(npu_cycles=700_000, clock_mhz=1000.0, target="ethos-u85-256")
+    slow = row(npu_cycles=400_000, clock_mhz=500.0)
+    assert fast["time_ms"] < slow["time_ms"]
+    found = verdict([fast, slow], "")
+    assert standings(found) == {slow["cell"]: "winner", fast["cell"]: "dominated"}
+    assert [goal.clock_mhz for goal in found.goals.goals] == [None, 500.0]
+    stated = verdict([fast, slow], '[[constraints]]\nfigure = "time_ms"\nmax = 20\nclock_mhz = 250')
+    assert stated.goals.goals[1].clock_mhz == 250.0
+    own = verdict([fast, slow], '[[goals]]\nfigure = "time_ms"')
+    assert standings(own)[fast["cell"]] == "winner"
+    assert "times are compared at different clocks (500, 1000 MHz): `clock_mhz` has them at one" in own.notes
+
+
 @pytest.mark.parametrize(
     ("members", "words"),
     [

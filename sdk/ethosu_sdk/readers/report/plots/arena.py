@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named, short
 from ethosu_sdk.readers.report.inputs import Inputs
+from ethosu_sdk.readers.report.views import fold
 from ethosu_sdk.records.profile import Operation
 from ethosu_sdk.results.run_facts import Lifetime, Lifetimes
 from ethosu_sdk.vela_blocks import REGION_FAST_SCRATCH, REGION_SCRATCH
@@ -16,12 +17,54 @@ from ethosu_sdk.vela_blocks import REGION_FAST_SCRATCH, REGION_SCRATCH
 _TITLE = "What lies where in the arena"
 _USE_TITLE = "Use of the arena"
 _REGIONS = {REGION_SCRATCH: "arena", REGION_FAST_SCRATCH: "fast scratch"}
+_AXIS = "operator, in the order in which they run"
+_SCALE, _TICKS = altair.Scale(nice=False, zero=True), altair.Axis(format="d", tickMinStep=1)
 _HEIGHT = 320
+_FITS = (  # a name, in a rectangle: 6 pixels for a letter, 11 for a line
+    "scale('x', datum.to) - scale('x', datum.from) > 6 * length(datum.{name}) + 4 && "
+    "scale('y', datum.start) - scale('y', datum.end) > 11"
+)
 _MOST = 2000  # tenants that are drawn, the largest ones
 _NOT_KNOWN = (
-    "Rows of a feature map that lie apart are drawn as one extent. How long inputs are kept before the "
-    "delegate, and outputs after it, is ExecuTorch's plan."
+    "Slices of one operator's result that lie beside each other are drawn as one extent, and so are rows of "
+    "a feature map that lie apart. How long inputs are kept before the delegate, and outputs after it, is "
+    "ExecuTorch's plan."
 )
+
+
+class _Steps:
+    """The operations of the delegate by operator: those of one that follow each other are one step."""
+
+    def __init__(self, found: Lifetimes, rows: Sequence[Operation]) -> None:
+        ordered = sorted((row for row in rows if row.offset is not None), key=lambda row: row.offset or 0)
+        known = len(ordered) == found.operations
+        self._rows: dict[int, Operation] = dict(enumerate(ordered)) if known else {}
+        self._steps: list[int] = []
+        before: tuple[Any, ...] | None = None
+        for number in range(found.operations):
+            key = fold.key(self._rows[number]) if known else ("operation", number)
+            self._steps.append((self._steps[-1] if self._steps else -1) + (key != before))
+            before = key
+
+    def of(self, number: int) -> int:
+        """The step of the operation `number` of the stream; 0 for what is there before the first."""
+        return self._steps[number] if 0 <= number < len(self._steps) else 0
+
+    def row(self, number: int) -> Operation | None:
+        """The row of the profile; None where it is not known."""
+        return self._rows.get(number)
+
+    def name(self, number: int) -> str:
+        """The operation as the profile names it."""
+        row = self.row(number)
+        return f"operation {number}" if row is None else short(f"{row.index} {fold.name(row)}")
+
+    def most(self, values: Sequence[int]) -> list[int]:
+        """The largest of the values of each step's operations."""
+        found = [0] * (self.of(len(values) - 1) + 1) if values else []
+        for number, value in enumerate(values):
+            found[self.of(number)] = max(found[self.of(number)], value)
+        return found
 
 
 def of(inputs: Inputs, name: str) -> dict[str, Plot]:
@@ -30,18 +73,16 @@ def of(inputs: Inputs, name: str) -> dict[str, Plot]:
     if inputs.program is None or found is None:
         reason = inputs.missing.get("program", inputs.facts.lifetimes_reason)
         return {"arena": Plot(name, _TITLE, f"Not known: {reason}.")}
-    rows = {
-        row.offset: row
-        for row in (inputs.profile.operations if inputs.profile is not None else ())
-        if row.delegate == found.delegate and row.offset is not None
-    }
+    profile = inputs.profile
+    rows = [] if profile is None else [row for row in profile.operations if row.delegate == found.delegate]
+    steps = _Steps(found, rows)
     return {
         **{
-            f"arena{region}": _extents(found, region, rows, f"{name}{region}")
+            f"arena{region}": _extents(found, region, steps, f"{name}{region}")
             for region in _REGIONS
             if any(row.region == region for row in found.rows)
         },
-        "arena-use": _use(found, rows, f"{name}-use"),
+        "arena-use": _use(found, steps, f"{name}-use"),
     }
 
 
@@ -51,54 +92,79 @@ def _which(found: Lifetimes) -> str:
     return f"Delegate {found.delegate}, of {found.delegates:,} the one with the largest arena. "
 
 
-def _extents(found: Lifetimes, region: int, rows: Mapping[int, Operation], name: str) -> Plot:
-    own = [row for row in found.rows if row.region == region]
+def _extents(found: Lifetimes, region: int, steps: _Steps, name: str) -> Plot:
     live = found.live_bytes(region)
     peak = max(live, default=0)
     at = live.index(peak) if live else 0
-    drawn_ = sorted(own, key=lambda row: row.start - row.end)[:_MOST]
-    left_out = "" if len(drawn_) == len(own) else f" The {_MOST:,} largest of {len(own):,} extents are drawn."
+    own = [row for row in found.rows if row.region == region]
+    extents = list(_folded(own, steps))
+    drawn_ = sorted(extents, key=lambda row: row["start"] - row["end"])[:_MOST]
+    left_out = (
+        ""
+        if len(drawn_) == len(extents)
+        else f" The {_MOST:,} largest of {len(extents):,} extents are drawn."
+    )
     text = (
-        f"{_which(found)}Extents of the {_REGIONS[region]} that operations write, from the writer to the "
-        f"last reader, as the command stream has them. The peak is at operation {at}: {peak:,} "
-        f"bytes.{left_out} {_NOT_KNOWN}"
+        f"{_which(found)}Extents of the {_REGIONS[region]} that operators write, from the writer to the "
+        f"last reader, as the command stream has them: {len(own):,} results of operations in {len(extents):,} "
+        f"extents. The peak is at {steps.name(at)}: {peak:,} bytes.{left_out} {_NOT_KNOWN}"
     )
     title = _TITLE if region == REGION_SCRATCH else f"{_TITLE}: {_REGIONS[region]}"
-    return drawn(
-        name,
-        title,
-        text,
-        _rectangles(at),
-        tenants=[_rectangle(row, rows) for row in drawn_],
-        peak=[{"at": at + 0.5}],
-    )
+    return drawn(name, title, text, _rectangles(), tenants=drawn_, peak=[{"at": steps.of(at) + 0.5}])
 
 
-def _rectangle(row: Lifetime, rows: Mapping[int, Operation]) -> dict[str, Any]:
-    entry = rows.get(row.offset) if row.offset is not None else None
-    tensor = ""
-    if entry is not None:
-        tensor = (entry.tosa.tensor if entry.tosa is not None else None) or entry.name
+def _folded(own: Sequence[Lifetime], steps: _Steps) -> Iterator[dict[str, Any]]:
+    """Rectangles of the lifetimes. Those of one operator that touch in memory and overlap in time are one."""
+    by_operator: dict[tuple[Any, ...], list[Lifetime]] = {}
+    for number, row in enumerate(own):
+        entry = steps.row(row.first)
+        key = ("lifetime", number) if entry is None else (row.role, *fold.key(entry))
+        by_operator.setdefault(key, []).append(row)
+    for same in by_operator.values():
+        group: list[Lifetime] = []
+        for row in sorted(same, key=lambda row: row.start):
+            if group and not _touches(group, row):
+                yield _rectangle(group, steps)
+                group = []
+            group.append(row)
+        yield _rectangle(group, steps)
+
+
+def _touches(group: Sequence[Lifetime], row: Lifetime) -> bool:
+    end = max(other.end for other in group)
+    first, last = min(other.first for other in group), max(other.last for other in group)
+    return row.start <= end and row.first <= last and first <= row.last
+
+
+def _rectangle(group: Sequence[Lifetime], steps: _Steps) -> dict[str, Any]:
+    row = min(group, key=lambda row: row.first)
+    entry = steps.row(row.first)
+    first, last = row.first, max(other.last for other in group)
+    start, end = min(other.start for other in group), max(other.end for other in group)
+    is_input = row.offset is None
+    name = "" if entry is None else fold.tensor(entry) or fold.name(entry)
     return {
-        "from": max(row.first, 0),
-        "to": row.last + 1,
-        "start": row.start,
-        "end": row.end,
-        "bytes": row.end - row.start,
-        "role": row.role or ("never read" if row.last == row.first else "inner"),
-        "tensor": short(tensor) if row.offset is not None else "input of the delegate",
-        "writer": row.first,
-        "reader": row.last,
+        "from": steps.of(first),
+        "to": steps.of(last) + 1,
+        "start": start,
+        "end": end,
+        "bytes": end - start,
+        "role": row.role or ("never read" if last == first else "inner"),
+        "tensor": "input of the delegate" if is_input else short(name or f"of operation {first}"),
+        "module": short(fold.module(entry)),
+        "slices": len(group),
+        "writer": "before the delegate" if is_input else steps.name(first),
+        "reader": "after the delegate" if row.role == "output" else steps.name(last),
     }
 
 
-def _rectangles(peak: int) -> Any:
+def _rectangles() -> Any:
     roles = ["inner", "input", "output", "never read"]
     rectangles = (
         altair.Chart(named("tenants"))
         .mark_rect(fillOpacity=0.55, strokeWidth=0.5)
         .encode(
-            x=altair.X("from:Q", title="operation", scale=altair.Scale(nice=False, zero=True)),
+            x=altair.X("from:Q", title=_AXIS, scale=_SCALE, axis=_TICKS),
             x2="to:Q",
             y=altair.Y("start:Q", title="byte", axis=altair.Axis(format="~s")),
             y2="end:Q",
@@ -106,52 +172,77 @@ def _rectangles(peak: int) -> Any:
             stroke=altair.Stroke("role:N", sort=roles, title=None, legend=None),
             tooltip=[
                 altair.Tooltip("tensor:N"),
+                altair.Tooltip("module:N"),
+                altair.Tooltip("slices:Q", format=","),
                 altair.Tooltip("bytes:Q", format=","),
                 altair.Tooltip("start:Q", format=",", title="first byte"),
-                altair.Tooltip("writer:Q", title="written by operation"),
-                altair.Tooltip("reader:Q", title="last read by operation"),
+                altair.Tooltip("writer:N", title="written by"),
+                altair.Tooltip("reader:N", title="last read by"),
             ],
         )
     )
     mark = altair.Chart(named("peak")).mark_rule(strokeDash=[4, 4]).encode(x="at:Q")
-    return (rectangles + mark).properties(width="container", height=_HEIGHT)
+    return (rectangles + _names() + mark).properties(width="container", height=_HEIGHT)
 
 
-def _use(found: Lifetimes, rows: Mapping[int, Operation], name: str) -> Plot:
+def _names() -> Any:
+    """The tensor's name in rectangles that have the room, else its module's."""
+    tensor, module = (_FITS.format(name=name) for name in ("tensor", "module"))
+    return _name("tensor", tensor) + _name("module", f"!({tensor}) && {module}")
+
+
+def _name(field: str, test: str) -> Any:
+    return (
+        altair.Chart(named("tenants"))
+        .mark_text(fontSize=10, tooltip=None)
+        .transform_calculate(middle="(datum.from + datum.to) / 2", height="(datum.start + datum.end) / 2")
+        .encode(
+            x=altair.X("middle:Q", title=_AXIS),
+            y=altair.Y("height:Q", title="byte"),
+            text=altair.condition(test, altair.Text(f"{field}:N"), altair.value("")),
+        )
+    )
+
+
+def _use(found: Lifetimes, steps: _Steps, name: str) -> Plot:
     """What the stream needs, beside what Vela states."""
     live = found.live_bytes(REGION_SCRATCH)
-    by_offset = {row.offset: row.first for row in found.rows if row.offset is not None}
-    points = [{"at": at, "bytes": value, "what": "needed, by the stream"} for at, value in enumerate(live)]
-    stated = [
-        {"at": by_offset[offset], "bytes": row.scratch_bytes, "what": "in use, by Vela"}
-        for offset, row in rows.items()
-        if row.scratch_bytes is not None and offset in by_offset
+    needed = steps.most(live)
+    points = [
+        {"at": at, "bytes": value, "what": "needed, by the stream"}
+        for at, value in enumerate([*needed, *needed[-1:]])  # a step goes on to the next point
     ]
+    vela = [
+        (steps.of(number), row.scratch_bytes)
+        for number in range(found.operations)
+        if (row := steps.row(number)) is not None and row.scratch_bytes is not None
+    ]
+    stated = [{"at": at, "bytes": value, "what": "in use, by Vela"} for at, value in vela]
     text = (
         f"{_which(found)}The arena has {found.arena_bytes:,} bytes; at most {max(live, default=0):,} of them are "
         "needed at once by what the command stream writes and reads. "
     )
-    if stated:
-        most = max(row.scratch_bytes or 0 for offset, row in rows.items() if offset in by_offset)
+    if vela:
+        most = max(value for _, value in vela)
         text += f"Vela states up to {most:,} bytes in use, for the operations it scheduled."
     else:
         text += "There is no compile record, and so no figure of Vela's for each operation."
     return drawn(
-        name, _USE_TITLE, text, _steps(), points=[*points, *stated], size=[{"bytes": found.arena_bytes}]
+        name, _USE_TITLE, text, _lines(), points=[*points, *stated], size=[{"bytes": found.arena_bytes}]
     )
 
 
-def _steps() -> Any:
+def _lines() -> Any:
     lines = (
         altair.Chart(named("points"))
         .mark_line(interpolate="step-after")
         .encode(
-            x=altair.X("at:Q", title="operation", scale=altair.Scale(nice=False, zero=True)),
+            x=altair.X("at:Q", title=_AXIS, scale=_SCALE, axis=_TICKS),
             y=altair.Y("bytes:Q", title="bytes", axis=altair.Axis(format="~s")),
             color=altair.Color("what:N", title=None, legend=altair.Legend(orient="top")),
             tooltip=[
                 "what:N",
-                altair.Tooltip("at:Q", title="operation"),
+                altair.Tooltip("at:Q", title="operator"),
                 altair.Tooltip("bytes:Q", format=","),
             ],
         )

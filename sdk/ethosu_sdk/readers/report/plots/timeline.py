@@ -36,7 +36,7 @@ def of(profile: Profile | None, name: str) -> Plot:
         left_out = f" The {_MOST:,} longest of {len(operations):,} operations are drawn."
     text = (
         "Modelled cycles of the NPU, delegate after delegate; the CPU's time between them is not known. "
-        "The darker a bar, the larger the share of the operation's time for which the unit or memory "
+        "The more solid a bar's colour, the larger the share of the operation's time for which the unit or memory "
         "works; the model does not say when within it. Work that runs in parallel and adds no cycles "
         f"counts towards the operation that ends last.{left_out}"
     )

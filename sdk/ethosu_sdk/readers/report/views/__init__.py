@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ethosu_sdk.readers.report.inputs import Inputs
@@ -23,6 +22,8 @@ def of(inputs: Inputs) -> dict[str, Any]:
     run, profile, compiled = inputs.run, inputs.profile, inputs.compiled
     return {
         "label": inputs.label,
+        "title": summary.title(inputs),
+        "limits": summary.limits(inputs),
         "status": run.verdict.status,
         "cards": summary.cards(inputs),
         "summary": summary.rows(inputs),
@@ -43,14 +44,4 @@ def of(inputs: Inputs) -> dict[str, Any]:
         "unavailable": origins.unavailable(inputs),
         "counters": run.npu.counters if run.npu is not None else (),
         "missing": inputs.missing,
-    }
-
-
-def side_by_side(all_inputs: Sequence[Inputs]) -> dict[str, Any]:
-    """The figures of several runs, a column each."""
-    columns = [dict(summary.rows(inputs)) for inputs in all_inputs]
-    names = list(dict.fromkeys(name for column in columns for name in column))
-    return {
-        "labels": [inputs.label for inputs in all_inputs],
-        "rows": [{"name": name, "cells": [column.get(name, "") for column in columns]} for name in names],
     }

@@ -1,83 +1,171 @@
-"""The profile's table: a row for each operation, with what its columns are sorted by."""
+"""The profile's table: a row for each operation, operator and module, with what its columns are sorted by."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ethosu_sdk.records.common import Metric
+from ethosu_sdk.readers.report.views import fold, operation_tree
+from ethosu_sdk.readers.report.views.operation_tree import Figures, Node
 from ethosu_sdk.records.compile import Compilation
-from ethosu_sdk.records.profile import Operation, Profile, cycles
+from ethosu_sdk.records.profile import Operation, Profile
 from ethosu_sdk.results import source_place
-from ethosu_sdk.tables import figures
+
+_LONG_MS = 10  # a time from here on is given in ms, a shorter one in µs
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: `is_number` ones are sorted by value, and stand on the right."""
+    """A column. `format` says how its numbers are written; text is on the left."""
 
     key: str
     title: str
-    is_number: bool = True
+    long_title: str
+    format: str = "whole"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is sorted by value, and stands on the right."""
+        return self.format != "text"
 
 
 _COLUMNS = (
-    Column("index", "#"),
-    Column("where", "on", False),
-    Column("name", "operation", False),
-    Column("origin", "from", False),
-    Column("shapes", "IFM → OFM", False),
-    Column("macs", "MACs"),
-    Column("modelled", "cycles modelled"),
-    Column("estimated", "cycles estimated by Vela"),
-    Column("measured", "cycles measured"),
-    Column("alone", "cycles as a job of its own"),
-    Column("instructions", "CPU instructions"),
-    Column("utilisation", "utilisation"),
-    Column("read", "bytes read"),
-    Column("written", "bytes written"),
-    Column("bound", "pace set by", False),
+    Column("index", "#", "number of the operation in the profile"),
+    Column("name", "operation", "module, operator or operation; below: IFM → OFM and line", "text"),
+    Column("time", "time, {unit}", "time of NPU or CPU, modelled", "time"),
+    Column("modelled", "NPU cycles", "cycles of the NPU, modelled"),
+    Column("estimated", "by Vela", "cycles of the NPU, estimated by Vela"),
+    Column("measured", "measured", "cycles of the NPU, measured"),
+    Column("alone", "alone", "cycles of the NPU as a job of its own"),
+    Column("cpu_cycles", "CPU cycles", "cycles of the CPU, modelled, with memory that answers at once"),
+    Column("instructions", "CPU instr.", "instructions of the CPU, counted"),
+    Column("macs", "MACs", "multiplications and additions"),
+    Column(
+        "utilisation", "MAC use", "share of what the MAC unit could do in the operation's cycles", "share"
+    ),
+    Column("read", "read", "bytes read through the NPU's ports"),
+    Column("written", "written", "bytes written through the NPU's ports"),
+    Column("bound", "pace", "what sets the pace of the operation", "text"),
 )
-_SUMMED = ("macs", "modelled", "estimated", "measured", "alone", "instructions", "read", "written")
-_OF_ALL_CALLS = ("instructions",)  # in the record; all other figures are of one call
-_ALWAYS = ("index", "where", "name", "modelled")
+_ALWAYS = ("index", "name", "modelled")
 
 
 def of(profile: Profile | None) -> dict[str, Any]:
-    """Columns that hold something, their rows, and the sums of an inference."""
-    rows = [_row(entry) for entry in (profile.operations if profile is not None else ())]
-    totals = profile.totals.npu.cycles if profile is not None else ()
+    """Columns that hold something, their rows from the tree, the sums of an inference, and the number of leaves."""
+    if profile is None or not profile.operations:
+        return {"columns": [], "rows": [], "sums": [], "count": 0}
+    roots = operation_tree.of(profile)
+    ideal = profile.totals.npu.macs_per_cycle.ideal
+    rows = list(_rows(roots, ideal, operation_tree.open_levels(roots)))
     columns = [
         column
         for column in _COLUMNS
-        if column.key in _ALWAYS or any(row[column.key] not in (None, "") for row in rows)
+        if column.key in _ALWAYS or any(row["values"].get(column.key) not in (None, "") for row in rows)
     ]
+    sums = Node("module", "sum", children=roots)
+    scale = _scale(sums.figures())
+    total = _values(sums, ideal) | {"index": None, "bound": ""}
+    weighed = "time" if total.get("time") else "modelled"
+    whole = total.get(weighed) or 0
+    for row in rows:
+        part = row["values"].get(weighed) or 0
+        row["share"] = max(0.0, min(1.0, part / whole)) if whole else 0.0
+        row["cells"] = [_cell(row["values"].get(column.key), column, scale) for column in columns]
     return {
-        "columns": columns,
-        "rows": [[_cell(row[column.key], column) for column in columns] for row in rows],
-        "sums": [_sum(rows, totals, column) for column in columns],
+        "columns": [
+            {
+                "key": column.key,
+                "title": column.title.format(unit=scale.unit),
+                "long_title": column.long_title,
+                "format": column.format,
+                "is_number": column.is_number,
+            }
+            for column in columns
+        ],
+        "weighed": weighed,
+        "scale": scale,
+        "ideal": ideal,
+        "rows": rows,
+        "sums": [_cell(total.get(column.key), column, scale) for column in columns],
+        "count": sum(row["is_leaf"] for row in rows),
     }
 
 
-def _row(entry: Operation) -> dict[str, Any]:
-    on_npu = entry.runs_on == "NPU"
-    return {
-        "index": entry.index,
-        "calls": entry.calls,
-        "where": entry.runs_on,
-        "name": entry.name,
-        "origin": origin(entry),
-        "shapes": " → ".join(figures.shape(sizes) for sizes in (entry.ifm, entry.ofm) if sizes),
-        "macs": entry.macs or None,
-        **{source: cycles(entry.cycles, source) for source in ("modelled", "estimated", "measured")},
-        "alone": entry.job.cycles.value if entry.job is not None else None,
-        "instructions": entry.instructions.value if entry.instructions is not None else None,
-        "utilisation": entry.utilisation if entry.macs else None,
-        "read": entry.moved_bytes("read") if on_npu else None,
-        "written": entry.moved_bytes("write") if on_npu else None,
-        "bound": entry.bound_by or "",
-    }
+@dataclass(frozen=True)
+class _Scale:
+    """What milliseconds are multiplied by, the unit that this gives, and decimals."""
+
+    factor: float
+    unit: str
+    digits: int
+
+
+_MILLI, _MICRO = _Scale(1.0, "ms", 3), _Scale(1e3, "µs", 2)
+
+
+def _scale(total: Figures) -> _Scale:
+    return _MILLI if total.get("time", 0) >= _LONG_MS else _MICRO
+
+
+def _rows(
+    nodes: Sequence[Node], ideal: float, levels: int, level: int = 0, parent: str = ""
+) -> Iterator[dict[str, Any]]:
+    for number, node in enumerate(nodes):
+        name = f"{parent}.{number}" if parent else str(number)
+        is_open = node.kind == "module" and level < levels
+        yield {
+            "id": name,
+            "parent": parent,
+            "level": min(level, 6),
+            "kind": node.kind,
+            "is_leaf": not node.children,
+            "is_open": is_open,
+            "index": node.entry.index if node.entry is not None else None,
+            "name": node.name,
+            "on": node.entry.runs_on if node.entry is not None and node.kind != "module" else "",
+            "note": _note(node, parent != ""),
+            "count": sum(1 for _ in _leaves(node)) if node.children else 0,
+            "values": _values(node, ideal),
+        }
+        yield from _rows(node.children, ideal, levels, level + 1, name)
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    if not node.children:
+        yield node
+    for child in node.children:
+        yield from _leaves(child)
+
+
+def _values(node: Node, ideal: float) -> dict[str, Any]:
+    found: dict[str, Any] = dict(node.figures())
+    macs, spent = found.get("macs"), found.get("modelled")
+    found["utilisation"] = macs / (spent * ideal) if macs and spent and ideal else None
+    found["index"] = node.place if node.kind != "overhead" else None
+    found["name"] = node.name
+    paces = {row.bound_by for row in node.parts if row.bound_by and row.kind != "dma"}
+    found["bound"] = paces.pop() if len(paces) == 1 else ""
+    return found
+
+
+def _note(node: Node, is_inside: bool) -> str:
+    """What is written below the name: what it reads and writes, its parts, module and line."""
+    entry = node.entry
+    if entry is None:
+        kinds = {fold.module(part.entry): part.entry for part in node.children}
+        return "" if node.kind != "module" else _module_type(kinds.get(node.name))
+    if node.kind == "operation" and is_inside and entry.name == node.name and entry.operator:
+        return fold.shapes(node.parts)
+    kernel = entry.name if entry.name != node.name and len(node.parts) == 1 else ""
+    place = source_place.place(entry.source)
+    return " · ".join(
+        filter(None, (fold.shapes(node.parts), fold.counted(node.parts), kernel, place, entry.reason))
+    )
+
+
+def _module_type(entry: Operation | None) -> str:
+    return (entry.source.module_type or "") if entry is not None and entry.source is not None else ""
 
 
 def origin(entry: Operation) -> str:
@@ -85,24 +173,18 @@ def origin(entry: Operation) -> str:
     return ", ".join(filter(None, (entry.operator, source_place.place(entry.source), entry.reason)))
 
 
-def _cell(value: Any, column: Column) -> dict[str, Any]:
-    if value is None:
+def _cell(value: Any, column: Column, scale: _Scale) -> dict[str, Any]:
+    if value is None or value == "":
         return {"text": "", "sort": "", "is_number": column.is_number}
-    text = f"{value:.1%}" if column.key == "utilisation" else value
-    return {"text": text, "sort": str(value), "is_number": column.is_number}
+    return {"text": _text(value, column.format, scale), "sort": str(value), "is_number": column.is_number}
 
 
-def _sum(rows: Sequence[dict[str, Any]], totals: Sequence[Metric], column: Column) -> dict[str, Any]:
-    """What a column adds up to in an inference; cycles of the whole, which has some before its first operation."""
-    for row in totals:
-        if row.source == column.key:
-            return {"text": row.value, "is_number": True}
-    known = [
-        cells[column.key] * (1 if column.key in _OF_ALL_CALLS else cells["calls"])
-        for cells in rows
-        if column.key in _SUMMED and cells[column.key] is not None
-    ]
-    return {"text": sum(known) if known else "", "is_number": column.is_number}
+def _text(value: Any, how: str, scale: _Scale) -> str:
+    if how == "text":
+        return str(value)
+    if how == "share":
+        return f"{value:.1%}"
+    return f"{value * scale.factor:,.{scale.digits}f}" if how == "time" else f"{round(value):,}"
 
 
 def not_delegated(compiled: Compilation) -> list[dict[str, Any]]:

@@ -1,42 +1,137 @@
-"""The figures at the top: the verdict, what ran where, how fast, and with how much memory."""
+"""The figures at the top: what limits the inference, what ran where, how fast, and with how much memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import NamedTuple
 
 from ethosu_sdk.readers.report.inputs import Inputs
 from ethosu_sdk.records.common import Use
 from ethosu_sdk.records.profile import Profile, Totals
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.records.time_line import headline
+from ethosu_sdk.records.time_line import TimeLine, headline
 from ethosu_sdk.tables import systems, times
 
-_MILLION = 1e6
 _BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
+
+
+class Row(NamedTuple):
+    """A figure by name; with a `value` where it is a number, of which two runs have a difference."""
+
+    name: str
+    text: str
+    value: float | None = None
+
+
+def title(inputs: Inputs) -> str:
+    """The model and its target."""
+    model, target = _model(inputs), _target(inputs)
+    return f"{model} on {target}" if target else model
+
+
+def titles(all_inputs: Sequence[Inputs]) -> str:
+    """One title for all runs."""
+    found = list(dict.fromkeys(map(title, all_inputs)))
+    models = {_model(inputs) for inputs in all_inputs}
+    if len(found) == 1:
+        return found[0] + (f", {len(all_inputs)} runs" if len(all_inputs) > 1 else "")
+    if len(models) == 1:
+        targets = dict.fromkeys(_target(inputs) or "the CPU" for inputs in all_inputs)
+        return f"{models.pop()} on {' and '.join(targets)}"
+    return " · ".join(found)
+
+
+def _model(inputs: Inputs) -> str:
+    return PurePath(inputs.run.model.file).stem
+
+
+def _target(inputs: Inputs) -> str:
+    target = inputs.run.target
+    return f"{target.npu}-{target.macs}" if target is not None else ""
+
+
+def time_of(inputs: Inputs) -> TimeLine | None:
+    """The time of an inference on the system that the program was compiled for: of the profile, or of the run."""
+    profile = inputs.profile
+    return headline(profile if profile is not None and profile.time is not None else inputs.run)
+
+
+def limits(inputs: Inputs) -> str:
+    """What limits the inference, in a sentence or two."""
+    time = time_of(inputs)
+    if time is None:
+        npu = inputs.run.npu
+        cycles = f"The NPU takes {npu.cycles.value:,} cycles; t" if npu is not None and npu.cycles else "T"
+        reason = next((row.reason for row in inputs.run.unavailable if row.path == "/time"), "")
+        return f"{cycles}he time of an inference with the CPU is not known{f': {reason}' if reason else ''}."
+    slower, share = _slower(time)
+    largest = f"{times.short(time.largest.name)}, {times.milliseconds(time.largest.duration_s)}"
+    return (
+        f"An inference takes {times.milliseconds(time.total.duration_s)} on {time.place} ({time.total.source}). "
+        f"The {slower} sets the pace with {share:.0f} % of the time; the largest part is {largest}."
+        f"{_busiest(time) if slower == 'NPU' else ''}"
+    )
+
+
+def _slower(time: TimeLine) -> tuple[str, float]:
+    shares = (("CPU", time.shares.cpu_percent), ("NPU", time.shares.npu_percent))
+    return max(shares, key=lambda row: row[1])
+
+
+def _busiest(time: TimeLine) -> str:
+    engines = time.engines
+    if engines is None:
+        return ""
+    rows = {
+        "MAC unit": engines.mac_percent,
+        "weight decoder": engines.weight_decoder_percent,
+        "memory": engines.memory_percent,
+    }
+    name = max(rows, key=lambda row: rows[row])
+    return f" Of the NPU, its {name} is busiest: {rows[name]:.0f} % of the NPU's time."
 
 
 def cards(inputs: Inputs) -> list[dict[str, str]]:
     """The few figures that are read first: name, text and a note each."""
-    run, profile = inputs.run, inputs.profile
+    run, time = inputs.run, time_of(inputs)
     found = [{"name": "verdict", "text": run.verdict.status, "note": _checks(run)}]
-    cycles = run.npu.cycles if run.npu is not None else None
-    if cycles is not None:
-        found.append(
-            {"name": "NPU cycles", "text": f"{cycles.value:,}", "note": _note(inputs, cycles.source)}
-        )
-    time = headline(profile if profile is not None and profile.time is not None else run)
     if time is not None:
-        text, note = times.milliseconds(time.total.duration_s), times.line(time)
-        found.append({"name": "inference", "text": text, "note": note})
-    elif profile is not None and profile.headline:
-        row = profile.headline[0]
-        text, note = f"{row.inferences_per_s:,.1f}", f"the NPU alone, {_clock(profile)}, {row.source}"
-        found.append({"name": "inferences/s", "text": text, "note": note})
+        total = time.total
+        band = f"{total.source}, on {time.place}"
+        if total.least_s is not None and total.most_s is not None:
+            band += f", {times.milliseconds(total.least_s)} to {times.milliseconds(total.most_s)}"
+        slower, share = _slower(time)
+        sums = f"NPU {times.milliseconds(time.sums.npu_s)}, CPU {times.milliseconds(time.sums.cpu_s)}"
+        found += [
+            {"name": "inference", "text": times.milliseconds(total.duration_s), "note": band},
+            {"name": "most of it on the", "text": f"{slower}, {share:.0f} %", "note": sums},
+        ]
+    elif run.npu is not None and run.npu.cycles is not None:
+        cycles = run.npu.cycles
+        note = f"the NPU alone; {_note(inputs, cycles.source)}"
+        found.append({"name": "NPU cycles", "text": f"{cycles.value:,}", "note": note})
     fullest = max(_regions(run), key=lambda row: row.used_bytes / row.size_bytes, default=None)
     if fullest is not None:
         text = f"{fullest.used_bytes / fullest.size_bytes:.0%}"
         found.append({"name": f"{fullest.name} used", "text": text, "note": _used(fullest)})
-    return found
+    return [*found, *_accuracy(run)]
+
+
+def _accuracy(run: Run) -> Iterator[dict[str, str]]:
+    """The output that is furthest from that of the model in PyTorch."""
+    rows = run.reference.outputs if run.reference is not None else ()
+    if not rows:
+        return
+    worst = min(rows, key=lambda row: float("inf") if row.sqnr_db is None else row.sqnr_db)
+    equal, elements = sum(row.equal for row in rows), sum(row.elements for row in rows)
+    is_equal = equal == elements
+    text = "equal" if is_equal or worst.sqnr_db is None else f"{worst.sqnr_db:.1f} dB"
+    yield {
+        "name": "accuracy",
+        "text": text,
+        "note": f"SQNR beside the model in PyTorch; {equal:,} of {elements:,} elements equal",
+    }
 
 
 def _note(inputs: Inputs, source: str) -> str:
@@ -45,7 +140,7 @@ def _note(inputs: Inputs, source: str) -> str:
     return "; ".join(text for text in (caveat, _believed(inputs.run, source)) if text)
 
 
-def rows(inputs: Inputs) -> list[tuple[str, str]]:
+def rows(inputs: Inputs) -> list[Row]:
     """All figures of the summary, by name."""
     run, profile = inputs.run, inputs.profile
     of_profile = [] if profile is None else [*_speed(profile), *_work(profile.totals)]
@@ -53,63 +148,73 @@ def rows(inputs: Inputs) -> list[tuple[str, str]]:
     return [*_what(run), *_time(timed), *_cycles(run), *of_profile, *_memory(run)]
 
 
-def _what(run: Run) -> Iterator[tuple[str, str]]:
-    yield "verdict", run.verdict.status
-    yield "model", f"{run.model.file} ({run.model.bytes:,} bytes)"
+def _what(run: Run) -> Iterator[Row]:
+    yield Row("verdict", run.verdict.status)
+    yield Row("model", f"{run.model.file} ({run.model.bytes:,} bytes)")
     if run.target is not None:
-        yield "target", f"{run.target.npu}-{run.target.macs}"
-        yield "system configuration", run.target.system_config
-        yield "memory mode", run.target.memory_mode
-    yield "board", run.board
-    yield "simulator", f"{run.simulator.name} {run.simulator.version}"
-    yield "fidelity", run.simulator.fidelity.partition(f"; {_BAND}")[0]
-    yield "inferences", f"{run.inferences:,}"
+        yield Row("target", f"{run.target.npu}-{run.target.macs}")
+        yield Row("system configuration", run.target.system_config)
+        yield Row("memory mode", run.target.memory_mode)
+    yield Row("board", run.board)
+    yield Row("simulator", f"{run.simulator.name} {run.simulator.version}")
+    yield Row("fidelity", run.simulator.fidelity.partition(f"; {_BAND}")[0])
+    yield Row("inferences", f"{run.inferences:,}")
 
 
-def _time(record: Run | Profile) -> Iterator[tuple[str, str]]:
-    for name, text in times.rows(record):
-        yield name or "clock", text
+def _time(record: Run | Profile) -> Iterator[Row]:
+    time = record.time
+    if time is None:
+        return
+    if headline(record) is not None:
+        yield Row("inference", times.line(time), time.total.duration_s)
+    elif record.priced is not None:
+        yield Row("at those clocks", f"{times.line(time)}, {record.priced.caveat}", time.total.duration_s)
+    yield Row("time of the CPU", times.milliseconds(time.sums.cpu_s), time.sums.cpu_s)
+    yield Row("time of the NPU", times.milliseconds(time.sums.npu_s), time.sums.npu_s)
+    for name, clock in (("CPU clock", time.clocks.cpu), ("NPU clock", time.clocks.npu)):
+        if clock is not None:
+            yield Row(name, f"{clock.hz / 1e6:,g} MHz ({clock.source})", clock.hz)
 
 
-def _cycles(run: Run) -> Iterator[tuple[str, str]]:
+def _cycles(run: Run) -> Iterator[Row]:
     if run.npu is not None and run.npu.cycles is not None:
         cycles = run.npu.cycles
-        yield "NPU cycles", f"{cycles.value:,} ({_believed(run, cycles.source)})"
+        yield Row("NPU cycles", f"{cycles.value:,} ({_believed(run, cycles.source)})", cycles.value)
     if run.priced is not None:
-        yield "NPU cycles are", systems.line(run.priced)
+        yield Row("NPU cycles are", systems.line(run.priced))
 
 
-def _speed(profile: Profile) -> Iterator[tuple[str, str]]:
-    if profile.clock is not None:
-        yield "NPU clock", f"{_clock(profile)} ({profile.clock.source})"
+def _speed(profile: Profile) -> Iterator[Row]:
+    """The time of the NPU by source. How many inferences a second that gives says nothing where the CPU works too."""
+    if profile.clock is not None and profile.time is None:
+        yield Row("NPU clock", f"{profile.clock.hz / 1e6:,g} MHz ({profile.clock.source})", profile.clock.hz)
     if profile.priced is not None:
-        yield "the profile is", systems.line(profile.priced)
+        yield Row("the profile is", systems.line(profile.priced))
     words = profile.caveat or "the NPU alone"
     for row in profile.totals.speed or ():
-        yield (
-            f"speed ({row.source})",
-            f"{row.inferences_per_s:,.1f} inferences/s, {row.inference_s * 1e3:,.3f} ms each: {words}",
-        )
+        text = f"{row.inference_s * 1e3:,.3f} ms: {words}"
+        yield Row(f"time of the NPU ({row.source})", text, row.inference_s)
 
 
-def _work(totals: Totals) -> Iterator[tuple[str, str]]:
-    yield "NPU operations", f"{totals.npu.operations:,}"
-    yield "MACs", f"{totals.npu.macs:,}"
+def _work(totals: Totals) -> Iterator[Row]:
+    yield Row("NPU operations", f"{totals.npu.operations:,}", totals.npu.operations)
+    yield Row("MACs", f"{totals.npu.macs:,}", totals.npu.macs)
     ideal = totals.npu.macs_per_cycle.ideal
     for source, value in totals.npu.macs_per_cycle.known():
         share = f" ({value / ideal:.1%} of {ideal})" if ideal else ""
-        yield f"MACs per cycle ({source})", f"{value:,.1f}{share}"
-    yield "CPU operators", f"{totals.cpu.operators:,}"
+        yield Row(f"MACs per cycle ({source})", f"{value:,.1f}{share}", value)
+    yield Row("CPU operators", f"{totals.cpu.operators:,}", totals.cpu.operators)
     counted = totals.cpu.instructions
     if counted is not None:
-        yield "CPU instructions", f"{counted.value:,} ({counted.source})"
-    if totals.cpu.cycles is not None:
-        yield "CPU cycles", f"{totals.cpu.cycles.value:,} ({totals.cpu.cycles.source})"
+        yield Row("CPU instructions", f"{counted.value:,} ({counted.source})", counted.value)
+    cycles = totals.cpu.cycles
+    if cycles is not None:
+        yield Row("CPU cycles", f"{cycles.value:,} ({cycles.source})", cycles.value)
 
 
-def _memory(run: Run) -> Iterator[tuple[str, str]]:
+def _memory(run: Run) -> Iterator[Row]:
     for row in _regions(run):
-        yield f"{row.name} used", _used(row)
+        yield Row(f"{row.name} used", _used(row), row.used_bytes)
 
 
 def _regions(run: Run) -> list[Use]:
@@ -130,7 +235,3 @@ def _checks(run: Run) -> str:
     checks = run.verdict.checks
     passed = sum(row.status == "pass" for row in checks)
     return f"{passed} of {len(checks)} checks passed"
-
-
-def _clock(profile: Profile) -> str:
-    return f"{profile.clock.hz / _MILLION:,.0f} MHz" if profile.clock is not None else "clock not known"

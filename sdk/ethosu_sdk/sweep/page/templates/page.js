@@ -137,7 +137,8 @@
   function field(cell, figure) {
     const [mark, kind, meaning] = MARKS[cell.standing] || ["", "", ""];
     const value = cell[figure];
-    const words = cell.standing === "no result" ? cell.status : figure && value !== null ? brief(figure, value) : figure ? "–" : cell.standing;
+    const clock = figure === "time_ms" && cell.clock_mhz ? ` at ${exact(cell.clock_mhz)} MHz` : "";
+    const words = cell.standing === "no result" ? cell.status : figure && value !== null ? brief(figure, value) + clock : figure ? "–" : cell.standing;
     const button = make("button", `${mark} ${words}`, kind);
     button.type = "button";
     button.dataset.cell = cell.cell;
@@ -196,7 +197,7 @@
     ...data.shown.map((name) => ({ name, title: titleOf(name), kind: "word" })),
     { name: "status", title: "status", kind: "brief" },
     { name: "standing", title: "standing", kind: "brief" },
-    ...data.figures.filter(({ name }) => name !== "exit_code").map(({ name, title, unit }) => ({ name, title: unit && !title.includes(unit) ? `${title}, ${unit}` : title, isNumber: true })),
+    ...data.figures.filter(({ name }) => name !== "exit_code").map(({ name, title, short, unit }) => ({ name, title: unit && !short.includes(unit) ? `${short}, ${unit}` : short, long: title, isNumber: true })),
     ...(values("npu_cycles_source").some(Boolean) ? [{ name: "npu_cycles_source", title: "source of times", kind: "brief" }] : []),
     { name: "text", title: "message", kind: "text" },
     { name: "link", title: "more", kind: "word" },
@@ -214,6 +215,7 @@
       heading.scope = "col";
       heading.setAttribute("aria-sort", "none");
       const button = make("button", column.title);
+      if (column.long) button.title = column.long;
       button.type = "button";
       button.addEventListener("click", () => sortBy(index));
       heading.append(button);
@@ -309,7 +311,9 @@
     for (const name of Object.keys(data.titles)) add(titleOf(name), cell[name]);
     add("SHA-256 of the model", cell.model_sha256);
     for (const { name, title, unit } of data.figures) {
-      const source = (name === "time_ms" || name === "npu_cycles") && cell.npu_cycles_source ? ` (${cell.npu_cycles_source})` : "";
+      const clock = name === "time_ms" && cell.clock_mhz ? `at ${exact(cell.clock_mhz)} MHz` : "";
+      const origin = ["time_ms", "judged_ms", "npu_cycles"].includes(name) ? [cell.npu_cycles_source, clock].filter(Boolean).join(", ") : "";
+      const source = origin && ` (${origin})`;
       if (cell[name] !== null) add(title, `${exact(cell[name])} ${unit}`.trim() + source);
     }
     byId("details").showModal();

@@ -1,0 +1,163 @@
+"""Several runs beside each other: their figures and their operators, each with the difference to the first run."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ethosu_sdk.readers.compare import operators
+from ethosu_sdk.readers.report.inputs import Inputs
+from ethosu_sdk.readers.report.views import fold, operation_tree, summary
+from ethosu_sdk.readers.report.views.operation_tree import Node
+from ethosu_sdk.records.profile import Profile
+
+# What operators are compared by: the first that all runs have.
+METRICS = {
+    "time": "milliseconds, modelled",
+    "measured": "cycles of the NPU, measured",
+    "modelled": "cycles of the NPU, modelled",
+}
+_EQUAL = "equal"
+_Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Operators:
+    """The figure that `unit` describes, of each operator in each run: by its name, None where a run lacks it."""
+
+    metric: str
+    unit: str
+    rows: Mapping[str, Sequence[float | None]]
+
+
+def of(all_inputs: Sequence[Inputs]) -> dict[str, Any]:
+    """Figures of several runs, a column each, and of their operators."""
+    columns = [{row.name: row for row in summary.rows(inputs)} for inputs in all_inputs]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    found = operators_of(all_inputs)
+    return {
+        "labels": [inputs.label for inputs in all_inputs],
+        "titles": [summary.title(inputs) for inputs in all_inputs],
+        "others": [inputs.label for inputs in all_inputs[1:]],
+        "rows": [_figure(name, [column.get(name) for column in columns]) for name in names],
+        "operators": None if found is None else _operator_table(found),
+    }
+
+
+def _figure(name: str, cells: Sequence[summary.Row | None]) -> dict[str, Any]:
+    first = cells[0]
+    differences = [_difference(first, other) for other in cells[1:]]
+    return {
+        "name": name,
+        "cells": ["" if cell is None else cell.text for cell in cells],
+        "differences": differences,
+        "is_equal": all(text == _EQUAL for text in differences),
+    }
+
+
+def _difference(first: summary.Row | None, other: summary.Row | None) -> str:
+    if first is None or other is None:
+        return "only in one"
+    if first.value is None or other.value is None:
+        return _EQUAL if first.text == other.text else "differs"
+    return (
+        change(first.value, other.value) if first.value != other.value or first.text != other.text else _EQUAL
+    )
+
+
+def change(before: float, after: float) -> str:
+    """By how much a figure changed, in percent where it was not zero."""
+    if before == after:
+        return _EQUAL
+    if not before:
+        return "from 0"
+    percent = 100 * (after - before) / before
+    return f"{percent:+,.1f} %"
+
+
+def operators_of(all_inputs: Sequence[Inputs]) -> Operators | None:
+    """The operators of runs that all have a profile, by the first metric that all have."""
+    profiles = [inputs.profile for inputs in all_inputs if inputs.profile is not None]
+    if len(profiles) < len(all_inputs) or len(profiles) < 2:
+        return None
+    totals = [operation_tree.totals(profile) for profile in profiles]
+    metric = next((name for name in METRICS if all(name in total for total in totals)), None)
+    if metric is None:
+        return None
+    names: dict[_Key, str] = {}
+    values: defaultdict[_Key, list[float | None]] = defaultdict(lambda: [None] * len(profiles))
+    for number, profile in enumerate(profiles):
+        for key, name, value in _of(profile, metric):
+            names.setdefault(key, name)
+            values[key][number] = (values[key][number] or 0) + value
+    return Operators(metric, METRICS[metric], {name: values[key] for key, name in _unique(names)})
+
+
+def _of(profile: Profile, metric: str) -> Iterator[tuple[_Key, str, float]]:
+    keys = dict(
+        zip((row.index for row in profile.operations), operators.keys(profile.operations), strict=True)
+    )
+    for node in _leaves(operation_tree.of(profile)):
+        value = node.own.get(metric)
+        if value is None:
+            continue
+        if node.entry is None:
+            yield ("overhead", node.name), node.name, value
+        else:
+            name = " ".join(filter(None, (fold.module(node.entry), fold.name(node.entry))))
+            yield keys[node.entry.index], name, value
+
+
+def _leaves(nodes: Sequence[Node]) -> Iterator[Node]:
+    for node in nodes:
+        if node.children:
+            yield from _leaves(node.children)
+        else:
+            yield node
+
+
+def _unique(names: Mapping[_Key, str]) -> Iterator[tuple[_Key, str]]:
+    """The names of operators; with a number where several have the same."""
+    alike = Counter(names.values())
+    seen: Counter[str] = Counter()
+    for key, name in names.items():
+        seen[name] += 1
+        yield key, name if alike[name] == 1 else f"{name} ({seen[name]})"
+
+
+def _operator_table(found: Operators) -> dict[str, Any]:
+    digits = 3 if found.metric == "time" else 0
+    rows = [
+        {
+            "name": name,
+            "cells": ["" if value is None else f"{value:,.{digits}f}" for value in values],
+            "differences": _changes(values, digits),
+            "by": max(abs((value or 0) - (values[0] or 0)) for value in values),
+        }
+        for name, values in found.rows.items()
+    ]
+    sums = [sum(row[number] or 0 for row in found.rows.values()) for number in range(_runs(found))]
+    return {
+        "unit": found.unit,
+        "rows": sorted(rows, key=lambda row: -row["by"]),
+        "sums": [f"{value:,.{digits}f}" for value in sums],
+        "sum_differences": [change(sums[0], value) for value in sums[1:]],
+    }
+
+
+def _runs(found: Operators) -> int:
+    return max(map(len, found.rows.values()), default=0)
+
+
+def _changes(values: Sequence[float | None], digits: int) -> list[str]:
+    first, *others = values
+    return [
+        "only in one"
+        if first is None or other is None
+        else _EQUAL
+        if first == other
+        else f"{other - first:+,.{digits}f} ({change(first, other)})"
+        for other in others
+    ]
