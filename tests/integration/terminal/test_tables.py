@@ -20,7 +20,9 @@ from ethosu_sdk.console.fitting import Ranked, RowByRow
 from ethosu_sdk.readers.advise import advise_tables
 from ethosu_sdk.readers.compare import compare_tables
 from ethosu_sdk.records import kinds
+from ethosu_sdk.records.common import Metric
 from ethosu_sdk.records.printed.verify import Check, Verification
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile import compile_tables
 from ethosu_sdk.steps.compile.options import CompileOptions
@@ -234,3 +236,28 @@ def test_a_row_of_operations_has_a_cell_for_each_heading() -> None:
     rows = profile_tables.merged(kinds.content(_record(EXAMPLES / "profile-digits_cnn.json")).operations)
     assert {row.operation.runs_on for row in rows} == {"CPU", "NPU"}
     assert {len(tuple(profile_tables.cells(row))) for row in rows} == {len(profile_tables.HEADINGS)}
+
+
+def test_operations_have_one_order_of_cost() -> None:
+    """1,000 cycles of a CPU at 200 MHz take longer than 1,100 of an NPU at 250 MHz; without clocks, they are fewer."""
+    timed, example = (
+        kinds.content(_record(EXAMPLES / f"profile-{name}.json")) for name in ("add-timed", "digits_cnn")
+    )
+    assert isinstance(timed, Profile)
+    assert isinstance(example, Profile)
+    assert timed.time is not None
+    assert [timed.time.clocks.cpu.hz, timed.time.clocks.npu and timed.time.clocks.npu.hz] == [2e8, 2.5e8]
+    rows = [
+        structs.replace(row, scheduled=None, cpu_cycles=Metric(1000, "cycles", "modelled"))
+        if row.runs_on == "CPU"
+        else structs.replace(row, scheduled=None, cycles=(Metric(1100, "cycles", "modelled"),))
+        for row in example.operations
+    ]
+    record = structs.replace(example, operations=tuple(rows))
+    assert _dearest(structs.replace(record, time=timed.time)) == ("CPU", "time")
+    assert _dearest(structs.replace(record, time=None)) == ("NPU", "cycles")
+
+
+def _dearest(record: Profile) -> tuple[str, str]:
+    rows, order = profile_tables.slowest(record, 1)
+    return rows[0].operation.runs_on, order
