@@ -1,7 +1,8 @@
 """Pages of the site that are made from the program itself: mkdocs calls this while it builds (mkdocs.yml).
 
 reference/commands.md ends with every command and its options; reference/python.md lists every function,
-reference/records.md every record with its members.
+reference/records.md every record with its members. The pages of the gallery come from build/gallery, if
+scripts/docs_gallery.py made them. Links of notebooks become links between pages of the site.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import posixpath
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,22 @@ from ethosu_sdk.records import kinds
 _SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 _COMMANDS_PAGE = "reference/commands.md"
 _COMMANDS_HERE = re.compile(r"^<!-- scripts/docs_pages\.py .*-->$", re.MULTILINE)
+_NOTEBOOK_LINK = re.compile(r'href="(?!https?:)([^"#:]+\.(?:md|ipynb))(#[^"]*)?"')
+_GALLERY = Path(__file__).resolve().parents[1] / "build" / "gallery"
+_GALLERY_TEXT = """
+## Gallery
+
+These pages were made when the site was built. Each is one file that needs no network.
+
+| one network | two runs compared | a sweep |
+|---|---|---|
+| [![Head of a report](gallery/network.png)](gallery/network.html) \
+| [![Head of a report of two runs](gallery/comparison.png)](gallery/comparison.html) \
+| [![Head of the page of a sweep](gallery/sweep/index.png)](gallery/sweep/index.html) |
+| [ds_cnn on an Alif Ensemble E8](gallery/network.html) \
+| [its two Ethos-U55 beside each other](gallery/comparison.html) \
+| [two models on five targets](gallery/sweep/index.html) |
+"""
 _COMMON = "urn:ethosu-sdk:schema:common:1#/$defs/"
 
 
@@ -36,17 +54,40 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {"python": python_page(), "records": records_page()}
     for name, text in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
+    for path in sorted(path for path in _GALLERY.rglob("*") if path.is_file()):
+        place = f"gallery/{path.relative_to(_GALLERY).as_posix()}"
+        if path == _GALLERY / "report.png":
+            place = "images/report.png"
+            files.remove(files.src_uris[place])
+        files.append(File.generated(config, place, abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The page of commands with every command on it; other pages as they are."""
+    """The page of commands with every command on it, the first page with the gallery; other pages as they are."""
+    if page.file.src_uri == "index.md" and _GALLERY.is_dir():
+        return f"{markdown}\n{_GALLERY_TEXT}"
     if page.file.src_uri != _COMMANDS_PAGE:
         return markdown
     text, count = _COMMANDS_HERE.subn(lambda _: commands(), markdown)
     if count != 1:
         raise PluginError(f"{_COMMANDS_PAGE} needs one line for all commands, and has {count}")
     return text
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Notebooks with links to pages of the site; mkdocs-jupyter leaves them as they are in the repository."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return html
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def to_page(link: re.Match[str]) -> str:
+        target = files.get_file_from_path(posixpath.normpath(posixpath.join(folder, link[1])))
+        if target is None:
+            raise PluginError(f"{page.file.src_uri} has a link to {link[1]}, which is no page")
+        return f'href="{target.url_relative_to(page.file)}{link[2] or ""}"'
+
+    return _NOTEBOOK_LINK.sub(to_page, html)
 
 
 def commands() -> str:

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
 from rich import markup
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, JustifyMethod, OverflowMethod, RenderableType
+from rich.containers import Lines
 from rich.errors import MarkupError
 from rich.measure import Measurement
 from rich.segment import Segment
@@ -42,6 +43,36 @@ def _escaped(text: str) -> str:
     return markup.escape(body) + "\\x5c" * (len(text) - len(body))
 
 
+class _Words(Text):
+    """Text whose names are broken between their parts where they are too wide for a line."""
+
+    __slots__ = ()
+
+    def wrap(
+        self,
+        console: Console,
+        width: int,
+        *,
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        tab_size: int = 8,
+        no_wrap: bool | None = None,
+    ) -> Lines:
+        found = Lines()
+        for part in self.divide([] if no_wrap else fitting.breaks(self.plain, width)):
+            lines = Text.wrap(
+                part,
+                console,
+                width,
+                justify=justify,
+                overflow=overflow,
+                tab_size=tab_size,
+                no_wrap=no_wrap,
+            )
+            found.extend(lines)
+        return found
+
+
 class Terminal(Console):
     """Rich's console, which shows as escapes all that is not printable, and as it is what only looks like markup."""
 
@@ -53,9 +84,11 @@ class Terminal(Console):
         """Texts before they are measured and wrapped."""
         plain = plain_text.lines(text)
         try:
-            return super().render_str(plain, **options)
+            found = super().render_str(plain, **options)
         except MarkupError:
-            return super().render_str(plain, **{**options, "markup": False})
+            found = super().render_str(plain, **{**options, "markup": False})
+        found.__class__ = _Words
+        return found
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """All else, once it is text: what comes as Rich's objects has not gone through :meth:`render_str`."""

@@ -54,7 +54,9 @@ def parse_record(content: bytes, path: Path) -> dict[str, Any]:
     try:
         value = parse_json(content.decode("utf-8"))
     except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from error
+        raise InputError(
+            f"{path} is not JSON: {error}", "give a record: a .json file of `ethosu-sdk`"
+        ) from error
     if not isinstance(value, dict):
         raise InputError(f"{path} does not hold a JSON object")
     return value

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.boards import profiles
 from ethosu_sdk.boards.profile import BoardMemory, BoardProfile
+from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records import Record, kinds
 
 _UNKNOWN = "-"
+_GIVE_WAY = ("CPU clock", "CPU")  # in a narrow terminal, the first one first
+_FIGURES = ("size", "read", "write", "CPU waits")
 
 
 def boards(word: str | None, reporter: Reporter) -> None:
@@ -64,14 +68,17 @@ def _known(members: Record) -> Record:
 
 
 def _list(found: list[BoardProfile]) -> Table:
-    table = Table(box=None, pad_edge=False)
+    table = Ranked(box=None, pad_edge=False, drop=_GIVE_WAY)
     for heading in ("name", "NPU", "NPU clock", "CPU", "CPU clock", "default for Vela"):
-        table.add_column(heading, no_wrap=True)
+        table.add_column(
+            heading, no_wrap=heading == "name", justify="right" if heading.endswith("clock") else "left"
+        )
     for row in found:
         system = row.default_system
+        others = len(row.npus) - 1
         table.add_row(
             row.name,
-            row.npus[0] + (" …" if len(row.npus) > 1 else ""),
+            row.npus[0] + (f", {others} more" if others else ""),
             _clock(row.npu_hz),
             row.cpu.core,
             _clock(row.cpu.clock_hz),
@@ -80,7 +87,7 @@ def _list(found: list[BoardProfile]) -> Table:
     return table
 
 
-def _shown(profile: BoardProfile) -> Iterator[Table | str]:
+def _shown(profile: BoardProfile) -> Iterator[RenderableType]:
     facts = Table(box=None, show_header=False, pad_edge=False)
     cpu = profile.cpu
     for name, text in (
@@ -101,7 +108,7 @@ def _shown(profile: BoardProfile) -> Iterator[Table | str]:
 def _memories(rows: tuple[BoardMemory, ...]) -> Table:
     table = Table(title="Memories", title_justify="left", box=None)
     for heading in ("name", "kind", "size", "NPU", "cached", "read", "write", "CPU waits"):
-        table.add_column(heading)
+        table.add_column(heading, justify="right" if heading in _FIGURES else "left")
     for row in rows:
         clock = f" {(row.cycles_of or '').upper()} cycles"
         table.add_row(

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 
 from ethosu_sdk import extras, plain_text, provenance, records, schema
+from ethosu_sdk.console.fitting import RowByRow
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import InputError, UsageError
@@ -201,7 +201,7 @@ def _value(value: Any) -> Any:
 def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[RenderableType]:
     """The rows for people: as many of them as are read, and what gives the others."""
     shown = rows[: max(1, _MOST_SHOWN // len(names))]
-    table = Table(box=None, pad_edge=False)
+    table = RowByRow(box=None, pad_edge=False)
     for index, name in enumerate(names):
         numbers = all(isinstance(row[index], int | float) or row[index] is None for row in shown)
         table.add_column(escape(plain_text.line(name)), justify="right" if numbers else "left", no_wrap=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
 
+from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.sweep import Sweep, Verdict
@@ -50,18 +52,26 @@ def result_tables(record: Sweep, found: Sequence[Row], folder: Path) -> list[Ren
     return [head, "", *_verdict(record.verdict, found)]
 
 
+def _words(model: Any, line: Any) -> Iterator[str]:
+    """A row of the verdict: a `line` of the best cells of `model`, as the page has them."""
+    cells = ", ".join(cell["text"] for cell in line["cells"])
+    yield from (model["model"], line["kind"], f"{cells} {line['more']}".strip())
+    yield from (*line["values"], line["source"], line["why"] or model["reason"])
+
+
 def _verdict(verdict: Verdict, found: Sequence[Row]) -> list[RenderableType]:
     """The best cells of each model, or why there is none; constraints and goals that judged them."""
     judged = overview.of(verdict, found, settings.of(found))
-    table = Table(box=None, pad_edge=False)
-    for heading in ("model", "", "cell", *judged["goal_titles"], "cycles", "why"):
-        table.add_column(heading, overflow="fold")
-    for model in judged["models"][:_MOST_MODELS]:
-        for line in model["lines"]:
-            cells = ", ".join(cell["text"] for cell in line["cells"])
-            named = f"{cells} {line['more']}".strip()
-            words = (model["model"], line["kind"], named, *line["values"], line["source"])
-            table.add_row(*map(escape, words), escape(line["why"] or model["reason"]))
+    goals = judged["goal_titles"]
+    shown = [
+        list(_words(model, line)) for model in judged["models"][:_MOST_MODELS] for line in model["lines"]
+    ]
+    reasons = ["why"] if any(row[-1] for row in shown) else []
+    table = Ranked(box=None, pad_edge=False, drop=("cycles", *reversed(goals[1:])))
+    for heading in ("model", "", "cell", *goals, "cycles", *reasons):
+        table.add_column(heading, justify="right" if heading in goals else "left")
+    for row in shown:
+        table.add_row(*map(escape, row[: len(table.columns)]))
     parts: list[RenderableType] = [table]
     left = len(judged["models"]) - _MOST_MODELS
     if left > 0:

@@ -166,9 +166,10 @@ def _conclude(record: Sweep, folder: Path) -> None:
     without = [row.model for row in record.verdict.models if not row.counts.kept]
     counts = record.cells.to_json()
     if not any(counts[name] for name in (rows.FAIL, *rows.UNFINISHED, rows.NOT_RUN)) and without:
-        message = f"no cell keeps the constraints for {len(without)} models, such as {without[0]}"
+        message = f"no cell keeps the constraints for {counted(len(without), 'model')}: {without[0]}"
+        message += ", …" if len(without) > 1 else ""
         raise VerdictError(message, f"the page shows by how much: {folder / page.FILE_NAME}", recorded=True)
-    counted = [f"{count:,} {name}" for name, count in counts.items() if count and name != rows.PASS]
+    others = [f"{count:,} {name}" for name, count in counts.items() if count and name != rows.PASS]
     hint = 'ethosu-sdk sweep query "SELECT model, target, memory_mode, status, message FROM cells '
     hint += f"WHERE status <> 'pass'\" {folder}"
-    raise VerdictError(f"not every cell passed: {', '.join(counted)}", hint, recorded=True)
+    raise VerdictError(f"not every cell passed: {', '.join(others)}", hint, recorded=True)

@@ -41,8 +41,7 @@ class Row:
 def tables(record: Profile, folder: Path, rows: int | None) -> list[RenderableType]:
     """Operations, memories and totals. `rows` limits the operations to the slowest; None shows all of a small
     program."""
-    found = merged(record.operations)
-    parts: list[RenderableType] = [_operations(slowest(found, rows or _MOST_ROWS), len(found))]
+    parts: list[RenderableType] = [_operations(record, rows or _MOST_ROWS)]
     if record.memories:
         parts += ["", _memories(record.memories)]
     if record.delegation:
@@ -77,24 +76,39 @@ def _sum(parts: Sequence[Operation]) -> Operation:
     )
 
 
-def slowest(rows: Sequence[Row], most: int) -> list[Row]:
-    """The rows on the CPU, by their instructions, then those with the most cycles; all of them in their own order
-    where there are no more than `most`."""
+def slowest(record: Profile, most: int) -> tuple[list[Row], str]:
+    """The rows that cost most, the dearest first, and what they are ordered by; all of them in their own order where
+    there are no more than `most`.
+
+    They are ordered by time where the clocks of both processors are known. Otherwise a cycle of the CPU counts as one
+    of the NPU, and so does an instruction where the CPU's cycles are not known.
+    """
+    rows = merged(record.operations)
     if len(rows) <= most:
-        return list(rows)
-    return sorted(rows, key=lambda row: _cost(row.operation), reverse=True)[:most]
+        return rows, ""
+    clocks = record.time.clocks if record.time is not None else None
+    hertz = (
+        {"CPU": clocks.cpu.hz, "NPU": clocks.npu.hz} if clocks is not None and clocks.npu is not None else {}
+    )
+    dearest = sorted(
+        rows, key=lambda row: _cost(row.operation) / hertz.get(row.operation.runs_on, 1), reverse=True
+    )
+    return dearest[:most], "time" if hertz else "cycles"
 
 
-def _cost(row: Operation) -> tuple[bool, int | float]:
-    instructions = row.instructions.value if row.instructions is not None else 0
-    return (True, instructions) if row.runs_on == "CPU" else (False, row.modelled_cycles)
+def _cost(row: Operation) -> int | float:
+    """Cycles of the processor that the row runs on, or what stands in for them."""
+    if row.runs_on == "NPU":
+        return row.modelled_cycles
+    counted = row.cpu_cycles or row.instructions
+    return 0 if counted is None else counted.value
 
 
-def _operations(rows: Sequence[Row], count: int) -> Table:
+def _operations(record: Profile, most: int) -> Table:
+    rows, order = slowest(record, most)
+    count = len(merged(record.operations))
     title = (
-        counted(count, "operation")
-        if len(rows) == count
-        else f"the slowest {len(rows)} of {count} operations"
+        f"the slowest {len(rows)} of {count} operations, by {order}" if order else counted(count, "operation")
     )
     table = Ranked(title=title, title_justify="left", box=None, pad_edge=False, drop=_GIVE_WAY)
     for name in HEADINGS:
@@ -182,7 +196,7 @@ def total_rows(record: Profile) -> Iterator[tuple[str, str]]:
     yield from _npu_cycles(record)
     if npu.jobs is not None:
         whole = npu.jobs.cycles
-        yield "in pieces", f"{npu.jobs.count:,} NPU jobs, {whole.value:,} cycles ({whole.source})"
+        yield "in pieces", f"{counted(npu.jobs.count, 'NPU job')}, {whole.value:,} cycles ({whole.source})"
     if record.clock is not None:
         yield "NPU clock", f"{record.clock.hz / 1e6:,.0f} MHz ({record.clock.source})"
     yield "worth", record.simulator.fidelity

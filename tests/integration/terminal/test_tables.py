@@ -1,8 +1,8 @@
-"""Tables in terminals of several widths: no line is longer, no figure is cut, columns that are left out are named."""
+"""Every command's tables at 80, 100 and 200 columns: no figure is cut or wrapped, no line is longer, columns that are
+left out are named."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -10,131 +10,152 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Group, RenderableType
+from msgspec import structs
+from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from ethosu_sdk import program_options
-from ethosu_sdk.console import terminal
-from ethosu_sdk.console.fitting import Ranked
+from ethosu_sdk.boards import profiles
+from ethosu_sdk.console.fitting import Ranked, RowByRow
 from ethosu_sdk.readers.advise import advise_tables
 from ethosu_sdk.readers.compare import compare_tables
 from ethosu_sdk.records import kinds
+from ethosu_sdk.records.common import Metric
+from ethosu_sdk.records.printed.verify import Check, Verification
+from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.compile import compile_tables
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.debug import debug_tables
 from ethosu_sdk.steps.run import run_record
 from ethosu_sdk.steps.run.options import RunOptions
-from ethosu_sdk.sweep import comparison
+from ethosu_sdk.steps.verify import verify_command
+from ethosu_sdk.sweep import comparison, query, shown
 from ethosu_sdk.tables import profile_tables
 from tests.integration.cli import sdk
-from tests.places import GOLDEN_PTE, ROOT
+from tests.integration.sweep_page import sweeps
+from tests.integration.terminal.widths import WIDTHS, of_command, printed, wrong
+from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS, GOLDEN_PTE, ROOT
 
 EXAMPLES = ROOT / "schemas" / "examples" / "valid"
 NOT_OF_RUN = ("inputs", "etrecord")  # of compile's: `run` has its own, or none
 FOLDER = Path("build/model")
-WIDTHS = (80, 100, 200)
-LEFT_OUT = re.compile(r"left out in \d+ columns: (.+)")
+SWEEP = """
+models = ["zoo:ds_cnn"]
+targets = ["ethos-u55-*"]
+memory_modes = ["Shared_Sram", "Dedicated_Sram"]
+"""
 
 Record = dict[str, Any]
+Parts = list[RenderableType]
 
 
-def _record(name: str) -> Record:
-    record = json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8"))
+def _record(path: Path) -> Record:
+    record = json.loads(path.read_text(encoding="utf-8"))
     assert isinstance(record, dict)
     return record
 
 
-def _built() -> list[RenderableType]:
-    memory = kinds.BUILD.convert(_record("build-ds_cnn")).memory
+def _built(record: Record) -> Parts:
+    memory = kinds.BUILD.convert(record).memory
     return [
         build_command.memory_table([row.to_json() for row in memory.regions], "region"),
         build_command._pool_table(memory.pools),
     ]
 
 
-# What each command shows, made from an example of its record.
-SHOWN: dict[str, Callable[[], list[RenderableType]]] = {
-    "profile": lambda: profile_tables.tables(_content("profile-digits_cnn"), FOLDER, None),
-    "debug": lambda: debug_tables.tables(_content("debug-wrong-scale"), FOLDER, None),
-    "compile": lambda: compile_tables.tables(_record("compile-digits_cnn-evaluated"), FOLDER),
-    "build": _built,
-    "run": lambda: [run_record.summary(_record("run-both-runtimes"), FOLDER)],
-    "compare": lambda: compare_tables.tables(_content("compare-digits_cnn"), None),
-    "advise": lambda: advise_tables.tables(_content(_name("advice")), FOLDER),
-    "sweep compare": lambda: list(comparison.tables(_content(_name("sweep-compare")))),
+# What a command shows of its record, by the record's schema.
+SHOWN: dict[str, Callable[[Record], Parts]] = {
+    "profile": lambda record: profile_tables.tables(kinds.content(record), FOLDER, None),
+    "debug": lambda record: debug_tables.tables(kinds.content(record), FOLDER, None),
+    "compile-result": lambda record: compile_tables.tables(record, FOLDER),
+    "build-result": _built,
+    "run-result": lambda record: [run_record.summary(record, FOLDER)],
+    "compare": lambda record: compare_tables.tables(kinds.content(record), None),
+    "advice": lambda record: advise_tables.tables(kinds.content(record), FOLDER),
+    "sweep-compare": lambda record: list(comparison.tables(kinds.content(record))),
+    "verify-result": lambda record: [verify_command.table(kinds.content(record))],
 }
 
 
-def _content(name: str) -> Any:
-    return kinds.content(_record(name))
+def _examples() -> Iterator[Any]:
+    for path in sorted(EXAMPLES.glob("*.json")):
+        record = _record(path)
+        show = SHOWN.get(record["schema"].partition("/")[0])
+        if show is not None and not _is_old(record):
+            yield pytest.param(show, record, id=path.stem)
 
 
-def _name(schema: str) -> str:
-    """An example of a record."""
-    return next(
-        path.stem
-        for path in sorted(EXAMPLES.glob("*.json"))
-        if _record(path.stem)["schema"].startswith(schema)
-    )
+def _is_old(record: Record) -> bool:
+    """Whether an SDK before this one wrote the record of a run, which only readers show."""
+    return record["schema"].startswith("run-result/") and "runtime" not in record
 
 
-def _tables(parts: list[RenderableType]) -> Iterator[Table]:
-    for part in parts:
-        if isinstance(part, Group):
-            yield from _tables(list(part.renderables))
-        elif isinstance(part, Table):
-            yield part
+@pytest.mark.parametrize(("show", "record"), list(_examples()))
+def test_figures_of_a_record_are_whole(show: Callable[[Record], Parts], record: Record) -> None:
+    assert wrong(show(record)) == []
 
 
-def _printed(width: int, *parts: RenderableType) -> str:
-    text = io.StringIO()
-    terminal.show(terminal.Terminal(file=text, width=width), *parts)
-    return text.getvalue()
-
-
-def _lost(table: Table, text: str) -> list[str]:
-    """The figures of `table` that `text` does not show whole, but for those of columns that it says are left out."""
-    named = LEFT_OUT.search(" ".join(text.split()))
-    gone = named[1] if named else ""
-    figures = [
-        column for column in table.columns if column.justify == "right" and str(column.header) not in gone
-    ]
-    cells = [
-        Text.from_markup(str(cell)).plain for column in figures for cell in (column.header, *column._cells)
-    ]
-    words = re.sub(r"\s+", " ", text)
-    return [cell for cell in cells if cell and f" {cell} " not in f" {words} "]
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("command", SHOWN)
-def test_figures_are_whole(command: str, width: int) -> None:
-    parts = SHOWN[command]()
-    assert max(map(len, _printed(width, *parts).splitlines())) <= width
-    for table in _tables(parts):
-        text = _printed(width, table)
-        assert _lost(table, text) == [], text
-
-
-@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
     "words",
     [
-        ("inspect", GOLDEN_PTE / "add_u85_segment.pte"),
+        *(("inspect", path, "--commands") for path in sorted(GOLDEN_PTE.glob("*.pte"))),
+        *(
+            ("parse-log", path)
+            for path in sorted([*GOLDEN_LOGS.glob("*.log"), *GOLDEN_KIT_LOGS.glob("*.log")])
+        ),
+        ("export", GOLDEN_PTE / "add_u55.pte", "-o", "settings"),
         ("zoo",),
-        ("export", GOLDEN_PTE / "add_u55.pte"),
+        ("boards",),
+        *(("boards", name) for name in profiles.names()),
         ("explain",),
+        ("explain", "0x21"),
         ("doctor",),
+        ("sweep", "run", "sweep.toml", "--dry-run"),
     ],
-    ids=lambda words: words[0],
+    ids=lambda words: "-".join(Path(word).stem for word in words[:2]),
 )
-def test_no_figure_of_a_command_has_dots(words: tuple[str, ...], width: int, tmp_path: Path) -> None:
-    done = sdk(*words, cwd=tmp_path, env={"COLUMNS": str(width), "TERM": "dumb"})
-    assert done.out
-    assert not re.search(r"[\d,.%]\s?…", done.out), done.out
-    assert max(map(len, done.out.splitlines())) <= width
+def test_figures_of_a_command_are_whole(
+    words: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    assert wrong(of_command(monkeypatch, *words)) == []
+
+
+def test_figures_of_a_run_are_whole(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (
+        ("profile", run_folder),
+        ("profile", run_folder, "--rows", 2),
+        ("advise", run_folder, "-o", tmp_path / "advice"),
+        ("compare", run_folder, run_folder),
+        ("report", run_folder, "-o", tmp_path / "report.html"),
+        ("validate", run_folder),
+        ("convert", run_folder, "--to", "junit", "-o", tmp_path / "junit.xml"),
+    ):
+        assert wrong(of_command(monkeypatch, *words)) == [], words
+
+
+def test_figures_of_a_sweep_are_whole(tmp_path: Path) -> None:
+    sweep = sweeps.made(sweeps.rows(models=2), tmp_path)
+    names = list(sweep.rows[0])
+    values = [list(row.values()) for row in sweep.rows]
+    assert wrong([*shown._verdict(sweep.verdict, sweep.rows), *query._table(names, values)]) == []
+
+
+def test_verify_shows_figures_whole_and_digests_short() -> None:
+    record = _record(EXAMPLES / "verify.json")
+    content = kinds.content(record)
+    assert isinstance(content, Verification)
+    long = "12345678901234567.25"
+    checks = [Check(name="/npu/cycles", status="differs", recorded="1234567", found=long), *content.checks]
+    text = printed(80, verify_command.table(structs.replace(content, checks=tuple(checks))))
+    assert "1,234,567" in text
+    assert long in text
+    assert "0123456789abcdef " in text
 
 
 def test_columns_give_way_in_their_order() -> None:
@@ -142,23 +163,59 @@ def test_columns_give_way_in_their_order() -> None:
     for heading in ("first", "second"):
         table.add_column(heading, justify="right")
     table.add_row("a name of a layer that is long enough", "1" * 20, "2" * 20)
-    assert "left out" not in _printed(80, table)
-    narrow = _printed(50, table)
+    assert "left out" not in printed(80, table)
+    narrow = printed(50, table)
     assert "left out in 50 columns: second" in narrow
     assert "1" * 20 in narrow
-    assert "left out in 30 columns: second, first" in " ".join(_printed(30, table).split())
+    assert "left out in 30 columns: second, first" in " ".join(printed(30, table).split())
     assert len(table.columns) == 3
 
 
 def test_rich_alone_cuts_figures() -> None:
-    """What the test of the tables finds without the fitting."""
-    table = profile_tables.tables(_content("profile-digits_cnn"), FOLDER, None)[0]
+    """What the tests find where nothing fits the tables: Rich's own dots, and a figure in two lines."""
+    example = profile_tables.tables(
+        kinds.content(_record(EXAMPLES / "profile-digits_cnn.json")), FOLDER, None
+    )
+    table = example[0]
     assert isinstance(table, Table)
-    from rich.console import Console
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ethosu_sdk.console.fitting.fitted", lambda table, *_: table)
+        found = wrong([table])
+        narrow = Table("", box=None, show_header=False, width=12)
+        narrow.add_row("9,876,543,210,123")
+        folded = wrong([narrow])
+    assert any("80: lost" in line for line in found)
+    assert any("lost 9,876,543,210,123" in line for line in folded)
+    assert wrong(["1 operators"]) == ["plural: 1 operators"]
+    assert wrong(["12,3… cycles"])[0].startswith("dots")
 
-    text = io.StringIO()
-    Console(file=text, width=80).print(table)
-    assert _lost(table, text.getvalue())
+
+def test_names_break_between_their_parts() -> None:
+    table = Table("operator", box=None)
+    table.add_row("quantized_decomposed::quantize_per_tensor.out 1,234,567 RegistrationExceedingMaxKernels")
+    words = printed(26, table).split()
+    assert words[1:] == [
+        "quantized_decomposed::",
+        "quantize_per_tensor.out",
+        "1,234,567",
+        "RegistrationExceedingMax",
+        "Kernels",
+    ]
+
+
+def test_rows_that_do_not_fit_are_shown_one_by_one() -> None:
+    table = RowByRow("model", "npu_cycles", box=None, pad_edge=False)
+    table.add_row("zoo:ds_cnn", "145,660")
+    table.add_row("zoo:digits_cnn", "19,549")
+    assert printed(60, table).splitlines()[1].split() == ["zoo:ds_cnn", "145,660"]
+    rows = [line.split() for line in printed(27, table).splitlines()]
+    assert rows == [
+        ["model", "zoo:ds_cnn"],
+        ["npu_cycles", "145,660"],
+        [],
+        ["model", "zoo:digits_cnn"],
+        ["npu_cycles", "19,549"],
+    ]
 
 
 @pytest.mark.parametrize("width", [60, *WIDTHS])
@@ -176,6 +233,33 @@ def test_help_breaks_no_name(width: int, tmp_path: Path) -> None:
 
 
 def test_a_row_of_operations_has_a_cell_for_each_heading() -> None:
-    rows = profile_tables.merged(_content("profile-digits_cnn").operations)
+    rows = profile_tables.merged(kinds.content(_record(EXAMPLES / "profile-digits_cnn.json")).operations)
     assert {row.operation.runs_on for row in rows} == {"CPU", "NPU"}
     assert {len(tuple(profile_tables.cells(row))) for row in rows} == {len(profile_tables.HEADINGS)}
+
+
+def test_operations_have_one_order_of_cost() -> None:
+    """1,000 cycles of a CPU at 200 MHz take longer than 1,100 of an NPU at 250 MHz, but are fewer."""
+    timed, example = (
+        kinds.content(_record(EXAMPLES / f"profile-{name}.json")) for name in ("add-timed", "digits_cnn")
+    )
+    assert isinstance(timed, Profile)
+    assert isinstance(example, Profile)
+    assert timed.time is not None
+    assert [timed.time.clocks.cpu.hz, timed.time.clocks.npu and timed.time.clocks.npu.hz] == [2e8, 2.5e8]
+    rows = [
+        structs.replace(row, scheduled=None, cpu_cycles=Metric(value=1000, unit="cycles", source="modelled"))
+        if row.runs_on == "CPU"
+        else structs.replace(
+            row, scheduled=None, cycles=(Metric(value=1100, unit="cycles", source="modelled"),)
+        )
+        for row in example.operations
+    ]
+    record = structs.replace(example, operations=tuple(rows))
+    assert _dearest(structs.replace(record, time=timed.time)) == ("CPU", "time")
+    assert _dearest(structs.replace(record, time=None)) == ("NPU", "cycles")
+
+
+def _dearest(record: Profile) -> tuple[str, str]:
+    rows, order = profile_tables.slowest(record, 1)
+    return rows[0].operation.runs_on, order

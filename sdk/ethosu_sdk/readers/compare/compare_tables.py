@@ -67,7 +67,8 @@ def _comparison(record: Comparisons, comparison: Comparison, rows: int | None) -
             yield from ("", table)
     left = len(comparison.operators) - (rows or _MOST_ROWS)
     if left > 0:
-        yield f"and {left} more operators that differ: they are in the record, and --rows shows more"
+        more = counted(left, "more operator")
+        yield f"and {more} with differences, in the record; --rows shows more"
 
 
 def summary(comparison: Comparison) -> str:

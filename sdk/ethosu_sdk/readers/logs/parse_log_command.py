@@ -122,7 +122,7 @@ def _summary(log: Log) -> Table:
     colour = "green" if log.status == "pass" else "red"
     table.add_row("log", f"[bold {colour}]{log.status}[/bold {colour}], {', '.join(log.grammars)}")
     for key, value in log.model.to_json().items():
-        table.add_row(f"model {key}", escape(str(value)))
+        table.add_row(f"model {key}", escape(f"{value:,}" if isinstance(value, int) else value))
     for number, report in enumerate(log.npu.reports):
         table.add_row(f"NPU report {number}", _report_text(report))
     for pool in log.memory.pools:

@@ -13,7 +13,7 @@ _MOST_ROWS = 10
 
 def lines(record: Profile) -> list[str]:
     """The lines of the summary."""
-    rows = profile_tables.slowest(profile_tables.merged(record.operations), _MOST_ROWS)
+    rows, _ = profile_tables.slowest(record, _MOST_ROWS)
     return [
         title(record.status, "profile", record.model.file),
         *table(("", ""), [("target", target_text(record.target)), *profile_tables.total_rows(record)]),

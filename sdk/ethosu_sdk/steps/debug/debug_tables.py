@@ -96,7 +96,7 @@ def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
     layers, counts = record.layers, record.counts
     yield (
         "compared",
-        f"{counts.quantised} of {counts.layers} layers with {_NAMES[QUANTISED]}, {counts.float} with "
+        f"{counts.quantised} of {counted(counts.layers, 'layer')} with {_NAMES[QUANTISED]}, {counts.float} with "
         f"{_NAMES[FLOAT]}",
     )
     for row in record.comparisons:

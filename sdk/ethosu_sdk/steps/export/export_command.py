@@ -123,7 +123,9 @@ def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, 
 
 
 def _show(facts: texts.Facts, folder: Path, reporter: Reporter) -> None:
-    table = Table("size", "bytes", "known", "of")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("size", "bytes", "known", "of"):
+        table.add_column(heading, justify="right" if heading == "bytes" else "left")
     for row in facts.sizes.values():
         table.add_row(row.name, f"{row.bytes:,}", row.known, escape(row.detail))
     reporter.show(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ethosu_sdk import pte, schema
 from ethosu_sdk.console.terminal import escape, show
 from ethosu_sdk.files import json_text
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.printed.inspect import Delegate, Inspection, Method, Value, Vela
 from ethosu_sdk.steps.inspect.description import NOTHING_MORE, InspectOptions, describe, npu_share
@@ -52,7 +53,7 @@ def _show(record: Inspection, console: Console) -> None:
             constants.add_row(escape(method.name), ", ".join(values))
             continue
         on_npu, calls = npu_share(method)
-        console.print(f"\n[bold]method {escape(method.name)}[/bold]: {on_npu} of {calls} calls on the NPU")
+        console.print(f"\n[bold]method {escape(method.name)}[/bold]: {on_npu} of {counted(calls, 'call')} on the NPU")
         _print_tables(_method_tables(method), console)
         for delegate in method.delegates:
             _print_commands(delegate, console)
@@ -64,7 +65,9 @@ def _print_commands(delegate: Delegate, console: Console) -> None:
     """The disassembly: one line for each command, operations stand out."""
     commands = (delegate.vela.commands if delegate.vela is not None else None) or ()
     if commands:
-        console.print(f"[dim]command stream of delegate {delegate.index}, {len(commands)} commands[/dim]")
+        console.print(
+            f"[dim]command stream of delegate {delegate.index}, {counted(len(commands), 'command')}[/dim]"
+        )
     for row in commands:
         fields = " ".join(f"{name}={value:#x}" for name, value in row.fields.items())
         line = f"{row.offset:#06x}  {row.name:<28} {fields}".rstrip()
@@ -190,7 +193,7 @@ def _vela_table(delegate: int, vela: Vela) -> Table:
 def _memory_table(method: Method) -> Table:
     table = _table("memory plan", "buffer", "bytes", "")
     for row in method.memory_plan:
-        table.add_row(str(row.memory_id), f"{row.bytes:,}", f"{row.tensors} tensors")
+        table.add_row(str(row.memory_id), f"{row.bytes:,}", counted(row.tensors, "tensor"))
     if method.constant_bytes:
         table.add_row("constants", f"{method.constant_bytes:,}", "")
     return table

@@ -26,6 +26,7 @@ from ethosu_sdk.steps.verify.rebuilding import Rebuilt
 
 # Names of `provenance.tools` that are not those of tools.toml.
 _PROGRAMS = {"qemu": "qemu-system-arm"}
+_DIGEST_DIGITS = 64
 _SHOWN = 16  # digits of a digest
 _NAMED = 8  # in the error
 _MOST_FIGURES = 50  # that are named; the digest over all of them counts
@@ -186,22 +187,34 @@ def _causes(record: Run | Build, rebuilt: Rebuilt, checks: Sequence[Check]) -> I
         yield "the firmware's sources, its settings or the tools are not those of the record (build_key)"
 
 
-def _show(result: Verification, reporter: Reporter) -> None:
+def table(result: Verification) -> Table:
+    """What was compared: digests by their first digits, all else whole."""
     colours = {"agrees": "green", "differs": "red", "unknown": "yellow"}
-    table = Table("", "", "recorded", "here", box=None, pad_edge=False)
+    found = Table("", "", "recorded", "here", box=None, pad_edge=False)
     for row in result.checks:
         colour = colours[row.status]
-        table.add_row(
+        found.add_row(
             escape(row.name),
             f"[{colour}]{row.status}[/{colour}]",
-            escape(row.recorded[:_SHOWN]),
-            escape((row.found or "")[:_SHOWN]),
+            escape(_value_text(row.recorded)),
+            escape(_value_text(row.found or "")),
         )
-    reporter.show(table)
+    return found
+
+
+def _show(result: Verification, reporter: Reporter) -> None:
+    reporter.show(table(result))
     for cause in result.causes:
         reporter.show(f"why: {escape(cause)}")
     if result.status == "pass":
         reporter.show(f"{escape(result.record.file)}: {_found_again(result)}")
+
+
+def _value_text(value: str) -> str:
+    """A digest by its first digits, a whole number with its thousands apart, anything else as it is."""
+    if len(value) == _DIGEST_DIGITS and set(value) <= set("0123456789abcdef"):
+        return value[:_SHOWN]
+    return f"{int(value):,}" if value.isdecimal() and value.isascii() else value
 
 
 def _found_again(result: Verification) -> str:

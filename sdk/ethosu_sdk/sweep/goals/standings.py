@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.sweep import Miss, Ranking, Source, Standing, TargetVerdict
 from ethosu_sdk.sweep.goals import figures, ranking
 from ethosu_sdk.sweep.goals.figures import Row, Value
@@ -82,8 +83,8 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
         others = sum(row.get("clock_mhz") not in (None, clock) for row in passed)
         if others:
             yield (
-                f"times at {clock:g} MHz are, in {others:,} cells, cycles that were found for another clock: right "
-                "if the memories keep pace with the clock"
+                f"times at {clock:g} MHz are, in {counted(others, 'cell')}, cycles that were found for another "
+                "clock: right if the memories keep pace with the clock"
             )
 
 

@@ -119,7 +119,7 @@ def test_a_time_at_a_clock_comes_from_the_cycles() -> None:
     slower = verdict([cell], '[[constraints]]\nfigure = "time_ms"\nmax = 20\nclock_mhz = 500')
     assert slower.models[0].nearest is not None
     assert slower.models[0].nearest.misses[0].value == 25.0
-    assert any("times at 500 MHz are, in 1 cells" in note for note in slower.notes)
+    assert any("times at 500 MHz are, in 1 cell," in note for note in slower.notes)
 
 
 def test_without_goals_times_are_at_one_clock() -> None:

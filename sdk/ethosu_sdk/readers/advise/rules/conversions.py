@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.readers.advise.advice import CPU_OPERATORS, IO_BYTES, Advice, change, figure
 from ethosu_sdk.readers.advise.facts import Facts
 from ethosu_sdk.readers.advise.rules import cpu
@@ -28,7 +29,7 @@ def quantised_io(facts: Facts) -> list[Advice]:
     size = sum(_FLOAT_BYTES * math.prod(row.shape) for row in borders)
     return [
         Advice(
-            finding=f"{len(rows)} conversions between floating point and int8 run on the CPU in every inference",
+            finding=f"{counted(len(rows), 'conversion')} between float and int8 on the CPU in every inference",
             evidence=(figure("float inputs and outputs", len(borders), "tensors"),),
             command=facts.compiled_again(io="int8"),
             gains=(
