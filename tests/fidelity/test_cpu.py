@@ -10,7 +10,7 @@ import pytest
 from ethosu_sdk import tools
 from ethosu_sdk.cpu_cycles.band import ERROR
 from ethosu_sdk.cpu_cycles.pricing import cycles_of
-from ethosu_sdk.cpu_cycles.waits import Work
+from ethosu_sdk.cpu_cycles.waits import Moved
 from tests.fidelity.comparison import DATA, Figure, rows
 from tests.fidelity.cpu import comparison, page
 from tests.fidelity.cpu.hardware import Latency
@@ -107,9 +107,9 @@ def test_layers_are_read_from_the_model() -> None:
     last = graph.conv(graph.input(1, 8, 8, 4), 16, (3, 3))
     model = graph.build(graph.fully_connected(graph.flatten(last), 10))
     conv, flat, dense = layers(model)
-    assert conv == Work(constant_bytes=3 * 3 * 4 * 16 + 4 * 16, arena_bytes=8 * 8 * (4 + 16))
+    assert conv == Moved(constant_bytes=3 * 3 * 4 * 16 + 4 * 16, arena_bytes=8 * 8 * (4 + 16))
     assert flat.arena_bytes == 2 * 8 * 8 * 16
-    assert dense == Work(constant_bytes=1024 * 10 + 4 * 10, arena_bytes=1024 + 10)
+    assert dense == Moved(constant_bytes=1024 * 10 + 4 * 10, arena_bytes=1024 + 10)
 
 
 def test_every_published_row_can_be_rebuilt() -> None:
