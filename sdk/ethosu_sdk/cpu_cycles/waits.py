@@ -1,8 +1,8 @@
 """Cycles that a core waits for memory, from figures that the caller knows of a board.
 
 The model is small. Each line of a buffer is fetched or written once for each time that the buffer passes through the
-cache, and the core waits for all of the transfer. Code is fetched once in an inference. Prefetching, write buffers and
-conflicts are left out. Tightly coupled memory has no waits.
+cache, and the core waits for all of the transfer. Code is fetched once in an inference. Prefetching, write buffers
+and conflicts are left out. Tightly coupled memory has no waits.
 """
 
 from __future__ import annotations

@@ -23,10 +23,11 @@ ExecuTorch on Corstone-300, compiled for Cortex-M55. The boards ran other builds
 EK-RA8D1, ExecuTorch 1.1.0 on Alif E8. So an error contains the difference between compilers and versions of
 CMSIS-NN.
 
-Waits come from the board's profile, or from `tests/fidelity/data/cpu_systems.toml`: each line of a layer's tensors crosses the data cache
-once. This model was written after the first runs had shown how many cycles were missing. The figures for Alif
-E8 are its vendor's and were not fitted. Those for EK-RA8D1 contain assumptions, one of them made with the
-autoencoder's missing cycles in view: its rows are shown, not judged. Errors in brackets are not judged.
+Waits come from the board's profile, as in the time of a run, or from `tests/fidelity/data/cpu_systems.toml`: each
+line of a layer's tensors crosses the data cache once. This model was written after the first runs had shown how
+many cycles were missing. The figures for Alif E8 are its vendor's and were not fitted. Those for EK-RA8D1 contain
+assumptions, one of them made with the autoencoder's missing cycles in view: its rows are shown, not judged. Errors
+in brackets are not judged.
 
 `scripts/fidelity --data` takes tables with the columns of `cpu_cycles.csv`. The known programs are
 

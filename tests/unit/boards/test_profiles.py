@@ -201,7 +201,7 @@ def test_a_typo_gets_a_suggestion(typed: str, meant: str) -> None:
     assert f"did you mean '{meant}'?" in caught.value.hint
 
 
-# The CPU's own system configuration in Alif's file, the memories of its two areas, and the memories whose waits it gives.
+# The system configuration of the CPU's own NPU in Alif's file, and the cycles for a line from SRAM and from MRAM.
 WAITS = {"hp": ("RTSS_HP_SRAM_MRAM", 34, 93), "he": ("RTSS_HE_SRAM_MRAM", 17, 37)}
 
 

@@ -195,7 +195,7 @@ class _Step:
     operator: int
     what: str
     cycles: int
-    moved: Moved = Moved()
+    moved: Moved
 
 
 def _make(facts: Facts, memories: CpuMemories) -> TimeLine:
@@ -228,7 +228,9 @@ def _part(step: _Step, start: float, facts: Facts, waits: LineWaits | None) -> T
 
 def _steps(facts: Facts) -> Iterator[_Step]:
     """The parts in the order of time. What comes after the last operator has the next number."""
-    left = {row.part: _Step(len(facts.run.operators), row.part, 0) for row in facts.run.cpu.parts or ()}
+    left = {
+        row.part: _Step(len(facts.run.operators), row.part, 0, Moved()) for row in facts.run.cpu.parts or ()
+    }
     for row in facts.run.cpu.parts or ():
         left[row.part] = _add(left[row.part], row, 1)
     for number, operator in enumerate(facts.run.operators):
@@ -236,11 +238,11 @@ def _steps(facts: Facts) -> Iterator[_Step]:
         parts = operator.cpu_parts or ()
         names = [part.part for part in parts]
         start = len(names) - names[::-1].index("driver_start") if "driver_start" in names else len(names)
-        found = [_add(_Step(number, part.part, 0), part, 1) for part in parts]
+        found = [_add(_Step(number, part.part, 0, Moved()), part, 1) for part in parts]
         for part in parts:
             left[part.part] = _add(left[part.part], part, -1)
         if job is not None:
-            found.insert(start, _Step(number, "npu", job))
+            found.insert(start, _Step(number, "npu", job, Moved()))
         yield from found
     yield from (step for step in left.values() if step.cycles)
 
