@@ -40,8 +40,8 @@ Records quote ±{error:.0f} % where the board's profile has the waits, and up to
 - Depthwise layers have the largest errors. Their windows overlap, and three rows of the input are 24 KiB and 32
   KiB in the two worst cases. Rows that the cache does not keep are fetched again, which the model leaves out.
   That could explain a third to a half of these two errors; the rest is not explained.
-- At half or twice the width of an access to flash, the autoencoder would be off by about +74 % or -26 %, and DS-CNN by
-  about +3.0 % or +1.6 %.
+- At half or twice the width of an access to flash, the autoencoder would be off by about +74 % or -26 %, and
+  DS-CNN by about +3.0 % or +1.6 %.
 - More than 60 % of the modelled cycles of `quantize_per_tensor` and of the autoencoder are waits: they use each
   byte once.
 - SLOTHY (github.com/slothy-optimizer/slothy) has models of both cores of its own, made from Arm's Software
@@ -51,8 +51,15 @@ Records quote ±{error:.0f} % where the board's profile has the waits, and up to
   expectations of a model, not measurements.
 - Scalar code with many branches has no judge here. CoreMark, in nine builds by GCC 12.2, is priced at 2.6 to
   3.2 CoreMark/MHz on Cortex-M55 and at 3.6 to 4.1 on Cortex-M85. Arm's own figures, with its own compiler, are
-  4.2 and 6.28. How much of the difference is the compiler's is not known: the prices of such code may be too
-  high, most of all on Cortex-M85.
+  4.2 and 6.28. A part of the difference is the compiler's: for Cortex-M7, Arm has 5.01, and a board with
+  everything in its tightly coupled memory measured 4.0 to 4.1 (github.com/Masmiseim36/Coremark_iMXRT, with
+  CrossWorks). The same share would make 3.4 of Cortex-M55's and 5.1 of Cortex-M85's: such code is priced up to a
+  quarter too dear on Cortex-M55, and up to 40 % on Cortex-M85.
+- Most of that could be branches and loads. On Cortex-M55, a taken branch of two cycles instead of three gives 3.0
+  to 3.5, results of loads a cycle earlier 3.0 to 3.5, pairs of any two instructions of 16 bits no more than
+  another 0.03. On Cortex-M85, branches that are never predicted wrongly give 4.1 to 4.6. No public document has
+  other figures, and with either of the first two, eight of the nine operators above are further off than before,
+  by up to 4.1 points. So the prices stay.
 """
 _HARDWARE = """## Hardware
 
