@@ -21,7 +21,7 @@ namespace config = ethosu_sdk::resident_config;
 extern "C" {
 // The host finds these by their names.
 ETHOSU_POOL("input_image") std::uint8_t input_image[config::input_image_bytes];
-ETHOSU_POOL("input_image") std::uint8_t program_header[16];
+ETHOSU_POOL("input_image") std::uint8_t program_header[20];
 ETHOSU_POOL("input_image") alignas(128) std::uint8_t program_memory[config::program_bytes];
 }
 
@@ -42,12 +42,13 @@ char command_text[max_command_line];
 app::CommandLine command_line;
 app::HostFiles files(command_line, {input_image, sizeof input_image});
 
-// What the host writes before the start: magic, version, the program's size in bytes, and the CRC of these
-// three.
+// What the host writes before the start: magic, version, the program's size in bytes, where its memory mode
+// has things, and the CRC of these four.
 struct ProgramHeader {
   std::uint32_t magic;
   std::uint32_t version;
   std::uint32_t bytes;
+  std::uint32_t mode;
   std::uint32_t crc;
 };
 static_assert(sizeof(ProgramHeader) == sizeof program_header);
@@ -65,12 +66,28 @@ bool take_laid_program(const ProgramHeader& header, Span<const std::uint8_t>& pr
     return failure.say("program", "bad_header", "version ", header.version, ", this firmware reads ",
                        app::protocol::program_header_version, " with a matching CRC");
   }
+  if (header.mode > app::protocol::program_mode_dedicated_sram) {
+    return failure.say("program", "bad_header", "memory mode ", header.mode, " is not known");
+  }
   if (header.bytes > sizeof program_memory) {
     return failure.say("program", "too_large", header.bytes, " bytes, there is room for ",
                        sizeof program_memory);
   }
   program = {program_memory, header.bytes};
   return true;
+}
+
+app::GivenMode mode_of(const ProgramHeader& header) {
+  switch (header.mode) {
+    case app::protocol::program_mode_sram_only:
+      return {true, npu::MemoryMode::sram_only};
+    case app::protocol::program_mode_shared_sram:
+      return {true, npu::MemoryMode::shared_sram};
+    case app::protocol::program_mode_dedicated_sram:
+      return {true, npu::MemoryMode::dedicated_sram};
+    default:
+      return {};
+  }
 }
 
 bool take_named_program(Span<const std::uint8_t>& program, app::Failure& failure) {
@@ -98,7 +115,7 @@ bool prepare(app::RunnerSetup& setup, app::Failure& failure) {
   const app::ResidentPools pools{{fast, sizeof fast},       {scratch, sizeof scratch},
                                  {planned, sizeof planned}, {method_pool, sizeof method_pool},
                                  {payloads, max_delegates}, {planned_buffers, runtime::max_planned_buffers}};
-  return app::place_program(program, pools, setup, failure);
+  return app::place_program(program, pools, laid ? mode_of(header) : app::GivenMode{}, setup, failure);
 }
 
 }  // namespace

@@ -24,10 +24,12 @@ bool begins(const char* text, std::size_t size, const char* name) {
   return std::strlen(name) <= size && std::memcmp(text, name, std::strlen(name)) == 0;
 }
 
-// The most scratch that any delegate needs, and the memory mode that all of them were compiled for.
+// The most scratch that any delegate needs, and the memory mode: the given one, or that which all of them
+// name.
 class DelegateNeeds final : public runtime::DelegateReader {
  public:
-  explicit DelegateNeeds(Failure& failure) : failure_(failure) {}
+  DelegateNeeds(GivenMode given, Failure& failure)
+      : mode(given.mode), is_given_(given.is_given), failure_(failure) {}
 
   Status on_delegate(std::uint32_t index, Span<const std::uint8_t> payload,
                      Span<const std::uint8_t> compile_flags) override {
@@ -36,6 +38,14 @@ class DelegateNeeds final : public runtime::DelegateReader {
       return refuse(npu::code_name(result.code), index, "its payload is damaged");
     }
     scratch_bytes = parsed.scratch_bytes > scratch_bytes ? parsed.scratch_bytes : scratch_bytes;
+    return is_given_ ? Status::ok : read_mode(index, compile_flags);
+  }
+
+  std::size_t scratch_bytes = 0;
+  npu::MemoryMode mode;
+
+ private:
+  Status read_mode(std::uint32_t index, Span<const std::uint8_t> compile_flags) {
     npu::MemoryMode found{};
     switch (memory_mode_of(compile_flags, found)) {
       case ModeError::missing:
@@ -53,15 +63,12 @@ class DelegateNeeds final : public runtime::DelegateReader {
     return Status::ok;
   }
 
-  std::size_t scratch_bytes = 0;
-  npu::MemoryMode mode = npu::MemoryMode::shared_sram;
-
- private:
   Status refuse(const char* code, std::uint32_t index, const char* reason) {
     failure_.say("load", code, "delegate ", index, ": ", reason);
     return Status::delegate_failed;
   }
 
+  bool is_given_;
   Failure& failure_;
 };
 
@@ -123,10 +130,10 @@ ModeError memory_mode_of(Span<const std::uint8_t> compile_flags, npu::MemoryMode
   return error;
 }
 
-bool place_program(Span<const std::uint8_t> model, const ResidentPools& pools, RunnerSetup& setup,
-                   Failure& failure) {
+bool place_program(Span<const std::uint8_t> model, const ResidentPools& pools, GivenMode given,
+                   RunnerSetup& setup, Failure& failure) {
   runtime::ProgramFacts facts;
-  DelegateNeeds needs(failure);
+  DelegateNeeds needs(given, failure);
   ErrorText reason;
   if (const Status status = runtime::read_facts(model, facts, needs, reason); status != Status::ok) {
     return failure.code == nullptr ? failure.say("load", status_name(status), reason.c_str()) : false;

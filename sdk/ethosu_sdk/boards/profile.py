@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 NOT_PUBLIC = "not public"
+CODE = "code"
 MemoryKind = Literal["tcm", "sram", "mram", "flash", "dram", "rom"]
 Setting = str | int | float
 
@@ -47,11 +48,16 @@ class BoardMemory:
 @dataclass(frozen=True)
 class VelaSystem:
     """A system configuration for Vela: its settings by the keys of a vela.ini, and the memory modes that go with it,
-    the default first."""
+    the default first.
+
+    `areas` says which of the board's memories Vela's areas are, such as ``Sram``, and where the processor's code lies
+    (:data:`CODE`).
+    """
 
     name: str
     memory_modes: tuple[str, ...]
     settings: Mapping[str, Setting]
+    areas: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,10 @@ class BoardProfile:
     def system(self, name: str) -> VelaSystem | None:
         """The system configuration called `name`."""
         return next((row for row in self.systems if row.name == name), None)
+
+    def memory(self, name: str) -> BoardMemory | None:
+        """The memory called `name`."""
+        return next((row for row in self.memories if row.name == name), None)
 
     @property
     def ini_source(self) -> str:
@@ -114,6 +124,8 @@ class BoardProfile:
         yield "npus", self.npus
         yield "npu_hz", self.npu_hz
         yield "systems", tuple(row.name for row in self.systems)
+        if any(row.areas for row in self.systems):
+            yield "areas", {row.name: row.areas for row in self.systems}
         for row in fields(self.cpu):
             yield f"cpu.{row.name}", getattr(self.cpu, row.name)
         for memory in self.memories:

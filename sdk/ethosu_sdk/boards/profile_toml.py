@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ethosu_sdk.boards.profile import BoardCpu, BoardMemory, BoardProfile, VelaSystem, source_of
+from ethosu_sdk.boards.profile import CODE, BoardCpu, BoardMemory, BoardProfile, VelaSystem, source_of
 from ethosu_sdk.files.toml_lines import Place
 from ethosu_sdk.files.toml_source import TomlSource, short
 from ethosu_sdk.targets import suggestion, target_names
@@ -66,7 +66,7 @@ _LIST = _Rule(
 
 _BOARD = {
     **{"like": _TEXT, "title": _TEXT, "npus": _LIST, "npu_hz": _HZ},
-    **dict.fromkeys(("systems", "cpu", "memories", "system_configs"), _TABLE),
+    **dict.fromkeys(("systems", "areas", "cpu", "memories", "system_configs"), _TABLE),
     "sources": _Rule(
         "a table of texts", lambda value: isinstance(value, dict) and all(map(_is_text, value.values()))
     ),
@@ -84,10 +84,11 @@ _MEMORY = {
     "cpu_wait_cycles": _CYCLES,
 }
 # The keys of a system configuration in vela.ini; those of the second table are there for the memory on each port.
+_SRAM, _SECOND = "Sram", ("OnChipFlash", "OffChipFlash", _DRAM)
 _SYSTEM = {
     "core_clock": _number(1e11),
-    "axi0_port": _word("Sram"),
-    "axi1_port": _word("OnChipFlash", "OffChipFlash", _DRAM),
+    "axi0_port": _word(_SRAM),
+    "axi1_port": _word(*_SECOND),
 }
 _PORT = {
     "clock_scale": _number(16),
@@ -134,7 +135,7 @@ def users(source: TomlSource, table: Table, shared: Shared, name: str) -> BoardP
 
 def _places(table: Table) -> list[str]:
     """The values of a profile, as `sources` has them."""
-    found: list[str] = [key for key in ("npus", "npu_hz", "systems") if key in table]
+    found: list[str] = [key for key in ("npus", "npu_hz", "systems", "areas") if key in table]
     found += [f"cpu.{key}" for key in table.get("cpu", {})]
     rows = ((name, row) for name, row in table.get("memories", {}).items() if isinstance(row, dict))
     return found + [f"memories.{name}.{key}" for name, row in rows for key in row]
@@ -146,17 +147,22 @@ def _like(row: Table, shared: Shared) -> Table:
         return row
     base = _like(shared.boards[row["like"]], shared)
     merged = {key: {**base.get(key, {}), **row.get(key, {})} for key in _MERGED}
+    if "systems" in row:
+        base = {key: part for key, part in base.items() if key != "areas"}  # which are by system
     return {**base, **row, **merged}
 
 
 def _profile(source: TomlSource, place: Place, name: str, row: Table, shared: Shared) -> BoardProfile:
     _check(source, place, row, _BOARD, ("title", "npus", "systems", "cpu"))
     _check(source, (*place, "cpu"), row["cpu"], _CPU, ("core",))
+    areas = row.get("areas", {})
     systems = tuple(
-        _system(source, (*place, "systems", key), key, modes, shared) for key, modes in row["systems"].items()
+        replace(_system(source, (*place, "systems", key), key, modes, shared), areas=areas.get(key, {}))
+        for key, modes in row["systems"].items()
     )
     if not systems:
         raise source.wrong((*place, "systems"), "systems is empty: Vela needs a system configuration")
+    _check_areas(source, (*place, "areas"), row)
     modes = dict.fromkeys(mode for system in systems for mode in system.memory_modes)
     return BoardProfile(
         name=name,
@@ -217,6 +223,15 @@ def _system(source: TomlSource, place: Place, name: str, modes: Any, shared: Sha
                 place, f"{mode} needs {_DRAM} on the second port, and {name} has {settings['axi1_port']}"
             )
     return VelaSystem(name, tuple(dict.fromkeys(modes)), settings)
+
+
+def _check_areas(source: TomlSource, place: Place, row: Table) -> None:
+    """Areas are those of the board's systems, in the board's memories."""
+    _check(source, place, row.get("areas", {}), dict.fromkeys(row["systems"], _TABLE))
+    names = row.get("memories", {})
+    memory = _word(*names) if names else _Rule("a memory of the board, which has none", lambda _: False)
+    for name, areas in row.get("areas", {}).items():
+        _check(source, (*place, name), areas, dict.fromkeys((CODE, _SRAM, *_SECOND), memory))
 
 
 def _check_system_configs(source: TomlSource, rows: Table, shared: Shared) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ethosu_sdk.cpu_cycles.counts import BlockCounts
+from ethosu_sdk.cpu_cycles.waits import LINE_BYTES
 
 START_UP, AFTER = "start_up", "after"  # before the first mark, after the last
 INTERRUPTS = ("interrupt", "clock")
@@ -24,13 +25,15 @@ class Span:
     """Instructions of one part that ran one after another.
 
     `operator` counts the instructions of the program that the inference executed, from 0; it is None outside of them:
-    before the inference, after the last, and while the firmware reports.
+    before the inference, after the last, and while the firmware reports. `code_bytes` is the size of the cache lines
+    of code of which no earlier span of an operator executed anything.
     """
 
     operator: int | None
     part: str
     instructions: int
     cycles: float
+    code_bytes: int = 0
 
 
 def spans(counts: BlockCounts, prices: Sequence[float]) -> list[Span]:
@@ -41,13 +44,19 @@ def spans(counts: BlockCounts, prices: Sequence[float]) -> list[Span]:
     works = counts.works()
     each_instructions = np.where(works, counts.instructions(), 0)
     each_cycles = np.where(works, np.asarray(prices, float), 0.0)
+    lines = [range(block.start // LINE_BYTES, -(-block.end // LINE_BYTES)) for block in counts.blocks]
+    fetched: set[int] = set()
     found = []
     for (operator, part), segment in zip(
         _places(row.name for row in counts.segments), counts.segments, strict=True
     ):
         instructions = int((each_instructions[segment.blocks] * segment.executions).sum())
         cycles = float((each_cycles[segment.blocks] * segment.executions).sum())
-        found.append(Span(operator, part, instructions, cycles))
+        before = len(fetched)
+        if operator is not None:
+            fetched.update(line for block in segment.blocks for line in lines[block])
+        code_bytes = LINE_BYTES * (len(fetched) - before)
+        found.append(Span(operator, part, instructions, cycles, code_bytes))
     return found
 
 

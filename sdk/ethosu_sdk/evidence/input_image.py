@@ -99,9 +99,10 @@ def _pieces(pieces: Sequence[StreamPiece], start: int) -> bytes:
     return bytes(table.ljust(first - start, b"\0") + body)
 
 
-def encode_program_header(program_bytes: int) -> bytes:
-    """The header words that announce a program of this size to the resident firmware."""
-    words = struct.pack("<3I", protocol.PROGRAM_HEADER_MAGIC, protocol.PROGRAM_HEADER_VERSION, program_bytes)
+def encode_program_header(program_bytes: int, mode: int = protocol.PROGRAM_MODE_BY_NAME) -> bytes:
+    """The header words that announce a program of this size, for a memory mode, to the resident firmware."""
+    version = protocol.PROGRAM_HEADER_VERSION
+    words = struct.pack("<4I", protocol.PROGRAM_HEADER_MAGIC, version, program_bytes, mode)
     return words + struct.pack("<I", zlib.crc32(words))
 
 

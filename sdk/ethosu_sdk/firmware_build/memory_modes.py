@@ -55,12 +55,6 @@ def memory_mode(name: str | None, areas: MemoryAreas | None = None) -> MemoryMod
     return mode
 
 
-def is_told_by_name(name: str, areas: MemoryAreas | None) -> bool:
-    """Whether the mode called `name` is one of Vela's, and has things at `areas` where these are known."""
-    mode = memory_modes().get(name)
-    return mode is not None and (areas is None or _place(mode) == _place(_by_areas(name, areas)))
-
-
 def _by_areas(name: str, areas: MemoryAreas) -> MemoryMode:
     place = (_AT[areas.constants], _AT[areas.arena], areas.cache != areas.arena)
     alike = next((mode for mode in memory_modes().values() if _place(mode) == place), None)

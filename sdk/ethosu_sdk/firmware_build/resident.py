@@ -16,8 +16,8 @@ from ethosu_sdk.firmware_build import executable, fit, kernels
 from ethosu_sdk.firmware_build.executable import Executable, Recipe
 from ethosu_sdk.firmware_build.firmware import DEFAULT_NPU_TIMEOUT_MS, allowed_modes, requirements
 from ethosu_sdk.firmware_build.layout import aligned
-from ethosu_sdk.firmware_build.memory_modes import is_told_by_name
-from ethosu_sdk.targets import MemoryAreas
+from ethosu_sdk.firmware_build.memory_modes import memory_mode
+from ethosu_sdk.targets import MemoryAreas, Target
 
 # The input image, the header in front of a program, the program.
 SYMBOLS = (protocol.INPUT_IMAGE_SYMBOL, protocol.PROGRAM_HEADER_SYMBOL, protocol.PROGRAM_MEMORY_SYMBOL)
@@ -56,17 +56,11 @@ def check_fit(
     """Whether the resident firmware has room for `program`; notes on what lies elsewhere than its memory mode has it.
 
     It is what the firmware finds out itself (firmware/app/resident/placement.cpp), said before the run. BuildError,
-    with the arithmetic, for what does not fit; without `allow_spill` also for what would leave the fast memory, and
-    for a memory mode that its name does not tell: the firmware goes by that.
+    with the arithmetic, for what does not fit; without `allow_spill` also for what would leave the fast memory.
     """
     board = boards.board(board_name)
     plan, target = program.plan(method), program.target()
     needs = requirements(program.size, plan, target, None, areas)
-    if target is not None and not is_told_by_name(target.memory_mode, areas):
-        raise BuildError(
-            f"the resident firmware goes by the names of Vela's own memory modes; {target.memory_mode} is not one",
-            "run it without --resident: firmware built for the program goes by where the mode has things",
-        )
     placed = fit.plan(needs, board, 1, allowed_modes(target), allow_spill=allow_spill)
     room = _pool_bytes(board)
     in_bulk = {row.name for row in placed.placements if row.memory == board.bulk}
@@ -86,6 +80,16 @@ def check_fit(
     if "MODEL" not in in_bulk and target is not None:
         return (*placed.notes, _note_on_model(target.memory_mode, board))
     return placed.notes
+
+
+def mode_number(target: Target | None, areas: MemoryAreas | None) -> int:
+    """How the program header says where the memory mode of `target` has things; `areas` say so of a user's own.
+
+    BuildError for a mode that is not known.
+    """
+    if target is None:
+        return protocol.PROGRAM_MODE_BY_NAME
+    return protocol.PROGRAM_MODES[memory_mode(target.memory_mode, areas).settings]
 
 
 def _note_on_model(memory_mode: str, board: Board) -> str:

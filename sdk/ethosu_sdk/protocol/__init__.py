@@ -32,9 +32,12 @@ Pieces are parts of delegates' command streams (:mod:`ethosu_sdk.npu.stream.piec
 triple each. With them, the last repeat of every set runs a delegate's pieces in turn, a job and a `pmu` record each.
 
 Program header. The resident firmware takes a program that the host has laid at its `program_memory` symbol when these
-four words stand at its `program_header` symbol::
+five words stand at its `program_header` symbol::
 
-    0   magic "EUP1"      4   version          8   bytes of the program      12  crc32 of the words before
+    0   magic "EUP1"      4   version          8   bytes of the program      12  memory mode
+    16  crc32 of the words before
+
+The memory mode says where things lie (PROGRAM_MODES); 0 leaves it to the names in the program, which are Vela's own.
 
 Marks. Functions that do nothing, at which the firmware's execution passes from one part to another (MARKS). The host
 finds them in the ELF, and a simulator that counts instructions counts each part for itself.
@@ -86,9 +89,19 @@ INPUT_IMAGE_HEADER_BYTES = (
 )
 
 PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
-PROGRAM_HEADER_VERSION = 1
+PROGRAM_HEADER_VERSION = 2
 PROGRAM_HEADER_SYMBOL = "program_header"
 PROGRAM_MEMORY_SYMBOL = "program_memory"
+PROGRAM_MODE_BY_NAME = 0
+PROGRAM_MODE_SRAM_ONLY = 1
+PROGRAM_MODE_SHARED_SRAM = 2
+PROGRAM_MODE_DEDICATED_SRAM = 3
+# By the names of the NPU's register settings: a MemoryMode of firmware/npu/settings.hpp.
+PROGRAM_MODES = {
+    "sram_only": PROGRAM_MODE_SRAM_ONLY,
+    "shared_sram": PROGRAM_MODE_SHARED_SRAM,
+    "dedicated_sram": PROGRAM_MODE_DEDICATED_SRAM,
+}
 
 # How records call the instructions of a program: kind → the member of ExecuTorch's InstructionArguments union. The
 # firmware's half is `instruction_kind` in firmware/runtime/method.hpp.

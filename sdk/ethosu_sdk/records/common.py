@@ -137,10 +137,17 @@ CpuPartName = Literal[
 ]
 
 
+class Moved(Part):
+    code_bytes: int = 0
+    constant_bytes: int = 0
+    arena_bytes: int = 0
+
+
 class CpuPart(Part):
     part: CpuPartName
     instructions: Metric
     cycles: Metric
+    moved: Moved | None = None
 
 
 class Host(Part):

@@ -348,11 +348,12 @@ def cpu_parts_add_up(record: Run) -> list[str]:
 
 
 def time_is_that_of_the_cycles(record: Run) -> list[str]:
-    """The CPU's time is that of its cycles by its clock."""
+    """The CPU's time is that of its cycles by its clock, and its waits."""
     time, cycles = record.time, record.cpu.cycles
     if time is None:
         return []
-    found = round(time.sums.cpu_s * time.clocks.cpu.hz)
+    waits_s = 0.0 if time.waits is None else time.waits.duration_s
+    found = round((time.sums.cpu_s - waits_s) * time.clocks.cpu.hz)
     if cycles is None or found != cycles.value:
         known = "not there" if cycles is None else cycles.value
         return [f"the time line has {found} cycles of the CPU, the record's are {known}"]

@@ -36,6 +36,7 @@ Source = Literal["measured", "modelled", "estimated"]
 class Dimensions(Part):
     model: tuple[str, ...]
     target: tuple[str, ...]
+    system: tuple[str, ...]
     system_config: tuple[str, ...]
     memory_mode: tuple[str, ...]
     quantize: tuple[str, ...]
@@ -76,6 +77,7 @@ class Constraint(Part):
     max: Number | None = None
     clock_mhz: Number | None = None
     models: tuple[str, ...] | None = None
+    systems: tuple[str, ...] | None = None
     text: str
 
 

@@ -13,6 +13,7 @@ from ethosu_sdk.records.kind import Part, RecordKind
 class Cell(Part):
     model: str
     target: str
+    system: str | None = None
     system_config: str
     memory_mode: str
     quantize: Literal["default", "int8", "int16", "none"]

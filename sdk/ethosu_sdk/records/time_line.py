@@ -13,6 +13,8 @@ from ethosu_sdk.records.kind import Part
 Processor = Literal["CPU", "NPU"]
 What = Literal["runtime", "kernel", "copy_in", "driver_start", "npu", "interrupt", "driver_stop", "copy_out"]
 
+WAITS_PATH = "/time/waits"  # where a record says why there are none
+
 _ROUNDING = 1e-9  # of the total: what sums of doubles may be off by
 
 
@@ -33,6 +35,7 @@ class TimePart(Part):
     name: str | None = None
     start_s: Number
     duration_s: Number
+    waits_s: Number | None = None
 
     @property
     def label(self) -> str:
@@ -75,6 +78,18 @@ class Contributor(Part):
     duration_s: Number
 
 
+class WaitsFor(Part):
+    code: str
+    constants: str
+    arena: str
+
+
+class Waits(Part):
+    duration_s: Number
+    memories: WaitsFor
+    source: str
+
+
 class Engines(Part):
     mac_percent: Number
     weight_decoder_percent: Number
@@ -95,6 +110,7 @@ class TimeLine(Part):
     sums: TimeSums
     shares: Shares
     largest: Contributor
+    waits: Waits | None = None
     engines: Engines | None = None
     vela: VelaTime | None = None
     parts: tuple[TimePart, ...]
@@ -131,6 +147,7 @@ def _faults(time: TimeLine) -> Iterator[str]:
     ):
         if total and _differ(share / 100 * total, duration, total):
             yield f"the {name}'s share of the time is {share} %, its parts say {100 * duration / total} %"
+    yield from _waits(time)
     least, most = time.total.least_s, time.total.most_s
     known = [row for row in (least, most) if row is not None]
     if len(known) == 1 or sorted((*known[:1], total, *known[1:])) != [*known[:1], total, *known[1:]]:
@@ -148,6 +165,17 @@ def _gaps(time: TimeLine) -> Iterator[str]:
         end = part.end_s
     if _differ(end, total, total):
         yield f"the parts of the time line end at {end} s, the total is {total} s"
+
+
+def _waits(time: TimeLine) -> Iterator[str]:
+    """Waits that are longer than their part, and a sum that is not that of the parts."""
+    for number, part in enumerate(time.parts):
+        if part.waits_s is not None and (part.on == "NPU" or part.waits_s > part.duration_s):
+            yield f"part {number} of the time line waits {part.waits_s} s of {part.duration_s} s on the {part.on}"
+    found = sum(part.waits_s or 0 for part in time.parts)
+    stated = 0.0 if time.waits is None else time.waits.duration_s
+    if _differ(found, stated, time.total.duration_s):
+        yield f"the waits of the time line are {stated} s, its parts say {found} s"
 
 
 def _differ(one: float, other: float, total: float) -> bool:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.boards import profiles
-from ethosu_sdk.boards.profile import BoardMemory, BoardProfile
+from ethosu_sdk.boards.profile import BoardMemory, BoardProfile, VelaSystem
 from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
@@ -56,6 +56,7 @@ def _row(profile: BoardProfile) -> Record:
                 "name": row.name,
                 "memory_modes": list(row.memory_modes),
                 "settings": [{"key": key, "value": value} for key, value in row.settings.items()],
+                **({"areas": dict(row.areas)} if row.areas else {}),
             }
             for row in profile.systems
         ],
@@ -96,13 +97,18 @@ def _shown(profile: BoardProfile) -> Iterator[RenderableType]:
         ("NPU", f"{', '.join(profile.npus)}; {_clock(profile.npu_hz)}"),
         ("CPU", f"{cpu.core}; {_clock(cpu.clock_hz)}"),
         ("caches", f"instructions {_size(cpu.icache_bytes)}, data {_size(cpu.dcache_bytes)}"),
-        *((f"Vela: {row.name}", ", ".join(row.memory_modes)) for row in profile.systems),
+        *((f"Vela: {row.name}", _system(row)) for row in profile.systems),
     ):
         facts.add_row(escape(name), escape(text))
     yield facts
     if profile.memories:
         yield from ("", _memories(profile.memories))
     yield from ("", _sources(profile))
+
+
+def _system(row: VelaSystem) -> str:
+    areas = "".join(f"; {area} in {memory}" for area, memory in row.areas.items())
+    return ", ".join(row.memory_modes) + areas
 
 
 def _memories(rows: tuple[BoardMemory, ...]) -> Table:

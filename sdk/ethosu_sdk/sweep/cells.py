@@ -15,7 +15,8 @@ from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.firmware_build import choose_board
 from ethosu_sdk.npu.timing import vela_ini
 from ethosu_sdk.program_options import QUANTIZE_CHOICES
-from ethosu_sdk.sweep.configuration import DEFAULT, HOST, NONE, QEMU, SIMULATORS, Configuration
+from ethosu_sdk.sweep.configuration import HOST, NONE, QEMU, SIMULATORS, Configuration
+from ethosu_sdk.sweep.configuration.systems import DEFAULT, System
 from ethosu_sdk.targets import Target, parse_name, parse_target, target_names
 
 MOST_CELLS = 20_000  # more do not fit into a record that can be read
@@ -24,7 +25,8 @@ MOST_CELLS = 20_000  # more do not fit into a record that can be read
 @dataclass(frozen=True)
 class Cell:
     """One pairing. `board` and `inputs` are None where nothing runs on one, or runs at all. `samples` is the file
-    that its model is evaluated on, None where it is not.
+    that its model is evaluated on, None where it is not. `system` is the board profile that it is compiled for and
+    priced on, as the sweep names it.
     """
 
     model: str
@@ -35,12 +37,14 @@ class Cell:
     board: str | None
     inputs: str | None
     samples: str | None = None
+    system: str | None = None
 
     def dimensions(self) -> dict[str, str | None]:
         """The cell by the names of the columns."""
         return {
             "model": self.model,
             "target": self.target.name,
+            "system": self.system,
             "system_config": self.target.system_config,
             "memory_mode": self.target.memory_mode,
             "quantize": self.quantize,
@@ -54,8 +58,13 @@ class Cell:
     def label(self) -> str:
         """A few words for people."""
         words = (self.model, self.target.name, self.target.system_config, self.target.memory_mode)
+        board = (self.system,) if self.system else ()
         return " ".join(
-            (*words, *(word for word in (self.quantize, self.simulator) if word not in (DEFAULT, NONE)))
+            (
+                *words,
+                *board,
+                *(word for word in (self.quantize, self.simulator) if word not in (DEFAULT, NONE)),
+            )
         )
 
 
@@ -74,7 +83,7 @@ def expand(configuration: Configuration) -> Cells:
     found: dict[Cell, None] = {}
     dropped: Counter[str] = Counter()
     excluded = 0
-    for cell in _product(values, configuration.vela_config, dropped):
+    for cell in _product(values, configuration.systems, dropped):
         if any(_fits(cell, row) for row in configuration.exclude):
             excluded += 1
         else:
@@ -85,7 +94,7 @@ def expand(configuration: Configuration) -> Cells:
             if not whole[name]:
                 message = f"this include has no {name}, and the sweep names none"
                 raise configuration.source.wrong(("include", index), message)
-        for cell in _product(whole, configuration.vela_config, dropped):
+        for cell in _product(whole, configuration.systems, dropped):
             _add(found, cell, configuration)
     if not found:
         reasons = "".join(f"\n  {count:,} dropped: {reason}" for reason, count in dropped.items())
@@ -102,20 +111,20 @@ def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> N
 
 
 def _product(
-    values: Mapping[str, Sequence[str]], config: VelaConfig | None, dropped: Counter[str]
+    values: Mapping[str, Sequence[str]], systems: Mapping[str, System], dropped: Counter[str]
 ) -> Iterator[Cell]:
-    targets = list(_targets(values, config))
-    ways = {npu: list(_ways(values, npu)) for npu in {name.rpartition("-")[0] for name, *_ in targets}}
+    targets = [row for word in values["system"] for row in _targets(values, word, systems[word])]
+    ways = {npu: list(_ways(values, npu)) for npu in {row.name.rpartition("-")[0] for row in targets}}
     quantizations = _matching(values["quantize"], QUANTIZE_CHOICES)
     compilers = [versions.own() if word == DEFAULT else word for word in values["vela"]]
     for model, row, quantize, vela in product(values["model"], targets, quantizations, compilers):
-        name, target, reason = row
-        for way in ways[name.rpartition("-")[0]]:
-            why = reason or way.reason
-            if target is None or why:
+        for way in ways[row.name.rpartition("-")[0]]:
+            why = row.reason or way.reason
+            if row.target is None or why:
                 dropped[why] += 1
             else:
-                yield Cell(model, target, quantize, vela, way.simulator, way.board, way.inputs)
+                run = (way.simulator, way.board, way.inputs)
+                yield Cell(model, row.target, quantize, vela, *run, system=row.system)
 
 
 def _matching(words: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -127,14 +136,27 @@ def _names(word: str, known: Sequence[str]) -> list[str]:
     return [DEFAULT] if word == DEFAULT else [name for name in known if fnmatchcase(name, word)]
 
 
-def _targets(
-    values: Mapping[str, Sequence[str]], config: VelaConfig | None
-) -> Iterator[tuple[str, Target | None, str]]:
-    """(name, target, why there is none) of every pairing of target, system configuration and memory mode."""
+@dataclass(frozen=True)
+class _Asked:
+    """A target by its `name` in a `system`, or the `reason` why there is none."""
+
+    name: str
+    system: str | None
+    target: Target | None = None
+    reason: str = ""
+
+
+def _targets(values: Mapping[str, Sequence[str]], word: str, system: System) -> Iterator[_Asked]:
+    """Every pairing of target, system configuration and memory mode in the `system` that the sweep calls `word`."""
+    config, called = system.config, system.name if word == DEFAULT else word
     for name in _matching(values["target"], target_names()):
-        for system in _expanded(values["system_config"], _systems(name, config)):
-            for mode in _expanded(values["memory_mode"], _modes(name, system, config)):
-                yield _target(name, system, mode, config)
+        for system_config in _expanded(values["system_config"], _systems(name, config)):
+            for mode in _expanded(values["memory_mode"], _modes(name, system_config, config)):
+                try:
+                    target = _target(name, system_config, mode, config)
+                    yield _Asked(name, called, target)
+                except SdkError as error:
+                    yield _Asked(name, called, reason=error.message)
 
 
 def _expanded(words: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -156,13 +178,9 @@ def _modes(name: str, system: str, config: VelaConfig | None) -> Sequence[str]:
     return family.system_configs.get(own, ())
 
 
-def _target(name: str, system: str, mode: str, config: VelaConfig | None) -> tuple[str, Target | None, str]:
+def _target(name: str, system: str, mode: str, config: VelaConfig | None) -> Target:
     asked = [None if word == DEFAULT else word for word in (system, mode)]
-    try:
-        target = parse_target(name, *asked) if config is None else target_in(config, name, *asked)
-    except SdkError as error:
-        return name, None, error.message
-    return name, target, ""
+    return parse_target(name, *asked) if config is None else target_in(config, name, *asked)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.sweep.cells import Cell
-from ethosu_sdk.sweep.configuration import DEFAULT, NONE, QEMU
+from ethosu_sdk.sweep.configuration import NONE, QEMU
+from ethosu_sdk.sweep.configuration.systems import DEFAULT
 
 
 def _digest(basis: Mapping[str, Any]) -> str:
@@ -35,11 +36,13 @@ def _simulators(simulator: str) -> Record:
 
 
 class Keys:
-    """The keys of one sweep's tasks; files are named from `folder`. `pricing` is what times depend on."""
+    """The keys of one sweep's tasks; files are named from `folder`. `pricing` is what a cell's times depend on."""
 
-    def __init__(self, folder: Path, *, trust: bool, pricing: Sequence[object] = ()) -> None:
+    def __init__(
+        self, folder: Path, *, trust: bool, pricing: Callable[[Cell], Sequence[object]] = lambda _: ()
+    ) -> None:
         self._folder = folder
-        self._pricing = [] if not any(pricing) else list(pricing)
+        self._pricing = pricing
         self._trust = trust
         self._files: dict[Path, str] = {}
 
@@ -87,12 +90,13 @@ class Keys:
         """The key of the cell itself."""
         inputs = cell.inputs
         files = None if inputs in (None, DEFAULT) else self._file(self._folder / str(inputs))
+        pricing = list(self._pricing(cell))
         run = {} if cell.simulator == NONE else _simulators(cell.simulator)
         return _digest(
             {
                 "step": "cell",
                 "compilation": self.compilation(cell),
-                "run": [cell.simulator, cell.board, files, run, *self._pricing],
+                "run": [cell.simulator, cell.board, files, run, *(pricing if any(pricing) else ())],
             }
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from msgspec import structs
 from ethosu_sdk import schema
 from ethosu_sdk.aot import sharing
 from ethosu_sdk.aot.sharing.lowered_program import FACTS_NAME
-from ethosu_sdk.boards import profiles
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.files import json_text
 from ethosu_sdk.proc.forks import Task
@@ -25,6 +24,7 @@ from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.sweep import evidence, places, rows
 from ethosu_sdk.sweep.cells import Cell, Cells, expand
 from ethosu_sdk.sweep.configuration import NONE, Configuration
+from ethosu_sdk.sweep.configuration.systems import DEFAULT
 from ethosu_sdk.sweep.keys import Keys
 from ethosu_sdk.sweep.options import SweepOptions
 from ethosu_sdk.sweep.rows import Row
@@ -242,20 +242,17 @@ def remove_stale(plan: Plan) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _board(word: str | None) -> str | None:
-    """A board profile as it is named from any folder."""
-    return str(Path(word).absolute()) if word is not None and profiles.is_file(word) else word
-
-
-def _pricing(configuration: Configuration, options: SweepOptions) -> list[object]:
+def _pricing(configuration: Configuration, options: SweepOptions) -> Callable[[Cell], Sequence[object]]:
     """What the time of an inference depends on beside its program."""
-    board = None if configuration.vela_config is None else configuration.vela_config.board
-    return [None if board is None else board.sha256, options.cpu_clock_mhz]
+    return lambda cell: (configuration.system(cell.system).sha256, options.cpu_clock_mhz)
 
 
 def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> dict[str, Task]:
     """The tasks of a cell by their steps."""
     cell, configuration = planned.cell, plan.configuration
+    system = configuration.system(cell.system)
+    is_default = system is configuration.systems[DEFAULT]
+    vela_config = options.vela_config if is_default else None
     common: Task = {
         "store": str(plan.store.absolute()),
         "cwd": str(configuration.folder),
@@ -269,8 +266,8 @@ def tasks(plan: Plan, planned: Planned, token: str, options: SweepOptions) -> di
         "samples": cell.samples,
         "vela": cell.vela,
         "trust": options.trust,
-        "vela_config": None if options.vela_config is None else str(options.vela_config.absolute()),
-        "system": _board(options.system),
+        "vela_config": None if vela_config is None else str(vela_config.absolute()),
+        "system": system.argument,
         "cpu_clock_mhz": options.cpu_clock_mhz,
         "lowering": planned.lowering,
         "compilation": planned.compilation,

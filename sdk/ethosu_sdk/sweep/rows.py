@@ -38,6 +38,7 @@ COLUMNS = {
     "target": TEXT,
     "npu": TEXT,
     "macs": WHOLE,
+    "system": TEXT,
     "system_config": TEXT,
     "memory_mode": TEXT,
     "quantize": TEXT,

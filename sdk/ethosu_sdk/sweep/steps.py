@@ -31,7 +31,7 @@ from ethosu_sdk.steps.evaluate.evaluate_command import EvaluateOptions, Evaluati
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.sweep import rows
-from ethosu_sdk.sweep.configuration import DEFAULT
+from ethosu_sdk.sweep.configuration.systems import DEFAULT
 from ethosu_sdk.sweep.reads import Reads
 from ethosu_sdk.targets import Target
 

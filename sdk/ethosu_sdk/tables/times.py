@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.records.time_line import TimeLine, headline
+from ethosu_sdk.records.time_line import WAITS_PATH, TimeLine, headline
 
 
 def milliseconds(duration_s: float) -> str:
@@ -47,3 +47,13 @@ def rows(record: Run | Profile) -> Iterator[tuple[str, str]]:
     for name, clock in clocks:
         if clock is not None:
             yield "", f"{name} at {clock.hz / 1e6:,g} MHz ({clock.source})"
+    yield "", _waits(record, time)
+
+
+def _waits(record: Run | Profile, time: TimeLine) -> str:
+    if time.waits is not None:
+        lies = time.waits.memories
+        places = f"code in {lies.code}, constants in {lies.constants}, arena in {lies.arena}"
+        return f"waits of the CPU: {milliseconds(time.waits.duration_s)} ({places})"
+    reasons = [row.reason for row in record.unavailable if row.path == WAITS_PATH]
+    return f"waits of the CPU for memory are not included: {', '.join(reasons) or 'not known'}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from ethosu.vela.tflite.Model import Model
 
-from ethosu_sdk.cpu_cycles.waits import Work
+from ethosu_sdk.cpu_cycles.waits import Moved
 from tests.fidelity import mlperf_tiny
 from tests.fidelity.cpu.kits import KITS, Kit
 from tests.fidelity.tflite import Graph
@@ -25,7 +25,7 @@ class Program:
 
     kit: Kit
     model: bytes
-    work: tuple[Work, ...]
+    work: tuple[Moved, ...]
     inputs: bytes = b""
 
 
@@ -68,7 +68,7 @@ def _quantize() -> Program:
     exported = torch.export.export(Quantize().eval(), (torch.from_numpy(values),))
     edge = to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
     program: bytes = edge.to_executorch().buffer
-    return Program(KITS["executorch"], program, (Work(arena_bytes=5 * values.size),), values.tobytes())
+    return Program(KITS["executorch"], program, (Moved(arena_bytes=5 * values.size),), values.tobytes())
 
 
 _MOBILENET = "mobilenet_v2_224"
@@ -90,7 +90,7 @@ def _tflite(model: bytes) -> Program:
     return Program(KITS["tflm"], model, tuple(layers(model)))
 
 
-def layers(model: bytes) -> list[Work]:
+def layers(model: bytes) -> list[Moved]:
     """Bytes of each layer's constants, and of its inputs and outputs in the arena."""
     parsed = Model.GetRootAs(model, 0)
     graph = parsed.Subgraphs(0)
@@ -101,7 +101,7 @@ def layers(model: bytes) -> list[Work]:
         for index in (*row.InputsAsNumpy(), *row.OutputsAsNumpy()):
             tensor = graph.Tensors(int(index))
             sizes[parsed.Buffers(tensor.Buffer()).DataLength() > 0] += _bytes(tensor)
-        found.append(Work(constant_bytes=sizes[True], arena_bytes=sizes[False]))
+        found.append(Moved(constant_bytes=sizes[True], arena_bytes=sizes[False]))
     return found
 
 

@@ -266,10 +266,11 @@ def test_an_output_that_cannot_be_written_is_an_error(bench: Bench) -> None:
 # --- laid into memory by the host
 
 
-@pytest.mark.parametrize("damage", ["crc", "version", "size"])
+@pytest.mark.parametrize("damage", ["crc", "version", "size", "mode"])
 def test_a_wrong_program_header_is_refused(bench: Bench, damage: str) -> None:
     symbols = bench.firmware.symbols
-    header = bytearray(input_image.encode_program_header(960 if damage != "size" else 0x7FFF_FFFF))
+    size, mode = 0x7FFF_FFFF if damage == "size" else 960, 4 if damage == "mode" else 0
+    header = bytearray(input_image.encode_program_header(size, mode))
     if damage == "crc":
         header[8] ^= 1
     elif damage == "version":

@@ -122,6 +122,40 @@ def test_a_board_profile_gives_both_clocks_and_its_name(tmp_path: Path) -> None:
     assert 0 < engines["memory_percent"] <= 100
 
 
+def test_a_board_with_the_cpus_memories_has_its_waits(tmp_path: Path) -> None:
+    """softmax moves 4 x 10 floats from SRAM and to it: 10 lines of 34 cycles. Its code comes from MRAM, 93 cycles a
+    line. At another clock than the profile's, and without a board, nobody knows the waits."""
+    outcome = sdk("run", ON_THE_CPU, "--system", "alif-e8-hp", "-o", "out", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert "(code in MRAM, constants in MRAM, arena in SRAM0)" in " ".join(outcome.out.split())
+    record = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
+    time = record["time"]
+    assert_whole(time)
+    moved = {part["part"]: part["moved"] for part in record["cpu"]["parts"]}
+    assert moved["kernel"]["arena_bytes"] == 2 * 4 * 10 * 4
+    lines = {name: row["code_bytes"] // 32 for name, row in moved.items()}
+    (kernel,) = (part for part in time["parts"] if part["what"] == "kernel")
+    assert kernel["waits_s"] == pytest.approx((10 * 34 + lines["kernel"] * 93) / 400e6)
+    assert time["waits"]["duration_s"] == pytest.approx((10 * 34 + sum(lines.values()) * 93) / 400e6)
+    assert time["total"]["most_s"] == pytest.approx(time["total"]["duration_s"] / 0.8)
+
+    shutil.copy(ON_THE_CPU, tmp_path / "out")
+    profile = record_of("profile", "out", "--system", "alif-e8-hp", cwd=tmp_path, name="profile")
+    assert profile["time"]["waits"] == time["waits"]
+    faster = record_of(
+        "profile", "out", "--system", "alif-e8-hp", "--cpu-clock-mhz", "500", cwd=tmp_path, name="profile"
+    )
+    nowhere = record_of("profile", "out", *CLOCK, cwd=tmp_path, name="profile")
+    for other, words in (
+        (faster, "another clock than the profile"),
+        (nowhere, "--system NAME prices a board"),
+    ):
+        assert "waits" not in other["time"]
+        (why,) = (row["reason"] for row in other["unavailable"] if row["path"] == "/time/waits")
+        assert words in why
+        assert other["time"]["total"]["most_s"] == pytest.approx(other["time"]["total"]["duration_s"] / 0.35)
+
+
 def test_another_system_is_no_headline(tmp_path: Path) -> None:
     """The user's board has other memories than the program was compiled for."""
     (tmp_path / "slow.toml").write_text(

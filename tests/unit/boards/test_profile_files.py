@@ -90,6 +90,34 @@ def test_a_profile_like_another_one(file: Path) -> None:
     assert found.source("memories.SRAM0.size_bytes") == base.source("memories.SRAM0.size_bytes")
 
 
+def test_areas_are_those_of_the_files_own_systems(file: Path) -> None:
+    """A file with its own systems does not take over the areas of others."""
+    file.write_text(LIKE)
+    assert profiles.find(str(file)).default_system.areas["Sram"] == "SRAM0"
+    systems = '[systems]\nEthos_U55_Deep_Embedded = ["Sram_Only"]\n'
+    file.write_text(LIKE + systems)
+    assert profiles.find(str(file)).default_system.areas == {}
+    file.write_text(LIKE + systems + '[areas]\nEthos_U55_Deep_Embedded = { code = "ITCM", Sram = "DTCM" }\n')
+    assert profiles.find(str(file)).default_system.areas == {"code": "ITCM", "Sram": "DTCM"}
+
+
+@pytest.mark.parametrize(
+    ("areas", "words"),
+    [
+        ('RTSS = { Sram = "SRAM" }', "'RTSS' is not a member here"),
+        ('our_sram_flash = { Ram = "SRAM" }', "'Ram' is not a member here"),
+        ('our_sram_flash = { Sram = "DTCM" }', "Sram must be one of: SRAM"),
+        ("our_sram_flash = { Sram = 5 }", "Sram must be one of: SRAM"),
+        ('our_sram_flash = "SRAM"', "our_sram_flash must be a table"),
+    ],
+)
+def test_areas_that_do_not_exist_are_refused(areas: str, words: str, file: Path) -> None:
+    file.write_text(f"{OWN}\n[areas]\n{areas}\n")
+    with pytest.raises(InputError) as error:
+        profiles.find(str(file))
+    assert words in error.value.message
+
+
 def test_the_example_of_the_guide_is_a_profile(tmp_path: Path) -> None:
     guide = (ROOT / "docs/guide/boards.md").read_text(encoding="utf-8")
     examples = re.findall(r"```toml\n(.*?)```", guide, re.DOTALL)

@@ -199,3 +199,43 @@ def test_a_typo_gets_a_suggestion(typed: str, meant: str) -> None:
     with pytest.raises(UsageError, match=f"there is no board profile '{typed}'") as caught:
         profiles.find(typed)
     assert f"did you mean '{meant}'?" in caught.value.hint
+
+
+# The system configuration of the CPU's own NPU in Alif's file, and the cycles for a line from SRAM and from MRAM.
+WAITS = {"hp": ("RTSS_HP_SRAM_MRAM", 34, 93), "he": ("RTSS_HE_SRAM_MRAM", 17, 37)}
+
+
+@pytest.mark.parametrize("name", ALIF_BOARDS)
+def test_waits_of_alifs_cpus_are_those_of_a_line_by_the_vendors_figures(name: str) -> None:
+    """The read latency, and 32 bytes at the clock scale of a port of 8 bytes; no bank of SRAM differs."""
+    profile = profiles.find(name)
+    system, *expected = WAITS[name.split("-")[2]]
+    _, _, *areas = ALIF[system]
+    assert [round(latency + 32 / (8 * scale)) for scale, _, latency, _ in areas] == expected
+    found = {row.name: row.cpu_wait_cycles for row in profile.memories}
+    assert (found["SRAM0"], found["SRAM1"], found["MRAM"]) == (expected[0], *expected)
+    assert found["DTCM"] is found["OSPI"] is None
+
+
+@pytest.mark.parametrize("name", ALIF_BOARDS)
+def test_areas_of_alifs_systems_are_in_the_memories_of_their_names(name: str) -> None:
+    """RTSS_HP_DTCM_MRAM: Sram is the DTCM, and the second port leads to MRAM. Of ..._Only, both are the same."""
+    profile = profiles.find(name)
+    for system in profile.systems:
+        first, second = system.name.split("_")[2:]
+        memory = {"SRAM": "SRAM0", "Only": {"SRAM": "SRAM0", "DTCM": "DTCM"}[first]}
+        port = str(system.settings["axi1_port"])
+        expected = {
+            "code": "MRAM",
+            "Sram": memory.get(first, first),
+            port: memory.get(second, second),
+        }
+        assert system.areas == expected
+
+
+def test_where_nobody_published_the_cpus_waits_there_are_none() -> None:
+    others = [profiles.find(name) for name in profiles.names() if name not in ALIF_BOARDS]
+    assert others
+    for profile in others:
+        assert all(row.cpu_wait_cycles is None for row in profile.memories)
+        assert not any(row.areas for row in profile.systems)

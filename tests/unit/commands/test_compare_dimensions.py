@@ -49,6 +49,18 @@ def test_a_system_of_the_users_is_a_dimension() -> None:
     assert _differing(plain, stands_in) == []
 
 
+def test_the_board_that_a_time_is_for_is_a_dimension() -> None:
+    """A run without a time has no figure that depends on a board."""
+    timed = _example("run-waits")
+    elsewhere, without_waits, untimed = (copy.deepcopy(timed) for _ in range(3))
+    elsewhere["time"]["place"] = "alif-e8-he"
+    del without_waits["time"]["waits"]
+    del untimed["time"]
+    assert _differing(timed, copy.deepcopy(timed)) == []
+    assert _differing(timed, elsewhere) == _differing(timed, without_waits) == ["time_on"]
+    assert _differing(timed, untimed) == _differing(untimed, elsewhere) == []
+
+
 @pytest.mark.parametrize("name", ["run-arm-runner", "run-ds_cnn"])
 def test_a_runtime_is_told_by_its_name(name: str) -> None:
     record = _example(name)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ethosu_sdk import resources
+from ethosu_sdk import protocol, resources
 from ethosu_sdk.errors import BuildError
-from ethosu_sdk.firmware_build.memory_modes import MemoryMode, is_told_by_name, memory_mode, memory_modes
-from ethosu_sdk.targets import MemoryAreas, families
+from ethosu_sdk.firmware_build import resident
+from ethosu_sdk.firmware_build.memory_modes import MemoryMode, memory_mode, memory_modes
+from ethosu_sdk.targets import MemoryAreas, Target, families
 
 ethosu = pytest.importorskip("ethosu")
 _KINDS = {"Axi0": "fast", "Axi1": "bulk"}
@@ -59,15 +60,25 @@ def test_a_mode_of_any_name_is_told_by_where_it_has_things(mode: MemoryMode) -> 
     limit = vela.get("arena_cache_size")
     areas = MemoryAreas(const, arena, cache, None if limit is None else int(limit))
     assert memory_mode("Mine", areas) == replace(mode, name="Mine")
-    assert is_told_by_name(mode.name, areas)
-    assert not is_told_by_name("Mine", areas)
 
 
 def test_a_name_of_velas_for_other_areas_is_not_believed() -> None:
     areas = MemoryAreas(constants=0, arena=0, cache=0)
     assert memory_mode("Shared_Sram", areas).settings == "sram_only"
-    assert not is_told_by_name("Shared_Sram", areas)
-    assert is_told_by_name("Shared_Sram", None)
+    assert resident.mode_number(target("Shared_Sram"), areas) == protocol.PROGRAM_MODE_SRAM_ONLY
+
+
+def test_the_resident_firmware_is_told_where_a_mode_has_things() -> None:
+    assert resident.mode_number(None, None) == protocol.PROGRAM_MODE_BY_NAME
+    mine = MemoryAreas(constants=1, arena=1, cache=0, cache_bytes=0x1000)
+    assert resident.mode_number(target("Mine"), mine) == protocol.PROGRAM_MODE_DEDICATED_SRAM
+    assert resident.mode_number(target("Shared_Sram"), None) == protocol.PROGRAM_MODE_SHARED_SRAM
+    with pytest.raises(BuildError, match="does not know where memory mode 'Mine'"):
+        resident.mode_number(target("Mine"), None)
+
+
+def target(memory_mode: str) -> Target:
+    return Target("ethos-u55", 128, "Board", memory_mode)
 
 
 @pytest.mark.parametrize("areas", [(0, 1, 1), (0, 1, 0), (1, 0, 1), (1, 1, 1)])

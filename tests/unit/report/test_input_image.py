@@ -83,4 +83,6 @@ def test_what_has_no_room_is_refused(groups: list[list[int]], repeats: int, reas
 def test_a_program_header_carries_its_own_check() -> None:
     header = input_image.encode_program_header(960)
     assert header[:4] == b"EUP1"
-    assert struct.unpack("<4I", header)[1:] == (1, 960, zlib.crc32(header[:12]))
+    assert struct.unpack("<5I", header)[1:] == (2, 960, 0, zlib.crc32(header[:16]))
+    header = input_image.encode_program_header(960, 3)
+    assert struct.unpack("<5I", header)[1:] == (2, 960, 3, zlib.crc32(header[:16]))

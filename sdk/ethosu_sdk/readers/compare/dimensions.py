@@ -20,12 +20,14 @@ _NPU_SOURCES = ("measured", "modelled")
 class Dimension:
     """Something that shapes figures. `of` reads it from a record, None where that does not tell.
 
-    `never` is why a policy cannot let it differ; empty when one can.
+    `never` is why a policy cannot let it differ; empty when one can. `needs_both` says that a record which does not
+    tell it has no figure that it shapes.
     """
 
     name: str
     of: Callable[[Compared], str | None]
     never: str = ""
+    needs_both: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ def compare(
     """Every dimension that both sets of records, of the same kinds, state."""
     for dimension in _TABLE:
         pairs = [(dimension.of(record), dimension.of(after[kind])) for kind, record in before.items()]
-        told = [pair for pair in pairs if pair != (None, None)]
+        told = [
+            pair for pair in pairs if pair != (None, None) and not (dimension.needs_both and None in pair)
+        ]
         if not told:
             continue
         chosen = next((pair for pair in told if pair[0] != pair[1]), told[0])
@@ -97,6 +101,14 @@ def _system(priced: Priced | None) -> str:
         for row in priced.system.memories
     )
     return f"{priced.system.name} at {priced.system.clock_hz / 1e6:g} MHz: {'; '.join(rows)}"
+
+
+def _time_on(record: Compared) -> str | None:
+    """What the time of an inference is for, and whether the CPU's waits for memory are in it."""
+    time = record.time if isinstance(record, Run | Profile) else None
+    if time is None:
+        return None
+    return f"{time.place}, {'with' if time.waits is not None else 'without'} the CPU's waits for memory"
 
 
 def _board(record: Compared) -> str | None:
@@ -151,6 +163,7 @@ _TABLE = (
     Dimension("system_config", _target("system_config")),
     Dimension("memory_mode", _target("memory_mode")),
     Dimension("memory_timing", _memory_timing),
+    Dimension("time_on", _time_on, needs_both=True),
     Dimension("board", _board),
     Dimension("simulator", _simulator),
     Dimension("runtime", _runtime),

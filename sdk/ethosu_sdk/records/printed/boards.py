@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from ethosu_sdk.records.common import Number, Tool
 from ethosu_sdk.records.kind import Part, RecordKind
 
@@ -33,10 +35,19 @@ class Setting(Part):
     value: str | Number
 
 
+class Areas(Part):
+    code: str | None = None
+    sram: str | None = msgspec.field(name="Sram", default=None)
+    on_chip_flash: str | None = msgspec.field(name="OnChipFlash", default=None)
+    off_chip_flash: str | None = msgspec.field(name="OffChipFlash", default=None)
+    dram: str | None = msgspec.field(name="Dram", default=None)
+
+
 class System(Part):
     name: str
     memory_modes: tuple[str, ...]
     settings: tuple[Setting, ...]
+    areas: Areas | None = None
 
 
 class Source(Part):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ethosu_sdk import protocol, provenance, tools
+from ethosu_sdk.cpu_cycles.waits import LINE_BYTES, Moved
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators import COUNTED, MODELLED, SimulationResult, Simulator
 from ethosu_sdk.steps.run.execution import metric
@@ -81,11 +82,15 @@ def none(reason: str) -> CpuTime:
     return CpuTime({}, (), [{"path": _PATH, "reason": reason}])
 
 
-def of_run(result: SimulationResult, core: str, operators: int, reason: str) -> CpuTime:
-    """The CPU's time in the first inference, which executed so many `operators`; nothing if there is a `reason`."""
+def of_run(result: SimulationResult, core: str, moved: Sequence[Mapping[str, Moved]], reason: str) -> CpuTime:
+    """The CPU's time in the first inference; nothing if there is a `reason`.
+
+    `moved` has the data that each part of each operator moves, in the order of execution.
+    """
     counts = result.block_counts
     if counts is None:
         return none(reason)
+    operators = len(moved)
     spans, head = _priced(counts, core)
     if counts.marks_lost:
         return CpuTime(head, (), [{"path": _PATH, "reason": _LOST}])
@@ -96,7 +101,7 @@ def of_run(result: SimulationResult, core: str, operators: int, reason: str) -> 
     if by_operator.keys() != set(range(operators + 1)):  # the last one leads to the end
         found = max(by_operator, default=0)
         return CpuTime(head, (), [{"path": _PATH, "reason": _OTHER_PARTS.format(operators, found)}])
-    each = [_rows(by_operator[number]) for number in range(operators + 1)]
+    each = [_moving(by_operator[number], data) for number, data in enumerate((*moved, {}))]
     every = [part for rows in each for part in rows]
     whole = {
         **head,
@@ -130,6 +135,18 @@ def _rows(spans: Sequence[Span]) -> list[Record]:
     return [_row(part, list(group)) for part, group in groupby(spans, lambda row: row.part)]
 
 
+def _moving(spans: Sequence[Span], data: Mapping[str, Moved]) -> list[Record]:
+    """The same of an operator, with what each part moves: the first one of a name the `data`."""
+    left, rows = dict(data), []
+    for part, group in groupby(spans, lambda row: row.part):
+        own = list(group)
+        moved = replace(left.pop(part, Moved()), code_bytes=sum(row.code_bytes for row in own))
+        most = LINE_BYTES * sum(row.instructions for row in own)  # an instruction moves a line at most
+        sizes = {name: min(size, most) for name, size in asdict(moved).items() if size}
+        rows.append({**_row(part, own), **({"moved": sizes} if sizes else {})})
+    return rows
+
+
 def _row(part: str, spans: Sequence[Span]) -> Record:
     return {
         "part": part,
@@ -149,6 +166,18 @@ def _by_part(rows: Sequence[Record]) -> list[Record]:
     for row in rows:
         found[row["part"]].append(row)
     return [
-        {"part": name, "instructions": _sum(own, "instructions"), "cycles": _sum(own, "cycles")}
+        {
+            "part": name,
+            "instructions": _sum(own, "instructions"),
+            "cycles": _sum(own, "cycles"),
+            **({"moved": moved} if (moved := _all_moved(own)) else {}),
+        }
         for name, own in found.items()
     ]
+
+
+def _all_moved(rows: Sequence[Record]) -> Record:
+    found: Counter[str] = Counter()
+    for row in rows:
+        found.update(row.get("moved", {}))
+    return dict(found)

@@ -47,7 +47,7 @@ from ethosu_sdk.steps.run.options import OWN, RunOptions
 from ethosu_sdk.steps.run.pieces import Cut
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.run.resident import Loaded
-from ethosu_sdk.steps.shared import board
+from ethosu_sdk.steps.shared import board, moved
 from ethosu_sdk.steps.shared.board import Choice
 
 _DONE = "{} reported done, every record complete, CRCs, seal, model SHA-256 match"
@@ -183,7 +183,8 @@ def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Exe
     npu, unavailable = _npu(boot, reported)
     modelled = boot.figures.source == MODELLED
     loaded = loaded_part(firmware.elf_sha256, result.loaded)
-    cpu = cpu_time.of_run(result, job.core, len(reported.operators), boot.no_cpu_cycles)
+    data = [moved.data(job.plan, row.instruction) for row in reported.operators]
+    cpu = cpu_time.of_run(result, job.core, data, boot.no_cpu_cycles)
     return Execution(
         outputs=_logical_outputs(job, reported),
         done=Check(

@@ -41,9 +41,13 @@ def load(job: RunJob, reporter: Reporter) -> Loaded:
     notes = resident.check_fit(program, pte.ENTRY, firmware.board, areas, allow_spill=job.options.allow_spill)
     for note in notes:
         reporter.warn(escape(note))
+    mode = resident.mode_number(program.target(), areas)
     images = (
         (firmware.symbols[PROGRAM_MEMORY_SYMBOL].address, locations.content(path, program)),
-        (firmware.symbols[PROGRAM_HEADER_SYMBOL].address, input_image.encode_program_header(program.size)),
+        (
+            firmware.symbols[PROGRAM_HEADER_SYMBOL].address,
+            input_image.encode_program_header(program.size, mode),
+        ),
     )
     regions = [build_command.use(row.name, row.used_bytes, row.size_bytes) for row in firmware.regions]
     return Loaded(program, firmware, {"memory": {"regions": regions}, "notes": notes}, images)

@@ -1,26 +1,29 @@
 """The time of an inference: the CPU's cycles and the NPU's on one axis, each by its clock.
 
 The firmware makes the two take turns: the driver starts a job, and the CPU sleeps until the NPU's interrupt. So the
-line is the CPU's parts in the order of time, with each job after the part that starts it. What nobody modelled is not
-in it: a memory's waits for the CPU, and the time that an interrupt takes to arrive.
+line is the CPU's parts in the order of time, with each job after the part that starts it. The CPU's waits for its
+memories are in its parts where a board profile tells them. What nobody modelled is not in it: the time that an
+interrupt takes to arrive.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
 from typing import cast
 
 from ethosu_sdk.boards import profiles
 from ethosu_sdk.boards.profile import BoardProfile
 from ethosu_sdk.cpu_cycles import band as cpu_band
+from ethosu_sdk.cpu_cycles.waits import LineWaits, Moved, wait_cycles
 from ethosu_sdk.npu import timing
-from ethosu_sdk.records import Record, time_line
-from ethosu_sdk.records.common import Target
+from ethosu_sdk.records import Record, common, time_line
+from ethosu_sdk.records.common import CpuPart, Target
 from ethosu_sdk.records.run import Operator, Run
 from ethosu_sdk.records.time_line import TimeLine, TimePart
+from ethosu_sdk.steps.shared import cpu_waits
+from ethosu_sdk.steps.shared.cpu_waits import CpuMemories
 from ethosu_sdk.steps.shared.systems import Priced
 
 PATH = "/time"
@@ -32,6 +35,10 @@ _NO_CLOCK = (
 _NOT_PUBLIC = "the clock of the CPU of {board} is not known ({why}): --cpu-clock-mhz gives it"
 _NO_NPU_CLOCK = "the clock of the NPU of {board} is not known: a profile with npu_hz gives it"
 _OTHER_CORE = "the CPU's cycles are those of a {found}, and {board} has a {core}"
+_OTHER_CLOCK = (
+    "--cpu-clock-mhz gives another clock than the profile {board}, whose waits are cycles of its own"
+)
+_NO_MOVED = "the run does not say what its parts move"
 _NO_SYSTEM = "the system that the program was compiled for is not known: --vela-config or --system gives it"
 _ADAPTERS = "modelled cycles are for memories behind timing adapters, which belong to no board"
 _NO_JOB_CYCLES = "the NPU's cycles are not known for every call of a delegate"
@@ -53,7 +60,7 @@ class Clock:
 class CpuClock:
     """The `clock` of the CPU `core` of a `board`, empty where they are not known; `reason` is why there is none.
 
-    `npu` is the clock that the NPU has on the board. Without a board, it is the system's.
+    `npu` is the clock that the NPU has on the board. Without a board, it is the system's. `profile` is the board's.
     """
 
     board: str
@@ -61,6 +68,7 @@ class CpuClock:
     core: str = ""
     reason: str = ""
     npu: Clock | None = None
+    profile: BoardProfile | None = None
 
     def was_asked_for(self, board: str | None) -> bool:
         """Whether the user gave it, or the `board` that it is of."""
@@ -80,7 +88,7 @@ def cpu_clock(board: str | None, mhz: float | None, priced: Priced | None) -> Cp
     clock = given or _of_profile(profile, "cpu.clock_hz", profile.cpu.clock_hz)
     reason = _NOT_PUBLIC.format(board=profile.name, why=profile.source("cpu.clock_hz"))
     npu = _of_profile(profile, "npu_hz", profile.npu_hz)
-    return CpuClock(profile.name, clock, profile.cpu.core, "" if clock else reason, npu)
+    return CpuClock(profile.name, clock, profile.cpu.core, "" if clock else reason, npu, profile)
 
 
 def _of_profile(profile: BoardProfile, place: str, hz: int | None) -> Clock | None:
@@ -125,7 +133,9 @@ def member(facts: Facts) -> tuple[Record, list[Record]]:
     reason = _missing(facts)
     if reason:
         return {}, [{"path": PATH, "reason": reason}]
-    return {"time": _make(facts).to_json()}, []
+    memories = _memories(facts)
+    no_waits = [{"path": time_line.WAITS_PATH, "reason": memories.reason}] if memories.waits is None else []
+    return {"time": _make(facts, memories).to_json()}, no_waits
 
 
 def _missing(facts: Facts) -> str:
@@ -165,46 +175,90 @@ def _job_cycles(facts: Facts, row: Operator) -> int | None:
     return None if row.npu_cycles is None else int(row.npu_cycles.value)
 
 
-def _make(facts: Facts) -> TimeLine:
+def _memories(facts: Facts) -> CpuMemories:
+    """The memories of the CPU, or why its waits are not known."""
+    parts = facts.run.cpu.parts or ()
+    if parts and all(row.moved is None for row in parts):
+        return CpuMemories(reason=_NO_MOVED)
+    profile, clock = facts.cpu.profile, facts.cpu.clock
+    if profile is not None and clock is not None and clock.hz != profile.cpu.clock_hz:
+        return CpuMemories(reason=_OTHER_CLOCK.format(board=profile.name))
+    code_bytes = sum(row.moved.code_bytes for row in parts if row.moved is not None)
+    system = None if facts.priced is None else facts.priced.system
+    return cpu_waits.of_board(profile, system, code_bytes)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A part with its cycles, and what the CPU moves in it."""
+
+    operator: int
+    what: str
+    cycles: int
+    moved: Moved
+
+
+def _make(facts: Facts, memories: CpuMemories) -> TimeLine:
     cpu, npu = facts.cpu.clock, facts.npu_clock
     assert cpu is not None  # _missing
-    steps = list(_steps(facts))
-    hz = [cpu.hz if what != "npu" or npu is None else npu.hz for _, what, _ in steps]
-    durations = [cycles / each for (_, _, cycles), each in zip(steps, hz, strict=True)]
-    operators = facts.run.operators
-    starts = accumulate(durations, initial=0.0)
-    parts = tuple(
-        TimePart(
-            operator=operator,
-            what=cast(time_line.What, what),
-            on="NPU" if what == "npu" else "CPU",
-            name=operators[operator].name if what == "kernel" else None,
-            start_s=start,
-            duration_s=duration,
-        )
-        for (operator, what, _), start, duration in zip(steps, starts, durations, strict=False)
+    start, parts = 0.0, []
+    for step in _steps(facts):
+        part = _part(step, start, facts, memories.waits)
+        start = part.end_s
+        parts.append(part)
+    return _of_parts(tuple(parts), facts, (cpu, npu), memories)
+
+
+def _part(step: _Step, start: float, facts: Facts, waits: LineWaits | None) -> TimePart:
+    cpu, npu = facts.cpu.clock, facts.npu_clock
+    assert cpu is not None  # _missing
+    is_job = step.what == "npu"
+    hz = cpu.hz if not is_job or npu is None else npu.hz
+    waiting = 0.0 if waits is None else wait_cycles([step.moved], waits)
+    return TimePart(
+        operator=step.operator,
+        what=cast(time_line.What, step.what),
+        on="NPU" if is_job else "CPU",
+        name=facts.run.operators[step.operator].name if step.what == "kernel" else None,
+        start_s=start,
+        duration_s=(step.cycles + waiting) / hz,
+        waits_s=waiting / hz if waiting else None,
     )
-    return _of_parts(parts, facts, cpu, npu)
 
 
-def _steps(facts: Facts) -> Iterator[tuple[int, str, int]]:
-    """Operator, part and cycles in the order of time. What comes after the last operator has the next number."""
-    left: Counter[str] = Counter({row.part: int(row.cycles.value) for row in facts.run.cpu.parts or ()})
-    for number, row in enumerate(facts.run.operators):
-        job = _job_cycles(facts, row) if row.kind == "delegate" else None
-        names = [part.part for part in row.cpu_parts or ()]
+def _steps(facts: Facts) -> Iterator[_Step]:
+    """The parts in the order of time. What comes after the last operator has the next number."""
+    left = {
+        row.part: _Step(len(facts.run.operators), row.part, 0, Moved()) for row in facts.run.cpu.parts or ()
+    }
+    for row in facts.run.cpu.parts or ():
+        left[row.part] = _add(left[row.part], row, 1)
+    for number, operator in enumerate(facts.run.operators):
+        job = _job_cycles(facts, operator) if operator.kind == "delegate" else None
+        parts = operator.cpu_parts or ()
+        names = [part.part for part in parts]
         start = len(names) - names[::-1].index("driver_start") if "driver_start" in names else len(names)
-        found: list[tuple[str, int]] = [(part.part, int(part.cycles.value)) for part in row.cpu_parts or ()]
-        for part, cycles in found:
-            left[part] -= cycles
+        found = [_add(_Step(number, part.part, 0, Moved()), part, 1) for part in parts]
+        for part in parts:
+            left[part.part] = _add(left[part.part], part, -1)
         if job is not None:
-            found.insert(start, ("npu", job))
-        yield from ((number, part, cycles) for part, cycles in found)
-    last = len(facts.run.operators)
-    yield from ((last, part, cycles) for part, cycles in left.items() if cycles)
+            found.insert(start, _Step(number, "npu", job, Moved()))
+        yield from found
+    yield from (step for step in left.values() if step.cycles)
 
 
-def _of_parts(parts: tuple[TimePart, ...], facts: Facts, cpu: Clock, npu: Clock | None) -> TimeLine:
+def _add(step: _Step, row: CpuPart, times: int) -> _Step:
+    """`step` and so many times `row`."""
+    moved = row.moved or common.Moved()
+    more = {name: times * getattr(moved, name) for name in moved.__struct_fields__}
+    every = {name: getattr(step.moved, name) + size for name, size in more.items()}
+    return replace(step, cycles=step.cycles + times * int(row.cycles.value), moved=Moved(**every))
+
+
+def _of_parts(
+    parts: tuple[TimePart, ...], facts: Facts, clocks: tuple[Clock, Clock | None], memories: CpuMemories
+) -> TimeLine:
+    cpu, npu = clocks
     sums = time_line.sums(parts)
     total = sum(row.duration_s for row in parts)
     target = facts.run.target
@@ -212,7 +266,7 @@ def _of_parts(parts: tuple[TimePart, ...], facts: Facts, cpu: Clock, npu: Clock 
         place=facts.cpu.board
         or ("" if facts.priced is None else facts.priced.system.name)
         or facts.run.board,
-        total=_total(total, sums, None if npu is None else target),
+        total=_total(total, sums, None if npu is None else target, waits=memories.waits is not None),
         clocks=time_line.Clocks(
             cpu=time_line.Clock(hz=cpu.hz, source=cpu.source),
             npu=None if npu is None else time_line.Clock(hz=npu.hz, source=npu.source),
@@ -223,20 +277,32 @@ def _of_parts(parts: tuple[TimePart, ...], facts: Facts, cpu: Clock, npu: Clock 
             npu_percent=100 * sums.npu_s / total if total else 0.0,
         ),
         largest=_largest(parts),
+        waits=_waits(parts, memories),
         parts=parts,
     )
 
 
-def _total(total: float, sums: time_line.TimeSums, target: Target | None) -> time_line.TimeTotal:
-    """The sum with its band; without a `target` the CPU does all of the work."""
+def _waits(parts: Sequence[TimePart], memories: CpuMemories) -> time_line.Waits | None:
+    if memories.names is None:
+        return None
+    duration = sum(row.waits_s or 0.0 for row in parts)
+    return time_line.Waits(duration_s=duration, memories=memories.names, source=memories.source)
+
+
+def _total(
+    total: float, sums: time_line.TimeSums, target: Target | None, *, waits: bool
+) -> time_line.TimeTotal:
+    """The sum with its band; without a `target` the CPU does all of the work. `waits` says whether those of the CPU
+    are in it."""
+    cpu = cpu_band.band(waits=waits)
     error = 0.0 if target is None else timing.error(target.npu, target.macs)
     words = [] if target is None else [f"NPU: {timing.band(target.npu, target.macs)}"]
     return time_line.TimeTotal(
         duration_s=total,
         source="modelled",
-        least_s=sums.npu_s * (1 - error) + sums.cpu_s * (1 - cpu_band.ERROR),
-        most_s=sums.npu_s * (1 + error) + sums.cpu_s / (1 - cpu_band.TOO_LOW),
-        band=(*words, f"CPU: {cpu_band.BAND}"),
+        least_s=sums.npu_s * (1 - error) + sums.cpu_s / (1 + cpu_band.ERROR),
+        most_s=sums.npu_s * (1 + error) + sums.cpu_s / (1 - cpu.too_low),
+        band=(*words, f"CPU: {cpu.words}"),
     )
 
 

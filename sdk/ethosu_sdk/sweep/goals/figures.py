@@ -16,6 +16,7 @@ MIN: Final = "min"
 MAX: Final = "max"
 TIME: Final = "time_ms"
 CYCLES: Final = "npu_cycles"
+INFERENCE: Final = "inference_ms"
 SOURCES: tuple[Source, ...] = get_args(Source)
 MOST = 1e15  # a double holds every integer up to here
 _MS_PER_UNIT = {"": 1.0, "s": 1e3, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
@@ -51,7 +52,7 @@ FIGURES: dict[str, Figure] = {
         Figure("flash_bytes", "flash", "bytes", _BYTES),
         Figure("program_bytes", "program", "bytes", _BYTES),
         Figure(TIME, "NPU time", "ms", _MS_PER_UNIT),
-        Figure("inference_ms", "time of an inference", "ms", _MS_PER_UNIT),
+        Figure(INFERENCE, "time of an inference", "ms", _MS_PER_UNIT),
         Figure(CYCLES, "NPU cycles", "cycles", _COUNT),
         Figure("npu_macs", "MACs of an inference", "MACs", _COUNT),
         Figure("macs", "MACs per cycle of the NPU", "", _COUNT),

@@ -20,8 +20,9 @@ Locate = Callable[[Place], str]
 TABLES = CONSTRAINTS, GOALS = "constraints", "goals"
 _MOST_CONSTRAINTS, _MOST_GOALS, _MOST_PATTERNS = 64, 8, 64
 _MOST_CHARACTERS, _MOST_STARS = 200, 8
+_PATTERNS = {"models": '["zoo:ds_cnn", "*.py"]', "systems": '["alif-e8-hp"]'}  # with an example each
 _MEMBERS = {
-    CONSTRAINTS: ("figure", "max", "min", "clock_mhz", "models"),
+    CONSTRAINTS: ("figure", "max", "min", "clock_mhz", *_PATTERNS),
     GOALS: ("figure", "want", "clock_mhz", "tolerance_percent"),
 }
 _MOST_PERCENT = 1000.0
@@ -29,17 +30,23 @@ _MOST_PERCENT = 1000.0
 
 @dataclass(frozen=True)
 class Constraint:
-    """A figure's limits. `models` are patterns of the models that it is for; none of them: for all."""
+    """A figure's limits. `models` and `systems` are patterns of what it is for; none of them: for all."""
 
     figure: FigureName
     most: float | None = None
     least: float | None = None
     clock_mhz: float | None = None
     models: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
 
-    def is_for(self, model: str) -> bool:
-        """Whether the cells of `model` must keep it."""
-        return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
+    def is_for(self, model: str, system: str) -> bool:
+        """Whether the cells of `model` on `system` (empty: on none) must keep it."""
+        return _fits(model, self.models) and _fits(system, self.systems)
+
+    @property
+    def whom(self) -> str:
+        """What it is for; empty: for all."""
+        return " on ".join(", ".join(part) for part in (self.models, self.systems) if part)
 
     def to_record(self) -> sweep.Constraint:
         """As a record has it."""
@@ -49,6 +56,7 @@ class Constraint:
             max=self.most,
             clock_mhz=self.clock_mhz,
             models=self.models or None,
+            systems=self.systems or None,
             text=self.text,
         )
 
@@ -57,7 +65,7 @@ class Constraint:
         """It as a sentence reads it."""
         limits = [f"≥ {figures.shown(self.figure, self.least)}"] if self.least is not None else []
         limits += [f"≤ {figures.shown(self.figure, self.most)}"] if self.most is not None else []
-        whom = f" ({', '.join(self.models)})" if self.models else ""
+        whom = f" ({self.whom})" if self.whom else ""
         return f"{named(self.figure, self.clock_mhz)} {' and '.join(limits)}{whom}"
 
 
@@ -88,6 +96,10 @@ class Goal:
         return f"{kind} {named(self.figure, self.clock_mhz)}{within}"
 
 
+def _fits(name: str, patterns: tuple[str, ...]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
 DEFAULT_GOALS = (Goal("sram_bytes", figures.MIN), Goal(figures.TIME, figures.MIN))
 
 
@@ -99,10 +111,16 @@ class Goals:
     goals: tuple[Goal, ...] = DEFAULT_GOALS
     are_default: bool = True
 
-    def idle(self, models: Iterable[str]) -> list[Constraint]:
-        """Constraints that are for none of `models`: a name that was mistyped, or a model that went."""
-        names = list(models)
-        return [row for row in self.constraints if not any(map(row.is_for, names))]
+    @property
+    def figures(self) -> set[FigureName]:
+        """What is judged."""
+        return {row.figure for row in self.constraints} | {row.figure for row in self.goals}
+
+    def idle(self, cells: Iterable[tuple[str, str]]) -> list[Constraint]:
+        """Constraints that are for none of `cells`, (model, system) each: a name that was mistyped, or a model that
+        went."""
+        names = list(cells)
+        return [row for row in self.constraints if not any(row.is_for(*pair) for pair in names)]
 
 
 def named(figure: str, clock_mhz: float | None) -> str:
@@ -121,7 +139,14 @@ def parse(tables: Mapping[str, Any], locate: Locate) -> Goals:
     for index, key in enumerate(keys):
         if key in keys[:index]:
             raise InputError(f"{locate((GOALS, index))}: there is a goal for {named(*key)} already")
-    return Goals(constraints, goals or DEFAULT_GOALS, not goals)
+    return Goals(constraints, goals or _default(constraints), not goals)
+
+
+def _default(constraints: Iterable[Constraint]) -> tuple[Goal, ...]:
+    """Least SRAM, then least time: of an inference where that is limited, else of the NPU."""
+    if any(row.figure == figures.INFERENCE for row in constraints):
+        return (DEFAULT_GOALS[0], Goal(figures.INFERENCE, figures.MIN))
+    return DEFAULT_GOALS
 
 
 def _rows(
@@ -148,7 +173,8 @@ def _constraint(row: Mapping[str, Any], place: Place, locate: Locate) -> Constra
     most, least = limits.get("max"), limits.get("min")
     if most is not None and least is not None and least > most:
         raise InputError(f"{locate((*place, 'min'))}: no {name} is above its min and below its max")
-    return Constraint(name, most, least, _clock_of(row, name, place, locate), _models(row, place, locate))
+    models, systems = (_patterns(row, (*place, key), locate) for key in _PATTERNS)
+    return Constraint(name, most, least, _clock_of(row, name, place, locate), models, systems)
 
 
 def _goal(row: Mapping[str, Any], place: Place, locate: Locate) -> Goal:
@@ -206,19 +232,18 @@ def _clock_of(row: Mapping[str, Any], name: str, place: Place, locate: Locate) -
     return found
 
 
-def _models(row: Mapping[str, Any], place: Place, locate: Locate) -> tuple[str, ...]:
-    names = row.get("models", [])
-    where = (*place, "models")
+def _patterns(row: Mapping[str, Any], place: Place, locate: Locate) -> tuple[str, ...]:
+    """The names or patterns of the member at the end of `place`; none where it is absent."""
+    key = str(place[-1])
+    names = row.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(
-            f"{locate(where)}: models must be a list of names", 'models = ["zoo:ds_cnn", "*.py"]'
-        )
-    if "models" in row and not names:
-        raise InputError(f"{locate(where)}: models is empty", "leave it out for all of them")
+        raise InputError(f"{locate(place)}: {key} must be a list of names", f"{key} = {_PATTERNS[key]}")
+    if key in row and not names:
+        raise InputError(f"{locate(place)}: {key} is empty", "leave it out for all of them")
     if len(names) > _MOST_PATTERNS or any(
         len(name) > _MOST_CHARACTERS or name.count("*") > _MOST_STARS for name in names
     ):
         raise InputError(
-            f"{locate(where)}: models takes at most {_MOST_PATTERNS} names of {_MOST_CHARACTERS} characters"
+            f"{locate(place)}: {key} takes at most {_MOST_PATTERNS} names of {_MOST_CHARACTERS} characters"
         )
     return tuple(names)

@@ -66,11 +66,11 @@ def _clocks(rows: Sequence[Row]) -> set[float]:
 
 def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
     """What the figures that were judged do not tell, and constraints that judged none."""
-    for row in goals.idle({str(row["model"]) for row in rows}):
-        yield f"no model of the sweep is one of {', '.join(row.models)}: the constraint {row.text} judged nothing"
+    for row in goals.idle({(str(row["model"]), str(row.get("system") or "")) for row in rows}):
+        yield f"no cell of the sweep is one of {row.whom}: the constraint {row.text} judged nothing"
     passed = [row for row in rows if row["status"] == "pass"]
     on_cpu = sum(row.get("operators_cpu") not in (None, 0) for row in passed)
-    if _timed(goals) and on_cpu:
+    if _of_the_npu_alone(goals) and on_cpu:
         yield (
             f"times and cycles are of the NPU alone: {on_cpu:,} of {len(passed):,} cells that passed run operators "
             "on the CPU as well, whose time is not in them"
@@ -129,7 +129,7 @@ def _constraints(row: Row, constraints: Sequence[Constraint]) -> tuple[tuple[Mis
     misses: list[Miss] = []
     missing: list[str] = []
     for index, constraint in enumerate(constraints):
-        if not constraint.is_for(str(row["model"])):
+        if not constraint.is_for(str(row["model"]), str(row.get("system") or "")):
             continue
         found = figures.value(row, constraint.figure, constraint.clock_mhz)
         if found.number is None:
@@ -209,10 +209,15 @@ def _timed(goals: Goals) -> list[Constraint | Goal]:
     return [row for row in asked if figures.FIGURES[row.figure].has_source]
 
 
+def _of_the_npu_alone(goals: Goals) -> bool:
+    """Whether times or cycles are judged that the CPU's are not in, and no time is judged that has them."""
+    return bool(_timed(goals)) and figures.INFERENCE not in goals.figures
+
+
 def _caveats(rows: Sequence[Row], rankings: Sequence[Ranking], goals: Goals) -> Iterator[str]:
     """What the figures of the best cells do not tell."""
     best = {cell for part in rankings for cell in part.winners}
-    if _timed(goals) and any(
+    if _of_the_npu_alone(goals) and any(
         row["cell"] in best and row.get("operators_cpu") not in (None, 0) for row in rows
     ):
         yield "the best cell runs operators on the CPU as well, whose time is not counted"

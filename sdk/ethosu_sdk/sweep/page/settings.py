@@ -9,10 +9,11 @@ from ethosu_sdk import plain_text
 
 Row = Mapping[str, object]
 
-MODEL, TARGET, MODE = "model", "target", "memory_mode"
+MODEL, TARGET, SYSTEM, MODE = "model", "target", "system", "memory_mode"
 TITLES = {
     MODEL: "model",
     TARGET: "target",
+    SYSTEM: "system",
     "system_config": "system config",
     MODE: "memory mode",
     "quantize": "quantised",
@@ -21,8 +22,8 @@ TITLES = {
     "board": "board",
     "inputs": "inputs",
 }
-_HARDWARE = (TARGET, "system_config", MODE)
-_OF_A_TARGET = ("system_config", "board")  # follow from the target, unless one has several
+_HARDWARE = (TARGET, SYSTEM, "system_config", MODE)
+_OF_A_TARGET = ("system_config", "board")  # follow from target and system, unless they have several
 MOST_NAME, MOST_MESSAGE = 200, 2000
 
 
@@ -41,7 +42,7 @@ class Settings:
     @property
     def above(self) -> list[str]:
         """What a column of the matrix stands for."""
-        return [name for name in _HARDWARE if name in self.varying or name != "system_config"]
+        return [name for name in _HARDWARE if name in self.varying or name in (TARGET, MODE)]
 
     @property
     def shown(self) -> list[str]:
@@ -68,8 +69,8 @@ def of(rows: Sequence[Row]) -> Settings:
 def _varies(name: str, rows: Sequence[Row]) -> bool:
     if name not in _OF_A_TARGET:
         return len({row.get(name) for row in rows}) > 1
-    found = {(row.get(TARGET), row.get(name)) for row in rows}
-    return len(found) > len({target for target, _ in found})
+    found = {(row.get(TARGET), row.get(SYSTEM), row.get(name)) for row in rows}
+    return len(found) > len({place[:2] for place in found})
 
 
 def short(value: object, most: int = MOST_NAME) -> str:

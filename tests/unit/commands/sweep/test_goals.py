@@ -261,7 +261,34 @@ def test_a_constraint_may_be_for_some_models() -> None:
     assert found.notes == ()
     idle = verdict([row(model="own.py")], text)
     assert "judged nothing" in idle.notes[0]
-    assert idle.goals.idle(["own.py"]) == list(idle.goals.constraints)
+    assert idle.goals.idle([("own.py", "")]) == list(idle.goals.constraints)
+
+
+ON_A_BOARD = '[[constraints]]\nfigure = "inference_ms"\nmax = "20 ms"\nsystems = ["alif-*-hp"]'
+
+
+def test_a_constraint_may_be_for_some_systems() -> None:
+    """A cell for another board need not keep it, and one for none neither."""
+    slow = {"inference_ms": 21.0}
+    assert not verdict([row(system="alif-e8-hp", **slow)], ON_A_BOARD).models[0].is_kept
+    assert verdict([row(system="alif-e8-he", **slow)], ON_A_BOARD).models[0].is_kept
+    idle = verdict([row(system=None, **slow)], ON_A_BOARD)
+    assert "no cell of the sweep is one of alif-*-hp" in idle.notes[0]
+    (constraint,) = idle.goals.constraints
+    assert constraint.text == "time of an inference ≤ 20 ms (alif-*-hp)"
+
+
+def test_the_time_of_an_inference_is_not_of_the_npu_alone() -> None:
+    """No note beside it says so, and by default cells are ranked by it, where it is limited."""
+    cells = [
+        row(cell="a" * 12, system="alif-e8-hp", operators_cpu=2, inference_ms=15.0, time_ms=9.0),
+        row(cell="b" * 12, system="alif-e7-hp", operators_cpu=2, inference_ms=16.0, time_ms=8.0),
+    ]
+    found = verdict(cells, ON_A_BOARD)
+    assert (found.notes, found.models[0].notes) == ((), ())
+    assert [goal.figure for goal in found.goals.goals] == ["sram_bytes", "inference_ms"]
+    assert found.models[0].winners == ("a" * 12,)
+    assert "of the NPU alone" in verdict(cells).notes[0]
 
 
 def test_what_times_do_not_tell_is_noted() -> None:

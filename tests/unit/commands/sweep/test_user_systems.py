@@ -47,8 +47,9 @@ def test_cells_have_the_systems_of_the_file(sweep: Path, ini: Path) -> None:
         for target in ("ethos-u55-64", "ethos-u85-256")
         for system in ("Big", "Bigger")
     ]
-    assert read.vela_config is not None
-    assert {cell.target.vela_config for cell in found} == {read.vela_config.stored_name}
+    config = read.system(None).config
+    assert config is not None
+    assert {cell.target.vela_config for cell in found} == {config.stored_name}
 
 
 def test_without_the_file_its_names_do_not_exist(sweep: Path) -> None:

@@ -12,22 +12,22 @@ from typing import Any
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.comparison.evaluation import evaluation_data
 from ethosu_sdk.aot.model.spec import parse_model_spec
-from ethosu_sdk.aot.vela import vela_config as user_config, versions
-from ethosu_sdk.aot.vela.vela_config import VelaConfig
+from ethosu_sdk.aot.vela import versions
 from ethosu_sdk.boards import BOARDS
 from ethosu_sdk.errors import InputError, SdkError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.files.toml_source import short
 from ethosu_sdk.npu.timing import vela_ini
 from ethosu_sdk.program_options import QUANTIZE_CHOICES, ProgramOptions
-from ethosu_sdk.sweep import goals, source as sweep_source
+from ethosu_sdk.sweep import goals
+from ethosu_sdk.sweep.configuration import source as sweep_source, systems
+from ethosu_sdk.sweep.configuration.source import Source
+from ethosu_sdk.sweep.configuration.systems import DEFAULT, System
 from ethosu_sdk.sweep.goals import Goals
-from ethosu_sdk.sweep.source import Source
 from ethosu_sdk.targets import families, suggestion, target_names
 
 Names = Mapping[str, tuple[str, ...]]  # of a dimension
 
-DEFAULT = "default"
 NONE, HOST, QEMU = "none", "host", "qemu"
 SIMULATORS = (NONE, HOST, QEMU)
 _GLOB = re.compile(r"[*?\[]")
@@ -44,6 +44,7 @@ _LIMITS = ("time", "memory")
 DIMENSIONS = {
     "model": "models",
     "target": "targets",
+    "system": systems.SYSTEMS,
     "system_config": "system_configs",
     "memory_mode": "memory_modes",
     "quantize": "quantize",
@@ -68,8 +69,8 @@ class Configuration:
     """A sweep as its file describes it: values of each dimension, further cells and cells to leave out.
 
     Values are names, patterns of names, or DEFAULT; models and files are as named, from `folder`. `evaluate` has the
-    files of samples by patterns of models; `goals` are what the cells are judged by. `vela_config` is a user's Vela
-    configuration file, whose systems count in place of Vela's own.
+    files of samples by patterns of models; `goals` are what the cells are judged by. `systems` are those that the
+    values of this dimension stand for.
     """
 
     source: Source
@@ -80,7 +81,11 @@ class Configuration:
     evaluate: dict[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     goals: Goals = field(default_factory=Goals)
-    vela_config: VelaConfig | None = None
+    systems: Mapping[str, System] = field(default_factory=lambda: {DEFAULT: System()})
+
+    def system(self, name: str | None) -> System:
+        """The system that cells with this `name` of one are for."""
+        return self.systems.get(name or DEFAULT, self.systems[DEFAULT])
 
     @property
     def folder(self) -> Path:
@@ -101,11 +106,12 @@ def read(path: Path, vela_config: Path | None = None, system: str | None = None)
     """The sweep in the file `path`, for the systems in the file `vela_config` or of the board profile `system`, by
     default Vela's own. InputError with file and line for what is wrong in it."""
     source, table = sweep_source.read(path)
-    config = user_config.of(ProgramOptions(vela_config=vela_config, system=system))
+    options = ProgramOptions(vela_config=vela_config, system=system)
     for key in table:
         if key not in _KEYS:
             raise source.wrong((key,), f"a sweep has no '{short(key)}'", suggestion(short(key), _KEYS))
-    known = _known(config)
+    found = systems.read(source, table, options, Path.cwd())
+    known = _known(found)
     values = {name: _values(source, table, name, known) for name in DIMENSIONS}
     include = tuple(_partial(source, table, "include", known))
     models = [*values["model"], *(model for row in include for model in row.get("model", ()))]
@@ -118,7 +124,7 @@ def read(path: Path, vela_config: Path | None = None, system: str | None = None)
         _evaluate(source, table.get("evaluate", {}), models),
         _limits(source, table.get("limits", {})),
         goals.parse(table, source.locate),
-        config,
+        found,
     )
 
 
@@ -163,7 +169,7 @@ def _partial(
         found.append(
             {
                 name: source.strings((key, index, name), value)
-                if exclude and name in ("model", "inputs")
+                if exclude and name in ("model", "inputs", "system")
                 else _checked(source, (key, index, name), name, value, known)
                 for name, value in row.items()
             }
@@ -178,17 +184,12 @@ def _checked(
     words = source.strings(place, value)
     if dimension == "model":
         return _models(source, place, words)
-    if dimension == "inputs":
+    if dimension == "system":
+        return systems.words(source, place, words)
+    if dimension in ("inputs", "vela"):
         for word in words:
-            if word != DEFAULT and not (source.path.absolute().parent / word).is_file():
-                raise source.wrong(place, f"there is no file {word}", f"an .npz, or '{DEFAULT}'")
-        return words
-    if dimension == "vela":
-        for word in words:
-            if word != DEFAULT and not versions.is_version(word):
-                raise source.wrong(
-                    place, f"'{short(word)}' is not a version of Vela", 'such as vela = ["5.1.0"]'
-                )
+            if word != DEFAULT:
+                _check_word(source, place, dimension, word)
         return words
     known = names[dimension]
     for word in words:
@@ -196,6 +197,14 @@ def _checked(
             message = f"there is no {_WORDS[dimension]} '{short(word)}'"
             raise source.wrong(place, message, suggestion(short(word), known))
     return words
+
+
+def _check_word(source: Source, place: tuple[str | int, ...], dimension: str, word: str) -> None:
+    """InputError for inputs that are no file, or what is no version of Vela."""
+    if dimension == "inputs" and not (source.path.absolute().parent / word).is_file():
+        raise source.wrong(place, f"there is no file {word}", f"an .npz, or '{DEFAULT}'")
+    if dimension == "vela" and not versions.is_version(word):
+        raise source.wrong(place, f"'{short(word)}' is not a version of Vela", 'such as vela = ["5.1.0"]')
 
 
 _WORDS = {
@@ -208,13 +217,15 @@ _WORDS = {
 }
 
 
-def _known(config: VelaConfig | None) -> Names:
-    """The names that each dimension has."""
-    systems = {name: modes for row in families().values() for name, modes in row.system_configs.items()}
-    modes = tuple(dict.fromkeys(mode for row in systems.values() for mode in row))
-    configs = tuple(systems)
-    if config is not None:
-        configs, modes = config.ini.names(vela_ini.SYSTEM), config.ini.names(vela_ini.MODE)
+def _known(chosen: Mapping[str, System]) -> Names:
+    """The names that each dimension has in the `chosen` systems."""
+    own = {name: modes for row in families().values() for name, modes in row.system_configs.items()}
+    configs: dict[str, None] = {}
+    modes: dict[str, None] = {}
+    for config in (row.config for row in chosen.values()):
+        configs.update(dict.fromkeys(own if config is None else config.ini.names(vela_ini.SYSTEM)))
+        every = (mode for row in own.values() for mode in row)
+        modes.update(dict.fromkeys(every if config is None else config.ini.names(vela_ini.MODE)))
     return {
         "target": target_names(),
         "system_config": (DEFAULT, *configs),
