@@ -11,7 +11,7 @@ from ethosu_sdk.aot.equivalents import replacing
 from ethosu_sdk.aot.graph import execution
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.lowering import exporting
-from ethosu_sdk.aot.model import functional, model_checks, model_state, unrolling
+from ethosu_sdk.aot.model import functional, model_checks, model_state, shared_buffers, unrolling
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.pipeline.plans import Plan
 from ethosu_sdk.aot.quantization import prequantized_passes, training_mode, whole_numbers
@@ -45,9 +45,15 @@ def traced(plan: Plan, target: Target, finder: SourceFinder) -> FloatProgram:
     written = model_state.carried(
         reference, eager.changes, lambda module: execution.call(module, plan.inputs), finder
     )
+    if not plan.prequantized:
+        written = shared_buffers.settled(
+            reference, written, lambda module: execution.call(module, plan.inputs)
+        )
     state = InitialState(reference)
     with functional.traced_data():
         program = exporting.export(module, plan.inputs, finder)
+    if written and not plan.prequantized:
+        program = shared_buffers.without_unused_names(program)
     training_mode.refuse(program, finder)  # with the operators that the user wrote
     model_checks.check_program(program, finder)
     program = shifted_arguments.repair(program if plan.prequantized else functional.without_writes(program))
