@@ -59,6 +59,15 @@ class Site(Part):
     source: SourceLine | None = None
 
 
+class State(Part):
+    name: str
+    shape: tuple[int, ...]
+    dtype: Dtype
+    bytes: int
+    arena: int
+    offset: int
+
+
 class CpuOperator(Part):
     name: str
     calls: int
@@ -274,6 +283,7 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     prequantized: bool
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    state: tuple[State, ...] | None = None
     cpu_operators: tuple[CpuOperator, ...]
     delegates: tuple[Delegate, ...]
     check: Check

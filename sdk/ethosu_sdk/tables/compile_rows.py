@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ethosu_sdk.plain_text import counted
-from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.compile import Compilation, State
 from ethosu_sdk.results import source_place
+
+_NAMED = 4  # buffers of a state
 
 
 def cpu_lines(record: Compilation) -> list[str]:
@@ -29,6 +33,12 @@ def cpu_words(record: Compilation) -> str:
     """How much stays on the CPU."""
     calls = sum(row.calls for row in record.cpu_operators)
     return counted(calls, "operator call") if calls else "nothing"
+
+
+def state_words(rows: Sequence[State]) -> str:
+    """What the program keeps from one inference to the next."""
+    names = ", ".join(row.name for row in rows[:_NAMED]) + (", …" if len(rows) > _NAMED else "")
+    return f"{sum(row.bytes for row in rows):,} bytes in {counted(len(rows), 'buffer')}: {names}"
 
 
 def quantised_words(record: Compilation) -> str:

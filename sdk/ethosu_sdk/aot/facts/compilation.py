@@ -66,6 +66,19 @@ class TensorFacts:
 
 
 @dataclass(frozen=True)
+class StateFacts:
+    """A buffer that the program keeps from one inference to the next: its name in the model, NumPy dtype name, shape,
+    size, and where it lies: in which planned `arena` of the program, from 0, at what `offset` in bytes."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    arena: int
+    offset: int
+
+
+@dataclass(frozen=True)
 class CallSite:
     """Calls of one operator on the CPU that share a reason (why the NPU does not do it) and a place."""
 
@@ -172,3 +185,4 @@ class CompileOutput:
     delegation: tuple[DelegationCount, ...] = ()
     etrecord: str | None = None
     chain: ChainFacts | None = None
+    state: tuple[StateFacts, ...] = ()

@@ -6,6 +6,7 @@ from typing import Any
 
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.lowering.guarding import guarded
+from ethosu_sdk.aot.model import shared_buffers
 from ethosu_sdk.errors import InputError
 
 Tensors = tuple[Any, ...]
@@ -32,7 +33,8 @@ def _traced(module: Any, inputs: Tensors) -> Any:
     import torch
 
     try:
-        program = torch.export.export(module, inputs)
+        with shared_buffers.assignments_kept(module):
+            program = torch.export.export(module, inputs)
     except Exception as error:
         try:
             return torch.export.export(module, inputs, strict=True)

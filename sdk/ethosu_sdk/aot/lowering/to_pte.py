@@ -11,7 +11,7 @@ from ethosu_sdk.aot.lowering.exporting import has_branches
 from ethosu_sdk.aot.lowering.guarding import LOG_HINT, guarded
 from ethosu_sdk.aot.model import plain_outputs
 from ethosu_sdk.aot.model.initial_state import initialising_passes
-from ethosu_sdk.aot.repairs import narrowed_indices, passes
+from ethosu_sdk.aot.repairs import lost_write_backs, narrowed_indices, passes
 from ethosu_sdk.aot.repairs.installed import repaired
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.targets import Target
@@ -111,6 +111,7 @@ def to_executorch(edge: Any) -> Any:
     """The finished program manager: `.buffer` is the `.pte`, delegates stored in line."""
     from executorch.exir import ExecutorchBackendConfig
 
+    lost_write_backs.repair(edge.exported_program())
     added = [
         passes.of_edge("WidenIndicesPass", narrowed_indices.repair),
         *initialising_passes(edge.exported_program()),

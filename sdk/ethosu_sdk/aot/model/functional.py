@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ethosu_sdk.aot.graph.fx import is_mutable, take_place
+from ethosu_sdk.aot.graph.fx import is_mutable, operator_name, take_place
 
 # Operators whose result is a tensor of its own. Schemas do not say it of all: dropout in eval mode and type_as return
 # their argument.
@@ -139,9 +139,19 @@ def _of_select_scatter(node: Any) -> Any:
     return _call(node, torch.ops.aten.slice_scatter.default, args, value)
 
 
+def _of_view(node: Any) -> Any | None:
+    """The shape of a transposed tensor, which a write before may leave with other strides than were traced."""
+    import torch
+
+    if operator_name(node.args[0]) not in ("aten::t", "aten::transpose", "aten::permute"):
+        return None
+    return _call(node, torch.ops.aten.reshape.default, node.args, node.meta["val"])
+
+
 _SIMPLER: dict[str, Callable[[Any], Any]] = {
     "aten.select_scatter.default": _of_select_scatter,
     "aten.copy.default": _of_copy,
+    "aten.view.default": _of_view,
     "aten.fill.Scalar": _of_fill,
     "aten.fill.Tensor": _of_fill,
     "aten.detach.default": lambda node: node.args[0],

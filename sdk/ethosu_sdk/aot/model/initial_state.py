@@ -15,7 +15,8 @@ class InitialState:
     """The buffers of a module as they are now."""
 
     def __init__(self, module: Any) -> None:
-        self._values = {name: buffer.detach().clone() for name, buffer in module.named_buffers()}
+        named = module.named_buffers(remove_duplicate=False)
+        self._values = {name: buffer.detach().clone() for name, buffer in named}
 
     def restore(self, module: Any) -> None:
         """Give the buffers of `module`, which is the same one or was made of it, these values again."""

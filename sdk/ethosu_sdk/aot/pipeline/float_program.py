@@ -11,7 +11,7 @@ from ethosu_sdk.aot.equivalents import replacing
 from ethosu_sdk.aot.graph import execution
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.lowering import exporting
-from ethosu_sdk.aot.model import functional, model_checks, model_state, unrolling
+from ethosu_sdk.aot.model import functional, hidden_state, model_checks, model_state, shared_buffers, unrolling
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.pipeline.plans import Plan
 from ethosu_sdk.aot.quantization import prequantized_passes, training_mode, whole_numbers
@@ -39,19 +39,32 @@ def traced(plan: Plan, target: Target, finder: SourceFinder) -> FloatProgram:
     module = reference = plan.module
     if isinstance(reference, torch.export.ExportedProgram):
         reference = reference.module(check_guards=False)
-    eager = eager_model.execute(reference, chain_samples.choose(plan.inputs, plan.calibration))
+    eager = eager_model.execute(
+        reference,
+        chain_samples.choose(plan.inputs, plan.calibration),
+        lambda samples: chain_samples.longer(samples, plan.calibration),
+    )
     if eager.filled is not None:
         module = reference = eager.filled
     written = model_state.carried(
         reference, eager.changes, lambda module: execution.call(module, plan.inputs), finder
     )
+    if not plan.prequantized:
+        written = shared_buffers.settled(
+            reference, written, lambda module: execution.call(module, plan.inputs)
+        )
     state = InitialState(reference)
     with functional.traced_data():
         program = exporting.export(module, plan.inputs, finder)
+    if written and not plan.prequantized:
+        program = shared_buffers.without_unused_names(program)
     training_mode.refuse(program, finder)  # with the operators that the user wrote
     model_checks.check_program(program, finder)
+    if not eager.repeats and not plan.prequantized:
+        raise hidden_state.refusal(reference, finder)
     program = shifted_arguments.repair(program if plan.prequantized else functional.without_writes(program))
     whole_numbers.refuse_wide(program, plan.quantize, plan.inputs, plan.calibration, finder)
+    written = list(dict.fromkeys([*written, *program.graph_signature.buffers_to_mutate.values()]))
     warning = unrolling.check(program, finder)
     if plan.quantized:
         model_checks.check_outputs(eager.outputs[0], program, plan.inputs, finder)

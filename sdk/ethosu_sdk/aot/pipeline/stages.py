@@ -13,9 +13,9 @@ from ethosu_sdk.aot.comparison.check import fault, rounding
 from ethosu_sdk.aot.comparison.evaluation import eager_outputs
 from ethosu_sdk.aot.facts.chain import ChainFacts
 from ethosu_sdk.aot.facts.check import CheckFacts, StartFacts
-from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest, DelegateFacts, DelegationCount
+from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest, DelegateFacts, DelegationCount, StateFacts
 from ethosu_sdk.aot.facts.evaluation import EvaluationFacts
-from ethosu_sdk.aot.graph import execution, program_facts
+from ethosu_sdk.aot.graph import execution, program_facts, program_state
 from ethosu_sdk.aot.graph.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.lowering import acceleration, cpu_operators, etrecords, exporting, substeps, to_pte
 from ethosu_sdk.aot.model import loading, model_checks
@@ -51,6 +51,7 @@ class _Lowered:
     warning: str | None = None
     delegation: tuple[DelegationCount, ...] = ()
     chain: ChainFacts | None = None
+    state: tuple[StateFacts, ...] = ()
 
 
 @net.explaining
@@ -109,6 +110,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         start=_start(request, lowered, captures, finder),
         delegation=lowered.delegation,
         chain=lowered.chain,
+        state=lowered.state,
     )
 
 
@@ -202,8 +204,6 @@ def _lower(
         edge = to_pte.lower(
             program, spec if request.options.delegate else None, etrecord=request.options.etrecord
         )
-        if chain is not None:
-            chain.lowered(edge.exported_program(), traced.written)
         edge, inputs, outputs = _with_io(request, edge, plan.inputs, outputs)
         delegation = program_facts.delegation(edge)
         manager = to_pte.to_executorch(edge)
@@ -226,6 +226,7 @@ def _lower(
         traced.warning,
         delegation,
         None if chain is None else chain.facts,
+        program_state.find(manager, traced.written),
     )
 
 

@@ -73,6 +73,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         "prequantized": output.prequantized,
         "inputs": _tensors(output.inputs),
         "outputs": _tensors(output.outputs),
+        **({"state": [_state(row) for row in output.state]} if output.state else {}),
         "cpu_operators": [_cpu_operator(row) for row in output.cpu_operators],
         "delegates": [delegate(row) for row in output.delegates],
         "delegation": [asdict(row) for row in output.delegation],
@@ -134,6 +135,11 @@ def _inputs(request: aot.CompileRequest, output: aot.CompileOutput) -> list[Reco
 
 def _tensors(rows: Iterable[aot.TensorFacts]) -> list[Record]:
     return [{"index": index, "shape": list(row.shape), "dtype": row.dtype} for index, row in enumerate(rows)]
+
+
+def _state(row: aot.StateFacts) -> Record:
+    place = {"arena": row.arena, "offset": row.offset}
+    return {"name": row.name, "shape": list(row.shape), "dtype": row.dtype, "bytes": row.nbytes, **place}
 
 
 def _cpu_operator(row: aot.OperatorCount) -> Record:

@@ -44,6 +44,7 @@ def _summary(record: Record, content: Compilation, folder: Path) -> Table:
         ("quantised", compile_rows.quantised_words(content)),
         ("delegates", str(len(content.delegates))),
         ("on the CPU", compile_rows.cpu_words(content)),
+        *([("state", compile_rows.state_words(content.state))] if content.state else []),
         ("compared", chain_record.of(record) or "nothing"),
         ("check", check_record.line(record)),
         ("files", str(folder)),

@@ -10,6 +10,7 @@ from typing import Any
 Tensors = tuple[Any, ...]
 
 COUNT = 3
+STEPS = 16  # of a model with a state
 EXAMPLE, CALIBRATION, SHUFFLED = "example", "calibration", "shuffled"
 _SEED = 20
 
@@ -34,6 +35,16 @@ def choose(inputs: Tensors, calibration: Sequence[Tensors]) -> list[Sample]:
         row = _shuffled(inputs, number)
         if not any(_equal(row, known.inputs) for known in found):
             found.append(Sample(row, SHUFFLED, False))
+    return found
+
+
+def longer(samples: Sequence[Sample], calibration: Sequence[Tensors]) -> list[Sample]:
+    """`samples` and what follows them in a sequence of `STEPS`, for a model with a state: the calibration samples in
+    their order, again and again, or without any the samples themselves."""
+    found = list(samples)
+    rows = [Sample(row, CALIBRATION, True) for row in calibration] or list(samples)
+    while len(found) < STEPS:
+        found.append(rows[(len(found) - len(samples)) % len(rows)])
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ class EagerRun:
     come in; what the model changed of itself; a copy of it from before, None where torch cannot copy it.
 
     `filled` is a copy with the tables that the first inference filled for all others, None where there are none.
+    `repeats` says that another copy gives the same outputs for the first sample: nothing outside of it has changed.
     """
 
     samples: tuple[Sample, ...]
@@ -32,39 +33,69 @@ class EagerRun:
     changes: tuple[Change, ...]
     untouched: Any = field(repr=False)
     filled: Any = field(default=None, repr=False)
+    repeats: bool = True
 
 
-def execute(module: Any, samples: Sequence[Sample]) -> EagerRun:
-    """Run a copy of `module`. InputError when the model fails on its own samples; shuffled ones it may refuse."""
-    from torch.utils import _pytree
-
+def execute(
+    module: Any, samples: Sequence[Sample], longer: Callable[[Sequence[Sample]], Sequence[Sample]]
+) -> EagerRun:
+    """Run a copy of `module`; one that changes itself goes on with what `longer` makes of the samples that it ran.
+    InputError when the model fails on its own samples; shuffled ones it may refuse."""
     try:
         running, untouched = copy.deepcopy(module), copy.deepcopy(module)
     except Exception:  # a module may hold what Python cannot copy
         running, untouched = module, None
-    kept, outputs, structure, warm = [], [], None, None
-    for sample in samples:
-        try:
-            result = execution.call(running, sample.inputs)
-        except InputError:
-            if sample.source == SHUFFLED:
-                break
-            raise
-        leaves, shape = _pytree.tree_flatten(result)
-        structure = structure or shape
-        kept.append(sample)
-        outputs.append(tuple(item.detach().clone() for item in execution.as_outputs(leaves, module)))
-        if untouched is not None and warm is None:
-            warm = _after_first(untouched, running)
+    run = _Execution(running)
+    run.go_on(samples[:1])
+    warm = None if untouched is None else _after_first(untouched, running)
+    run.go_on(samples[1:])
     changed = [] if untouched is None else model_state.changes(untouched, running)
     carried = changed if warm is None else _without_caches(changed, warm, running)
     filled = None
-    if len(kept) > 1 and len(carried) < len(changed):
+    if len(run.samples) > 1 and len(carried) < len(changed):
         InitialState(untouched).restore(warm)
-        again = _pytree.tree_leaves(execution.call(copy.deepcopy(warm), kept[0].inputs))
-        if _all_close(execution.as_outputs(again), outputs[0]):
+        if _gives(copy.deepcopy(warm), run):
             changed, filled = carried, warm
-    return EagerRun(tuple(kept), tuple(outputs), structure, tuple(changed), untouched, filled)
+    if changed:
+        run.go_on(longer(run.samples)[len(run.samples) :])
+    repeats = untouched is None or _gives(copy.deepcopy(untouched), run)
+    outputs = tuple(run.outputs)
+    return EagerRun(tuple(run.samples), outputs, run.structure, tuple(changed), untouched, filled, repeats)
+
+
+class _Execution:
+    """A module that runs on samples in a row, with what it ran on and gave."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self.samples: list[Sample] = []
+        self.outputs: list[Tensors] = []
+        self.structure: Any = None
+
+    def go_on(self, samples: Sequence[Sample]) -> None:
+        """Run on more samples, up to a shuffled one that the module refuses."""
+        from torch.utils import _pytree
+
+        for sample in samples:
+            try:
+                result = execution.call(self._module, sample.inputs)
+            except InputError:
+                if sample.source == SHUFFLED:
+                    break
+                raise
+            leaves, shape = _pytree.tree_flatten(result)
+            self.structure = self.structure or shape
+            self.samples.append(sample)
+            kept = execution.as_outputs(leaves, self._module)
+            self.outputs.append(tuple(item.detach().clone() for item in kept))
+
+
+def _gives(module: Any, run: _Execution) -> bool:
+    """Whether a module gives for the first sample of a run what the run's did."""
+    from torch.utils import _pytree
+
+    again = _pytree.tree_leaves(execution.call(module, run.samples[0].inputs))
+    return _all_close(execution.as_outputs(again), run.outputs[0])
 
 
 def _after_first(untouched: Any, running: Any) -> Any:
