@@ -42,7 +42,7 @@ class BoardMemory:
     read_cycles: int | None = None
     write_cycles: int | None = None
     cycles_of: Literal["npu", "cpu"] | None = None
-    cpu_wait_cycles: int | None = None
+    cpu_wait_cycles: float | None = None
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,9 @@ _MEMORY = {
     "kind": _word("tcm", "sram", "mram", "flash", "dram", "rom"),
     **{"size_bytes": _BYTES, "npu": _FLAG, "cached": _FLAG, "width_bits": _whole(1, 4096)},
     **{"read_cycles": _CYCLES, "write_cycles": _CYCLES, "cycles_of": _word("npu", "cpu")},
-    "cpu_wait_cycles": _CYCLES,
+    "cpu_wait_cycles": _Rule(
+        "a number from 0 to 1,000,000", lambda value: type(value) in (int, float) and 0 <= value <= 1e6
+    ),
 }
 # The keys of a system configuration in vela.ini; those of the second table are there for the memory on each port.
 _SRAM, _SECOND = "Sram", ("OnChipFlash", "OffChipFlash", _DRAM)

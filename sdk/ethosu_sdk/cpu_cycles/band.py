@@ -7,14 +7,14 @@ from dataclasses import dataclass
 ERROR = 0.20
 """The bound of errors, as a share of the published cycles, with the waits of the board's memories. Of nine published
 operators of CMSIS-NN on a Cortex-M55 whose memories are known, the worst is off by 18.1 %; DS-CNN on a Cortex-M85 is
-off by 1.2 % without waits (docs/reference/fidelity.md)."""
+off by 2.1 % (docs/reference/fidelity.md)."""
 
 TOO_LOW = 0.65
 """The share of the published cycles that is missing at most where memory waits are left out: quantize_per_tensor
 (docs/reference/fidelity.md)."""
 
 _JUDGED = f"±{100 * ERROR:.0f} % on published runs of CMSIS-NN kernels"
-_NOT_JUDGED = "scalar code with many branches was not judged"
+_NOT_JUDGED = "scalar code with many branches was not judged, and is probably priced too dear"
 
 
 @dataclass(frozen=True)

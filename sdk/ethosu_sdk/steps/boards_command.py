@@ -126,7 +126,7 @@ def _memories(rows: tuple[BoardMemory, ...]) -> Table:
                 _UNKNOWN if count is None else f"{count}{clock}"
                 for count in (row.read_cycles, row.write_cycles)
             ),
-            _UNKNOWN if row.cpu_wait_cycles is None else f"{row.cpu_wait_cycles} cycles",
+            _UNKNOWN if row.cpu_wait_cycles is None else f"{row.cpu_wait_cycles:g} cycles",
         )
     return table
 

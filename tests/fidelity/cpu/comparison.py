@@ -70,7 +70,9 @@ def _of_profile(facts: Mapping[str, Any]) -> LineWaits:
     """What the board profile that users name has: the rows are judged with it."""
     profile = profiles.find(facts["profile"])
     memories = {part: profile.memory(name) for part, name in facts["memories"].items()}
-    return LineWaits(**{part: row.cpu_wait_cycles or 0 for part, row in memories.items() if row is not None})
+    return LineWaits(
+        **{part: row.cpu_wait_cycles or 0.0 for part, row in memories.items() if row is not None}
+    )
 
 
 @functools.cache

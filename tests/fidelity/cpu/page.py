@@ -53,13 +53,13 @@ Records quote ±{error:.0f} % where the board's profile has the waits, and up to
   3.2 CoreMark/MHz on Cortex-M55 and at 3.6 to 4.1 on Cortex-M85. Arm's own figures, with its own compiler, are
   4.2 and 6.28. A part of the difference is the compiler's: for Cortex-M7, Arm has 5.01, and a board with
   everything in its tightly coupled memory measured 4.0 to 4.1 (github.com/Masmiseim36/Coremark_iMXRT, with
-  CrossWorks). The same share would make 3.4 of Cortex-M55's and 5.1 of Cortex-M85's: such code is priced up to a
-  quarter too dear on Cortex-M55, and up to 40 % on Cortex-M85.
+  CrossWorks). The same share would make 3.4 of Cortex-M55's and 5.1 of Cortex-M85's: such code would then be
+  priced 5 to 30 % too dear on Cortex-M55, and 25 to 40 % on Cortex-M85.
 - Most of that could be branches and loads. On Cortex-M55, a taken branch of two cycles instead of three gives 3.0
   to 3.5, results of loads a cycle earlier 3.0 to 3.5, pairs of any two instructions of 16 bits no more than
   another 0.03. On Cortex-M85, branches that are never predicted wrongly give 4.1 to 4.6. No public document has
-  other figures, and with either of the first two, eight of the nine operators above are further off than before,
-  by up to 4.1 points. So the prices stay.
+  such figures, and the published operators speak against them: with cheaper branches seven of the nine above are
+  further off than before, by up to 2.2 points, with faster loads eight, by up to 4.1. So the prices stay.
 """
 _HARDWARE = """## Hardware
 

@@ -24,9 +24,9 @@ def system(name: str, mode: str) -> SystemConfig:
 @pytest.mark.parametrize(
     ("name", "mode", "places", "waits"),
     [
-        ("RTSS_HP_SRAM_MRAM", "Shared_Sram", ("MRAM", "MRAM", "SRAM0"), LineWaits(93, 93, 34)),
-        ("RTSS_HP_SRAM_MRAM", "Sram_Only", ("MRAM", "SRAM0", "SRAM0"), LineWaits(93, 34, 34)),
-        ("RTSS_HP_DTCM_MRAM", "Shared_Sram", ("MRAM", "MRAM", "DTCM"), LineWaits(93, 93, 0)),
+        ("RTSS_HP_SRAM_MRAM", "Shared_Sram", ("MRAM", "MRAM", "SRAM0"), LineWaits(93.1, 93.1, 34.2)),
+        ("RTSS_HP_SRAM_MRAM", "Sram_Only", ("MRAM", "SRAM0", "SRAM0"), LineWaits(93.1, 34.2, 34.2)),
+        ("RTSS_HP_DTCM_MRAM", "Shared_Sram", ("MRAM", "MRAM", "DTCM"), LineWaits(93.1, 93.1, 0)),
     ],
 )
 def test_the_memory_mode_says_where_things_lie(
@@ -40,7 +40,7 @@ def test_the_memory_mode_says_where_things_lie(
 
 
 def test_a_program_without_npu_lies_where_the_boards_first_system_has_it() -> None:
-    assert cpu_waits.of_board(ALIF, None, SIZE).waits == LineWaits(93, 93, 34)
+    assert cpu_waits.of_board(ALIF, None, SIZE).waits == LineWaits(93.1, 93.1, 34.2)
 
 
 def with_sram(**facts: object) -> BoardProfile:

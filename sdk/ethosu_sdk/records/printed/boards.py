@@ -27,7 +27,7 @@ class Memory(Part):
     read_cycles: int | None = None
     write_cycles: int | None = None
     cycles_of: Literal["npu", "cpu"] | None = None
-    cpu_wait_cycles: int | None = None
+    cpu_wait_cycles: Number | None = None
 
 
 class Setting(Part):

@@ -63,7 +63,7 @@ def _default(profile: BoardProfile) -> SystemConfig:
     )
 
 
-def _wait(memory: BoardMemory | None) -> int | None:
+def _wait(memory: BoardMemory | None) -> float | None:
     """Cycles for a line; None where they are not known."""
     if memory is None:
         return None
