@@ -22,6 +22,7 @@ Figures = dict[str, float]
 _SOURCES = ("modelled", "estimated", "measured")
 _MOST_ROWS = 60  # that are shown before anything is opened
 _MOST_LEVELS = 20
+_LONG_MS = 10  # a time from here on is given in ms, a shorter one in µs
 
 
 @dataclass
@@ -148,6 +149,23 @@ def totals(profile: Profile) -> Figures:
     if time is not None:
         found["time"] = time.total.duration_s * 1e3
     return found
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What milliseconds are multiplied by, the unit that this gives, and decimals."""
+
+    factor: float
+    unit: str
+    digits: int
+
+
+_MILLI, _MICRO = Scale(1.0, "ms", 3), Scale(1e3, "µs", 2)
+
+
+def scale_of(total: Figures) -> Scale:
+    """The unit of times, by that of the whole inference."""
+    return _MILLI if total.get("time", 0) >= _LONG_MS else _MICRO
 
 
 @dataclass

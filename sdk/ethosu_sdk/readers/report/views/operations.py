@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.readers.report.views import fold, operation_tree
-from ethosu_sdk.readers.report.views.operation_tree import Figures, Node
+from ethosu_sdk.readers.report.views.operation_tree import Node, Scale
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Operation, Profile
 from ethosu_sdk.results import source_place
-
-_LONG_MS = 10  # a time from here on is given in ms, a shorter one in µs
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def of(profile: Profile | None) -> dict[str, Any]:
         if column.key in _ALWAYS or any(row["values"].get(column.key) not in (None, "") for row in rows)
     ]
     sums = Node("module", "sum", children=roots)
-    scale = _scale(sums.figures())
+    scale = operation_tree.scale_of(sums.figures())
     total = _values(sums, ideal) | {"index": None, "bound": ""}
     weighed = "time" if total.get("time") else "modelled"
     whole = total.get(weighed) or 0
@@ -90,22 +88,6 @@ def of(profile: Profile | None) -> dict[str, Any]:
         "sums": [_cell(total.get(column.key), column, scale) for column in columns],
         "count": sum(row["is_leaf"] for row in rows),
     }
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """What milliseconds are multiplied by, the unit that this gives, and decimals."""
-
-    factor: float
-    unit: str
-    digits: int
-
-
-_MILLI, _MICRO = _Scale(1.0, "ms", 3), _Scale(1e3, "µs", 2)
-
-
-def _scale(total: Figures) -> _Scale:
-    return _MILLI if total.get("time", 0) >= _LONG_MS else _MICRO
 
 
 def _rows(
@@ -173,13 +155,13 @@ def origin(entry: Operation) -> str:
     return ", ".join(filter(None, (entry.operator, source_place.place(entry.source), entry.reason)))
 
 
-def _cell(value: Any, column: Column, scale: _Scale) -> dict[str, Any]:
+def _cell(value: Any, column: Column, scale: Scale) -> dict[str, Any]:
     if value is None or value == "":
         return {"text": "", "sort": "", "is_number": column.is_number}
     return {"text": _text(value, column.format, scale), "sort": str(value), "is_number": column.is_number}
 
 
-def _text(value: Any, how: str, scale: _Scale) -> str:
+def _text(value: Any, how: str, scale: Scale) -> str:
     if how == "text":
         return str(value)
     if how == "share":
