@@ -91,14 +91,15 @@ def of(profile: Profile | None) -> dict[str, Any]:
 
 
 def _rows(
-    nodes: Sequence[Node], ideal: float, levels: int, level: int = 0, parent: str = ""
+    nodes: Sequence[Node], ideal: float, levels: int, level: int = 0, parent: tuple[str, str] = ("", "")
 ) -> Iterator[dict[str, Any]]:
+    """The rows of `nodes` and of all below them. `parent` is the id and the name of the row above."""
     for number, node in enumerate(nodes):
-        name = f"{parent}.{number}" if parent else str(number)
+        name = f"{parent[0]}.{number}" if level else str(number)
         is_open = node.kind == "module" and level < levels
         yield {
             "id": name,
-            "parent": parent,
+            "parent": parent[0],
             "level": min(level, 6),
             "kind": node.kind,
             "is_leaf": not node.children,
@@ -106,11 +107,11 @@ def _rows(
             "index": node.entry.index if node.entry is not None else None,
             "name": node.name,
             "on": node.entry.runs_on if node.entry is not None and node.kind != "module" else "",
-            "note": _note(node, parent != ""),
+            "note": _note(node, parent[1]),
             "count": sum(1 for _ in _leaves(node)) if node.children else 0,
             "values": _values(node, ideal),
         }
-        yield from _rows(node.children, ideal, levels, level + 1, name)
+        yield from _rows(node.children, ideal, levels, level + 1, (name, node.name))
 
 
 def _leaves(node: Node) -> Iterator[Node]:
@@ -131,18 +132,21 @@ def _values(node: Node, ideal: float) -> dict[str, Any]:
     return found
 
 
-def _note(node: Node, is_inside: bool) -> str:
-    """What is written below the name: what it reads and writes, its parts, module and line."""
+def _note(node: Node, parent: str) -> str:
+    """What is written below the name: what it reads and writes, its parts, line and module."""
     entry = node.entry
     if entry is None:
         kinds = {fold.module(part.entry): part.entry for part in node.children}
         return "" if node.kind != "module" else _module_type(kinds.get(node.name))
-    if node.kind == "operation" and is_inside and entry.name == node.name and entry.operator:
+    if parent == fold.name(entry):  # an NPU operation of an operator, which says the rest
         return fold.shapes(node.parts)
     kernel = entry.name if entry.name != node.name and len(node.parts) == 1 else ""
-    place = source_place.place(entry.source)
+    place = source_place.function if parent == fold.module(entry) else source_place.place
     return " · ".join(
-        filter(None, (fold.shapes(node.parts), fold.counted(node.parts), kernel, place, entry.reason))
+        filter(
+            None,
+            (fold.shapes(node.parts), fold.counted(node.parts), kernel, place(entry.source), entry.reason),
+        )
     )
 
 
