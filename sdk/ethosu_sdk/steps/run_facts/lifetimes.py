@@ -23,6 +23,7 @@ from ethosu_sdk.vela_blocks import VelaBlocks
 
 _BEFORE = -1  # the "operation" that brings a delegate's inputs
 _TIMEOUT_S = 60.0
+_MOST_READS = 200_000  # of one operation what another wrote: more make no graph that anybody reads
 
 
 @dataclass
@@ -35,7 +36,6 @@ class _Tenant:
     last: int
     offset: int | None
     role: str = ""
-    readers: set[int] = field(default_factory=set)
 
     def ended(self) -> Lifetime:
         return Lifetime(
@@ -68,7 +68,7 @@ def of(program: pte.Pte) -> Delegates:
     except SdkError as error:
         if largest not in found:
             return Delegates(None, error.message)
-    flows = {index: row.flow for index, row in found.items() if row is not None}
+    flows = {index: row.flow for index, row in found.items() if row is not None and row.flow is not None}
     first = found[largest]
     if first is None:
         return Delegates(None, "which operations run depends on data", flows)
@@ -80,7 +80,7 @@ def of(program: pte.Pte) -> Delegates:
 class _Read:
     rows: Sequence[Lifetime]
     operations: int
-    flow: Flow
+    flow: Flow | None  # of streams that read too often it is not known
 
 
 def _read(vela: VelaBlocks) -> _Read | None:
@@ -96,9 +96,13 @@ def _read(vela: VelaBlocks) -> _Read | None:
         for slot in vela.inputs
     ]
     live, gone = list(inputs), list[_Tenant]()
+    reads: list[tuple[_Tenant, int]] = []
     for number, op in enumerate(segment.operations):
         deadline.check()
-        live = _step(live, gone, number, op, accesses(op, config))
+        touched = accesses(op, config)
+        if len(reads) < _MOST_READS:
+            reads += ((tenant, number) for row in touched if not row.writes for tenant in _met(live, row))
+        live = _step(live, gone, number, op, touched)
     outputs = []
     for slot in vela.outputs:
         kept = Access(slot.region, False, Runs(slot.offset, (), slot.nbytes))
@@ -106,14 +110,20 @@ def _read(vela: VelaBlocks) -> _Read | None:
         outputs.append(tuple(sorted(tenant.first for tenant in writers if tenant.first != _BEFORE)))
         for tenant in writers:
             tenant.last, tenant.role = count - 1, tenant.role or "output"
-    every = [*gone, *live]
-    edges = {
-        (tenant.first, reader) for tenant in every for reader in tenant.readers if tenant.first != _BEFORE
-    }
-    read_by = tuple(tuple(sorted(tenant.readers)) for tenant in inputs)
-    return _Read(
-        [tenant.ended() for tenant in every], count, Flow(tuple(sorted(edges)), read_by, tuple(outputs))
-    )
+    ended = [tenant.ended() for tenant in (*gone, *live)]
+    return _Read(ended, count, _flow(inputs, reads, outputs) if len(reads) < _MOST_READS else None)
+
+
+def _flow(
+    inputs: Sequence[_Tenant], reads: Sequence[tuple[_Tenant, int]], outputs: Sequence[Sequence[int]]
+) -> Flow:
+    edges = {(tenant.first, reader) for tenant, reader in reads if tenant.first != _BEFORE}
+    slots = {id(tenant): number for number, tenant in enumerate(inputs)}
+    readers: list[set[int]] = [set() for _ in inputs]
+    for tenant, reader in reads:
+        if id(tenant) in slots:
+            readers[slots[id(tenant)]].add(reader)
+    return Flow(tuple(sorted(edges)), tuple(tuple(sorted(row)) for row in readers), tuple(outputs))
 
 
 def _step(
@@ -124,7 +134,6 @@ def _step(
         if not access.writes:
             for tenant in _met(live, access):
                 tenant.last = number
-                tenant.readers.add(number)
     for access in touched:
         if access.writes and access.region is not None:
             over = {id(tenant) for tenant in _met(live, access)}

@@ -30,12 +30,12 @@ def of(all_inputs: Sequence[Inputs], name: str) -> Plot:
         if value is not None
     ]
     which = f"The {len(longest)} longest of {len(found.rows):,}" if len(longest) < len(found.rows) else "All"
-    text = f"{which} operators in {found.unit}, the longest first. A run without a bar lacks the operator."
+    text = f"{which} operators by {found.what}, the longest first. A run without a bar lacks the operator."
     return drawn(name, _TITLE, text, _chart(labels, len(longest), found), rows=rows)
 
 
 def _chart(labels: Sequence[str], count: int, found: side_by_side.Operators) -> Any:
-    unit = "ms" if found.metric == "time" else "cycles"
+    unit = found.unit
     return (
         altair.Chart(named("rows"))
         .mark_bar()

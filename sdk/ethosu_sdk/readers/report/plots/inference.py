@@ -14,6 +14,17 @@ from ethosu_sdk.tables import times
 
 _TITLE = "Inference"
 _PROCESSORS = ("CPU", "NPU")
+# What the parts of a time line are drawn as: so many have colours of their own.
+_PARTS = {
+    "kernel": "kernel",
+    "npu": "NPU",
+    "runtime": "runtime",
+    "copy_in": "copy",
+    "copy_out": "copy",
+    "driver_start": "driver",
+    "driver_stop": "driver",
+    "interrupt": "driver",
+}
 _ROW_PIXELS = 34
 _MOST = 1000  # parts: more are finer than a pixel, and slow to draw
 
@@ -42,7 +53,7 @@ def _bars(time: TimeLine) -> Iterator[dict[str, Any]]:
             "start": row.start_s * 1e3,
             "end": row.end_s * 1e3,
             "ms": row.duration_s * 1e3,
-            "part": short(row.what),
+            "part": _PARTS[row.what],
             "name": short(row.label),
         }
 
@@ -55,7 +66,12 @@ def _chart() -> Any:
             x=altair.X("start:Q", title="ms", scale=altair.Scale(nice=False, zero=True)),
             x2="end:Q",
             y=altair.Y("on:N", sort=_PROCESSORS, title=None, scale=altair.Scale(domain=_PROCESSORS)),
-            color=altair.Color("part:N", title=None),
+            color=altair.Color(
+                "part:N",
+                title=None,
+                scale=altair.Scale(domain=list(dict.fromkeys(_PARTS.values()))),
+                legend=altair.Legend(orient="top"),
+            ),
             tooltip=[
                 altair.Tooltip("name:N"),
                 altair.Tooltip("part:N"),

@@ -9,6 +9,7 @@ from typing import Any
 import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named, short
+from ethosu_sdk.readers.report.views import fold
 from ethosu_sdk.readers.report.views.operations import origin
 from ethosu_sdk.records.profile import Operation, Profile
 
@@ -64,7 +65,7 @@ def _points(
         busiest = max(own, key=lambda name: own[name] / widths[name])
         intensity = entry.macs / own[busiest]
         yield {
-            "operation": short(f"{entry.index} {entry.name}"),
+            "operation": short(f"{entry.index} {fold.name(entry)}"),
             "from": short(origin(entry)),
             "memory": busiest,
             "intensity": round(intensity, 4),

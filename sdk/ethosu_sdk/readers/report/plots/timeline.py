@@ -10,6 +10,7 @@ import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named, short
 from ethosu_sdk.readers.report.plots.roofline import bytes_per_cycle, moved
+from ethosu_sdk.readers.report.views import fold
 from ethosu_sdk.readers.report.views.operations import origin
 from ethosu_sdk.records.profile import Operation, Profile
 
@@ -35,7 +36,7 @@ def of(profile: Profile | None, name: str) -> Plot:
         bars = [row for row in bars if row["operation"] in kept]
         left_out = f" The {_MOST:,} longest of {len(operations):,} operations are drawn."
     text = (
-        "Modelled cycles of the NPU, delegate after delegate; the CPU's time between them is not known. "
+        "Modelled cycles of the NPU, delegate after delegate, without the CPU's time between them. "
         "The more solid a bar's colour, the larger the share of the operation's time for which the unit or memory "
         "works; the model does not say when within it. Work that runs in parallel and adds no cycles "
         f"counts towards the operation that ends last.{left_out}"
@@ -83,7 +84,7 @@ def _of_operation(
                 "end": start + cycles,
                 "share": round(min(1.0, busy / cycles), 3),
                 "cycles": cycles,
-                "operation": short(f"{entry.index} {entry.name}"),
+                "operation": short(f"{entry.index} {fold.name(entry)}"),
                 "from": short(origin(entry)),
                 "bound": entry.bound_by or "",
             }

@@ -13,6 +13,7 @@ from ethosu_sdk.records.profile import Operation, Profile
 from ethosu_sdk.results.run_facts import Flow
 
 MOST_NODES = 150  # that a reader finds a way through
+_MOST_EDGES = 600
 _MOST_LEVELS = 20
 Edge = tuple[int, int]
 
@@ -44,6 +45,8 @@ def of(inputs: Inputs) -> Network | str:
         for one, other in _Reading(inputs.program.plan(), profile, inputs.facts.flows).edges()
         if place[one] != place[other]
     }
+    if len(edges) > _MOST_EDGES:
+        return f"the network has {len(edges):,} connections, more than {_MOST_EDGES}"
     return Network([node for _, node in nodes], [row for row, _ in nodes], sorted(edges))
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ethosu_sdk.readers.report.views import fold
 from ethosu_sdk.records.common import Metric
-from ethosu_sdk.records.profile import Operation, Profile, cycles
+from ethosu_sdk.records.profile import Delegate, Operation, Profile, cycles
 from ethosu_sdk.records.time_line import TimeLine, headline
 
 Kind = Literal["module", "operator", "operation", "overhead"]
@@ -22,6 +22,7 @@ Figures = dict[str, float]
 _SOURCES = ("modelled", "estimated", "measured")
 _MOST_ROWS = 60  # that are shown before anything is opened
 _MOST_LEVELS = 20
+_LONG_MS = 10  # a time from here on is given in ms, a shorter one in µs
 
 
 @dataclass
@@ -34,6 +35,7 @@ class Node:
     entry: Operation | None = None
     children: list[Node] = field(default_factory=list)
     own: Figures = field(default_factory=dict)
+    before: int = 1 << 62  # of overhead: the index of the operation that follows it
     parts: Sequence[Operation] = ()
 
     def figures(self) -> Figures:
@@ -46,9 +48,9 @@ class Node:
 
     @property
     def place(self) -> int:
-        """The index of its first operation; overhead comes last."""
+        """The index of its first operation, or of the one that follows."""
         known = [child.place for child in self.children]
-        return self.entry.index if self.entry is not None else min(known, default=1 << 62)
+        return self.entry.index if self.entry is not None else min(known, default=self.before)
 
 
 def of(profile: Profile) -> list[Node]:
@@ -56,10 +58,8 @@ def of(profile: Profile) -> list[Node]:
     spent = _Spent(headline(profile))
     operators = [_operator(rows, spent) for rows in fold.operators(profile.operations)]
     roots = _by_module(operators)
-    starts = [_start(profile, row.index, spent) for row in profile.delegates]
-    for start, first in starts:
-        at = next((n for n, node in enumerate(roots) if node.place >= first), len(roots))
-        roots.insert(at, start)
+    roots += [_start(profile, row, spent) for row in profile.delegates]
+    roots.sort(key=lambda node: (node.place, node.kind != "overhead"))
     return [*roots, *_rest(profile, roots)]
 
 
@@ -67,7 +67,6 @@ class _Spent:
     """Milliseconds of a time line by instruction of the program, and of a cycle of the NPU."""
 
     def __init__(self, time: TimeLine | None) -> None:
-        self.total_ms = None if time is None else time.total.duration_s * 1e3
         self.cycle_ms = 1e3 / time.clocks.npu.hz if time is not None and time.clocks.npu is not None else None
         self._cpu_ms: defaultdict[int, float] = defaultdict(float)
         for part in time.parts if time is not None else ():
@@ -110,9 +109,9 @@ def _value(metric: Metric | None) -> float | None:
     return None if metric is None else metric.value
 
 
-def _start(profile: Profile, index: int, spent: _Spent) -> tuple[Node, int]:
-    """What a delegate costs before and after its operations, and the index of its first."""
-    delegate = next(row for row in profile.delegates if row.index == index)
+def _start(profile: Profile, delegate: Delegate, spent: _Spent) -> Node:
+    """What a delegate costs before and after its operations."""
+    index = delegate.index
     own = [row for row in profile.operations if row.delegate == index and row.runs_on == "NPU"]
     figures: Figures = {}
     if delegate.start_cycles is not None:
@@ -124,7 +123,7 @@ def _start(profile: Profile, index: int, spent: _Spent) -> tuple[Node, int]:
     if spent.cycle_ms is not None:
         figures["time"] = time + figures.get("modelled", 0) * spent.cycle_ms
     name = f"delegate {index}: start, driver and copies"
-    return Node("overhead", name, own=figures), min((row.index for row in own), default=0)
+    return Node("overhead", name, own=figures, before=min((row.index for row in own), default=0))
 
 
 def _rest(profile: Profile, roots: Sequence[Node]) -> Iterator[Node]:
@@ -148,6 +147,23 @@ def totals(profile: Profile) -> Figures:
     if time is not None:
         found["time"] = time.total.duration_s * 1e3
     return found
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What milliseconds are multiplied by, the unit that this gives, and decimals."""
+
+    factor: float
+    unit: str
+    digits: int
+
+
+_MILLI, _MICRO = Scale(1.0, "ms", 3), Scale(1e3, "µs", 2)
+
+
+def scale_of(total: Figures) -> Scale:
+    """The unit of times, by that of the whole inference."""
+    return _MILLI if total.get("time", 0) >= _LONG_MS else _MICRO
 
 
 @dataclass

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ethosu_sdk.readers.report.views import fold, operation_tree
-from ethosu_sdk.readers.report.views.operation_tree import Figures, Node
+from ethosu_sdk.readers.report.views.operation_tree import Node, Scale
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.profile import Operation, Profile
 from ethosu_sdk.results import source_place
-
-_LONG_MS = 10  # a time from here on is given in ms, a shorter one in µs
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def of(profile: Profile | None) -> dict[str, Any]:
         if column.key in _ALWAYS or any(row["values"].get(column.key) not in (None, "") for row in rows)
     ]
     sums = Node("module", "sum", children=roots)
-    scale = _scale(sums.figures())
+    scale = operation_tree.scale_of(sums.figures())
     total = _values(sums, ideal) | {"index": None, "bound": ""}
     weighed = "time" if total.get("time") else "modelled"
     whole = total.get(weighed) or 0
@@ -92,31 +90,16 @@ def of(profile: Profile | None) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """What milliseconds are multiplied by, the unit that this gives, and decimals."""
-
-    factor: float
-    unit: str
-    digits: int
-
-
-_MILLI, _MICRO = _Scale(1.0, "ms", 3), _Scale(1e3, "µs", 2)
-
-
-def _scale(total: Figures) -> _Scale:
-    return _MILLI if total.get("time", 0) >= _LONG_MS else _MICRO
-
-
 def _rows(
-    nodes: Sequence[Node], ideal: float, levels: int, level: int = 0, parent: str = ""
+    nodes: Sequence[Node], ideal: float, levels: int, level: int = 0, parent: tuple[str, str] = ("", "")
 ) -> Iterator[dict[str, Any]]:
+    """The rows of `nodes` and of all below them. `parent` is the id and the name of the row above."""
     for number, node in enumerate(nodes):
-        name = f"{parent}.{number}" if parent else str(number)
+        name = f"{parent[0]}.{number}" if level else str(number)
         is_open = node.kind == "module" and level < levels
         yield {
             "id": name,
-            "parent": parent,
+            "parent": parent[0],
             "level": min(level, 6),
             "kind": node.kind,
             "is_leaf": not node.children,
@@ -124,11 +107,11 @@ def _rows(
             "index": node.entry.index if node.entry is not None else None,
             "name": node.name,
             "on": node.entry.runs_on if node.entry is not None and node.kind != "module" else "",
-            "note": _note(node, parent != ""),
+            "note": _note(node, parent[1]),
             "count": sum(1 for _ in _leaves(node)) if node.children else 0,
             "values": _values(node, ideal),
         }
-        yield from _rows(node.children, ideal, levels, level + 1, name)
+        yield from _rows(node.children, ideal, levels, level + 1, (name, node.name))
 
 
 def _leaves(node: Node) -> Iterator[Node]:
@@ -149,18 +132,21 @@ def _values(node: Node, ideal: float) -> dict[str, Any]:
     return found
 
 
-def _note(node: Node, is_inside: bool) -> str:
-    """What is written below the name: what it reads and writes, its parts, module and line."""
+def _note(node: Node, parent: str) -> str:
+    """What is written below the name: what it reads and writes, its parts, line and module."""
     entry = node.entry
     if entry is None:
         kinds = {fold.module(part.entry): part.entry for part in node.children}
         return "" if node.kind != "module" else _module_type(kinds.get(node.name))
-    if node.kind == "operation" and is_inside and entry.name == node.name and entry.operator:
+    if parent == fold.name(entry):  # an NPU operation of an operator, which says the rest
         return fold.shapes(node.parts)
     kernel = entry.name if entry.name != node.name and len(node.parts) == 1 else ""
-    place = source_place.place(entry.source)
+    place = source_place.function if parent == fold.module(entry) else source_place.place
     return " · ".join(
-        filter(None, (fold.shapes(node.parts), fold.counted(node.parts), kernel, place, entry.reason))
+        filter(
+            None,
+            (fold.shapes(node.parts), fold.counted(node.parts), kernel, place(entry.source), entry.reason),
+        )
     )
 
 
@@ -173,13 +159,13 @@ def origin(entry: Operation) -> str:
     return ", ".join(filter(None, (entry.operator, source_place.place(entry.source), entry.reason)))
 
 
-def _cell(value: Any, column: Column, scale: _Scale) -> dict[str, Any]:
+def _cell(value: Any, column: Column, scale: Scale) -> dict[str, Any]:
     if value is None or value == "":
         return {"text": "", "sort": "", "is_number": column.is_number}
     return {"text": _text(value, column.format, scale), "sort": str(value), "is_number": column.is_number}
 
 
-def _text(value: Any, how: str, scale: _Scale) -> str:
+def _text(value: Any, how: str, scale: Scale) -> str:
     if how == "text":
         return str(value)
     if how == "share":

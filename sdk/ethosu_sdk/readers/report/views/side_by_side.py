@@ -14,8 +14,8 @@ from ethosu_sdk.readers.report.views.operation_tree import Node
 from ethosu_sdk.records.profile import Profile
 
 # What operators are compared by: the first that all runs have.
-METRICS = {
-    "time": "milliseconds, modelled",
+_METRICS = {
+    "time": "time, modelled",
     "measured": "cycles of the NPU, measured",
     "modelled": "cycles of the NPU, modelled",
 }
@@ -25,10 +25,12 @@ _Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Operators:
-    """The figure that `unit` describes, of each operator in each run: by its name, None where a run lacks it."""
+    """The figure that `what` describes, in `unit`, of each operator in each run: by its name, None where a run lacks
+    it."""
 
-    metric: str
+    what: str
     unit: str
+    digits: int
     rows: Mapping[str, Sequence[float | None]]
 
 
@@ -42,8 +44,30 @@ def of(all_inputs: Sequence[Inputs]) -> dict[str, Any]:
         "titles": [summary.title(inputs) for inputs in all_inputs],
         "others": [inputs.label for inputs in all_inputs[1:]],
         "rows": [_figure(name, [column.get(name) for column in columns]) for name in names],
+        "lead": _lead(all_inputs),
         "operators": None if found is None else _operator_table(found),
     }
+
+
+def _lead(all_inputs: Sequence[Inputs]) -> str:
+    """How the time of an inference differs from the first run's; the NPU's cycles where a time is not known."""
+    first, *others = all_inputs
+    return " ".join(_compared(first, other) for other in others)
+
+
+def _compared(first: Inputs, other: Inputs) -> str:
+    times = [summary.time_of(inputs) for inputs in (first, other)]
+    if times[0] is not None and times[1] is not None:
+        what, (before, after) = "time of an inference", (row.total.duration_s * 1e3 for row in times if row)
+        shown = f"{before:,.3f} → {after:,.3f} ms"
+    else:
+        npus = [inputs.run.npu for inputs in (first, other)]
+        cycles = [npu.cycles for npu in npus if npu is not None and npu.cycles is not None]
+        if len(cycles) < 2 or cycles[0].source != cycles[1].source:
+            return f"{other.label}: nothing that both runs know says how long an inference takes."
+        what, (before, after) = f"cycles of the NPU, {cycles[0].source}", (row.value for row in cycles)
+        shown = f"{before:,} → {after:,}"
+    return f"{other.label} beside {first.label}: {what} {shown} ({change(before, after)})."
 
 
 def _figure(name: str, cells: Sequence[summary.Row | None]) -> dict[str, Any]:
@@ -83,7 +107,7 @@ def operators_of(all_inputs: Sequence[Inputs]) -> Operators | None:
     if len(profiles) < len(all_inputs) or len(profiles) < 2:
         return None
     totals = [operation_tree.totals(profile) for profile in profiles]
-    metric = next((name for name in METRICS if all(name in total for total in totals)), None)
+    metric = next((name for name in _METRICS if all(name in total for total in totals)), None)
     if metric is None:
         return None
     names: dict[_Key, str] = {}
@@ -92,7 +116,15 @@ def operators_of(all_inputs: Sequence[Inputs]) -> Operators | None:
         for key, name, value in _of(profile, metric):
             names.setdefault(key, name)
             values[key][number] = (values[key][number] or 0) + value
-    return Operators(metric, METRICS[metric], {name: values[key] for key, name in _unique(names)})
+    unit, digits, factor = "cycles", 0, 1.0
+    if metric == "time":
+        scale = max((operation_tree.scale_of(total) for total in totals), key=lambda scale: -scale.factor)
+        unit, digits, factor = scale.unit, scale.digits, scale.factor
+    rows = {
+        name: [None if value is None else value * factor for value in values[key]]
+        for key, name in _unique(names)
+    }
+    return Operators(_METRICS[metric], unit, digits, rows)
 
 
 def _of(profile: Profile, metric: str) -> Iterator[tuple[_Key, str, float]]:
@@ -106,7 +138,7 @@ def _of(profile: Profile, metric: str) -> Iterator[tuple[_Key, str, float]]:
         if node.entry is None:
             yield ("overhead", node.name), node.name, value
         else:
-            name = " ".join(filter(None, (fold.module(node.entry), fold.name(node.entry))))
+            name = " · ".join(filter(None, (fold.module(node.entry), fold.name(node.entry))))
             yield keys[node.entry.index], name, value
 
 
@@ -128,7 +160,7 @@ def _unique(names: Mapping[_Key, str]) -> Iterator[tuple[_Key, str]]:
 
 
 def _operator_table(found: Operators) -> dict[str, Any]:
-    digits = 3 if found.metric == "time" else 0
+    digits = found.digits
     rows = [
         {
             "name": name,
@@ -140,7 +172,7 @@ def _operator_table(found: Operators) -> dict[str, Any]:
     ]
     sums = [sum(row[number] or 0 for row in found.rows.values()) for number in range(_runs(found))]
     return {
-        "unit": found.unit,
+        "what": f"{found.what}, {found.unit}" if found.unit != "cycles" else found.what,
         "rows": sorted(rows, key=lambda row: -row["by"]),
         "sums": [f"{value:,.{digits}f}" for value in sums],
         "sum_differences": [change(sums[0], value) for value in sums[1:]],

@@ -13,6 +13,7 @@ from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.time_line import TimeLine, headline
 from ethosu_sdk.tables import systems, times
 
+_SRAM, _FULL = "SRAM", 0.9
 _BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
 
 
@@ -111,11 +112,17 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
         cycles = run.npu.cycles
         note = f"the NPU alone; {_note(inputs, cycles.source)}"
         found.append({"name": "NPU cycles", "text": f"{cycles.value:,}", "note": note})
-    fullest = max(_regions(run), key=lambda row: row.used_bytes / row.size_bytes, default=None)
-    if fullest is not None:
-        text = f"{fullest.used_bytes / fullest.size_bytes:.0%}"
-        found.append({"name": f"{fullest.name} used", "text": text, "note": _used(fullest)})
-    return [*found, *_accuracy(run)]
+    return [*found, *_limiting_memories(run), *_accuracy(run)]
+
+
+def _limiting_memories(run: Run) -> Iterator[dict[str, str]]:
+    """The SRAM, and the fullest memory where that is fuller and hardly has room."""
+    rows = sorted(_regions(run), key=lambda row: row.used_bytes / row.size_bytes)
+    sram = [row for row in rows if row.name == _SRAM] or rows[-1:]
+    fullest = [row for row in rows[-1:] if row not in sram and row.used_bytes > _FULL * row.size_bytes]
+    for row in (*sram, *fullest):
+        share = f"{row.used_bytes / row.size_bytes:.0%}"
+        yield {"name": f"{row.name} used", "text": share, "note": _used(row)}
 
 
 def _accuracy(run: Run) -> Iterator[dict[str, str]]:
