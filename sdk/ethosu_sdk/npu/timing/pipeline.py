@@ -15,7 +15,7 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.geometry import volume
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
 from ethosu_sdk.npu.timing import blocks, fitted, units
-from ethosu_sdk.npu.timing.memories import Stream, read_rate
+from ethosu_sdk.npu.timing.memories import Stream, bus_rate, read_rate, write_rate
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.npu.timing.traffic import Transfer, times_read
 
@@ -25,8 +25,9 @@ class Stages:
     """Cycles of an operation.
 
     `begin` until the first IFM block is there, `weights` until the first weights are, which can be earlier than the
-    operation before ends (not where they are `serial`); `body` of computing, `end` behind it. `mac`, `output` and
-    `decoder` are those of the units, `transfer` those of the busiest memory: each for itself. `latency` is that of
+    operation before ends (not where they are `serial`); `body` of computing, `end` behind it. Of the first block,
+    `first_mac` are those of computing and `first_scales` those until its scales are there, which its output needs;
+    `scales` until all are. `mac`, `output` and `decoder` are those of the units, `transfer` those of the busiest memory: each for itself. `latency` is that of
     the slowest read, `last_mac` the computing of the last block where that waits for all weights. `needs` are the
     cycles for which it keeps the memory of each port busy.
     """
@@ -37,6 +38,9 @@ class Stages:
     weights: int = 0
     latency: int = 0
     last_mac: int = 0
+    first_mac: int = 0
+    first_scales: int = 0
+    scales: int = 0
     serial: bool = False
     blocks: int = 1
     mac: int = 0
@@ -58,7 +62,8 @@ class Stages:
         fetched = (
             max(free + self.latency + self.transfer, issued + self.latency + self.decoder) + self.last_mac
         )
-        return max(ready + self.body, fetched) + self.end
+        put_out = max(ready + self.first_mac, issued + self.first_scales) + self.body - self.first_mac
+        return max(put_out, fetched, issued + self.scales) + self.end
 
 
 def copied(op: DmaOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> Stages:
@@ -107,6 +112,9 @@ def chained(
         end=int(last * output + _last_write(last, moved, config, system)),
         latency=_latency(moved, system),
         last_mac=int(last * mac) if _waits_for_whole_blocks(op, config) else 0,
+        first_mac=int(first * mac),
+        first_scales=int(_scales(moved, count, config, system)),
+        scales=int(_scales(moved, 1, config, system)),
         serial=op.kind is Kind.DEPTHWISE,
         blocks=count,
         mac=mac,
@@ -132,16 +140,27 @@ def _latency(moved: Sequence[Transfer], system: SystemConfig) -> int:
 
 
 def busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> dict[Memory, float]:
-    """Cycles for which an operation's transfers keep each memory busy."""
+    """Cycles for which an operation's transfers keep each memory busy: all together, or the slowest stream.
+
+    Scales, which few buffers make slow, count in the former alone: :attr:`Stages.scales` is when they are there.
+    """
     reads: defaultdict[Memory, float] = defaultdict(float)
-    total: defaultdict[Memory, int] = defaultdict(int)
+    total: defaultdict[Memory, float] = defaultdict(float)
+    streams: defaultdict[tuple[Memory, Stream], float] = defaultdict(float)
     for transfer in moved:
-        memory = system.memory(transfer.region)
+        memory, stream = system.memory(transfer.region), transfer.stream
         size = transfer.beats * config.beat_bytes
-        total[memory] += size
-        if not transfer.stream.is_write:
-            reads[memory] += size / read_rate(memory, transfer.stream, config)
-    return {memory: max(reads[memory], size / memory.bytes_per_cycle) for memory, size in total.items()}
+        total[memory] += size / memory.bytes_per_cycle
+        if stream.is_write:
+            streams[memory, stream] += size / write_rate(memory, transfer.run_bytes)
+            continue
+        reads[memory] += size / bus_rate(memory, config)
+        if stream is not Stream.SCALES:
+            streams[memory, stream] += size / read_rate(memory, stream, config, transfer.run_bytes)
+    slowest: defaultdict[Memory, float] = defaultdict(float)
+    for (memory, _), cycles in streams.items():
+        slowest[memory] = max(slowest[memory], cycles)
+    return {memory: max(cycles, reads[memory], slowest[memory]) for memory, cycles in total.items()}
 
 
 def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
@@ -160,7 +179,8 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
         if transfer.stream in (Stream.IFM, Stream.IFM_STREAM):
             memory = system.memory(transfer.region)
             size = transfer.beats * config.beat_bytes / parts
-            cycles = max(cycles, size / read_rate(memory, transfer.stream, config))
+            rate = read_rate(memory, transfer.stream, config, transfer.run_bytes)
+            cycles = max(cycles, size / rate)
             latency = max(latency, memory.read_latency_cycles)
     return latency + cycles
 
@@ -176,8 +196,18 @@ def _first_weights(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, sy
             size = min(fit.first_weights_bytes, transfer.beats * config.beat_bytes / parts)
             fetched += size / read_rate(memory, transfer.stream, config)
             latency = memory.read_latency_cycles
-    trips = fit.depthwise_trips if op.kind is Kind.DEPTHWISE else 1
-    return trips * latency + max(fetched, units.decoder_cycles(op, config) / parts)
+    return latency + max(fetched, units.decoder_cycles(op, config) / parts)
+
+
+def _scales(moved: Sequence[Transfer], parts: int, config: NpuConfig, system: SystemConfig) -> float:
+    """Cycles until one of `parts` of the scales and biases is there."""
+    fetched, latency = 0.0, 0
+    for transfer in moved:
+        if transfer.stream is Stream.SCALES:
+            memory = system.memory(transfer.region)
+            fetched += transfer.beats * config.beat_bytes / parts / read_rate(memory, transfer.stream, config)
+            latency = memory.read_latency_cycles
+    return latency + fetched
 
 
 def _last_write(share: float, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
@@ -185,7 +215,7 @@ def _last_write(share: float, moved: Sequence[Transfer], config: NpuConfig, syst
         if transfer.stream is Stream.OFM:
             memory = system.memory(transfer.region)
             size = share * transfer.beats * config.beat_bytes
-            return memory.write_latency_cycles + size / memory.bytes_per_cycle
+            return memory.write_latency_cycles + size / write_rate(memory, transfer.run_bytes)
     return 0.0
 
 

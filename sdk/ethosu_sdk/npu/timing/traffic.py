@@ -21,11 +21,15 @@ from ethosu_sdk.npu.timing.memories import Stream
 
 @dataclass(frozen=True)
 class Transfer:
-    """`beats` of `stream` to or from `region`; a region of None is the NPU's own memory, which has no port."""
+    """`beats` of `stream` to or from `region`; a region of None is the NPU's own memory, which has no port.
+
+    They are moved in pieces of `run_bytes` that lie one behind the other in memory; 0 stands for one piece.
+    """
 
     region: int | None
     stream: Stream
     beats: int
+    run_bytes: int = 0
 
 
 def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
@@ -35,7 +39,8 @@ def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
     else:
         found = [*_read(op, config), *_constants(op, config)]
         if op.ofm.chain is None and not op.is_partial:
-            found.append(Transfer(op.ofm.region, Stream.OFM, _ofm_beats(op, config)))
+            run = _run(op.ofm, min(op.block[1], op.shape[1]), op.shape[2], op.block[2])
+            found.append(Transfer(op.ofm.region, Stream.OFM, _ofm_beats(op, config), run))
     return tuple(transfer for transfer in found if transfer.beats)
 
 
@@ -74,7 +79,8 @@ def _read(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
     if op.kind is Kind.RESIZE:
         yield _whole(op.ifm, op.ifm_shape, config)
     elif op.ifm.chain is None:
-        yield Transfer(op.ifm.region, Stream.IFM, int(_ifm_beats(op, config) * times_read(op, config)))
+        beats = int(_ifm_beats(op, config) * times_read(op, config))
+        yield Transfer(op.ifm.region, Stream.IFM, beats, _ifm_run(op, config))
     if op.ifm2 is not None:
         shape = (op.shape[0], op.shape[2], op.ifm_depth) if op.kind is Kind.MATMUL else op.shape
         yield _whole(op.ifm2, shape, config)
@@ -101,6 +107,21 @@ def _row_beats(stride: int, first: int, length: int, beat: int) -> float:
     step = gcd(stride, beat)
     begins = range(first % step, beat, step) if step < beat else (first % beat,)
     return sum(ceil_div(begin + length, beat) for begin in begins) / len(begins)
+
+
+def _ifm_run(op: BlockOp, config: NpuConfig) -> int:
+    columns = max((count for _, count in blocks.ifm_spans(op, 1, config)), default=1)
+    part = blocks.ifm_block_depth(op, config)
+    if op.kind is Kind.DEPTHWISE and config.generation == "u85":
+        part = BRICK
+    return _run(op.ifm, columns, _ifm_depth(op), part)
+
+
+def _run(feature_map: FeatureMap, columns: int, depth: int, part: int) -> int:
+    """Bytes in a row of a block that lie one behind the other: `part` channels of `depth` are moved at a time."""
+    channels = BRICK if feature_map.bricks else min(part, depth)
+    whole = feature_map.bricks or channels == depth
+    return channels * feature_map.dtype.itemsize * (columns if whole else 1)
 
 
 def _ifm_depth(op: BlockOp) -> int:
