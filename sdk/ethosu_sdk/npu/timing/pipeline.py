@@ -29,7 +29,8 @@ class Stages:
     `first_mac` are those of computing and `first_scales` those until its scales are there, which its output needs;
     `scales` until all are. `mac`, `output` and `decoder` are those of the units, `transfer` those of the busiest memory: each for itself. `latency` is that of
     the slowest read, `last_mac` the computing of the last block where that waits for all weights. `needs` are the
-    cycles for which it keeps the memory of each port busy.
+    cycles for which it keeps the memory of each port busy. Of `body`, `refetch` are waits for IFM blocks that were not
+    kept. `slowest` is the stream that moves longest.
     """
 
     begin: int
@@ -48,6 +49,9 @@ class Stages:
     decoder: int = 0
     transfer: int = 0
     needs: tuple[float, ...] = ()
+    refetch: int = 0
+    slowest: Stream | None = None
+    ifm_bits: int = 0
 
     @property
     def total(self) -> int:
@@ -56,14 +60,26 @@ class Stages:
 
     def ended(self, issued: int, free: int) -> int:
         """When the operation ends whose command was read at `issued` and whose IFM may be fetched from `free` on."""
-        ready = (
-            free + self.weights + self.begin if self.serial else max(free + self.begin, issued + self.weights)
-        )
         fetched = (
             max(free + self.latency + self.transfer, issued + self.latency + self.decoder) + self.last_mac
         )
-        put_out = max(ready + self.first_mac, issued + self.first_scales) + self.body - self.first_mac
-        return max(put_out, fetched, issued + self.scales) + self.end
+        return max(self._put_out(issued, free), fetched, issued + self.scales) + self.end
+
+    def behind(self, issued: int, free: int) -> int:
+        """Cycles by which the output unit, or the scales that it needs, hold up the MAC unit."""
+        done = max(self._put_out(issued, free), issued + self.scales)
+        return max(0, done - self._ready(issued, free) - self.mac - self.refetch)
+
+    def _ready(self, issued: int, free: int) -> int:
+        """When the MAC unit can begin."""
+        if self.serial:
+            return free + self.weights + self.begin
+        return max(free + self.begin, issued + self.weights)
+
+    def _put_out(self, issued: int, free: int) -> int:
+        """When the last block is computed and the output unit can go on with it."""
+        output = max(self._ready(issued, free) + self.first_mac, issued + self.first_scales)
+        return output + self.body - self.first_mac
 
 
 def copied(op: DmaOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> Stages:
@@ -87,20 +103,12 @@ def chained(
     decoder = units.decoder_cycles(op, config)
     each = busy(moved, config, system)
     transfer = max(each.values(), default=0.0)
-    counts = blocks.counts(op)
-    count = volume(counts)
+    count = volume(blocks.counts(op))
     first, last = _shares(op)
     # The first block is computed before the output unit starts, the last one is put out when nothing is computed.
     fit = fitted.FITTED[config.generation]
     body = max(mac, first * mac + (1.0 - last) * output) + fit.block_cycles * count
-    if (
-        config.generation == "u85"
-        and op.takes_all_channels
-        and blocks.subkernels(op) == 1 < times_read(op, config)
-    ):
-        fetches = (counts[2] - 1) * counts[0] * counts[1]
-        waited = system.memory(op.ifm.region).read_latency_cycles + fit.read_pipeline_cycles
-        body += int(fetches * waited)
+    refetch = _refetch(op, config, system)
     return Stages(
         weights=int(_first_weights(op, moved, config, system)),
         begin=int(
@@ -108,7 +116,7 @@ def chained(
             + fit.operation_cycles
             + fit.operation_trips * system.command_stream.read_latency_cycles
         ),
-        body=int(body),
+        body=int(body) + refetch,
         end=int(last * output + _last_write(last, moved, config, system)),
         latency=_latency(moved, system),
         last_mac=int(last * mac) if _waits_for_whole_blocks(op, config) else 0,
@@ -122,7 +130,37 @@ def chained(
         decoder=decoder,
         transfer=int(transfer),
         needs=_needs(each),
+        refetch=refetch,
+        slowest=_slowest(moved, config, system),
+        ifm_bits=8 * op.ifm.dtype.itemsize,
     )
+
+
+def _refetch(op: BlockOp, config: NpuConfig, system: SystemConfig) -> int:
+    """Cycles of waiting for IFM blocks that Ethos-U85 did not keep for the next OFM block in depth."""
+    if config.generation == "u55" or not op.takes_all_channels:
+        return 0
+    if blocks.subkernels(op) > 1 or times_read(op, config) <= 1:
+        return 0
+    down, across, deep = blocks.counts(op)
+    memory = system.memory(op.ifm.region)
+    waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
+    return int((deep - 1) * down * across * waited)
+
+
+def _slowest(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> Stream | None:
+    """The stream that moves longest; scales, which have their own place in the schedule, are none of them."""
+    cycles: defaultdict[Stream, float] = defaultdict(float)
+    for transfer in moved:
+        if transfer.stream is not Stream.SCALES:
+            memory, size = system.memory(transfer.region), transfer.beats * config.beat_bytes
+            rate = (
+                write_rate(memory, transfer.run_bytes)
+                if transfer.stream.is_write
+                else read_rate(memory, transfer.stream, config, transfer.run_bytes)
+            )
+            cycles[transfer.stream] += size / rate
+    return max(cycles, key=lambda stream: cycles[stream], default=None)
 
 
 def _needs(each: dict[Memory, float]) -> tuple[float, ...]:

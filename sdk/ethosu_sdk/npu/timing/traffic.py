@@ -15,7 +15,7 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.geometry import BRICK, ceil_div, round_up
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, FeatureMap, Kind, Operation, Shape
 from ethosu_sdk.npu.timing import blocks
-from ethosu_sdk.npu.timing.constants import KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85
+from ethosu_sdk.npu.timing.constants import DEPTHWISE_CHANNELS_U85, KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85
 from ethosu_sdk.npu.timing.memories import Stream
 
 
@@ -47,9 +47,9 @@ def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
 def _copied(op: DmaOp, beat: int) -> Iterator[Transfer]:
     beats = op.counts[0] * op.counts[1] * ceil_div(op.length, beat)
     if op.source_region is not None:
-        yield Transfer(op.source_region, Stream.COPY, beats)
+        yield Transfer(op.source_region, Stream.COPY, beats, op.length)
     if op.target_region is not None:
-        yield Transfer(op.target_region, Stream.COPY_WRITE, beats)
+        yield Transfer(op.target_region, Stream.COPY_WRITE, beats, op.length)
     if op.index is not None:
         yield Transfer(op.index.region, Stream.COPY, ceil_div(4 * op.counts[1], beat) * op.counts[0])
 
@@ -112,8 +112,8 @@ def _row_beats(stride: int, first: int, length: int, beat: int) -> float:
 def _ifm_run(op: BlockOp, config: NpuConfig) -> int:
     columns = max((count for _, count in blocks.ifm_spans(op, 1, config)), default=1)
     part = blocks.ifm_block_depth(op, config)
-    if op.kind is Kind.DEPTHWISE and config.generation == "u85":
-        part = BRICK
+    if op.kind is Kind.DEPTHWISE and config.generation == "u85" and op.block[2] < op.shape[2]:
+        part = DEPTHWISE_CHANNELS_U85
     return _run(op.ifm, columns, _ifm_depth(op), part)
 
 
