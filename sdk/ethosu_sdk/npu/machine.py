@@ -24,8 +24,8 @@ _MOST_STEPS = 16384  # operations and branches of a job that branches: a loop th
 class Counters:
     """Sums over one command stream. Cycles and beats are modelled; bytes are counted once per element.
 
-    `total_cycles` is less than the sum over the operations where they run beside each other. `mac_cycles` are those of
-    `mac_cycles_by_bits`, the widths of the IFM's elements.
+    `total_cycles` is less than the sum over the operations where they run beside each other. `mac_cycles_by_bits` are
+    `mac_cycles` by the width of the IFM's elements.
     """
 
     total_cycles: int = 0

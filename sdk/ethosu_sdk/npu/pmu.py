@@ -30,7 +30,11 @@ class Event:
 NO_EVENT, CYCLE, NPU_IDLE, NPU_ACTIVE, MAC_ACTIVE, WD_ACTIVE = 0, 17, 32, 35, 48, 80
 # (AXI port, is write) → event. Ethos-U85 calls port 0 SRAM and port 1 EXT, and counts all of a kind together.
 BEATS: Mapping[tuple[int, bool], int] = {(0, False): 130, (0, True): 135, (1, False): 386, (1, True): 391}
-_MAC_BITS: Mapping[int, int] = {49: 8, 50: 16, 56: 32}  # Ethos-U55 and Ethos-U65: MAC_ACTIVE by the IFM's width
+_MAC_BITS: Mapping[int, int] = {
+    49: 8,
+    50: 16,
+    56: 32,
+}  # Ethos-U55 and Ethos-U65: MAC_ACTIVE by the IFM's width
 _COUNTED: Mapping[int, Callable[[Counters], int]] = {
     CYCLE: lambda counters: counters.total_cycles,
     NPU_ACTIVE: lambda counters: counters.total_cycles,

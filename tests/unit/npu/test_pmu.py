@@ -223,9 +223,7 @@ def test_default_events_have_the_numbers_of_the_event_table(npu: str) -> None:
 @pytest.mark.parametrize("npu", families())
 def test_only_what_is_modelled_can_be_other_than_zero(npu: str) -> None:
     beats = {(port, way): 64 for port in (0, 1) for way in (False, True)}
-    counters = Counters(
-        1000, 100, 1 << 20, 10, 50, Stalls(1, 2, 4), {8: 60, 16: 30, 32: 10}, beats=beats
-    )
+    counters = Counters(1000, 100, 1 << 20, 10, 50, Stalls(1, 2, 4), {8: 60, 16: 30, 32: 10}, beats=beats)
     for number, event in pmu_of(npu).events.items():
         assert (pmu_of(npu).value(number, counters) > 0) == event.modelled, event.name
 

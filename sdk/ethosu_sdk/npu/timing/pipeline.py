@@ -27,10 +27,10 @@ class Stages:
     `begin` until the first IFM block is there, `weights` until the first weights are, which can be earlier than the
     operation before ends (not where they are `serial`); `body` of computing, `end` behind it. Of the first block,
     `first_mac` are those of computing and `first_scales` those until its scales are there, which its output needs;
-    `scales` until all are. `mac`, `output` and `decoder` are those of the units, `transfer` those of the busiest memory: each for itself. `latency` is that of
-    the slowest read, `last_mac` the computing of the last block where that waits for all weights. `needs` are the
-    cycles for which it keeps the memory of each port busy. Of `body`, `refetch` are waits for IFM blocks that were not
-    kept. `slowest` is the stream that moves longest.
+    `scales` until all are. `mac`, `output` and `decoder` are those of the units, `transfer` those of the busiest
+    memory: each for itself. `latency` is that of the slowest read, `last_mac` the computing of the last block where
+    that waits for all weights. `needs` are the cycles for which it keeps the memory of each port busy. Of `body`,
+    `refetch` are waits for IFM blocks that were not kept. `slowest` is the stream that moves longest.
     """
 
     begin: int

@@ -31,7 +31,7 @@ class Priced:
     macs: int
     transfers: tuple[Transfer, ...]
     elapsed: int
-    stalls: Stalls = Stalls()
+    stalls: Stalls
 
 
 def price(

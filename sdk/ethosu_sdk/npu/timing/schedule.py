@@ -40,8 +40,8 @@ class Schedule:
     One engine computes and one copies. Each takes its operations in order, one after the other, while the stream is
     read on, until a wait or until more would be at work than the NPU keeps (:attr:`NpuConfig.at_work`). With a
     BLOCKDEP above 0, a block operation fetches its first blocks while as many blocks of the operation before are in
-    work. Its first weights are fetched and decoded as soon as its command is read and the decoder is free. Where both engines need the same
-    memory at the same time, they share it.
+    work. Its first weights are fetched and decoded as soon as its command is read and the decoder is free. Where both
+    engines need the same memory at the same time, they share it.
     """
 
     config: NpuConfig

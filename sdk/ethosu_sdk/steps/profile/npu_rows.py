@@ -106,9 +106,10 @@ def fetched_commands(found: DelegateProfile) -> Record:
 def bursts(found: DelegateProfile, memory: Memory) -> Counter[tuple[str, int]]:
     """(direction, bytes of a burst) → bursts of a call of the delegate to or from `memory`."""
     beat = found.config.beat_bytes
+    operations = () if found.stream is None else found.stream.operations
     moved = [
         row
-        for operation in () if found.stream is None else found.stream.operations
+        for operation in operations
         for row in operation.price.transfers
         if row.region is not None and found.system.memory(row.region) == memory
     ]

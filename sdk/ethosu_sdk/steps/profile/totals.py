@@ -135,7 +135,10 @@ def _memory(
 
 
 def _bursts(memory: Memory, sums: Sums) -> Record:
-    """The bursts of an inference by direction and length; nothing where a command stream or their length is not known."""
+    """The bursts of an inference by direction and length.
+
+    Nothing where a command stream's operations or the length of a burst are not known.
+    """
     ran = [found for found in sums.delegates if found.index in sums.ran]
     found: Counter[tuple[str, int]] = Counter()
     for delegate in ran:
