@@ -148,8 +148,8 @@ def _error(cell: Cell) -> LeftOut:
 def bands(errors: Iterable[LeftOut]) -> dict[str, dict[int, int]]:
     """Percent by family and MACs per cycle, and under 0 that of sizes without a published run.
 
-    A size has a band of its own where enough networks were published; others have the family's, if theirs is not
-    larger.
+    A size has a band of its own where enough networks were published; others have the family's, which is the largest
+    of all sizes.
     """
     by_size: defaultdict[str, defaultdict[int, list[LeftOut]]] = defaultdict(lambda: defaultdict(list))
     for row in errors:
@@ -160,9 +160,10 @@ def bands(errors: Iterable[LeftOut]) -> dict[str, dict[int, int]]:
         known = [
             macs for macs, runs in sizes.items() if len({row.network for row in runs}) >= _NETWORKS_FOR_A_BAND
         ]
-        whole = max(largest[macs] for macs in known or largest)
-        own = {macs: band if macs in known else max(band, whole) for macs, band in largest.items()}
-        found[family] = {0: max(own.values())} | own
+        whole = max(largest.values())
+        found[family] = {0: whole} | {
+            macs: band if macs in known else whole for macs, band in largest.items()
+        }
     return found
 
 

@@ -28,6 +28,6 @@ FITTED: dict[str, Fitted] = {
 BANDS: dict[str, dict[int, int]] = {
     "ethos-u55": {0: 9, 128: 9, 256: 9},
     "ethos-u65": {0: 6, 256: 6, 512: 6},
-    "ethos-u85": {0: 7, 128: 5, 256: 5, 512: 5, 1024: 7, 2048: 6},
+    "ethos-u85": {0: 7, 128: 7, 256: 5, 512: 7, 1024: 7, 2048: 7},
 }
 """Percent by family and MACs per cycle; 0 stands for sizes without a published run."""

@@ -119,9 +119,8 @@ def _ifm_run(op: BlockOp, config: NpuConfig) -> int:
 
 def _run(feature_map: FeatureMap, columns: int, depth: int, part: int) -> int:
     """Bytes in a row of a block that lie one behind the other: `part` channels of `depth` are moved at a time."""
-    channels = BRICK if feature_map.bricks else min(part, depth)
-    whole = feature_map.bricks or channels == depth
-    return channels * feature_map.dtype.itemsize * (columns if whole else 1)
+    size = (BRICK if feature_map.bricks else min(part, depth)) * feature_map.dtype.itemsize
+    return size * columns if feature_map.bricks or size == feature_map.stride_x else size
 
 
 def _ifm_depth(op: BlockOp) -> int:
