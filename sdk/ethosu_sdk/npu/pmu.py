@@ -47,7 +47,11 @@ _COUNTED: Mapping[int, Callable[[Counters], int]] = {
     54: lambda counters: counters.stalls.accumulators,
     55: lambda counters: counters.stalls.ifm,
 }
-# Why the model cannot know an event, by the beginning of its name; the first that fits. Such an event reads 0, which
+_TRANSACTIONS = (
+    "it depends on the address boundaries that split bursts; a profile has the bursts without those"
+)
+_PORTS = "the NPU model does not follow the AXI ports cycle by cycle"
+# Why the model cannot know an event, by a part of its name; the first that fits. Such an event reads 0, which
 # then says nothing about the hardware.
 _UNKNOWN = {
     "NPU_IDLE": (
@@ -55,6 +59,12 @@ _UNKNOWN = {
         "the idle cycles of an inference"
     ),
     "AXI_LATENCY": "the NPU model has one latency for all transactions of a memory",
+    "_TRANS_ACCEPTED": _TRANSACTIONS,
+    "_TRANS_COMPLETED": _TRANSACTIONS,
+    "TRAN_REQ_STALLED": _PORTS,
+    "DATA_BEAT_STALLED": _PORTS,
+    "STALL_LIMIT": _PORTS,
+    "ENABLED_CYCLES": _PORTS,
     "ECC": "the NPU model has no memory errors",
     "CC_STALLED": "the NPU model does not follow the command controller cycle by cycle",
     "WD_": "the NPU model has no buffers inside of the weight decoder",
@@ -96,7 +106,7 @@ def _events(table: str, beat_bytes: int) -> dict[int, Event]:
         event = int(number)
         width = beat_bytes if event in BEATS.values() else 0
         known = event in _COUNTED or event in _MAC_BITS or event in BEATS.values()
-        reason = "" if known else next(why for start, why in _UNKNOWN.items() if name.startswith(start))
+        reason = "" if known else next(why for part, why in _UNKNOWN.items() if part in name)
         found[event] = Event(event, name, _unit(name), known, width, reason)
     return found
 
