@@ -21,6 +21,7 @@ _TABLES = {
     "More networks": "networks_more.csv",
     "Arm's learning path": "learning_path.csv",
     "Single operators": "single_operators.csv",
+    "Larger single operators": "single_operators_more.csv",
 }
 _INTRODUCTION = f"""# Accuracy of modelled cycles and traffic
 
@@ -38,8 +39,9 @@ each network without that network. The errors of the networks that were left out
 {", ".join(f"`{name}`" for name in NETWORKS)}.
 
 Cycles are NPU_ACTIVE. `rd0` and `wr0` are beats of AXI port 0 (Ethos-U85: SRAM), `rd1` and `wr1` of port 1 (EXT).
-Beats below 50,000 and latency-free runs below 2,500 cycles are shown but not judged. `npu/timing/constants.py` has
-the other constants and their sources.
+Of larger single operators the total is published, which moves in steps of 1,000 cycles. Beats below 50,000 and
+latency-free runs below 2,500 cycles are shown but not judged. `npu/timing/constants.py` has the other constants and
+their sources.
 """
 
 

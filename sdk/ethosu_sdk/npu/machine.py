@@ -24,13 +24,17 @@ _MOST_STEPS = 16384  # operations and branches of a job that branches: a loop th
 class Counters:
     """Sums over one command stream. Cycles and beats are modelled; bytes are counted once per element.
 
-    `total_cycles` is less than the sum over the operations where they run beside each other.
+    `total_cycles` is less than the sum over the operations where they run beside each other. `mac_cycles_by_bits` are
+    `mac_cycles` by the width of the IFM's elements.
     """
 
     total_cycles: int = 0
     mac_cycles: int = 0
     macs: int = 0
     decoder_cycles: int = 0
+    output_cycles: int = 0
+    stalls: timing.Stalls = field(default_factory=timing.Stalls)
+    mac_cycles_by_bits: dict[int, int] = field(default_factory=dict)
     bytes_moved: dict[tuple[int, bool], int] = field(default_factory=dict)  # (AXI port, is write) → bytes
     beats: dict[tuple[int, bool], int] = field(default_factory=dict)  # likewise
 
@@ -139,7 +143,13 @@ class Machine:
         self.counters.move(self._ports.commands, False, command_bytes)
         self.counters.beat(self._ports.commands, False, ceil_div(command_bytes, self._config.beat_bytes))
         for price in (row.price for row in traces):
-            self.counters.mac_cycles += price.stages.mac
+            mac, bits = price.stages.mac, price.stages.ifm_bits
+            self.counters.mac_cycles += mac
+            if mac:
+                by_bits = self.counters.mac_cycles_by_bits
+                by_bits[bits] = by_bits.get(bits, 0) + mac
+            self.counters.output_cycles += price.stages.output
+            self.counters.stalls += price.stalls
             self.counters.macs += price.macs
             self.counters.decoder_cycles += price.stages.decoder
             for moved in price.transfers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ethosu_sdk.errors import SimulationError
@@ -14,7 +14,7 @@ from ethosu_sdk.targets import family
 
 @dataclass(frozen=True)
 class Event:
-    """One PMU event. `modelled` is False for what the model cannot know; it then counts nothing.
+    """One PMU event. `modelled` is False for what the model cannot know, for `reason`; it then counts nothing.
 
     `beat_bytes` is the width of a data beat for events that count beats, else 0.
     """
@@ -24,14 +24,53 @@ class Event:
     unit: str = "cycles"
     modelled: bool = False
     beat_bytes: int = 0
+    reason: str = ""
 
 
 NO_EVENT, CYCLE, NPU_IDLE, NPU_ACTIVE, MAC_ACTIVE, WD_ACTIVE = 0, 17, 32, 35, 48, 80
 # (AXI port, is write) → event. Ethos-U85 calls port 0 SRAM and port 1 EXT, and counts all of a kind together.
 BEATS: Mapping[tuple[int, bool], int] = {(0, False): 130, (0, True): 135, (1, False): 386, (1, True): 391}
-# What the model counts. Every other event reads 0, which then says nothing about the hardware. NPU_IDLE is among
-# those: between jobs the hardware counts the time that the processor takes, which no functional simulator knows.
-KNOWN_EVENTS = frozenset({CYCLE, NPU_ACTIVE, MAC_ACTIVE, WD_ACTIVE, *BEATS.values()})
+_MAC_BITS: Mapping[int, int] = {
+    49: 8,
+    50: 16,
+    56: 32,
+}  # Ethos-U55 and Ethos-U65: MAC_ACTIVE by the IFM's width
+_COUNTED: Mapping[int, Callable[[Counters], int]] = {
+    CYCLE: lambda counters: counters.total_cycles,
+    NPU_ACTIVE: lambda counters: counters.total_cycles,
+    MAC_ACTIVE: lambda counters: counters.mac_cycles,
+    WD_ACTIVE: lambda counters: counters.decoder_cycles,
+    64: lambda counters: counters.output_cycles,  # AO_ACTIVE
+    # MAC_STALLED_BY_WD_ACC, _WD, _ACC, _IB; Ethos-U85: _W_OR_ACC, _W, _ACC, _IB
+    52: lambda counters: counters.stalls.weights + counters.stalls.accumulators,
+    53: lambda counters: counters.stalls.weights,
+    54: lambda counters: counters.stalls.accumulators,
+    55: lambda counters: counters.stalls.ifm,
+}
+_TRANSACTIONS = (
+    "it depends on the address boundaries that split bursts; a profile has the bursts without those"
+)
+_PORTS = "the NPU model does not follow the AXI ports cycle by cycle"
+# Why the model cannot know an event, by a part of its name; the first that fits. Such an event reads 0, which
+# then says nothing about the hardware.
+_UNKNOWN = {
+    "NPU_IDLE": (
+        "it depends on when the processor starts the NPU and reads its counters; a profile with the CPU's cycles has "
+        "the idle cycles of an inference"
+    ),
+    "AXI_LATENCY": "the NPU model has one latency for all transactions of a memory",
+    "_TRANS_ACCEPTED": _TRANSACTIONS,
+    "_TRANS_COMPLETED": _TRANSACTIONS,
+    "TRAN_REQ_STALLED": _PORTS,
+    "DATA_BEAT_STALLED": _PORTS,
+    "STALL_LIMIT": _PORTS,
+    "ENABLED_CYCLES": _PORTS,
+    "ECC": "the NPU model has no memory errors",
+    "CC_STALLED": "the NPU model does not follow the command controller cycle by cycle",
+    "WD_": "the NPU model has no buffers inside of the weight decoder",
+    "AO_STALLED": "the NPU model does not tell waits of the output unit from the lack of work",
+    "": "the NPU model cannot know it",
+}
 
 
 @dataclass(frozen=True)
@@ -44,16 +83,14 @@ class PmuKind:
 
     def value(self, event: int, counters: Counters) -> int:
         """How often `event` happened; 0 for events that are not modelled."""
-        if event in (CYCLE, NPU_ACTIVE):
-            return counters.total_cycles
-        if event == MAC_ACTIVE:
-            return counters.mac_cycles
-        if event == WD_ACTIVE:
-            return counters.decoder_cycles
-        for key, number in BEATS.items():
-            if event == number:
-                return counters.beats.get(key, 0)
-        return 0
+        row = self.events.get(event)
+        if row is None or not row.modelled:
+            return 0
+        if event in _COUNTED:
+            return _COUNTED[event](counters)
+        if event in _MAC_BITS:
+            return counters.mac_cycles_by_bits.get(_MAC_BITS[event], 0)
+        return next(counters.beats.get(key, 0) for key, number in BEATS.items() if number == event)
 
 
 def _unit(name: str) -> str:
@@ -68,7 +105,9 @@ def _events(table: str, beat_bytes: int) -> dict[int, Event]:
         number, name = row.split()
         event = int(number)
         width = beat_bytes if event in BEATS.values() else 0
-        found[event] = Event(event, name, _unit(name), event in KNOWN_EVENTS, width)
+        known = event in _COUNTED or event in _MAC_BITS or event in BEATS.values()
+        reason = "" if known else next(why for part, why in _UNKNOWN.items() if part in name)
+        found[event] = Event(event, name, _unit(name), known, width, reason)
     return found
 
 

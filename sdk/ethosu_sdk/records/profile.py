@@ -157,6 +157,12 @@ class MemoryKind(Part):
     bytes: int
 
 
+class Bursts(Part):
+    direction: Literal["read", "write"]
+    bytes: int
+    count: int
+
+
 class Memory(Part):
     memory: str
     port: Literal[0, 1]
@@ -165,6 +171,7 @@ class Memory(Part):
     read_bytes: int
     write_bytes: int
     kinds: tuple[MemoryKind, ...]
+    bursts: tuple[Bursts, ...] | None = None
     average_bytes_per_s: Number | None = None
     peak_bytes_per_s: Number | None = None
 
@@ -313,6 +320,17 @@ def profile_adds_up(record: Profile) -> list[str]:
     return found
 
 
+def bursts_move_the_beats(record: Profile) -> list[str]:
+    """The bursts of a memory move the bytes of its beats."""
+    return [
+        f"the bursts of {memory.memory} that {verb} move {moved} bytes, its beats {size}"
+        for memory in record.memories
+        if memory.bursts is not None
+        for verb, size in (("read", memory.read_bytes), ("write", memory.write_bytes))
+        if (moved := sum(row.count * row.bytes for row in memory.bursts if row.direction == verb)) != size
+    ]
+
+
 KIND = RecordKind(
     Profile,
     (
@@ -322,6 +340,7 @@ KIND = RecordKind(
         npu_operations_are_whole,
         cycles_are_given_once,
         profile_adds_up,
+        bursts_move_the_beats,
         rules.priced_is_a_system,
         time_adds_up,
     ),

@@ -94,6 +94,8 @@ class Engines(Part):
     mac_percent: Number
     weight_decoder_percent: Number
     memory_percent: Number
+    active_cycles: int | None = None
+    idle_cycles: int | None = None
 
 
 class VelaTime(Part):
@@ -148,10 +150,21 @@ def _faults(time: TimeLine) -> Iterator[str]:
         if total and _differ(share / 100 * total, duration, total):
             yield f"the {name}'s share of the time is {share} %, its parts say {100 * duration / total} %"
     yield from _waits(time)
+    yield from _engines(time)
     least, most = time.total.least_s, time.total.most_s
     known = [row for row in (least, most) if row is not None]
     if len(known) == 1 or sorted((*known[:1], total, *known[1:])) != [*known[:1], total, *known[1:]]:
         yield "the band of the time does not contain the time"
+
+
+def _engines(time: TimeLine) -> Iterator[str]:
+    """NPU_ACTIVE and NPU_IDLE that are not all of the time."""
+    engines, clock = time.engines, time.clocks.npu
+    if engines is None or clock is None or engines.active_cycles is None or engines.idle_cycles is None:
+        return
+    cycles, span = engines.active_cycles + engines.idle_cycles, time.total.duration_s * clock.hz
+    if abs(cycles - span) > 1:
+        yield f"the NPU is active or idle for {cycles} cycles, the time is {span:.1f}"
 
 
 def _gaps(time: TimeLine) -> Iterator[str]:

@@ -157,6 +157,7 @@ def _memories(rows: Sequence[Memory]) -> Table:
     table.add_column("memory")
     for name in ("AXI port", "read", "written", "average", "peak"):
         table.add_column(name, justify="right")
+    table.add_column("longest bursts", justify="right")
     for row in rows:
         rates = (row.average_bytes_per_s, row.peak_bytes_per_s)
         table.add_row(
@@ -165,8 +166,20 @@ def _memories(rows: Sequence[Memory]) -> Table:
             f"{row.read_bytes:,}",
             f"{row.write_bytes:,}",
             *("" if rate is None else f"{rate / 1e9:,.2f} GB/s" for rate in rates),
+            _longest_bursts(row),
         )
     return table
+
+
+def _longest_bursts(memory: Memory) -> str:
+    """The share of the bytes that the longest bursts move; empty where bursts are not known."""
+    rows, size = memory.bursts or (), memory.read_bytes + memory.write_bytes
+    if not rows or not size:
+        return ""
+    longest = max(row.bytes for row in rows)
+    return (
+        f"{sum(row.count * row.bytes for row in rows if row.bytes == longest) / size:.0%} in {longest} bytes"
+    )
 
 
 def _delegation(rows: Sequence[Delegation]) -> Table:

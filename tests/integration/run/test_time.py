@@ -120,6 +120,14 @@ def test_a_board_profile_gives_both_clocks_and_its_name(tmp_path: Path) -> None:
     engines = profile["time"]["engines"]
     assert engines["weight_decoder_percent"] == 0  # an addition has no weights
     assert 0 < engines["memory_percent"] <= 100
+    span = profile["time"]["total"]["duration_s"] * 250e6
+    assert engines["active_cycles"] + engines["idle_cycles"] == pytest.approx(span, abs=1)
+    assert engines["active_cycles"] == estimate
+    # Two operands of 24 bytes and a sum, in beats of 8 bytes.
+    assert profile["memories"][0]["bursts"] == [
+        {"direction": "read", "bytes": 24, "count": 2},
+        {"direction": "write", "bytes": 24, "count": 1},
+    ]
 
 
 def test_a_board_with_the_cpus_memories_has_its_waits(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 from ethosu_sdk.errors import SimulationError
 from ethosu_sdk.npu.machine import Counters
 from ethosu_sdk.npu.pmu import pmu_of
+from ethosu_sdk.npu.timing import Stalls
 from ethosu_sdk.targets import families
 from tests.unit.npu.window import ADDITION, CMD, REGIONCFG, RESET, Bench, copy, copying
 
@@ -44,7 +45,7 @@ def test_there_are_four_event_counters(bench: Bench) -> None:
 
 
 def test_cycles_are_those_of_the_job(bench: Bench) -> None:
-    found = counted(bench, CYCLE, NPU_ACTIVE, 0, 53)
+    found = counted(bench, CYCLE, NPU_ACTIVE, 0, 83)
     total = bench.device.jobs[-1].counters.total_cycles
     assert total > 0
     assert found == [total, total, 0, 0]  # an event that is not modelled counts nothing
@@ -222,9 +223,38 @@ def test_default_events_have_the_numbers_of_the_event_table(npu: str) -> None:
 @pytest.mark.parametrize("npu", families())
 def test_only_what_is_modelled_can_be_other_than_zero(npu: str) -> None:
     beats = {(port, way): 64 for port in (0, 1) for way in (False, True)}
-    counters = Counters(1000, 100, 1 << 20, 10, beats=beats)
+    counters = Counters(1000, 100, 1 << 20, 10, 50, Stalls(1, 2, 4), {8: 60, 16: 30, 32: 10}, beats=beats)
     for number, event in pmu_of(npu).events.items():
         assert (pmu_of(npu).value(number, counters) > 0) == event.modelled, event.name
+
+
+@pytest.mark.parametrize("npu", families())
+def test_stalls_and_widths_have_the_numbers_of_the_event_table(npu: str) -> None:
+    counters = Counters(mac_cycles=35, stalls=Stalls(1, 2, 4), mac_cycles_by_bits={8: 16, 32: 8, 16: 11})
+    kind = pmu_of(npu)
+    values = {row.name: kind.value(row.number, counters) for row in kind.events.values() if row.modelled}
+    assert {name: value for name, value in values.items() if value} == {
+        "MAC_ACTIVE": 35,
+        "MAC_STALLED_BY_ACC": 2,
+        "MAC_STALLED_BY_IB": 4,
+        **(
+            {"MAC_STALLED_BY_W": 1, "MAC_STALLED_BY_W_OR_ACC": 3}
+            if npu == "ethos-u85"
+            else {
+                "MAC_STALLED_BY_WD": 1,
+                "MAC_STALLED_BY_WD_ACC": 3,
+                "MAC_ACTIVE_8BIT": 16,
+                "MAC_ACTIVE_16BIT": 11,
+                "MAC_ACTIVE_32BIT": 8,
+            }
+        ),
+    }
+
+
+@pytest.mark.parametrize("npu", families())
+def test_what_is_not_modelled_has_a_reason(npu: str) -> None:
+    for event in pmu_of(npu).events.values():
+        assert bool(event.reason) is not event.modelled, event.name
 
 
 @pytest.mark.parametrize(("npu", "width"), [("ethos-u55", 8), ("ethos-u65", 16), ("ethos-u85", 16)])

@@ -7,6 +7,7 @@ does not import it.
 from ethosu_sdk.npu.timing.costs import OperationTrace, costs
 from ethosu_sdk.npu.timing.price import Priced, band, error, price, started
 from ethosu_sdk.npu.timing.profile import Bound, OperationProfile, StreamProfile, profile
+from ethosu_sdk.npu.timing.stalls import Stalls
 from ethosu_sdk.npu.timing.traffic import Transfer
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "OperationProfile",
     "OperationTrace",
     "Priced",
+    "Stalls",
     "StreamProfile",
     "Transfer",
     "band",

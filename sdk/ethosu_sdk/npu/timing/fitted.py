@@ -10,26 +10,24 @@ from ethosu_sdk.npu.timing.fitting import Fitted
 FITTED: dict[str, Fitted] = {
     "u55": Fitted(
         block_cycles=48.0,
-        operation_cycles=32.6,
-        operation_trips=1.16,
-        depthwise_trips=0.0,
+        operation_cycles=29.0,
+        operation_trips=1.0,
         first_weights_bytes=24600.0,
         read_pipeline_cycles=42.0,
     ),
     "u85": Fitted(
-        block_cycles=0.02,
-        operation_cycles=18.7,
-        operation_trips=1.16,
-        depthwise_trips=2.77,
+        block_cycles=0.0,
+        operation_cycles=0.61,
+        operation_trips=1.0,
         first_weights_bytes=31600.0,
-        read_pipeline_cycles=21.9,
+        read_pipeline_cycles=50.7,
     ),
 }
 """By :attr:`NpuConfig.generation`."""
 
 BANDS: dict[str, dict[int, int]] = {
-    "ethos-u55": {0: 10, 128: 10, 256: 10},
-    "ethos-u65": {0: 7, 256: 7, 512: 7},
-    "ethos-u85": {0: 14, 128: 8, 256: 8, 512: 8, 1024: 8, 2048: 14},
+    "ethos-u55": {0: 9, 128: 9, 256: 9},
+    "ethos-u65": {0: 6, 256: 6, 512: 6},
+    "ethos-u85": {0: 7, 128: 7, 256: 5, 512: 7, 1024: 7, 2048: 7},
 }
 """Percent by family and MACs per cycle; 0 stands for sizes without a published run."""

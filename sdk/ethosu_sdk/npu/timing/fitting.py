@@ -18,8 +18,6 @@ class Fitted:
     """The hand-over from one operation to the next."""
     operation_trips: float
     """Latencies of the commands' memory from one operation to the next."""
-    depthwise_trips: float
-    """Latencies of weights and scales that depthwise operations do not hide: they have too few of either."""
     first_weights_bytes: float
     """Encoded weights that are there before the MAC unit begins, or those of an OFM block if that is less."""
     read_pipeline_cycles: float

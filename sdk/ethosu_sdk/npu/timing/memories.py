@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 
 from ethosu_sdk.npu.config import NpuConfig
@@ -30,18 +31,51 @@ class Stream(Enum):
         return self in (Stream.OFM, Stream.COPY_WRITE)
 
 
-def read_rate(memory: Memory, stream: Stream, config: NpuConfig) -> float:
-    """Bytes per cycle that `stream` reads.
-
-    On Ethos-U85 the read buffers that may be under way limit it: each waits for the memory's latency.
-    """
+def bus_rate(memory: Memory, config: NpuConfig) -> float:
+    """Bytes per cycle that all reads of `memory` reach together."""
     if config.generation == "u55":
         return memory.bytes_per_cycle
-    buffers = READ_BUFFERS[config.macs]
-    words = buffers.fast_weights if stream is Stream.FAST_WEIGHTS else buffers.weights
+    return min(memory.bytes_per_cycle, constants.READ_EFFICIENCY * memory.ports * config.beat_bytes)
+
+
+def read_rate(memory: Memory, stream: Stream, config: NpuConfig, run_bytes: int = 0) -> float:
+    """Bytes per cycle that `stream` reads, in pieces of `run_bytes` that lie one behind the other (0: in one piece).
+
+    On Ethos-U85 the stream's read buffers limit it: each waits for the memory's latency.
+    """
+    shared = min(bus_rate(memory, config), _run_rate(memory, run_bytes, is_write=False))
+    if config.generation == "u55":
+        return shared
     waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
-    return min(
-        memory.bytes_per_cycle,
-        constants.READ_EFFICIENCY * memory.ports * config.beat_bytes,
-        constants.READ_EFFICIENCY * words * _BUFFER_BYTES / waited,
-    )
+    return min(shared, constants.READ_EFFICIENCY * _words(stream, config) * _BUFFER_BYTES / waited)
+
+
+def write_rate(memory: Memory, run_bytes: int = 0) -> float:
+    """Bytes per cycle that are written, in pieces of `run_bytes`."""
+    return min(memory.bytes_per_cycle, _run_rate(memory, run_bytes, is_write=True))
+
+
+def _run_rate(memory: Memory, run_bytes: int, *, is_write: bool) -> float:
+    """Bytes per cycle of transactions that are shorter than a burst: each waits for the memory's latency.
+
+    As many are under way as the system allows, and at least as many as the memory needs to reach its rate with whole
+    bursts.
+    """
+    most, latency = memory.max_reads, memory.read_latency_cycles
+    if is_write:
+        most, latency = memory.max_writes, memory.write_latency_cycles
+    if not latency or not 0 < run_bytes < memory.burst_bytes:
+        return math.inf
+    under_way = max(most * memory.ports, memory.bytes_per_cycle * latency / memory.burst_bytes)
+    return under_way * run_bytes / latency
+
+
+def _words(stream: Stream, config: NpuConfig) -> int:
+    buffers = READ_BUFFERS[config.macs]
+    own = {
+        Stream.IFM: buffers.ifm,
+        Stream.IFM_STREAM: buffers.ifm_stream,
+        Stream.FAST_WEIGHTS: buffers.fast_weights,
+        Stream.SCALES: buffers.scales,
+    }
+    return own.get(stream, buffers.weights)

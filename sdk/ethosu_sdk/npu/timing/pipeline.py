@@ -15,7 +15,7 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.geometry import volume
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
 from ethosu_sdk.npu.timing import blocks, fitted, units
-from ethosu_sdk.npu.timing.memories import Stream, read_rate
+from ethosu_sdk.npu.timing.memories import Stream, bus_rate, read_rate, write_rate
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.npu.timing.traffic import Transfer, times_read
 
@@ -25,10 +25,12 @@ class Stages:
     """Cycles of an operation.
 
     `begin` until the first IFM block is there, `weights` until the first weights are, which can be earlier than the
-    operation before ends (not where they are `serial`); `body` of computing, `end` behind it. `mac`, `output` and
-    `decoder` are those of the units, `transfer` those of the busiest memory: each for itself. `latency` is that of
-    the slowest read, `last_mac` the computing of the last block where that waits for all weights. `needs` are the
-    cycles for which it keeps the memory of each port busy.
+    operation before ends (not where they are `serial`); `body` of computing, `end` behind it. Of the first block,
+    `first_mac` are those of computing and `first_scales` those until its scales are there, which its output needs;
+    `scales` until all are. `mac`, `output` and `decoder` are those of the units, `transfer` those of the busiest
+    memory: each for itself. `latency` is that of the slowest read, `last_mac` the computing of the last block where
+    that waits for all weights. `needs` are the cycles for which it keeps the memory of each port busy. Of `body`,
+    `refetch` are waits for IFM blocks that were not kept. `slowest` is the stream that moves longest.
     """
 
     begin: int
@@ -37,6 +39,9 @@ class Stages:
     weights: int = 0
     latency: int = 0
     last_mac: int = 0
+    first_mac: int = 0
+    first_scales: int = 0
+    scales: int = 0
     serial: bool = False
     blocks: int = 1
     mac: int = 0
@@ -44,6 +49,9 @@ class Stages:
     decoder: int = 0
     transfer: int = 0
     needs: tuple[float, ...] = ()
+    refetch: int = 0
+    slowest: Stream | None = None
+    ifm_bits: int = 0
 
     @property
     def total(self) -> int:
@@ -52,13 +60,26 @@ class Stages:
 
     def ended(self, issued: int, free: int) -> int:
         """When the operation ends whose command was read at `issued` and whose IFM may be fetched from `free` on."""
-        ready = (
-            free + self.weights + self.begin if self.serial else max(free + self.begin, issued + self.weights)
-        )
         fetched = (
             max(free + self.latency + self.transfer, issued + self.latency + self.decoder) + self.last_mac
         )
-        return max(ready + self.body, fetched) + self.end
+        return max(self._put_out(issued, free), fetched, issued + self.scales) + self.end
+
+    def behind(self, issued: int, free: int) -> int:
+        """Cycles by which the output unit, or the scales that it needs, hold up the MAC unit."""
+        done = max(self._put_out(issued, free), issued + self.scales)
+        return max(0, done - self._ready(issued, free) - self.mac - self.refetch)
+
+    def _ready(self, issued: int, free: int) -> int:
+        """When the MAC unit can begin."""
+        if self.serial:
+            return free + self.weights + self.begin
+        return max(free + self.begin, issued + self.weights)
+
+    def _put_out(self, issued: int, free: int) -> int:
+        """When the last block is computed and the output unit can go on with it."""
+        output = max(self._ready(issued, free) + self.first_mac, issued + self.first_scales)
+        return output + self.body - self.first_mac
 
 
 def copied(op: DmaOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> Stages:
@@ -82,20 +103,12 @@ def chained(
     decoder = units.decoder_cycles(op, config)
     each = busy(moved, config, system)
     transfer = max(each.values(), default=0.0)
-    counts = blocks.counts(op)
-    count = volume(counts)
+    count = volume(blocks.counts(op))
     first, last = _shares(op)
     # The first block is computed before the output unit starts, the last one is put out when nothing is computed.
     fit = fitted.FITTED[config.generation]
     body = max(mac, first * mac + (1.0 - last) * output) + fit.block_cycles * count
-    if (
-        config.generation == "u85"
-        and op.takes_all_channels
-        and blocks.subkernels(op) == 1 < times_read(op, config)
-    ):
-        fetches = (counts[2] - 1) * counts[0] * counts[1]
-        waited = system.memory(op.ifm.region).read_latency_cycles + fit.read_pipeline_cycles
-        body += int(fetches * waited)
+    refetch = _refetch(op, config, system)
     return Stages(
         weights=int(_first_weights(op, moved, config, system)),
         begin=int(
@@ -103,10 +116,13 @@ def chained(
             + fit.operation_cycles
             + fit.operation_trips * system.command_stream.read_latency_cycles
         ),
-        body=int(body),
+        body=int(body) + refetch,
         end=int(last * output + _last_write(last, moved, config, system)),
         latency=_latency(moved, system),
         last_mac=int(last * mac) if _waits_for_whole_blocks(op, config) else 0,
+        first_mac=int(first * mac),
+        first_scales=int(_scales(moved, count, config, system)),
+        scales=int(_scales(moved, 1, config, system)),
         serial=op.kind is Kind.DEPTHWISE,
         blocks=count,
         mac=mac,
@@ -114,7 +130,37 @@ def chained(
         decoder=decoder,
         transfer=int(transfer),
         needs=_needs(each),
+        refetch=refetch,
+        slowest=_slowest(moved, config, system),
+        ifm_bits=8 * op.ifm.dtype.itemsize,
     )
+
+
+def _refetch(op: BlockOp, config: NpuConfig, system: SystemConfig) -> int:
+    """Cycles of waiting for IFM blocks that Ethos-U85 did not keep for the next OFM block in depth."""
+    if config.generation == "u55" or not op.takes_all_channels:
+        return 0
+    if blocks.subkernels(op) > 1 or times_read(op, config) <= 1:
+        return 0
+    down, across, deep = blocks.counts(op)
+    memory = system.memory(op.ifm.region)
+    waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
+    return int((deep - 1) * down * across * waited)
+
+
+def _slowest(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> Stream | None:
+    """The stream that moves longest; scales, which have their own place in the schedule, are none of them."""
+    cycles: defaultdict[Stream, float] = defaultdict(float)
+    for transfer in moved:
+        if transfer.stream is not Stream.SCALES:
+            memory, size = system.memory(transfer.region), transfer.beats * config.beat_bytes
+            rate = (
+                write_rate(memory, transfer.run_bytes)
+                if transfer.stream.is_write
+                else read_rate(memory, transfer.stream, config, transfer.run_bytes)
+            )
+            cycles[transfer.stream] += size / rate
+    return max(cycles, key=lambda stream: cycles[stream], default=None)
 
 
 def _needs(each: dict[Memory, float]) -> tuple[float, ...]:
@@ -132,16 +178,27 @@ def _latency(moved: Sequence[Transfer], system: SystemConfig) -> int:
 
 
 def busy(moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> dict[Memory, float]:
-    """Cycles for which an operation's transfers keep each memory busy."""
+    """Cycles for which an operation's transfers keep each memory busy: all together, or the slowest stream.
+
+    Scales, which few buffers make slow, count in the former alone: :attr:`Stages.scales` is when they are there.
+    """
     reads: defaultdict[Memory, float] = defaultdict(float)
-    total: defaultdict[Memory, int] = defaultdict(int)
+    total: defaultdict[Memory, float] = defaultdict(float)
+    streams: defaultdict[tuple[Memory, Stream], float] = defaultdict(float)
     for transfer in moved:
-        memory = system.memory(transfer.region)
+        memory, stream = system.memory(transfer.region), transfer.stream
         size = transfer.beats * config.beat_bytes
-        total[memory] += size
-        if not transfer.stream.is_write:
-            reads[memory] += size / read_rate(memory, transfer.stream, config)
-    return {memory: max(reads[memory], size / memory.bytes_per_cycle) for memory, size in total.items()}
+        total[memory] += size / memory.bytes_per_cycle
+        if stream.is_write:
+            streams[memory, stream] += size / write_rate(memory, transfer.run_bytes)
+            continue
+        reads[memory] += size / bus_rate(memory, config)
+        if stream is not Stream.SCALES:
+            streams[memory, stream] += size / read_rate(memory, stream, config, transfer.run_bytes)
+    slowest: defaultdict[Memory, float] = defaultdict(float)
+    for (memory, _), cycles in streams.items():
+        slowest[memory] = max(slowest[memory], cycles)
+    return {memory: max(cycles, reads[memory], slowest[memory]) for memory, cycles in total.items()}
 
 
 def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
@@ -160,7 +217,8 @@ def _first_ifm(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, system
         if transfer.stream in (Stream.IFM, Stream.IFM_STREAM):
             memory = system.memory(transfer.region)
             size = transfer.beats * config.beat_bytes / parts
-            cycles = max(cycles, size / read_rate(memory, transfer.stream, config))
+            rate = read_rate(memory, transfer.stream, config, transfer.run_bytes)
+            cycles = max(cycles, size / rate)
             latency = max(latency, memory.read_latency_cycles)
     return latency + cycles
 
@@ -176,8 +234,18 @@ def _first_weights(op: BlockOp, moved: Sequence[Transfer], config: NpuConfig, sy
             size = min(fit.first_weights_bytes, transfer.beats * config.beat_bytes / parts)
             fetched += size / read_rate(memory, transfer.stream, config)
             latency = memory.read_latency_cycles
-    trips = fit.depthwise_trips if op.kind is Kind.DEPTHWISE else 1
-    return trips * latency + max(fetched, units.decoder_cycles(op, config) / parts)
+    return latency + max(fetched, units.decoder_cycles(op, config) / parts)
+
+
+def _scales(moved: Sequence[Transfer], parts: int, config: NpuConfig, system: SystemConfig) -> float:
+    """Cycles until one of `parts` of the scales and biases is there."""
+    fetched, latency = 0.0, 0
+    for transfer in moved:
+        if transfer.stream is Stream.SCALES:
+            memory = system.memory(transfer.region)
+            fetched += transfer.beats * config.beat_bytes / parts / read_rate(memory, transfer.stream, config)
+            latency = memory.read_latency_cycles
+    return latency + fetched
 
 
 def _last_write(share: float, moved: Sequence[Transfer], config: NpuConfig, system: SystemConfig) -> float:
@@ -185,7 +253,7 @@ def _last_write(share: float, moved: Sequence[Transfer], config: NpuConfig, syst
         if transfer.stream is Stream.OFM:
             memory = system.memory(transfer.region)
             size = share * transfer.beats * config.beat_bytes
-            return memory.write_latency_cycles + size / memory.bytes_per_cycle
+            return memory.write_latency_cycles + size / write_rate(memory, transfer.run_bytes)
     return 0.0
 
 

@@ -13,13 +13,15 @@ from ethosu_sdk.npu.timing.constants import COMMAND_TRIPS
 from ethosu_sdk.npu.timing.fitted import BANDS
 from ethosu_sdk.npu.timing.pipeline import Stages, chained, copied
 from ethosu_sdk.npu.timing.schedule import Schedule
+from ethosu_sdk.npu.timing.stalls import Stalls
 from ethosu_sdk.npu.timing.system_config import SystemConfig, default_for
 from ethosu_sdk.npu.timing.traffic import Transfer, transfers
 
 
 @dataclass(frozen=True)
 class Priced:
-    """One operation's price: its stages, its multiply-accumulates, what it moves, and when it has ended.
+    """One operation's price: its stages, its multiply-accumulates, what it moves, when it has ended, and for what the
+    MAC unit waits in it.
 
     `elapsed` are the cycles from the first command until it and all operations before it have ended. Operations that
     go on with another's results through a chaining buffer have no stages of their own.
@@ -29,6 +31,7 @@ class Priced:
     macs: int
     transfers: tuple[Transfer, ...]
     elapsed: int
+    stalls: Stalls
 
 
 def price(
@@ -53,7 +56,7 @@ def price(
             wait = upcoming.pop()
             holds = schedule.wait_for_transfers if wait.name == "OP_DMA_WAIT" else schedule.wait_for_kernels
             holds(wait.at_most)
-        stages = Stages(0, 0, 0)
+        stages, held = Stages(0, 0, 0), Stalls()
         if isinstance(op, DmaOp):
             stages = copied(op, moved[index], config, system)
             elapsed = schedule.transfer(stages)
@@ -64,9 +67,9 @@ def price(
                 part for part in (operations[member] for member in members[1:]) if isinstance(part, BlockOp)
             ]
             stages = chained(op, rows, config, system, followers)
-            elapsed = schedule.kernel(stages, op.blockdep)
+            elapsed, held = schedule.kernel(stages, op.blockdep)
         count = units.macs(op) if isinstance(op, BlockOp) else 0
-        found.append(Priced(stages, count, moved[index], elapsed))
+        found.append(Priced(stages, count, moved[index], elapsed, held))
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.timing.pipeline import Stages
+from ethosu_sdk.npu.timing.stalls import Span, Stalls, stalls
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Schedule:
     One engine computes and one copies. Each takes its operations in order, one after the other, while the stream is
     read on, until a wait or until more would be at work than the NPU keeps (:attr:`NpuConfig.at_work`). With a
     BLOCKDEP above 0, a block operation fetches its first blocks while as many blocks of the operation before are in
-    work. Its first weights are fetched and decoded as soon as its command is read. Where both engines need the same
-    memory at the same time, they share it.
+    work. Its first weights are fetched and decoded as soon as its command is read and the decoder is free. Where both
+    engines need the same memory at the same time, they share it.
     """
 
     config: NpuConfig
@@ -50,6 +51,8 @@ class Schedule:
     _copy: _Running = field(default_factory=lambda: _Running(0, 0, ()))
     _kernels: list[int] = field(default_factory=list)
     _last: Stages = field(default_factory=lambda: Stages(0, 0, 0))
+    _mac_free: int = 0  # when the MAC unit has ended its part of the latest operation
+    _decoder_free: int = 0  # likewise the weight decoder, which may be ahead
 
     def wait_for_transfers(self, at_most: int) -> None:
         """NPU_OP_DMA_WAIT: go on when at most so many transfers are at work."""
@@ -71,21 +74,26 @@ class Schedule:
         self._copy = replace(copy, end=self._transfers[-1])
         return self._end()
 
-    def kernel(self, stages: Stages, blockdep: int) -> int:
-        """Begin a block operation; the cycle at which all that has begun has ended."""
+    def kernel(self, stages: Stages, blockdep: int) -> tuple[int, Stalls]:
+        """Begin a block operation; the cycle at which all that has begun has ended, and the MAC unit's stalls."""
         self.wait_for_kernels(self.config.kernels_at_work - 1)
         last = self._kernels[-1] if self._kernels else 0
         before = self._last
         hidden = before.end + min(blockdep, before.blocks) * before.body // before.blocks if blockdep else 0
         free = max(self._now, last - min(hidden, stages.begin + before.end))
-        kernel = _Running(free, max(last, stages.ended(self._now, free)), stages.needs)
+        issued = max(self._now, self._decoder_free) if stages.decoder else self._now
+        self._decoder_free = max(self._decoder_free, issued + stages.decoder)
+        kernel = _Running(free, max(last, stages.ended(issued, free)), stages.needs)
         self._kernels.append(kernel.end + _delay(kernel, self._copy, free))
         self._kernel = replace(kernel, end=self._kernels[-1])
+        found = stalls(stages, Span(self._mac_free, issued, free, self._kernel.end))
+        if stages.mac:
+            self._mac_free = self._kernel.end - stages.end
         if self._transfers and self._copy.end > free:
             self._transfers[-1] += _delay(self._copy, kernel, free)
             self._copy = replace(self._copy, end=self._transfers[-1])
         self._last = stages
-        return self._end()
+        return self._end(), found
 
     def _wait(self, ends: list[int], at_most: int) -> list[int]:
         if len(ends) > at_most:

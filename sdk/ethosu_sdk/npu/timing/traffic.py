@@ -15,17 +15,21 @@ from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.geometry import BRICK, ceil_div, round_up
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, FeatureMap, Kind, Operation, Shape
 from ethosu_sdk.npu.timing import blocks
-from ethosu_sdk.npu.timing.constants import KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85
+from ethosu_sdk.npu.timing.constants import DEPTHWISE_CHANNELS_U85, KEPT_IFM_BLOCKS_U55, KEPT_IFM_BLOCKS_U85
 from ethosu_sdk.npu.timing.memories import Stream
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """`beats` of `stream` to or from `region`; a region of None is the NPU's own memory, which has no port."""
+    """`beats` of `stream` to or from `region`; a region of None is the NPU's own memory, which has no port.
+
+    They are moved in pieces of `run_bytes` that lie one behind the other in memory; 0 stands for one piece.
+    """
 
     region: int | None
     stream: Stream
     beats: int
+    run_bytes: int = 0
 
 
 def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
@@ -35,16 +39,17 @@ def transfers(op: Operation, config: NpuConfig) -> tuple[Transfer, ...]:
     else:
         found = [*_read(op, config), *_constants(op, config)]
         if op.ofm.chain is None and not op.is_partial:
-            found.append(Transfer(op.ofm.region, Stream.OFM, _ofm_beats(op, config)))
+            run = _run(op.ofm, min(op.block[1], op.shape[1]), op.shape[2], op.block[2])
+            found.append(Transfer(op.ofm.region, Stream.OFM, _ofm_beats(op, config), run))
     return tuple(transfer for transfer in found if transfer.beats)
 
 
 def _copied(op: DmaOp, beat: int) -> Iterator[Transfer]:
     beats = op.counts[0] * op.counts[1] * ceil_div(op.length, beat)
     if op.source_region is not None:
-        yield Transfer(op.source_region, Stream.COPY, beats)
+        yield Transfer(op.source_region, Stream.COPY, beats, op.length)
     if op.target_region is not None:
-        yield Transfer(op.target_region, Stream.COPY_WRITE, beats)
+        yield Transfer(op.target_region, Stream.COPY_WRITE, beats, op.length)
     if op.index is not None:
         yield Transfer(op.index.region, Stream.COPY, ceil_div(4 * op.counts[1], beat) * op.counts[0])
 
@@ -74,7 +79,8 @@ def _read(op: BlockOp, config: NpuConfig) -> Iterator[Transfer]:
     if op.kind is Kind.RESIZE:
         yield _whole(op.ifm, op.ifm_shape, config)
     elif op.ifm.chain is None:
-        yield Transfer(op.ifm.region, Stream.IFM, int(_ifm_beats(op, config) * times_read(op, config)))
+        beats = int(_ifm_beats(op, config) * times_read(op, config))
+        yield Transfer(op.ifm.region, Stream.IFM, beats, _ifm_run(op, config))
     if op.ifm2 is not None:
         shape = (op.shape[0], op.shape[2], op.ifm_depth) if op.kind is Kind.MATMUL else op.shape
         yield _whole(op.ifm2, shape, config)
@@ -101,6 +107,20 @@ def _row_beats(stride: int, first: int, length: int, beat: int) -> float:
     step = gcd(stride, beat)
     begins = range(first % step, beat, step) if step < beat else (first % beat,)
     return sum(ceil_div(begin + length, beat) for begin in begins) / len(begins)
+
+
+def _ifm_run(op: BlockOp, config: NpuConfig) -> int:
+    columns = max((count for _, count in blocks.ifm_spans(op, 1, config)), default=1)
+    part = blocks.ifm_block_depth(op, config)
+    if op.kind is Kind.DEPTHWISE and config.generation == "u85" and op.block[2] < op.shape[2]:
+        part = DEPTHWISE_CHANNELS_U85
+    return _run(op.ifm, columns, _ifm_depth(op), part)
+
+
+def _run(feature_map: FeatureMap, columns: int, depth: int, part: int) -> int:
+    """Bytes in a row of a block that lie one behind the other: `part` channels of `depth` are moved at a time."""
+    size = (BRICK if feature_map.bricks else min(part, depth)) * feature_map.dtype.itemsize
+    return size * columns if feature_map.bricks or size == feature_map.stride_x else size
 
 
 def _ifm_depth(op: BlockOp) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,8 @@ from ethosu_sdk.errors import SdkError
 from ethosu_sdk.npu import program, timing
 from ethosu_sdk.npu.config import NpuConfig
 from ethosu_sdk.npu.operation import BlockOp, DmaOp, Kind
-from ethosu_sdk.npu.timing import OperationProfile, StreamProfile
+from ethosu_sdk.npu.timing import OperationProfile, StreamProfile, Transfer, bursts as timing_bursts
+from ethosu_sdk.npu.timing.memories import Stream
 from ethosu_sdk.npu.timing.system_config import Memory, SystemConfig
 from ethosu_sdk.records import Record
 from ethosu_sdk.records.compile import Delegate, Operation
@@ -99,6 +101,26 @@ def fetched_commands(found: DelegateProfile) -> Record:
     """The traffic of the command stream itself."""
     beats = -(-found.command_bytes // found.config.beat_bytes)
     return _moved(found, found.system.command_stream, "read", "commands", beats)
+
+
+def bursts(found: DelegateProfile, memory: Memory) -> Counter[tuple[str, int]]:
+    """(direction, bytes of a burst) → bursts of a call of the delegate to or from `memory`."""
+    beat = found.config.beat_bytes
+    operations = () if found.stream is None else found.stream.operations
+    moved = [
+        row
+        for operation in operations
+        for row in operation.price.transfers
+        if row.region is not None and found.system.memory(row.region) == memory
+    ]
+    sums: Counter[tuple[str, int]] = Counter()
+    for direction, is_write in (("read", False), ("write", True)):
+        rows = [row for row in moved if row.stream.is_write is is_write]
+        if memory == found.system.command_stream and not is_write:
+            rows.append(Transfer(None, Stream.COPY, fetched_commands(found)["beats"]))
+        for beats, count in timing_bursts.bursts(rows, memory, found.config).items():
+            sums[direction, beats * beat] += count
+    return sums
 
 
 def _origins(offsets: Sequence[int], known: Delegate | None) -> list[_Origin | None]:

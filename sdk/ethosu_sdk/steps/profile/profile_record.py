@@ -28,6 +28,10 @@ _NO_SYSTEM = (
     "the memories of {target.system_config} with {target.memory_mode} are not known here; cycles and traffic are for "
     "{system.name} with {system.memory_mode}. --vela-config FILE.ini gives the file that it was compiled with"
 )
+_NO_BURSTS = (
+    "the operations of a command stream are not known, or the system configuration has no MEMORY_burst_length of a "
+    "data beat or more"
+)
 _VELA = "ethos-u-vela"
 
 
@@ -95,7 +99,10 @@ def make(facts: ProfileFacts) -> Record:
         "operations": [{"index": index, **row} for index, row in enumerate(rows)],
         **parts,
         **time,
-        "unavailable": [*_unavailable(facts, target, system, delegates, rows), *no_time],
+        "unavailable": [
+            *_unavailable(facts, target, system, delegates, rows, parts["memories"]),
+            *no_time,
+        ],
         "host": host_facts.host(),
     }
 
@@ -193,6 +200,7 @@ def _unavailable(
     system: SystemConfig | None,
     delegates: dict[int, DelegateProfile],
     rows: Sequence[Record],
+    memories: Sequence[Record],
 ) -> Iterator[Record]:
     if target is None or system is None:
         yield target_record.without_npu("/target")
@@ -203,6 +211,9 @@ def _unavailable(
     for found in delegates.values():
         if found.reason:
             yield {"path": f"/delegates/{found.index}/operations", "reason": found.reason}
+    for index, memory in enumerate(memories):
+        if "bursts" not in memory:
+            yield {"path": f"/memories/{index}/bursts", "reason": _NO_BURSTS}
     if any(row["runs_on"] == "CPU" and "instructions" not in row for row in rows):
         reasons = [row.reason for row in facts.run.unavailable if row.path == "/cpu/instructions"]
         reason = (

@@ -19,7 +19,9 @@ def member(facts: Facts, parts: Record, rows: Sequence[Record]) -> tuple[Record,
     clock = facts.npu_clock
     if not found or clock is None or not cycles.get("modelled"):
         return found, unavailable
-    more = {"engines": _engines(rows, cycles["modelled"])}
+    active = cycles["modelled"]
+    idle = max(0, round(found["time"]["total"]["duration_s"] * clock.hz) - active)
+    more = {"engines": {**_engines(rows, active), "active_cycles": active, "idle_cycles": idle}}
     if cycles.get(ESTIMATED):
         duration, total = cycles[ESTIMATED] / clock.hz, found["time"]["total"]["duration_s"]
         more["vela"] = {"duration_s": duration, "difference_percent": 100 * (total - duration) / duration}

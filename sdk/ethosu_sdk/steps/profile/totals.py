@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ethosu_sdk.npu.timing import bursts
 from ethosu_sdk.npu.timing.system_config import Memory
 from ethosu_sdk.records import Record
 from ethosu_sdk.records.compile import Compilation
@@ -43,7 +44,10 @@ def parts(sums: Sums, clock_hz: float | None) -> Record:
     compiled = {} if sums.compiled is None else _of_compile(sums.compiled)
     return {
         "delegates": delegates,
-        "memories": [_memory(row, moved, cycles, clock_hz) for row in npu_rows.memories(sums.delegates)],
+        "memories": [
+            {**_memory(row, moved, cycles, clock_hz), **_bursts(row, sums)}
+            for row in npu_rows.memories(sums.delegates)
+        ],
         "totals": {
             "npu": _npu(sums, cycles),
             "cpu": _cpu(sums),
@@ -128,6 +132,25 @@ def _memory(
         "kinds": _by_kind(own),
         **rates,
     }
+
+
+def _bursts(memory: Memory, sums: Sums) -> Record:
+    """The bursts of an inference by direction and length.
+
+    Nothing where a command stream's operations or the length of a burst are not known.
+    """
+    ran = [found for found in sums.delegates if found.index in sums.ran]
+    found: Counter[tuple[str, int]] = Counter()
+    for delegate in ran:
+        if delegate.stream is None or not bursts.known(memory, delegate.config):
+            return {}
+        for key, count in npu_rows.bursts(delegate, memory).items():
+            found[key] += len(sums.ran[delegate.index]) * count
+    rows = [
+        {"direction": direction, "bytes": size, "count": count}
+        for (direction, size), count in sorted(found.items())
+    ]
+    return {"bursts": rows}
 
 
 def _by_kind(moved: Sequence[Record]) -> list[Record]:

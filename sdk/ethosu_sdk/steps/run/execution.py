@@ -89,7 +89,7 @@ def npu_part(
         if figures.absent:
             reason = figures.absent
         elif not row.modelled and not figures.every_event:
-            reason = "the NPU model cannot know it"
+            reason = row.reason
         elif value is None:
             reason = "the counter was not reported"
         elif overflowed:
