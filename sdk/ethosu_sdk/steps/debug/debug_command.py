@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,13 @@ from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
 from ethosu_sdk.steps.compile import compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.debug import csv_rows, debug_tables
+from ethosu_sdk.steps.debug import csv_rows, debug_tables, findings
 from ethosu_sdk.steps.debug.debug_record import DebugFacts, make
 from ethosu_sdk.steps.debug.gathering import Recorder, gather
-from ethosu_sdk.steps.debug.layers import Layer, Reference, of_delegate
+from ethosu_sdk.steps.debug.layers import Layer, of_delegate
 from ethosu_sdk.steps.debug.notes import DelegateNotes, read_notes
 from ethosu_sdk.steps.debug.options import DebugOptions
+from ethosu_sdk.steps.debug.pairing import Pairing, Reference
 from ethosu_sdk.steps.run.inputs import load
 
 Array = NDArray[Any]
@@ -106,7 +108,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         with reporter.stage("running the program and recording every tensor"):
             observer = _run(subject.path, runner, inputs, options.timeout_s)
         with reporter.stage("comparing"):
-            layers = _layers(observer, notes, subject.reference)
+            layers = _layers(observer, notes, subject.reference, options)
     if options.dump is not None:
         with bundle.listed(options.dump, "debug --dump"):
             npz.write_npz(
@@ -172,15 +174,34 @@ def _run(path: Path, runner: Path, inputs: Sequence[Array], timeout_s: float) ->
     return observer
 
 
-def _layers(observer: _Observer, notes: dict[int, DelegateNotes], reference: Reference | None) -> list[Layer]:
+def _layers(
+    observer: _Observer, notes: dict[int, DelegateNotes], reference: Reference | None, options: DebugOptions
+) -> list[Layer]:
     """All layers, delegate by delegate in the order of their first call."""
     found: list[Layer] = []
     for index, call in observer.calls.items():
         known = notes.get(index)
         gathered = gather(observer.recorders[index].written, () if known is None else known.written)
-        origins = {} if reference is None else reference.facts.tensors.get(call.payload_sha256, {})
-        found += of_delegate(index, len(found), gathered, known, origins, reference)
-    return found
+        pairing = None
+        if reference is not None and known is not None:
+            origins = reference.facts.tensors.get(call.payload_sha256, {})
+            pairing = Pairing(reference, origins, known.moves, _given(call, known), options.threshold_db)
+        layers = of_delegate(index, len(found), gathered, known, pairing)
+        if pairing is not None and known is not None:
+            layers = [
+                replace(row, misplaced=pairing.misplaced(row.name, known.inputs)) if row.is_off else row
+                for row in layers
+            ]
+        found += layers
+    return findings.without_refuted(found, notes, options.threshold_db)
+
+
+def _given(call: host.DelegateCall, notes: DelegateNotes) -> dict[str, Array]:
+    """A delegate's inputs by the names of their tensors, in the form that the TOSA graph gives them."""
+    rows = zip(notes.given, call.inputs, strict=False)
+    return {
+        name: row.reshape(notes.shapes[name]) for name, row in rows if row.size == prod(notes.shapes[name])
+    }
 
 
 def _missing(reference: Reference | None) -> dict[str, str]:
