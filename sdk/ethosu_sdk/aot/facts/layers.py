@@ -76,12 +76,14 @@ class TensorOrigin:
 class LayerFacts:
     """The values in the order of execution, and the origins of each delegate's tensors, by SHA-256 of its payload and
     by name. `missing` says of an execution in PyTorch that does not exist why. With `ties_up`, quantised values are
-    rounded as on the NPU."""
+    rounded as on the NPU. `outputs` number the values that the model gives; None for one that is none of
+    them."""
 
     values: tuple[LayerValue, ...]
     tensors: dict[str, dict[str, TensorOrigin]]
     missing: dict[str, str]
     ties_up: bool = False
+    outputs: tuple[int | None, ...] = ()
 
     def write(self, folder: Path) -> None:
         """Leave the facts in `folder`."""

@@ -35,7 +35,7 @@ def _slice(parts: Sequence[Places], starts: Sequence[int], shape: Sequence[int])
     return parts[0][tuple(slice(at, at + size) for at, size in zip(starts, shape, strict=True))]
 
 
-# How each operator that only moves values arranges those of its tensors, with its numbers and the shape of its result.
+# How each operator that only moves values arranges those of its inputs, by its numbers and the shape of its result.
 _FORMS: dict[str, Callable[[Sequence[Places], Sequence[int], Sequence[int]], Places]] = {
     "CONCAT": _concat,
     "IDENTITY": lambda parts, numbers, shape: parts[0],

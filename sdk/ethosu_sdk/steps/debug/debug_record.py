@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ _FIDELITY = "functional: ExecuTorch's own runtime on this machine, NPU arithmeti
 @dataclass(frozen=True)
 class DebugFacts:
     """The program, its inputs' source, what is known of its delegates, the layers, why a comparison is not made, and
-    whether the quantised model rounds as the NPU does.
+    whether the quantised model rounds as the NPU does; `outputs` number the values that the program gives.
 
     `dump` is the file with the tensors; `left_out` counts NPU operations whose results were too many to keep.
     """
@@ -42,6 +42,7 @@ class DebugFacts:
     layers: Sequence[Layer]
     missing: Mapping[str, str]
     ties_up: bool
+    outputs: Collection[int]
     options: DebugOptions
     runner: Path
     left_out: int
@@ -229,7 +230,7 @@ def _change(facts: DebugFacts) -> debug.Change | None:
         found = findings.steps(facts.layers, facts.notes, QUANTISED)
         fault = findings.first_break(found, threshold_db, QUANTISED)
     found = findings.steps(facts.layers, facts.notes, FLOAT)
-    row = findings.change(fault, found, threshold_db, facts.options.advice_db)
+    row = findings.change(fault, found, facts.outputs, facts.options.advice_db)
     if row is None:
         return None
     return debug.Change(

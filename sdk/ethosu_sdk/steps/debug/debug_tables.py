@@ -117,7 +117,9 @@ def _break(record: Debug, row: Comparison) -> str:
     """Where a comparison breaks first."""
     limit = f"{record.thresholds.break_db:g} dB"
     if row.first_break is not None:
-        others = f"; also in {_numbers([step.layer for step in row.further_breaks])}" if row.further_breaks else ""
+        others = (
+            f"; also in {_numbers([step.layer for step in row.further_breaks])}" if row.further_breaks else ""
+        )
         return f"first breaks in {_described(record.layers, row.first_break)}{others}"
     ratios = (layer.quantised if row.against == QUANTISED else layer.float for layer in record.layers)
     below = sum(
@@ -182,10 +184,8 @@ def _change(record: Debug) -> str:
     """The operator to change first, and how."""
     change = record.change
     if change is None:
-        limit, ratios = record.thresholds.advice_db, [row.float.sqnr_db for row in record.layers if row.float]
-        if any(ratio is not None and round(ratio, 1) < limit for ratio in ratios):
-            return "no single layer: none has a loss of its own that explains the others'"
-        return f"nothing: no layer falls below {limit:g} dB against the float model"
+        limit = f"{record.thresholds.advice_db:g} dB"
+        return f"nothing: the outputs have {limit} or more against the float model, or no single loss explains theirs"
     layer = record.layers[change.layer]
     name = _named(layer)
     if change.remedy == FAULT:

@@ -125,6 +125,14 @@ def arrangements(shape: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[
     yield from unique.values() if unique else dict.fromkeys((plain, last))
 
 
+def is_usual(order: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether an order of the axes of `shape` is that as it is, or that with channels last."""
+    plain = tuple(range(len(shape)))
+    orders = (order, plain, (*plain[:1], *plain[2:], *plain[1:2]))
+    ours, *usual = ([axis for axis in row if shape[axis] != 1] for row in orders)
+    return ours in usual
+
+
 def keeps_form(shape: Sequence[int], wanted: Sequence[int]) -> bool:
     """Whether one of :func:`arrangements` is sure to be the tensor's: its axes are those of `shape` in some order, or
     leading ones are joined and the last one stays."""

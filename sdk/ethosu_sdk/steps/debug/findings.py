@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -39,8 +39,8 @@ class Misplaced:
 
 @dataclass(frozen=True)
 class Step:
-    """A layer with its SQNR in dB, as it is shown, and the least of those of its inputs: infinite where all are equal,
-    None where none is compared. `perhaps` are layers between them that are not comparable.
+    """A layer with its SQNR in dB, as it is shown, and the least of those of its inputs: infinite where all are
+    equal, None where none is compared. `perhaps` are layers between them that are not comparable.
 
     `misplaced` is the tensor that brings values to other places than the model does, so that the layer is off.
     """
@@ -141,7 +141,7 @@ def _nearest(start: _Key, graph: _Graph, wanted: Iterable[_Key]) -> tuple[list[_
 def without_refuted(
     layers: Sequence[Layer], notes: Mapping[int, DelegateNotes], threshold_db: float
 ) -> list[Layer]:
-    """`layers`, those not compared that are far from the quantised model although nothing computed from them is off."""
+    """`layers`, without comparison where one is far from the quantised model and nothing computed from it is off."""
     users = _turned(_inputs(notes))
     kept = {row.key: row for row in layers if row.quantised is not None}
     for key, layer in reversed(list(kept.items())):
@@ -195,8 +195,8 @@ def advice(layers: Sequence[Layer], limit_db: float) -> list[Advice]:
     rounding to the steps of an int8 tensor, other calibration samples where it is clipping to the tensor's range.
 
     What is ranked is a tensor's own loss: the float model's values, rounded or clipped as the tensor would, and
-    nothing that comes from layers before; likewise the loss of its operator's weights. Tensors that hold the same value
-    of the model count once.
+    nothing that comes from layers before; likewise the loss of its operator's weights. Tensors that hold the same
+    value of the model count once.
     """
     found: list[Advice] = []
     remedies: tuple[Remedy, ...] = (BITS, CALIBRATION, WEIGHTS)
@@ -233,22 +233,24 @@ class Change:
     sqnr_db: float | None = None
 
 
-def change(fault: Step | None, found: Sequence[Step], threshold_db: float, limit_db: float) -> Change | None:
-    """What to change first; None where all layers have `limit_db` beside the float model.
+def change(
+    fault: Step | None, found: Sequence[Step], outputs: Collection[int], limit_db: float
+) -> Change | None:
+    """What to change first; None where the program's outputs have `limit_db` beside the float model.
 
     A `fault` of the NPU's values comes before all. Otherwise it is the layer whose own loss is the largest of those
-    that the first break of the steps `found` beside the float model is computed from, itself included; without a
-    break, of those of the layer with the least SQNR.
+    that the worst output is computed from, itself included. `outputs` are the values that the program gives; of one
+    that gives none of its layers, the worst layer counts. `found` are the steps beside the float model.
     """
     if fault is not None:
         return Change(fault.layer, FAULT)
-    low = [row for row in found if row.output_db < limit_db]
-    if not low:
+    given = [row for row in found if row.layer.pair is not None and row.layer.pair.value in outputs]
+    worst = min(given or found, key=lambda row: row.output_db, default=None)
+    if worst is None or worst.output_db >= limit_db:
         return None
-    step = first_break(found, threshold_db, FLOAT) or min(low, key=lambda row: row.output_db)
     losses = [
         (left, layer.index, remedy, layer)
-        for layer in _ancestors(step, found)
+        for layer in _ancestors(worst, found)
         for remedy, left in _losses(layer).items()
         if math.isfinite(left)
     ]

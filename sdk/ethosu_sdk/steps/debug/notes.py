@@ -25,13 +25,14 @@ _MAKE = "compile the model again: ethosu-sdk compile writes these files"
 class DelegateNotes:
     """`record` is the delegate's entry in the compile record, `written` what Vela's operations write. `shapes` are
     those of the TOSA graph's tensors by name, `inputs` the tensors that each is computed from, constants left out;
-    `given` are the graph's inputs, and `moves` its operators that only move values."""
+    `given` and `results` are the graph's inputs and outputs, and `moves` its operators that only move values."""
 
     record: Delegate
     written: tuple[WrittenTensor, ...]
     shapes: dict[str, tuple[int, ...]]
     inputs: dict[str, tuple[str, ...]]
     given: tuple[str, ...]
+    results: tuple[str, ...]
     moves: Moves
 
     def origins(self, offsets: Sequence[int]) -> list[Operation]:
@@ -59,6 +60,7 @@ def _delegate(folder: Path, row: Delegate) -> DelegateNotes:
         operators = tosa_operators.read(tosa)
         written = written_tensors.read(xml)
         given, moves = tosa_operators.inputs(tosa), Moves(tosa)
+        results = tuple(tensor.name for tensor in tosa_operators.outputs(tosa))
     except BuildError as error:
         raise InputError(f"the files of delegate {row.index} in {folder}: {error.message}", _MAKE) from error
     constants = {name for op in operators if op.name in _CONSTANTS for name in op.outputs}
@@ -68,7 +70,7 @@ def _delegate(folder: Path, row: Delegate) -> DelegateNotes:
         if op.name not in _CONSTANTS
         for output in op.outputs
     }
-    return DelegateNotes(row, written, shapes, inputs, given, moves)
+    return DelegateNotes(row, written, shapes, inputs, given, results, moves)
 
 
 def _content(path: Path) -> bytes:

@@ -8,7 +8,7 @@ way. Everything else is a guess, which holds only if the values are alike: other
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,37 @@ class Pairing:
         self._reference, self._origins, self._moves, self._inputs = reference, origins, moves, inputs
         self._least_db = max(least_db, _ALIKE_DB)
         self._found: dict[str, Pair | None] = {}
+        self._strict: frozenset[str] = frozenset()
+
+    def hold(self, names: Iterable[str]) -> None:
+        """From now on, take for certain that each tensor of these `names` has the value of its node, with its axes as
+        they are or with channels last. What was paired is forgotten."""
+        self._strict |= frozenset(names)
+        self._found = {}
+
+    def of_values(self, names: Iterable[str], values: Collection[int]) -> list[str]:
+        """Those tensors of these `names` that hold one of these `values`."""
+        origins = ((name, self._origins.get(name)) for name in names)
+        return [name for name, row in origins if row is not None and set(row.values).intersection(values)]
+
+    def unusual_before(self, names: Iterable[str], inputs: Mapping[str, Sequence[str]]) -> list[str]:
+        """The tensors whose values have their axes in an unusual order, neither that of the model nor with channels
+        last, and that one of these `names` is computed from which is unusual itself."""
+        pending, seen = [name for name in names if self._is_unusual(name)], set[str]()
+        while pending:
+            current = pending.pop()
+            if current not in seen:
+                seen.add(current)
+                pending += inputs.get(current, ())
+        return [name for name in seen if self._is_unusual(name)]
+
+    def _is_unusual(self, name: str) -> bool:
+        pair = self._found.get(name)
+        return (
+            pair is not None
+            and pair.axes is not None
+            and not figures.is_usual(pair.axes, self._reference.load("quantised", pair.value).shape)
+        )
 
     @property
     def facts(self) -> LayerFacts:
@@ -108,7 +139,7 @@ class Pairing:
         from, neither in their order nor with channels last; empty when there is none. `inputs` are those of each
         tensor of the graph."""
         pair = self._found.get(name)
-        if pair is None or pair.sources:
+        if pair is None or len(pair.sources) > 1:
             return ""
         operands = [self._reference.load("quantised", row) for row in self.facts.values[pair.value].operands]
         if not operands:
@@ -119,18 +150,31 @@ class Pairing:
             if current in seen:
                 continue
             seen.add(current)
-            moved = self._moved(current, None) if current in self._moves else None
-            if moved is None and self._found.get(current) is None:
+            found = self._found.get(current)
+            if current in self._moves:
+                found = found or self._moved(current, None)
+            is_own = found is not None and found.value == pair.value
+            if found is not None and not is_own and current in self._moves:
+                if not _holds_one_of(operands, found):
+                    return current
+            elif is_own or not self._has_another(current, pair.value):
                 pending += inputs.get(current, ())
-            elif moved is not None and moved.certain and not _holds_one_of(operands, moved):
-                return current
         return ""
+
+    def _has_another(self, name: str, value: int) -> bool:
+        """Whether a tensor that is computed has a value of the model, and not this one."""
+        origin = self._origins.get(name)
+        return origin is not None and name not in self._moves and bool(set(origin.values) - {value})
 
     def _choices(self, name: str, values: Array) -> Iterator[Pair]:
         """The pairs that may be, the likelier one first."""
+        if name in self._strict:
+            strict = self._direct(name, values.shape, lambda array: _apart(values, array))
+            yield from () if strict is None else (replace(strict, certain=True),)
+            return
         direct = self._direct(name, values.shape, lambda array: _apart(values, array))
         moved = self._moved(name, values) if name in self._moves else None
-        if direct is not None and np.array_equal(direct.stored, values):
+        if direct is not None and direct.exact is not None and np.array_equal(direct.stored, values):
             yield direct
         yield from (row for row in (moved, direct) if row is not None)
 
@@ -138,8 +182,10 @@ class Pairing:
         value = self._reference.facts.values[pair.value]
         if pair.stored.dtype != values.dtype:
             return False
-        rows = (figures.real(pair.of(row), value.scale, value.zero_point) for row in (values, pair.stored))
-        found = figures.distance(*rows, value.scale)
+        ours, theirs = (
+            figures.real(pair.of(row), value.scale, value.zero_point) for row in (values, pair.stored)
+        )
+        found = figures.distance(ours, theirs, value.scale)
         return found.largest_error < MOST_STEPS * value.scale or found.sqnr_db >= self._least_db
 
     def _direct(self, name: str, shape: Axes, apart: Callable[[Array], float]) -> Pair | None:
@@ -150,6 +196,8 @@ class Pairing:
         for index in () if origin is None else origin.values:
             stored = self._reference.load("quantised", index)
             for axes in figures.arrangements(stored.shape, shape):
+                if name in self._strict and not figures.is_usual(axes, stored.shape):
+                    continue
                 far = apart(stored.transpose(axes).reshape(shape))
                 if best is None or far < best[0]:
                     best = far, index, axes

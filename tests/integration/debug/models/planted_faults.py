@@ -77,16 +77,18 @@ class Branches(nn.Module):
 OUTPUTS = ("weights", "bias", "scale", "zero_point", "clamp", "relu", "joined", "table", "turned", "cut")
 
 
-def _operator(block: Any, name: str, *shape: int) -> Any:
-    """The only operator `name` whose result has that `shape`."""
+def _operator(block: Any, name: str, *sizes: int) -> Any:
+    """The only operator `name` whose result has axes of these `sizes`, in any order."""
     from tosa.Op import Op
 
     shapes = {}
     for index in range(block.TensorsLength()):
         tensor = block.Tensors(index)
-        shapes[tensor.Name()] = tuple(tensor.Shape(axis) for axis in range(tensor.ShapeLength()))
+        shapes[tensor.Name()] = sorted(tensor.Shape(axis) for axis in range(tensor.ShapeLength()))
     rows = (block.Operators(index) for index in range(block.OperatorsLength()))
-    (found,) = [row for row in rows if row.Op() == getattr(Op, name) and shapes[row.Outputs(0)] == shape]
+    (found,) = [
+        row for row in rows if row.Op() == getattr(Op, name) and shapes[row.Outputs(0)] == sorted(sizes)
+    ]
     return found
 
 

@@ -100,6 +100,7 @@ class LayerValues:
             },
             missing=missing,
             ties_up=ties_up,
+            outputs=quantised_graph.outputs(program, nodes, places),
         ).write(self._folder)
 
     def _before(self, quantisation: Any, array: Array) -> Array | None:

@@ -81,6 +81,17 @@ def chain(node: Any) -> Iterator[Any]:
             pending += current.all_input_nodes
 
 
+def outputs(program: Any, nodes: Mapping[str, Any], places: Mapping[str, int]) -> tuple[int | None, ...]:
+    """The value, numbered by `places`, that each output of an ``ExportedProgram`` is, quantised or not."""
+    found = []
+    for name in program.graph_signature.user_outputs:
+        node = nodes.get(name)
+        if node is not None and is_dequantize(node):
+            node = node.args[0]
+        found.append(None if node is None else places.get(node.name))
+    return tuple(found)
+
+
 class _Groups:
     """Values that share a scale, and the operators that make them share it."""
 

@@ -86,8 +86,8 @@ def _same_quantisation(
 def _by_inputs(
     found: Mapping[str, TensorOrigin], operands: Mapping[int, Sequence[int]], tosa: bytes
 ) -> dict[str, TensorOrigin]:
-    """`found`, with the values of tensors of unknown origin that are computed in the model from what they are computed
-    from in the graph: with one alone, it is sure."""
+    """`found`, where a tensor of unknown origin keeps those values that the model computes from what the tensor is
+    computed from in the graph: with one alone, it is sure."""
     makers = {name: row.inputs for row in tosa_operators.read(tosa) for name in row.outputs}
     result = dict(found)
     for name, origin in found.items():

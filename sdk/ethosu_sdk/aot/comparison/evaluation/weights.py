@@ -22,7 +22,7 @@ Weights = dict[tuple[str, int], Array]  # by the node that reads them, and the p
 
 def before(prepared: Any) -> Weights:
     """The weights of a model that is prepared for quantisation."""
-    found = {}
+    found: Weights = {}
     for node in prepared.graph.nodes:
         for place, observed in enumerate(node.args):
             if (
@@ -38,7 +38,7 @@ def before(prepared: Any) -> Weights:
 
 def after(module: Any) -> Weights:
     """The weights of a quantised `module`, as it computes with them."""
-    found = {}
+    found: Weights = {}
     for node in module.graph.nodes:
         for place, source in enumerate(node.args):
             if str(getattr(source, "target", "")) in _DEQUANTISATIONS and source.args[0].op == "get_attr":
