@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import operator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -15,11 +16,18 @@ def history(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         pending = [*source.from_node, *pending]
 
 
-def name_in(graph_id: int, names: Collection[str], node: Any) -> str | None:
-    """What `node` was called in the graph `graph_id`, which has nodes of these `names`; None where it was not there.
+def counterpart(graph: Any, node: Any) -> Any | None:
+    """The node of an earlier `graph` from which `node` was made; None where there is none.
 
-    Inputs have no history and keep their names.
+    Inputs have no history and keep their names; a part of a result has that of the whole.
     """
+    named = {row.name: row for row in graph.nodes}
     if node.op == "placeholder":
-        return node.name if node.name in names else None
-    return next((name for name, key in history(node.meta) if key == graph_id and name in names), None)
+        return named.get(node.name)
+    if node.target is operator.getitem:
+        whole = counterpart(graph, node.args[0])
+        parts = () if whole is None else whole.users
+        return next(
+            (row for row in parts if (row.target, row.args[1:]) == (node.target, node.args[1:])), None
+        )
+    return next((named[name] for name, key in history(node.meta) if key == id(graph) and name in named), None)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ethosu_sdk import plain_text
 from ethosu_sdk.aot.comparison.evaluation import quantised_graph, tensor_origins, weights
-from ethosu_sdk.aot.comparison.evaluation.histories import name_in
+from ethosu_sdk.aot.comparison.evaluation.histories import counterpart
 from ethosu_sdk.aot.comparison.ties_up import replacements
 from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.aot.facts.layers import LayerFacts, LayerRequest, LayerValue
@@ -74,7 +74,11 @@ class LayerValues:
         nodes = {node.name: node for node in program.graph.nodes}
         places = {name: index for index, name in enumerate(quantised)}
         shared = quantised_graph.shared_scales(nodes, places, quantised)
-        losses = weights.losses(weights.after(module), self._weights, nodes, id(self._prepared))
+        losses = (
+            {}
+            if self._prepared is None
+            else weights.losses(weights.after(module), self._weights, nodes, self._prepared)
+        )
         values: list[LayerValue] = []
         for index, (name, array) in enumerate(quantised.items()):
             np.save(self._folder / f"quantised{index}.npy", array)
@@ -105,8 +109,8 @@ class LayerValues:
 
     def _before(self, quantisation: Any, array: Array) -> Array | None:
         """What an observer saw in the place of a quantisation."""
-        name = name_in(id(self._prepared), self._float, quantisation.args[0])
-        found = None if name is None else self._float[name]
+        node = None if self._prepared is None else counterpart(self._prepared, quantisation.args[0])
+        found = None if node is None else self._float.get(node.name)
         return found if found is not None and found.shape == array.shape else None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ethosu_sdk.aot.comparison.evaluation.histories import name_in
+from ethosu_sdk.aot.comparison.evaluation.histories import counterpart
 from ethosu_sdk.aot.facts.layers import WeightLoss
 from ethosu_sdk.aot.graph import interpreting, tensors
 from ethosu_sdk.aot.graph.arrays import Array
@@ -62,17 +62,15 @@ def _take(found: Weights, node: Any, place: int, value: Any) -> None:
         found[node.name, place] = tensors.as_numpy(value)
 
 
-def losses(
-    quantised: Weights, exact: Weights, nodes: Mapping[str, Any], graph_id: int
-) -> dict[str, WeightLoss]:
-    """The loss of the weights that the `quantised` model's `nodes` read, by these nodes' names; `graph_id` is that of
-    the graph with the `exact` ones."""
-    readers = {name for name, _ in exact}
+def losses(quantised: Weights, exact: Weights, nodes: Mapping[str, Any], graph: Any) -> dict[str, WeightLoss]:
+    """The loss of the weights that the `quantised` model's `nodes` read, by their names; `graph` has the nodes that
+    read the `exact` ones."""
     found = {}
     for (name, place), array in quantised.items():
-        before_ = exact.get((name_in(graph_id, readers, nodes[name]) or "", place))
-        if before_ is not None and before_.shape == array.shape:
-            found[name] = _loss(array, before_)
+        reader = counterpart(graph, nodes[name])
+        weights = None if reader is None else exact.get((reader.name, place))
+        if weights is not None and weights.shape == array.shape:
+            found[name] = _loss(array, weights)
     return found
 
 
