@@ -22,7 +22,7 @@ from ethosu_sdk.records.kind import Part, RecordKind
 StoredDtype = Literal["int8", "uint8", "int16", "uint16", "int32"]
 Against = Literal["quantised", "float"]
 Rounding = Literal["npu", "pytorch"]
-Remedy = Literal["16 bits", "calibration"]
+Remedy = Literal["16 bits", "calibration", "weights"]
 
 
 class Simulator(Part):
@@ -71,6 +71,7 @@ class Pytorch(Part):
     node: str
     operator: str | None = None
     axes: tuple[int, ...] | None = None
+    moved_from: tuple[str, ...] | None = None
 
 
 class Distance(Part):
@@ -86,6 +87,17 @@ class Distance(Part):
 class Own(Part):
     rounding_db: Number | None = None
     clipping_db: Number | None = None
+
+
+class Weights(Part):
+    elements: int
+    sqnr_db: Number | None = None
+
+
+class SharedScale(Part):
+    node: str
+    module: str | None = None
+    through: str
 
 
 class Layer(Part):
@@ -108,6 +120,8 @@ class Layer(Part):
     quantised: Distance | None = None
     float: Distance | None = None
     own: Own | None = None
+    weights: Weights | None = None
+    shared: SharedScale | None = None
     reason: str | None = None
 
 
@@ -120,12 +134,21 @@ class Counts(Part):
     left_out_operations: int
 
 
+class Misplaced(Part):
+    tensor: str
+    operator: str
+    layer: int | None = None
+
+
 class Step(Part):
     layer: int
     tensor: str
     input_db: Number | None = None
+    inputs_equal: Literal[True] | None = None
     output_db: Number | None = None
     drop_db: Number | None = None
+    perhaps: tuple[int, ...] | None = None
+    misplaced: Misplaced | None = None
 
 
 class Comparison(Part):
@@ -133,6 +156,7 @@ class Comparison(Part):
     rounding: Rounding | None = None
     layers: int
     first_break: Step | None = None
+    further_breaks: tuple[Step, ...] | None = None
     largest_drop: Step | None = None
 
 
@@ -142,6 +166,13 @@ class Advice(Part):
     node: str | None = None
     module: str | None = None
     sqnr_db: Number
+
+
+class Change(Part):
+    remedy: Literal[Remedy, "fault"]
+    layer: int
+    module: str | None = None
+    sqnr_db: Number | None = None
 
 
 class Dump(Part):
@@ -167,6 +198,7 @@ class Debug(Part, tag_field="schema", tag="debug/1"):
     counts: Counts
     comparisons: tuple[Comparison, ...]
     advice: tuple[Advice, ...]
+    change: Change | None = None
     dump: Dump | None = None
     unavailable: tuple[Unavailable, ...]
     wall_time_s: Number
@@ -179,9 +211,21 @@ def debug_layers_exist(record: Debug) -> list[str]:
     found = [f"layer {row.index} stands at {place}" for place, row in enumerate(layers) if row.index != place]
     if record.counts.layers != len(layers):
         found.append(f"{record.counts.layers} layers are counted, {len(layers)} are there")
-    steps = [step for row in record.comparisons for step in (row.first_break, row.largest_drop) if step]
-    named = [(step.layer, step.tensor) for step in steps]
-    for number, tensor in (*named, *((row.layer, None) for row in record.advice)):
+    steps = [
+        step
+        for row in record.comparisons
+        for step in (row.first_break, row.largest_drop, *(row.further_breaks or ()))
+        if step
+    ]
+    named: list[tuple[int, str | None]] = [(step.layer, step.tensor) for step in steps]
+    named += [(number, None) for step in steps for number in step.perhaps or ()]
+    named += [
+        (step.misplaced.layer, step.misplaced.tensor)
+        for step in steps
+        if step.misplaced is not None and step.misplaced.layer is not None
+    ]
+    named += [(row.layer, None) for row in (*record.advice, record.change) if row is not None]
+    for number, tensor in named:
         if number >= len(layers):
             found.append(f"there is no layer {number}")
         elif tensor not in (None, layers[number].tensor):

@@ -1,19 +1,23 @@
 """Figures and findings of `debug`, with numbers worked out by hand."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ethosu_sdk.aot.facts.layers import LayerValue
+from ethosu_sdk.aot.facts.layers import LayerValue, WeightLoss
+from ethosu_sdk.aot.graph.tosa_moves import Moves
 from ethosu_sdk.records.compile import Delegate, DelegateFiles
 from ethosu_sdk.steps.debug import figures, findings
 from ethosu_sdk.steps.debug.figures import Distance, Own
-from ethosu_sdk.steps.debug.findings import BITS, CALIBRATION, FLOAT, QUANTISED
+from ethosu_sdk.steps.debug.findings import BITS, CALIBRATION, FAULT, FLOAT, QUANTISED, WEIGHTS
 from ethosu_sdk.steps.debug.gathering import Gathered
 from ethosu_sdk.steps.debug.layers import Layer
 from ethosu_sdk.steps.debug.notes import DelegateNotes
+from ethosu_sdk.steps.debug.pairing import Pair
+from tests.conformance.tosa_graph import Graph
 
 
 def test_a_range_with_both_limits() -> None:
@@ -27,10 +31,9 @@ def test_a_distance() -> None:
     found = figures.distance(np.array([3.0, 5.0]), np.array([3.0, 4.0]), 0.5)
     assert found.sqnr_db == pytest.approx(10 * math.log10(25 / 1))
     assert (found.differing, found.largest_error, found.mean_error) == (1, 1.0, 0.5)
-    assert found.bounded_db == pytest.approx(found.sqnr_db)
+    assert found.shown_db == 14.0
     equal = figures.distance(np.array([3.0, 4.0]), np.array([3.0, 4.0]), 0.5)
-    assert equal.sqnr_db == math.inf
-    assert equal.bounded_db == pytest.approx(10 * math.log10(12.5 / (0.25 / 12)))
+    assert equal.sqnr_db == equal.shown_db == math.inf
 
 
 def test_a_tensors_own_loss_is_rounding_or_clipping() -> None:
@@ -62,9 +65,39 @@ def test_orders_of_axes(
     assert list(figures.arrangements(shape, wanted)) == orders
 
 
+@pytest.mark.parametrize(
+    ("shape", "wanted", "kept"),
+    [
+        ((1, 3, 4, 5), (1, 4, 5, 3), True),
+        ((1, 6), (6, 1, 1, 1), True),
+        ((4, 16, 24), (64, 1, 1, 24), True),  # a linear layer of several rows, as a convolution
+        ((2, 12), (4, 6), False),
+        ((1, 16, 3, 32), (2, 16, 3, 16), False),
+    ],
+)
+def test_forms_that_are_sure(shape: tuple[int, ...], wanted: tuple[int, ...], kept: bool) -> None:
+    assert figures.keeps_form(shape, wanted) is kept
+
+
+@pytest.mark.parametrize(
+    ("order", "shape", "usual"),
+    [
+        ((0, 1, 2, 3), (1, 3, 4, 4), True),
+        ((0, 2, 3, 1), (1, 3, 4, 4), True),
+        ((0, 3, 2, 1), (1, 3, 4, 4), False),
+        ((0, 3, 2, 1), (1, 3, 4, 1), True),  # an axis of one element has no place
+        ((0, 1, 3, 2), (1, 3, 4, 4), False),
+    ],
+)
+def test_usual_orders_of_axes(order: tuple[int, ...], shape: tuple[int, ...], usual: bool) -> None:
+    assert figures.is_usual(order, shape) is usual
+
+
 def layer(index: int, name: str, db: float, steps: float = 9.0, **more: Any) -> Layer:
-    value = LayerValue(name, "aten.conv2d", 1.0, 0, more.pop("dtype", "int8"), True, None)
-    distance = Distance(4, 1, db, db, 1.0, steps, 0.0)
+    weights = more.pop("weights", None)
+    value = LayerValue(name, "aten.conv2d", 1.0, 0, more.pop("dtype", "int8"), True, None, weights=weights)
+    distance = Distance(4, 1, db, 1.0, steps, 0.0)
+    certain = more.pop("certain", True)
     return Layer(
         index,
         0,
@@ -73,6 +106,7 @@ def layer(index: int, name: str, db: float, steps: float = 9.0, **more: Any) -> 
         None,
         None,
         value=value,
+        pair=Pair(index, np.zeros(4, np.int8), None, (0,), certain=certain),
         quantised=distance,
         float_=distance,
         **more,
@@ -97,7 +131,9 @@ DELEGATE = Delegate(
 
 
 def notes(**inputs: tuple[str, ...]) -> dict[int, DelegateNotes]:
-    return {0: DelegateNotes(DELEGATE, (), {}, inputs)}
+    graph = Graph()
+    moves = Moves(graph.finish(graph.input([1], "INT8")))
+    return {0: DelegateNotes(DELEGATE, (), {}, inputs, (), (), moves)}
 
 
 def test_the_first_break_has_inputs_that_are_right() -> None:
@@ -124,6 +160,55 @@ def test_an_error_of_one_step_is_no_break_against_the_quantised_model() -> None:
     assert found.layer.name == "b"
 
 
+def test_what_is_judged_is_what_is_printed() -> None:
+    layers = [layer(0, "a", 50.0), layer(1, "b", 19.96), layer(2, "c", 19.94)]
+    steps = findings.steps(layers, notes(b=("a",), c=("a",)), FLOAT)
+    first = findings.first_break(steps, 20.0, FLOAT)
+    assert first is not None
+    assert (first.layer.name, first.output_db) == ("c", 19.9)  # 19.96 reads as 20.0
+
+
+def test_a_layer_of_which_everything_is_equal_is_not_compared() -> None:
+    layers = [
+        layer(0, "a", -3.0),
+        layer(1, "b", math.inf, steps=0.0),
+        layer(2, "c", -3.0),
+        layer(3, "d", 4.0),
+    ]
+    graph = notes(b=("between",), between=("a",), d=("c",))
+    kept = findings.without_refuted(layers, graph, 20.0)
+    assert [row.quantised is not None for row in kept] == [False, True, True, True]
+    assert "equals the model" in kept[0].reason
+    first = findings.first_break(findings.steps(kept, graph, QUANTISED), 20.0, QUANTISED)
+    assert first is not None
+    assert first.layer.name == "c"
+
+
+def test_what_is_not_certain_is_not_blamed_and_stands_beside_what_is() -> None:
+    layers = [layer(0, "a", 50.0), layer(1, "b", 1.0, certain=False), layer(2, "c", 1.0)]
+    layers.append(replace(layer(3, "e", 1.0).not_compared("no value"), index=3))
+    graph = notes(b=("a",), c=("e",), e=("a",))
+    (_, _, broken) = findings.steps(layers, graph, QUANTISED)
+    assert findings.first_break(findings.steps(layers, graph, QUANTISED), 20.0, QUANTISED) == broken
+    assert [row.name for row in broken.perhaps] == ["e"]
+
+
+def test_the_layer_to_change_is_the_one_that_loses_by_itself() -> None:
+    layers = [
+        layer(0, "coarse", 21.0, own=Own(21.0, math.inf)),
+        layer(1, "aside", 9.0, own=Own(9.0, math.inf)),
+        layer(2, "breaks", 15.0, own=Own(45.0, math.inf), weights=WeightLoss(9, 23.0)),
+    ]
+    steps = findings.steps(layers, notes(breaks=("coarse",)), FLOAT)
+    found = findings.change(None, steps, {2}, 30.0)
+    assert found is not None
+    assert (found.layer.name, found.remedy, found.sqnr_db) == ("coarse", BITS, 21.0)
+    assert findings.change(None, steps, {2}, 15.0) is None
+    fault = findings.change(steps[2], steps, {2}, 30.0)
+    assert fault is not None
+    assert (fault.layer.name, fault.remedy) == ("breaks", FAULT)
+
+
 def test_advice_by_what_helps() -> None:
     layers = [
         layer(0, "coarse", 9.0, own=Own(20.0, math.inf)),
@@ -132,6 +217,7 @@ def test_advice_by_what_helps() -> None:
         layer(3, "fine", 9.0, own=Own(45.0, math.inf)),
         layer(4, "wide", 9.0, own=Own(20.0, 11.0), dtype="int16"),
         layer(5, "coarse", 9.0, own=Own(20.0, math.inf)),
+        layer(6, "light", 9.0, weights=WeightLoss(4, 25.0)),
     ]
     found = [(row.remedy, row.layer.name, row.sqnr_db) for row in findings.advice(layers, 30.0)]
     assert found == [
@@ -139,4 +225,5 @@ def test_advice_by_what_helps() -> None:
         (BITS, "coarse", 20.0),
         (CALIBRATION, "wide", 11.0),
         (CALIBRATION, "clipped", 12.0),
+        (WEIGHTS, "light", 25.0),
     ]

@@ -27,9 +27,26 @@ class LayerRequest:
 
 
 @dataclass(frozen=True)
+class SharedScale:
+    """Has to have the scale of value number `value`, which is wider, because of the operator `through`."""
+
+    value: int
+    through: str
+
+
+@dataclass(frozen=True)
+class WeightLoss:
+    """What quantisation costs an operator's weights: their SQNR in dB, None where it costs nothing."""
+
+    elements: int
+    sqnr_db: float | None
+
+
+@dataclass(frozen=True)
 class LayerValue:
     """A quantised value of the model in PyTorch: the node that is quantised and its operator, value = (stored -
-    zero_point) * scale, and whether the value before quantisation is known too."""
+    zero_point) * scale, and whether the value before quantisation is known too. `operands` number the values that it
+    is computed from; `weights` are those of its operator."""
 
     node: str
     operator: str
@@ -38,28 +55,35 @@ class LayerValue:
     dtype: str
     has_float: bool
     source: SourceLine | None
+    operands: tuple[int, ...] = ()
+    shared: SharedScale | None = None
+    weights: WeightLoss | None = None
 
 
 @dataclass(frozen=True)
 class TensorOrigin:
     """Where a tensor of a TOSA graph comes from: its node of the lowered program, which of `values` it can hold (with
-    several, data decide), or the `reason` why none."""
+    several, data decide), or the `reason` why none. It is `certain` where the node computes a single value that is
+    quantised in its own form."""
 
     node: str | None
     values: tuple[int, ...]
     reason: str
+    certain: bool = False
 
 
 @dataclass(frozen=True)
 class LayerFacts:
     """The values in the order of execution, and the origins of each delegate's tensors, by SHA-256 of its payload and
     by name. `missing` says of an execution in PyTorch that does not exist why. With `ties_up`, quantised values are
-    rounded as on the NPU."""
+    rounded as on the NPU. `outputs` number the values that the model gives; None for one that is none of
+    them."""
 
     values: tuple[LayerValue, ...]
     tensors: dict[str, dict[str, TensorOrigin]]
     missing: dict[str, str]
     ties_up: bool = False
+    outputs: tuple[int | None, ...] = ()
 
     def write(self, folder: Path) -> None:
         """Leave the facts in `folder`."""

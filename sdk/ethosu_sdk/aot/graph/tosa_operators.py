@@ -47,13 +47,20 @@ def read(data: bytes) -> tuple[TosaOperator, ...]:
             for index, row in enumerate(rows)
         )
 
-    return _of_first_block(data, operators)
+    return of_first_block(data, operators)
+
+
+def inputs(data: bytes) -> tuple[str, ...]:
+    """The names of what the graph is given. BuildError when `data` is no TOSA graph."""
+    return of_first_block(
+        data, lambda block: tuple(block.Inputs(index).decode() for index in range(block.InputsLength()))
+    )
 
 
 def outputs(data: bytes) -> tuple[TosaTensor, ...]:
     """What the graph returns. BuildError when `data` is no TOSA graph."""
     known = tensors(data)
-    names = _of_first_block(
+    names = of_first_block(
         data, lambda block: [block.Outputs(index).decode() for index in range(block.OutputsLength())]
     )
     return tuple(known[name] for name in names)
@@ -71,7 +78,7 @@ def tensors(data: bytes) -> dict[str, TosaTensor]:
             for row in found
         }
 
-    return _of_first_block(data, rows)
+    return of_first_block(data, rows)
 
 
 def narrow_tensors(data: bytes) -> frozenset[str]:
@@ -82,10 +89,11 @@ def narrow_tensors(data: bytes) -> frozenset[str]:
         found = (block.Tensors(index) for index in range(block.TensorsLength()))
         return frozenset(row.Name().decode() for row in found if row.Type() in (DType.INT8, DType.INT16))
 
-    return _of_first_block(data, names)
+    return of_first_block(data, names)
 
 
-def _of_first_block(data: bytes, reader: Callable[[Any], _Result]) -> _Result:
+def of_first_block(data: bytes, reader: Callable[[Any], _Result]) -> _Result:
+    """What `reader` makes of the first block. BuildError when it cannot, as with data that are no TOSA graph."""
     from tosa import TosaGraph
 
     try:

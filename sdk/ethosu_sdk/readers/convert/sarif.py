@@ -194,6 +194,13 @@ def _inspected(record: Inspection, _: Inputs) -> Iterator[_Finding]:
                 yield _Finding(_HAZARD, f"delegate {delegate.index} of {method.name}: {text}")
 
 
+_REMEDIES = {
+    "16 bits": "give it 16 bits",
+    "calibration": "calibrate it with other samples",
+    "weights": "train it with quantisation, or split off the outliers of its weights",
+}
+
+
 def _debugged(record: Debug, _: Inputs) -> Iterator[_Finding]:
     layers = record.layers
     for part in record.comparisons:
@@ -203,7 +210,7 @@ def _debugged(record: Debug, _: Inputs) -> Iterator[_Finding]:
                 yield _Finding(rule, message, layers[step.layer].source)
     for row in record.advice:
         layer = layers[row.layer]
-        remedy = "give it 16 bits" if row.remedy == "16 bits" else "calibrate it with other samples"
+        remedy = _REMEDIES[row.remedy]
         sqnr = numbers.text(row.sqnr_db, "g")
         message = f"{layer.tensor}: its quantisation alone leaves an SQNR of {sqnr} dB: {remedy}"
         yield _Finding(_ADVICE, message, layer.source)

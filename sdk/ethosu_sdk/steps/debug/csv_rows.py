@@ -19,7 +19,7 @@ COLUMNS = (
     *("operations", "vela_operator", "tosa_operator", "node", "module", "file", "line", "shape"),
     *("scale", "quantised_zero_point"),
     *_RANGE,
-    *("rounding_db", "clipping_db"),
+    *("rounding_db", "clipping_db", "weights_db", "shares_scale_with"),
     *(f"{against}_{name}" for against in (QUANTISED, FLOAT) for name in _DISTANCE),
 )
 
@@ -39,6 +39,8 @@ def row(entry: Layer) -> dict[str, object]:
         **_members(entry.source, ("module", "file", "line")),
         "shape": "x".join(map(str, entry.shape)),
         "scale": known.scale if known is not None else None,
+        "weights_db": entry.weights.sqnr_db if entry.weights is not None else None,
+        "shares_scale_with": entry.shared.module or entry.shared.node if entry.shared is not None else None,
         "quantised_zero_point": known.zero_point if known is not None else None,
     }
 

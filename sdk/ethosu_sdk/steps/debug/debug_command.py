@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +28,13 @@ from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
 from ethosu_sdk.steps.compile import compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions
-from ethosu_sdk.steps.debug import csv_rows, debug_tables
+from ethosu_sdk.steps.debug import csv_rows, debug_tables, figures, findings
 from ethosu_sdk.steps.debug.debug_record import DebugFacts, make
 from ethosu_sdk.steps.debug.gathering import Recorder, gather
-from ethosu_sdk.steps.debug.layers import Layer, Reference, of_delegate
+from ethosu_sdk.steps.debug.layers import Layer, of_delegate
 from ethosu_sdk.steps.debug.notes import DelegateNotes, read_notes
 from ethosu_sdk.steps.debug.options import DebugOptions
+from ethosu_sdk.steps.debug.pairing import MOST_STEPS, Pairing, Reference
 from ethosu_sdk.steps.run.inputs import load
 
 Array = NDArray[Any]
@@ -85,10 +88,11 @@ class _Subject:
 
 @dataclass
 class _Observer:
-    """What the first call of each delegate writes."""
+    """What the first call of each delegate writes, and the program's outputs."""
 
     calls: dict[int, host.DelegateCall] = field(default_factory=dict)
     recorders: dict[int, Recorder] = field(default_factory=dict)
+    outputs: Sequence[Array] = ()
 
     def __call__(self, call: host.DelegateCall, written: Written) -> None:
         if self.calls.setdefault(call.index, call) is call:
@@ -106,7 +110,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         with reporter.stage("running the program and recording every tensor"):
             observer = _run(subject.path, runner, inputs, options.timeout_s)
         with reporter.stage("comparing"):
-            layers = _layers(observer, notes, subject.reference)
+            layers = _layers(observer, notes, subject.reference, options)
     if options.dump is not None:
         with bundle.listed(options.dump, "debug --dump"):
             npz.write_npz(
@@ -120,6 +124,7 @@ def _finish(subject: _Subject, options: DebugOptions, reporter: Reporter) -> Rec
         layers=layers,
         missing=_missing(subject.reference),
         ties_up=subject.reference is not None and subject.reference.facts.ties_up,
+        outputs=_outputs(subject.reference),
         options=options,
         runner=runner,
         left_out=sum(len(row.left_out) for row in observer.recorders.values()),
@@ -168,19 +173,73 @@ def _run(path: Path, runner: Path, inputs: Sequence[Array], timeout_s: float) ->
         deadline.until(time.monotonic() + timeout_s),
         host.open_pte(runner, path, NpuModel(observer=observer), timeout_s=timeout_s) as runtime,
     ):
-        runtime.run(inputs)
+        observer.outputs = runtime.run(inputs)
     return observer
 
 
-def _layers(observer: _Observer, notes: dict[int, DelegateNotes], reference: Reference | None) -> list[Layer]:
+def _layers(
+    observer: _Observer, notes: dict[int, DelegateNotes], reference: Reference | None, options: DebugOptions
+) -> list[Layer]:
     """All layers, delegate by delegate in the order of their first call."""
     found: list[Layer] = []
+    wrong = () if reference is None else _wrong_values(observer.outputs, reference)
     for index, call in observer.calls.items():
         known = notes.get(index)
         gathered = gather(observer.recorders[index].written, () if known is None else known.written)
-        origins = {} if reference is None else reference.facts.tensors.get(call.payload_sha256, {})
-        found += of_delegate(index, len(found), gathered, known, origins, reference)
-    return found
+        if reference is None or known is None:
+            found += of_delegate(index, len(found), gathered, known, None)
+            continue
+        origins = reference.facts.tensors.get(call.payload_sha256, {})
+        pairing = Pairing(reference, origins, known.moves, _given(call, known), options.threshold_db)
+        layers_of = partial(of_delegate, index, len(found), gathered, known, pairing)
+        found += _paired(layers_of, known, pairing, wrong)
+    return findings.without_refuted(found, notes, options.threshold_db)
+
+
+def _paired(
+    layers_of: Callable[[], list[Layer]], notes: DelegateNotes, pairing: Pairing, wrong: Collection[int]
+) -> list[Layer]:
+    """A delegate's layers. Its outputs that hold one of the `wrong` values which the program gives are wrong
+    themselves, and in which order they should be is known."""
+    layers = layers_of()
+    outputs = pairing.of_values(notes.results, wrong)
+    if outputs:
+        pairing.hold([*outputs, *pairing.unusual_before(outputs, notes.inputs)])
+        layers = layers_of()
+    return [
+        replace(row, misplaced=pairing.misplaced(row.name, notes.inputs)) if row.is_off else row
+        for row in layers
+    ]
+
+
+def _wrong_values(outputs: Sequence[Array], reference: Reference) -> list[int]:
+    """The values of the model that the program gives as outputs, by their places, and that are others there."""
+    wrong = []
+    for place, ours in zip(reference.facts.outputs, outputs, strict=False):
+        if place is None:
+            continue
+        value, theirs = reference.facts.values[place], reference.load("quantised", place)
+        if ours.shape != theirs.shape:
+            continue
+        step = 1.0 if ours.dtype == theirs.dtype else value.scale
+        if ours.dtype != theirs.dtype:
+            theirs = figures.real(theirs, value.scale, value.zero_point)
+        if np.abs(ours.astype(np.float64) - theirs).max(initial=0.0) >= MOST_STEPS * step:
+            wrong.append(place)
+    return wrong
+
+
+def _given(call: host.DelegateCall, notes: DelegateNotes) -> dict[str, Array]:
+    """A delegate's inputs by the names of their tensors, in the form that the TOSA graph gives them."""
+    rows = zip(notes.given, call.inputs, strict=False)
+    return {
+        name: row.reshape(notes.shapes[name]) for name, row in rows if row.size == prod(notes.shapes[name])
+    }
+
+
+def _outputs(reference: Reference | None) -> set[int]:
+    """The values of the model that the program gives, by their places."""
+    return set() if reference is None else {row for row in reference.facts.outputs if row is not None}
 
 
 def _missing(reference: Reference | None) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from ethosu_sdk.results import host_facts, locations, target_record
 from ethosu_sdk.steps.compile.check_record import source_line
 from ethosu_sdk.steps.debug import findings
 from ethosu_sdk.steps.debug.figures import Distance
-from ethosu_sdk.steps.debug.findings import FLOAT, QUANTISED, Advice, Step
+from ethosu_sdk.steps.debug.findings import FLOAT, QUANTISED, Advice, Misplaced, Step
 from ethosu_sdk.steps.debug.layers import Layer
 from ethosu_sdk.steps.debug.notes import DelegateNotes
 from ethosu_sdk.steps.debug.options import DebugOptions
@@ -30,7 +30,7 @@ _FIDELITY = "functional: ExecuTorch's own runtime on this machine, NPU arithmeti
 @dataclass(frozen=True)
 class DebugFacts:
     """The program, its inputs' source, what is known of its delegates, the layers, why a comparison is not made, and
-    whether the quantised model rounds as the NPU does.
+    whether the quantised model rounds as the NPU does; `outputs` number the values that the program gives.
 
     `dump` is the file with the tensors; `left_out` counts NPU operations whose results were too many to keep.
     """
@@ -42,6 +42,7 @@ class DebugFacts:
     layers: Sequence[Layer]
     missing: Mapping[str, str]
     ties_up: bool
+    outputs: Collection[int]
     options: DebugOptions
     runner: Path
     left_out: int
@@ -74,6 +75,7 @@ def make(facts: DebugFacts) -> debug.Debug:
             _comparison(facts, against) for against in comparisons if against not in facts.missing
         ),
         advice=tuple(_advice(row) for row in findings.advice(layers, options.advice_db)),
+        change=_change(facts),
         dump=None if options.dump is None else _dump(options.dump, layers),
         unavailable=tuple(_unavailable(facts)),
         wall_time_s=round(facts.wall_time_s, 3),
@@ -131,8 +133,20 @@ def _layer(row: Layer) -> debug.Layer:
         own=None
         if row.own is None
         else debug.Own(rounding_db=_finite(row.own.rounding_db), clipping_db=_finite(row.own.clipping_db)),
+        weights=None
+        if value is None or value.weights is None
+        else debug.Weights(elements=value.weights.elements, sqnr_db=value.weights.sqnr_db),
+        shared=_shared(row),
         reason=row.reason or None,
     )
+
+
+def _shared(row: Layer) -> debug.SharedScale | None:
+    wider = row.shared
+    if wider is None or row.value is None or row.value.shared is None:
+        return None
+    module = None if wider.source is None else wider.source.module
+    return debug.SharedScale(node=wider.node, module=module or None, through=row.value.shared.through)
 
 
 def _source(row: Layer) -> SourceLine | None:
@@ -150,7 +164,13 @@ def _writer(entry: Operation) -> debug.Writer:
 def _pytorch(row: Layer) -> debug.Pytorch | None:
     if row.value is None:
         return None if row.node is None else debug.Pytorch(node=row.node)
-    return debug.Pytorch(node=row.value.node, operator=row.value.operator, axes=row.axes)
+    assert row.pair is not None
+    return debug.Pytorch(
+        node=row.value.node,
+        operator=row.value.operator,
+        axes=row.pair.axes,
+        moved_from=row.pair.sources or None,
+    )
 
 
 def _finite(number: float | None) -> float | None:
@@ -174,12 +194,16 @@ def _distance(found: Distance | None, row: Layer) -> debug.Distance | None:
 
 def _comparison(facts: DebugFacts, against: debug.Against) -> debug.Comparison:
     found = findings.steps(facts.layers, facts.notes, against)
+    threshold_db = facts.options.threshold_db
+    first = findings.first_break(found, threshold_db, against)
+    further = findings.further_breaks(found, first, threshold_db, against)
     rounding: debug.Rounding = "npu" if facts.ties_up else "pytorch"
     return debug.Comparison(
         against=against,
         rounding=rounding if against == QUANTISED else None,
         layers=len(found),
-        first_break=_step(findings.first_break(found, facts.options.threshold_db, against)),
+        first_break=_step(first),
+        further_breaks=tuple(row for step in further if (row := _step(step))) or None,
         largest_drop=_step(findings.largest_drop(found, against)),
     )
 
@@ -191,19 +215,47 @@ def _step(row: Step | None) -> debug.Step | None:
         layer=row.layer.index,
         tensor=row.layer.name,
         input_db=_finite(row.input_db),
+        inputs_equal=True if row.input_db == math.inf else None,
         output_db=_finite(row.output_db),
-        drop_db=_finite(row.drop_db),
+        drop_db=None if row.input_db is None else _finite(round(row.drop_db, 1)),
+        perhaps=tuple(layer.index for layer in row.perhaps) or None,
+        misplaced=None if row.misplaced is None else _misplaced(row.misplaced),
     )
+
+
+def _change(facts: DebugFacts) -> debug.Change | None:
+    threshold_db = facts.options.threshold_db
+    fault = None
+    if QUANTISED not in facts.missing:
+        found = findings.steps(facts.layers, facts.notes, QUANTISED)
+        fault = findings.first_break(found, threshold_db, QUANTISED)
+    found = findings.steps(facts.layers, facts.notes, FLOAT)
+    row = findings.change(fault, found, facts.outputs, facts.options.advice_db)
+    if row is None:
+        return None
+    return debug.Change(
+        remedy=row.remedy, layer=row.layer.index, module=_module(row.layer), sqnr_db=row.sqnr_db
+    )
+
+
+def _module(layer: Layer) -> str | None:
+    """The name of the module that the operator of a layer's value is in."""
+    source = _source(layer)
+    return None if source is None else source.module or None
+
+
+def _misplaced(row: Misplaced) -> debug.Misplaced:
+    layer = None if row.layer is None else row.layer.index
+    return debug.Misplaced(tensor=row.tensor, operator=row.operator, layer=layer)
 
 
 def _advice(row: Advice) -> debug.Advice:
     layer = row.layer
-    source = None if layer.origin is None else layer.origin.source
     return debug.Advice(
         remedy=row.remedy,
         layer=layer.index,
         node=None if layer.value is None else layer.value.node,
-        module=None if source is None else source.module or None,
+        module=_module(layer),
         sqnr_db=row.sqnr_db,
     )
 

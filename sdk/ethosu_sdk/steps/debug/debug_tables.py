@@ -11,15 +11,15 @@ from rich.table import Table
 from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.plain_text import counted
-from ethosu_sdk.records.debug import Debug, Distance, Layer, Own, Step
+from ethosu_sdk.records.debug import Advice, Comparison, Debug, Distance, Layer, Own, Step
 from ethosu_sdk.results import source_place
-from ethosu_sdk.steps.debug.findings import BITS, FLOAT, QUANTISED
+from ethosu_sdk.steps.debug.findings import BITS, CALIBRATION, FAULT, FLOAT, QUANTISED, WEIGHTS
 
 _MOST_ROWS = 100  # of a program with more layers, the worst are shown
 _EQUAL = "equal"
 _NAMES = {QUANTISED: "the quantised model", FLOAT: "the float model"}
 # Columns of the layers that a narrow terminal has no room for, the first one first.
-_GIVE_WAY = ("shape", "type", "at limits", "used", "clipping", "rounding", "steps", "quantised dB")
+_GIVE_WAY = ("shape", "type", "at limits", "used", "weights", "clipping", "rounding", "steps", "quantised dB")
 
 
 def tables(record: Debug, folder: Path, rows: int | None) -> list[RenderableType]:
@@ -48,7 +48,7 @@ def _layers(rows: Sequence[Layer], count: int) -> Table:
     table.add_column("#", justify="right")
     for name in ("operator", "where", "shape", "type"):
         table.add_column(name)
-    for name in ("used", "at limits", "quantised dB", "steps", "float dB", "rounding", "clipping"):
+    for name in ("used", "at limits", "quantised dB", "steps", "float dB", "rounding", "clipping", "weights"):
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(*(escape(cell) for cell in cells(row)))
@@ -72,7 +72,7 @@ def cells(row: Layer) -> Iterator[str]:
     yield f"{near.largest_error_steps:.0f}" if near and near.largest_error_steps is not None else ""
     yield _ratio(row.float)
     own = row.own or Own()
-    for value in (own.rounding_db, own.clipping_db):
+    for value in (own.rounding_db, own.clipping_db, row.weights.sqnr_db if row.weights else None):
         yield f"{value:.1f}" if value is not None else ""
 
 
@@ -100,30 +100,111 @@ def finding_rows(record: Debug) -> Iterator[tuple[str, str]]:
         f"{_NAMES[FLOAT]}",
     )
     for row in record.comparisons:
-        text = f"no layer falls below {record.thresholds.break_db:g} dB"
-        if row.first_break is not None:
-            text = f"first breaks in {_described(layers, row.first_break)}"
-        yield f"against {_NAMES[row.against]}", text
+        yield f"against {_NAMES[row.against]}", _break(record, row)
         if row.largest_drop is not None:
             yield "", f"largest drop in {_described(layers, row.largest_drop)}"
     for advice in record.advice:
-        where = advice.module or advice.node or ""
-        loss = "rounding to its steps" if advice.remedy == BITS else "clipping to its range"
-        yield (
-            f"{advice.remedy} for",
-            f"layer {advice.layer}, {where}: {loss} alone leaves {advice.sqnr_db:.1f} dB",
-        )
+        yield f"{advice.remedy} for", _advice(layers[advice.layer], advice)
+    if any(row.against == FLOAT for row in record.comparisons) or record.change is not None:
+        yield "change", _change(record)
     if record.dump is not None:
         yield "dump", f"{record.dump.file}, {counted(record.dump.arrays, 'array')}"
     for missing in record.unavailable:
         yield "unknown", f"{missing.path}: {missing.reason}"
 
 
+def _break(record: Debug, row: Comparison) -> str:
+    """Where a comparison breaks first."""
+    limit = f"{record.thresholds.break_db:g} dB"
+    if row.first_break is not None:
+        others = (
+            f"; also in {_numbers([step.layer for step in row.further_breaks])}" if row.further_breaks else ""
+        )
+        return f"first breaks in {_described(record.layers, row.first_break)}{others}"
+    ratios = (layer.quantised if row.against == QUANTISED else layer.float for layer in record.layers)
+    below = sum(
+        ratio is not None
+        and ratio.sqnr_db is not None
+        and round(ratio.sqnr_db, 1) < record.thresholds.break_db
+        for ratio in ratios
+    )
+    if below:
+        return f"no layer breaks: {counted(below, 'layer')} below {limit} by rounding"
+    return f"no layer falls below {limit}"
+
+
 def _described(layers: Sequence[Layer], step: Step) -> str:
-    layer = layers[step.layer]
+    before = f"{_EQUAL} → " if step.inputs_equal else ""
+    if step.input_db is not None:
+        before = f"{step.input_db:.1f} dB → "
+    after = f"{step.output_db:.1f} dB" if step.output_db is not None else "no signal left"
+    others = f", or in {_numbers(step.perhaps)} before it, not comparable" if step.perhaps else ""
+    text = f"{_named(layers[step.layer])}: {before}{after}{others}"
+    moved = step.misplaced
+    if moved is None:
+        return text
+    where = f"{moved.operator} {moved.tensor}" if moved.layer is None else _named(layers[moved.layer])
+    return f"{where}, which brings values to other places than the model; seen in {text}"
+
+
+def _named(layer: Layer) -> str:
     operator = layer.tosa.operator if layer.tosa is not None else ""
     place = source_place.place(layer.source)
     where = f", {place}" if place else ""
-    before = f"{step.input_db:.1f} dB → " if step.input_db is not None else ""
-    after = f"{step.output_db:.1f} dB" if step.output_db is not None else "no signal left"
-    return f"layer {step.layer}, {operator} {step.tensor}{where}: {before}{after}"
+    return f"layer {layer.index}, {operator} {layer.tensor}{where}"
+
+
+def _numbers(layers: Sequence[int]) -> str:
+    text = ", ".join(map(str, layers))
+    return f"layer {text}" if len(layers) == 1 else f"layers {text}"
+
+
+_LOSSES = {
+    BITS: "rounding to its steps",
+    CALIBRATION: "clipping to its range",
+    WEIGHTS: "rounding of its weights",
+}
+
+
+def _advice(layer: Layer, row: Advice) -> str:
+    where = row.module or row.node or ""
+    cause = f"; {_cause(layer)}" if row.remedy == BITS and layer.shared is not None else ""
+    return f"layer {row.layer}, {where}: {_LOSSES[row.remedy]} alone leaves {row.sqnr_db:.1f} dB{cause}"
+
+
+def _cause(layer: Layer) -> str:
+    """Why a layer has steps that are too large for its values."""
+    shared = layer.shared
+    assert shared is not None
+    used = f"range {layer.range.used_share:.0%} used: " if layer.range is not None else ""
+    return f"{used}shares its scale with {shared.module or shared.node} through {shared.through}"
+
+
+def _change(record: Debug) -> str:
+    """The operator to change first, and how."""
+    change = record.change
+    if change is None:
+        limit = f"{record.thresholds.advice_db:g} dB"
+        return f"nothing: the outputs have {limit} or more against the float model, or no single loss explains theirs"
+    layer = record.layers[change.layer]
+    name = _named(layer)
+    if change.remedy == FAULT:
+        return f"{name}: the NPU does not compute what the quantised model does; bits and samples do not help"
+    if change.remedy == CALIBRATION:
+        return (
+            f"{name}: its values leave the calibrated range; give samples that have them: --calibration F.npz"
+        )
+    if change.remedy == WEIGHTS:
+        return f"{name}: its weights lose too much in eight bits; train with quantisation, or split off its outliers"
+    cause = f" ({_cause(layer)})" if layer.shared is not None else ""
+    return f"{name}{cause}: give it 16 bits: {_sixteen_bits(change.module)}"
+
+
+def _sixteen_bits(module: str | None) -> str:
+    """How to give a module 16 bits: in the model file, or for all of the model."""
+    if not module:
+        return "--quantize int16, which gives them to all"
+    return (
+        f"def quantizer(q): q.set_module_name({module!r}, get_symmetric_a16w8_quantization_config()) in the model "
+        "file, with the import from executorch.backends.arm.quantizer"
+    )

@@ -47,19 +47,19 @@ def _share(found: Array) -> float:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a tensor is from a reference. `sqnr_db` is infinite for equal ones, and NaN where it says nothing.
-
-    `bounded_db` is the SQNR, at most that of a reference which is rounded to the tensor's steps and no worse: beyond
-    it, differences are those of rounding.
-    """
+    """How far a tensor is from a reference. `sqnr_db` is infinite for equal ones, and NaN where it says nothing."""
 
     elements: int
     differing: int
     sqnr_db: float
-    bounded_db: float
     cosine: float
     largest_error: float
     mean_error: float
+
+    @property
+    def shown_db(self) -> float:
+        """The SQNR as it is shown, which is what is judged: a person reads the same."""
+        return round(self.sqnr_db, 1)
 
 
 def distance(values: Array, reference: Array, step: float) -> Distance:
@@ -67,13 +67,10 @@ def distance(values: Array, reference: Array, step: float) -> Distance:
     compared = Comparison(step)
     compared.add(0, reference, values)
     error = values.astype(np.float64) - reference.astype(np.float64)
-    power = float(np.mean(np.square(reference, dtype=np.float64)))
-    best = 10 * math.log10(power / (step * step / 12)) if power and step else math.inf
     return Distance(
         elements=compared.elements,
         differing=compared.elements - compared.equal,
         sqnr_db=compared.sqnr_db,
-        bounded_db=min(compared.sqnr_db, best),
         cosine=compared.cosine,
         largest_error=compared.max_abs_error,
         mean_error=float(np.mean(error)),
@@ -126,3 +123,18 @@ def arrangements(shape: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[
     for order in sorted(fitting, key=lambda row: (row != plain, row != last, row)):
         unique.setdefault(tuple(axis for axis in order if shape[axis] != 1), order)
     yield from unique.values() if unique else dict.fromkeys((plain, last))
+
+
+def is_usual(order: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether an order of the axes of `shape` is that as it is, or that with channels last."""
+    plain = tuple(range(len(shape)))
+    orders = (order, plain, (*plain[:1], *plain[2:], *plain[1:2]))
+    ours, *usual = ([axis for axis in row if shape[axis] != 1] for row in orders)
+    return ours in usual
+
+
+def keeps_form(shape: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether one of :func:`arrangements` is sure to be the tensor's: its axes are those of `shape` in some order, or
+    leading ones are joined and the last one stays."""
+    sizes, others = ([size for size in row if size != 1] for row in (shape, wanted))
+    return sorted(sizes) == sorted(others) or (sizes[-1:] == others[-1:] and prod(sizes) == prod(others))

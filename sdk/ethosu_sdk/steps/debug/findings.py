@@ -1,10 +1,10 @@
-"""What the layers of a run say together: where it breaks first, the largest drop, which layers to give 16 bits."""
+"""What the layers of a run say together: where it breaks first, the largest drop, and what to change."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ethosu_sdk.records.debug import Against, Remedy
@@ -16,41 +16,82 @@ QUANTISED: Literal["quantised"] = "quantised"
 FLOAT: Literal["float"] = "float"
 BITS: Literal["16 bits"] = "16 bits"
 CALIBRATION: Literal["calibration"] = "calibration"
+WEIGHTS: Literal["weights"] = "weights"
+FAULT: Literal["fault"] = "fault"
 MOST_ADVICE = 10  # of a remedy
-_MOST_STEPS = 1.5  # a whole step, and what float64 arithmetic does to it
+_REFUTED = (
+    "not comparable: all that is computed from it equals the model, so that its counterpart is another value"
+)
+
+_Key = tuple[int, str]  # a delegate and a tensor
+_Graph = Mapping[_Key, Sequence[_Key]]
+
+
+@dataclass(frozen=True)
+class Misplaced:
+    """A tensor whose values were moved by an operator to other places than in the model, and its layer, if it is
+    seen."""
+
+    tensor: str
+    operator: str
+    layer: Layer | None
 
 
 @dataclass(frozen=True)
 class Step:
-    """A layer with its SQNR (bounded, in dB) and the least of those of its inputs; None: no input is compared."""
+    """A layer with its SQNR in dB, as it is shown, and the least of those of its inputs: infinite where all are
+    equal, None where none is compared. `perhaps` are layers between them that are not comparable.
+
+    `misplaced` is the tensor that brings values to other places than the model does, so that the layer is off.
+    """
 
     layer: Layer
     output_db: float
     input_db: float | None
+    perhaps: tuple[Layer, ...] = ()
+    misplaced: Misplaced | None = None
+    sources: tuple[Layer, ...] = ()
 
     @property
     def drop_db(self) -> float:
         """By how much the SQNR falls from the worst input to the output."""
         return 0.0 if self.input_db is None else self.input_db - self.output_db
 
-    @property
-    def is_rounding(self) -> bool:
-        """Whether the layer is within a step of the quantised model: PyTorch rounds ties in another way."""
-        near, value = self.layer.quantised, self.layer.value
-        return near is not None and value is not None and near.largest_error < _MOST_STEPS * value.scale
+    def counts(self, against: Against) -> bool:
+        """Whether it can be to blame: its counterpart in the model is certain, and, beside the quantised model,
+        rounding does not explain it."""
+        pair = self.layer.pair
+        return pair is not None and pair.certain and (against == FLOAT or self.layer.is_off)
 
 
 def steps(layers: Sequence[Layer], notes: Mapping[int, DelegateNotes], against: Against) -> list[Step]:
     """The compared layers in the order of execution, each with what it starts from."""
-    compared = {row.key: row for row in layers if _usable(_distance(row, against))}
+    known = {row.key: row for row in layers}
+    compared = {key: row for key, row in known.items() if _usable(_distance(row, against))}
+    graph = _inputs(notes)
     found = []
-    for layer in compared.values():
+    for key, layer in compared.items():
         distance = _distance(layer, against)
         assert distance is not None
-        sources = _sources(layer, compared, notes.get(layer.delegate))
-        inputs = [row.bounded_db for source in sources if (row := _distance(source, against)) is not None]
-        found.append(Step(layer, distance.bounded_db, min(inputs, default=None)))
+        sources, between = _nearest(key, graph, compared)
+        inputs = [
+            row.shown_db for source in sources if (row := _distance(compared[source], against)) is not None
+        ]
+        perhaps = sorted((known[row] for row in between if row in known), key=lambda row: row.index)
+        misplaced = _misplaced(layer, known, notes)
+        step = Step(layer, distance.shown_db, min(inputs, default=None), tuple(perhaps), misplaced)
+        found.append(replace(step, sources=tuple(compared[row] for row in sources)))
     return found
+
+
+def _misplaced(
+    layer: Layer, known: Mapping[_Key, Layer], notes: Mapping[int, DelegateNotes]
+) -> Misplaced | None:
+    if not layer.misplaced:
+        return None
+    moves = notes[layer.delegate].moves
+    name = moves.turned(layer.misplaced)
+    return Misplaced(name, moves.operator(name), known.get((layer.delegate, name)))
 
 
 def _distance(layer: Layer, against: Against) -> Distance | None:
@@ -58,48 +99,85 @@ def _distance(layer: Layer, against: Against) -> Distance | None:
 
 
 def _usable(distance: Distance | None) -> bool:
-    return distance is not None and not math.isnan(distance.bounded_db)
+    return distance is not None and not math.isnan(distance.sqnr_db)
 
 
-def _sources(
-    layer: Layer, compared: Mapping[tuple[int, str], Layer], notes: DelegateNotes | None
-) -> list[Layer]:
-    """The nearest compared layers that `layer` is computed from in its TOSA graph."""
-    if notes is None:
-        return []
-    pending, seen, found = list(notes.inputs.get(layer.name, ())), set[str](), []
-    while pending:
-        name = pending.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        known = compared.get((layer.delegate, name))
-        if known is not None:
-            found.append(known)
-        else:
-            pending += notes.inputs.get(name, ())
+def _inputs(notes: Mapping[int, DelegateNotes]) -> dict[_Key, list[_Key]]:
+    """The tensors that each tensor is computed from."""
+    return {
+        (index, name): [(index, row) for row in rows]
+        for index, known in notes.items()
+        for name, rows in known.inputs.items()
+    }
+
+
+def _turned(graph: _Graph) -> dict[_Key, list[_Key]]:
+    """The tensors that are computed from each tensor."""
+    found: dict[_Key, list[_Key]] = {}
+    for name, rows in graph.items():
+        for row in rows:
+            found.setdefault(row, []).append(name)
     return found
 
 
+def _nearest(start: _Key, graph: _Graph, wanted: Iterable[_Key]) -> tuple[list[_Key], list[_Key]]:
+    """The nearest tensors of `wanted` along the `graph`, and those on the way to them or beside."""
+    wanted = set(wanted)
+    pending, seen, found = list(graph.get(start, ())), {start}, list[_Key]()
+    between = []
+    while pending:
+        key = pending.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        if key in wanted:
+            found.append(key)
+        else:
+            between.append(key)
+            pending += graph.get(key, ())
+    return found, between
+
+
+def without_refuted(
+    layers: Sequence[Layer], notes: Mapping[int, DelegateNotes], threshold_db: float
+) -> list[Layer]:
+    """`layers`, without comparison where one is far from the quantised model and nothing computed from it is off."""
+    users = _turned(_inputs(notes))
+    kept = {row.key: row for row in layers if row.quantised is not None}
+    for key, layer in reversed(list(kept.items())):
+        assert layer.quantised is not None
+        if not layer.is_off or layer.quantised.shown_db >= threshold_db:
+            continue
+        later, _ = _nearest(key, users, kept)
+        if later and not any(kept[row].is_off for row in later):
+            del kept[key]
+    return [row if row.quantised is None or row.key in kept else row.not_compared(_REFUTED) for row in layers]
+
+
 def first_break(found: Sequence[Step], threshold_db: float, against: Against) -> Step | None:
-    """The first layer whose SQNR is below the threshold although those of its inputs are not. Against the quantised
-    model, an error of one step is none."""
-    return next(
-        (
-            row
-            for row in found
-            if row.output_db < threshold_db
-            and (row.input_db is None or row.input_db >= threshold_db)
-            and not (against == QUANTISED and row.is_rounding)
-        ),
-        None,
-    )
+    """The first layer whose SQNR is below the threshold although those of its inputs are not."""
+    return next(_breaks(found, threshold_db, against), None)
+
+
+def _breaks(found: Sequence[Step], threshold_db: float, against: Against) -> Iterator[Step]:
+    for row in found:
+        inputs_hold = row.input_db is None or row.input_db >= threshold_db
+        if row.output_db < threshold_db and inputs_hold and row.counts(against):
+            yield row
+
+
+def further_breaks(
+    found: Sequence[Step], first: Step | None, threshold_db: float, against: Against
+) -> list[Step]:
+    """The other layers whose SQNR is below the threshold although those of its inputs are not."""
+    return [row for row in _breaks(found, threshold_db, against) if row is not first]
 
 
 def largest_drop(found: Sequence[Step], against: Against) -> Step | None:
-    """The layer in which the SQNR falls most; None where it falls in none, or by rounding alone."""
-    rows = [row for row in found if not (against == QUANTISED and row.is_rounding)]
-    worst = max(rows, key=lambda row: row.drop_db, default=None)
+    """The layer in which the SQNR falls most, of those that fall from equal inputs the one with the least; None where
+    it falls in none."""
+    rows = [row for row in found if row.counts(against)]
+    worst = max(rows, key=lambda row: (row.drop_db, -row.output_db), default=None)
     return worst if worst is not None and worst.drop_db > 0 else None
 
 
@@ -117,17 +195,79 @@ def advice(layers: Sequence[Layer], limit_db: float) -> list[Advice]:
     rounding to the steps of an int8 tensor, other calibration samples where it is clipping to the tensor's range.
 
     What is ranked is a tensor's own loss: the float model's values, rounded or clipped as the tensor would, and
-    nothing that comes from layers before. Tensors that hold the same value of the model count once.
+    nothing that comes from layers before; likewise the loss of its operator's weights. Tensors that hold the same
+    value of the model count once.
     """
     found: list[Advice] = []
-    remedies: tuple[Remedy, ...] = (BITS, CALIBRATION)
+    remedies: tuple[Remedy, ...] = (BITS, CALIBRATION, WEIGHTS)
     for remedy in remedies:
         ranked: dict[str, Advice] = {}
         for row in layers:
-            if row.own is None or row.value is None or (remedy == BITS and row.value.dtype != "int8"):
-                continue
-            left = row.own.rounding_db if remedy == BITS else row.own.clipping_db
-            if left < limit_db:
+            left = _losses(row).get(remedy, math.inf)
+            if left < limit_db and row.value is not None:
                 ranked.setdefault(row.value.node, Advice(row, remedy, left))
         found += sorted(ranked.values(), key=lambda row: (row.sqnr_db, row.layer.index))[:MOST_ADVICE]
     return found
+
+
+def _losses(row: Layer) -> dict[Remedy, float]:
+    """The SQNR in dB that each loss of a layer's own leaves, by what helps."""
+    found: dict[Remedy, float] = {}
+    if row.own is not None and row.value is not None:
+        found[CALIBRATION] = row.own.clipping_db
+        if row.value.dtype == "int8":
+            found[BITS] = row.own.rounding_db
+    # Weights are one value's: not those of tensors into which it is moved.
+    weights = None if row.value is None or row.pair is None or row.pair.sources else row.value.weights
+    if weights is not None and weights.sqnr_db is not None:
+        found[WEIGHTS] = weights.sqnr_db
+    return found
+
+
+@dataclass(frozen=True)
+class Change:
+    """The layer to change first, how, and the SQNR in dB that its own loss leaves."""
+
+    layer: Layer
+    remedy: Literal[Remedy, "fault"]
+    sqnr_db: float | None = None
+
+
+def change(
+    fault: Step | None, found: Sequence[Step], outputs: Collection[int], limit_db: float
+) -> Change | None:
+    """What to change first; None where the program's outputs have `limit_db` beside the float model.
+
+    A `fault` of the NPU's values comes before all. Otherwise it is the layer whose own loss is the largest of those
+    that the worst output is computed from, itself included. `outputs` are the values that the program gives; of one
+    that gives none of its layers, the worst layer counts. `found` are the steps beside the float model.
+    """
+    if fault is not None:
+        return Change(fault.layer, FAULT)
+    given = [row for row in found if row.layer.pair is not None and row.layer.pair.value in outputs]
+    worst = min(given or found, key=lambda row: row.output_db, default=None)
+    if worst is None or worst.output_db >= limit_db:
+        return None
+    losses = [
+        (left, layer.index, remedy, layer)
+        for layer in _ancestors(worst, found)
+        for remedy, left in _losses(layer).items()
+        if math.isfinite(left)
+    ]
+    if not losses:
+        return None
+    left, _, remedy, layer = min(losses, key=lambda row: row[:2])
+    return Change(layer, remedy, left)
+
+
+def _ancestors(step: Step, found: Sequence[Step]) -> list[Layer]:
+    """The layers that a step's is computed from, itself and those of delegates before included."""
+    steps_of = {row.layer.index: row for row in found}
+    pending, seen = [step], dict[int, Layer]()
+    while pending:
+        row = pending.pop()
+        if row.layer.index not in seen:
+            seen[row.layer.index] = row.layer
+            pending += [steps_of[layer.index] for layer in row.sources]
+    before = [row.layer for row in found if row.layer.delegate < step.layer.delegate]
+    return [*seen.values(), *before]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ethosu_sdk.aot.graph import tosa_operators
+from ethosu_sdk.aot.graph.tosa_moves import Moves
 from ethosu_sdk.aot.vela import written_tensors
 from ethosu_sdk.aot.vela.written_tensors import WrittenTensor
 from ethosu_sdk.errors import BuildError, InputError
@@ -23,12 +24,16 @@ _MAKE = "compile the model again: ethosu-sdk compile writes these files"
 @dataclass(frozen=True)
 class DelegateNotes:
     """`record` is the delegate's entry in the compile record, `written` what Vela's operations write. `shapes` are
-    those of the TOSA graph's tensors by name, `inputs` the tensors that each is computed from, constants left out."""
+    those of the TOSA graph's tensors by name, `inputs` the tensors that each is computed from, constants left out;
+    `given` and `results` are the graph's inputs and outputs, and `moves` its operators that only move values."""
 
     record: Delegate
     written: tuple[WrittenTensor, ...]
     shapes: dict[str, tuple[int, ...]]
     inputs: dict[str, tuple[str, ...]]
+    given: tuple[str, ...]
+    results: tuple[str, ...]
+    moves: Moves
 
     def origins(self, offsets: Sequence[int]) -> list[Operation]:
         """The entries of what Vela scheduled as the NPU operations at `offsets`, in its order."""
@@ -54,6 +59,8 @@ def _delegate(folder: Path, row: Delegate) -> DelegateNotes:
         shapes = {name: tensor.shape for name, tensor in tosa_operators.tensors(tosa).items()}
         operators = tosa_operators.read(tosa)
         written = written_tensors.read(xml)
+        given, moves = tosa_operators.inputs(tosa), Moves(tosa)
+        results = tuple(tensor.name for tensor in tosa_operators.outputs(tosa))
     except BuildError as error:
         raise InputError(f"the files of delegate {row.index} in {folder}: {error.message}", _MAKE) from error
     constants = {name for op in operators if op.name in _CONSTANTS for name in op.outputs}
@@ -63,7 +70,7 @@ def _delegate(folder: Path, row: Delegate) -> DelegateNotes:
         if op.name not in _CONSTANTS
         for output in op.outputs
     }
-    return DelegateNotes(row, written, shapes, inputs)
+    return DelegateNotes(row, written, shapes, inputs, given, results, moves)
 
 
 def _content(path: Path) -> bytes:

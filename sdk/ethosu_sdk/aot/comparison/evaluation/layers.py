@@ -11,12 +11,14 @@ are joined by names.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ethosu_sdk import plain_text
-from ethosu_sdk.aot.comparison.evaluation import tensor_origins
+from ethosu_sdk.aot.comparison.evaluation import quantised_graph, tensor_origins, weights
+from ethosu_sdk.aot.comparison.evaluation.histories import counterpart
 from ethosu_sdk.aot.comparison.ties_up import replacements
 from ethosu_sdk.aot.facts.evaluation import FLOAT, QUANTISED
 from ethosu_sdk.aot.facts.layers import LayerFacts, LayerRequest, LayerValue
@@ -47,10 +49,14 @@ class LayerValues:
             arrays.check_inputs(given, [tensors.as_numpy(item) for item in examples], request.inputs)
             self._inputs = tensors.like(given, examples)
         self._float: dict[str, Array] = {}
+        self._weights: weights.Weights = {}
+        self._prepared: Any = None  # the graph of that model, whose id nodes of later ones have
         self._not_seen = _NOT_PREPARED
 
     def take_float(self, prepared: Any) -> None:
         """Execute the model that is prepared for quantisation, without a trace in its observers."""
+        self._prepared = prepared.graph
+        self._weights = weights.before(prepared)
         try:
             with interpreting.state_kept(prepared):
                 self._float = _observed(prepared, self._inputs)
@@ -66,17 +72,30 @@ class LayerValues:
         module = program.module(check_guards=False)
         quantised, ties_up = _quantised(module, self._inputs, cpu_calls)
         nodes = {node.name: node for node in program.graph.nodes}
+        places = {name: index for index, name in enumerate(quantised)}
+        shared = quantised_graph.shared_scales(nodes, places, quantised)
+        losses = (
+            {}
+            if self._prepared is None
+            else weights.losses(weights.after(module), self._weights, nodes, self._prepared)
+        )
         values: list[LayerValue] = []
-        for name, array in quantised.items():
-            np.save(self._folder / f"quantised{len(values)}.npy", array)
+        for index, (name, array) in enumerate(quantised.items()):
+            np.save(self._folder / f"quantised{index}.npy", array)
             before = self._before(nodes[name], array)
             if before is not None:
-                np.save(self._folder / f"float{len(values)}.npy", before)
-            values.append(_value(nodes[name], before is not None, finder))
+                np.save(self._folder / f"float{index}.npy", before)
+            chain = quantised_graph.chain(nodes[name].args[0])
+            value = replace(
+                _value(nodes[name], before is not None, finder),
+                operands=quantised_graph.operands(nodes[name], places),
+                shared=shared.get(index),
+                weights=next((losses[node.name] for node in chain if node.name in losses), None),
+            )
+            values.append(value)
         missing = {} if values else {QUANTISED: _NOT_QUANTISED}
         if not self._float:
             missing[FLOAT] = self._not_seen if values else _NOT_QUANTISED
-        places = {name: index for index, name in enumerate(quantised)}
         LayerFacts(
             values=tuple(values),
             tensors={
@@ -85,13 +104,13 @@ class LayerValues:
             },
             missing=missing,
             ties_up=ties_up,
+            outputs=quantised_graph.outputs(program, nodes, places),
         ).write(self._folder)
 
     def _before(self, quantisation: Any, array: Array) -> Array | None:
         """What an observer saw in the place of a quantisation."""
-        source = quantisation.args[0]
-        names = [source.name, *(name for name, _ in tensor_origins.history(source.meta))]
-        found = next((self._float[name] for name in names if name in self._float), None)
+        node = None if self._prepared is None else counterpart(self._prepared, quantisation.args[0])
+        found = None if node is None else self._float.get(node.name)
         return found if found is not None and found.shape == array.shape else None
 
 

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isclose
 from typing import Any
 
+from ethosu_sdk.aot.comparison.evaluation import quantised_graph
+from ethosu_sdk.aot.comparison.evaluation.histories import history
 from ethosu_sdk.aot.facts.layers import TensorOrigin
-from ethosu_sdk.aot.graph import tosa_operators
+from ethosu_sdk.aot.graph import tosa_moves, tosa_operators
 from ethosu_sdk.aot.graph.conversions import is_quantize
 from ethosu_sdk.aot.vela.capture import VelaCapture
 
-# Operators that bring values to another place and leave them as they are.
-_MOVES = frozenset({"CONCAT", "IDENTITY", "PAD", "RESHAPE", "REVERSE", "SLICE", "TILE", "TRANSPOSE"})
 _NO_NODE = "ExecuTorch does not tell which node of the model it comes from"
 _NO_VALUE = "the model quantises no value there"
 _INTERMEDIATE = "an intermediate step: {name} is what holds the model's value"
-
-
-def history(meta: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """(name, id of the graph) of the nodes that a node was made from, the latest first."""
-    pending = list(meta.get("from_node") or ())
-    while pending:
-        source = pending.pop(0)
-        yield source.name, source.graph_id
-        pending = [*source.from_node, *pending]
 
 
 def find(graph: Any, capture: VelaCapture, places: Mapping[str, int]) -> dict[str, TensorOrigin]:
@@ -34,14 +26,16 @@ def find(graph: Any, capture: VelaCapture, places: Mapping[str, int]) -> dict[st
     found = {}
     for name, meta in capture.nodes.items():
         node = next((nodes[n] for n, key in history(meta) if key == id(graph) and n in nodes), None)
-        values = [
-            places[row.name] for row in ([] if node is None else _following(node)) if row.name in places
-        ]
         if node is None:
-            values = _same_quantisation(meta, nodes, places)
-        reason = "" if values else (_NO_NODE if node is None else _NO_VALUE)
-        found[name] = TensorOrigin(None if node is None else node.name, tuple(values), reason)
-    return _without_intermediate(found, capture.tosa)
+            values = tuple(_same_quantisation(meta, nodes, places))
+            found[name] = TensorOrigin(None, values, "" if values else _NO_NODE)
+            continue
+        following = [row for row in _following(node) if row.name in places]
+        values = tuple(places[row.name] for row in following)
+        certain = len(following) == 1 and _is_direct(node, following[0])
+        found[name] = TensorOrigin(node.name, values, "" if values else _NO_VALUE, certain)
+    operands = {places[name]: quantised_graph.operands(nodes[name], places) for name in places}
+    return _without_intermediate(_by_inputs(found, operands, capture.tosa), capture.tosa)
 
 
 def _following(node: Any) -> list[Any]:
@@ -61,6 +55,21 @@ def _following(node: Any) -> list[Any]:
     return found
 
 
+def _is_direct(node: Any, quantisation: Any) -> bool:
+    """Whether what `node` computes is quantised in its own form, perhaps after an activation."""
+    import torch
+
+    current = quantisation.args[0]
+    while current is not node:
+        if (
+            torch.Tag.pointwise not in getattr(current.target, "tags", ())
+            or len(current.all_input_nodes) != 1
+        ):
+            return False
+        current = current.all_input_nodes[0]
+    return node.op == "call_function" and not quantised_graph.moves(node)
+
+
 def _same_quantisation(
     meta: Mapping[str, Any], nodes: Mapping[str, Any], places: Mapping[str, int]
 ) -> list[int]:
@@ -72,6 +81,41 @@ def _same_quantisation(
         for row in rows[:1]
         if isclose(nodes[name].args[1], row.scale, rel_tol=1e-6) and nodes[name].args[2] == int(row.zp)
     ]
+
+
+def _by_inputs(
+    found: Mapping[str, TensorOrigin], operands: Mapping[int, Sequence[int]], tosa: bytes
+) -> dict[str, TensorOrigin]:
+    """`found`, where a tensor of unknown origin keeps those values that the model computes from what the tensor is
+    computed from in the graph: with one alone, it is sure."""
+    makers = {name: row.inputs for row in tosa_operators.read(tosa) for name in row.outputs}
+    result = dict(found)
+    for name, origin in found.items():
+        if origin.node is not None or not origin.values:
+            continue
+        before = _values_before(name, makers, result)
+        values = tuple(value for value in origin.values if before.intersection(operands[value]))
+        if values:
+            result[name] = replace(origin, values=values, certain=len(values) == 1)
+    return result
+
+
+def _values_before(
+    name: str, makers: Mapping[str, Sequence[str]], found: Mapping[str, TensorOrigin]
+) -> set[int]:
+    """The values of the nearest tensors that have some, among those that `name` is computed from."""
+    pending, seen, values = list(makers.get(name, ())), {name}, set[int]()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        origin = found.get(current)
+        if origin is not None and origin.values:
+            values.update(origin.values)
+        else:
+            pending += makers.get(current, ())
+    return values
 
 
 def _without_intermediate(found: Mapping[str, TensorOrigin], tosa: bytes) -> dict[str, TensorOrigin]:
@@ -110,7 +154,7 @@ def _later(
                 if other is None or other.values != origin.values or output in seen:
                     continue
                 seen.add(output)
-                anew = computed or user.name not in _MOVES
+                anew = computed or user.name not in tosa_moves.NAMES
                 if anew and output in narrow:
                     return output
                 pending.append((output, anew))
