@@ -11,6 +11,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.readers.advise import advice_record, advise_tables, facts
+from ethosu_sdk.readers.advise.candidates import candidates as candidates_of
 from ethosu_sdk.readers.advise.verdict import judge
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.advice import Advice
@@ -21,6 +22,7 @@ from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.results.reading import read_record
 from ethosu_sdk.results.run_facts import ProgramFacts
+from ethosu_sdk.results.trials import Candidate, Tries
 
 About = TypeVar("About", Compilation, Debug)
 
@@ -40,11 +42,19 @@ class Inputs:
     program: ProgramFacts
 
 
-def advise(inputs: Inputs, reporter: Reporter) -> Advice:
-    """Judge a profiled program; the record that was written."""
+def candidates(inputs: Inputs) -> tuple[Candidate, ...]:
+    """What can be tried. InputError without a record of `compile`."""
+    found, _ = _facts(inputs)
+    if found.compilation is None:
+        raise InputError(f"nothing can be tried: {found.missing[facts.COMPILE]}")
+    return candidates_of(found, judge(found).advice)
+
+
+def advise(inputs: Inputs, reporter: Reporter, tries: Tries | None = None) -> Advice:
+    """Judge a profiled program, with what came of `tries`; the record that was written."""
     found, files = _facts(inputs)
     try:
-        record = advice_record.make(found, judge(found), files)
+        record = advice_record.make(found, judge(found), files, tries)
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError("a number in a record of the run is too large to be judged", _VALIDATE) from error
     content = record.to_json()

@@ -94,3 +94,59 @@ REPLACEMENTS: Mapping[str, Replacement] = {
         "its formula (Softshrink)", _by_formula("x - x.clamp(-0.5, 0.5)", "old.lambd == 0.5")
     ),
 }
+
+
+_WITHOUT_BILINEAR = ("ethos-u55", "ethos-u65")
+
+
+@dataclass(frozen=True)
+class OperatorChange:
+    """Lines that change how every call of a CPU operator is computed, on these NPUs; what becomes of the results."""
+
+    name: str
+    words: str
+    lines: tuple[str, ...]
+    results: str
+    npus: tuple[str, ...]
+    keeps_results: bool = True
+
+
+_RESIZE = (
+    "resize = nn.functional.interpolate",
+    'def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None, **more):',
+)
+_SIZE = "    size = size or [int(n * scale_factor) for n in x.shape[2:]]"
+
+# By the name of the operator. An application writes the same into its model; nn.Upsample calls nn.functional.interpolate.
+OPERATOR_CHANGES: Mapping[str, tuple[OperatorChange, ...]] = {
+    "aten::upsample_bilinear2d.vec_out": (
+        OperatorChange(
+            "bilinear-as-pooling",
+            "bilinear resizing to twice the size as nearest resizing and two average poolings",
+            (
+                *_RESIZE,
+                _SIZE,
+                '    if mode != "bilinear" or align_corners or list(size) != [2 * n for n in x.shape[2:]]:',
+                "        return resize(x, size, None, mode, align_corners)",
+                '    x, pool = resize(x, scale_factor=2, mode="nearest"), nn.functional.avg_pool2d',
+                "    return pool(pool(x, 2, 1, 1, count_include_pad=False), 2, 1)",
+                "nn.functional.interpolate = interpolate",
+            ),
+            "the values are the same in floating point: a mean of neighbours, weighted 1 : 2 : 1 after the copy",
+            _WITHOUT_BILINEAR,
+        ),
+        OperatorChange(
+            "nearest-resizing",
+            "nearest resizing in place of bilinear",
+            (
+                *_RESIZE,
+                _SIZE,
+                '    return resize(x, size, None, "nearest")',
+                "nn.functional.interpolate = interpolate",
+            ),
+            "the values change: train the model with it",
+            _WITHOUT_BILINEAR,
+            keeps_results=False,
+        ),
+    ),
+}
