@@ -54,6 +54,6 @@ __all__ = [
     "parse_model_spec",
     "refusal_of",
     "resolve_target",
-    "warm_compiler",
     "sample_array",
+    "warm_compiler",
 ]

@@ -34,6 +34,15 @@ def advise_command(
             name="--try",
         ),
     ] = False,
+    try_only: Annotated[
+        str | None,
+        Option(
+            "Try changes of these kinds alone: program (options, layout), model (operators), precision, weights, "
+            "target; implies --try.",
+            name="--try-only",
+            metavar="KIND,…",
+        ),
+    ] = None,
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
@@ -47,10 +56,10 @@ def advise_command(
     from ethosu_sdk.steps.run_facts import programs
     from ethosu_sdk.steps.trials import trying
 
+    wanted = advise_command.kinds_of_changes(try_only)
+    try_ = try_ or try_only is not None
     reporter = invocation.reporter()
-    done = trying.profiled(
-        subject, compile_options, run_options, output, reporter.for_step(), too_large=try_
-    )
+    done = trying.profiled(subject, compile_options, run_options, output, reporter.for_step(), too_large=try_)
     facts = programs.read(done.pte, done.content, compile_options.vela_config)
     inputs = advise_command.Inputs(done.folder, done.run_folder, done.pte, done.content, facts)
     tries = None
@@ -58,5 +67,5 @@ def advise_command(
         from ethosu_sdk.steps.trials import subject as trial_subject
 
         about = trial_subject.of(done, subject, compile_options, run_options)
-        tries = trying.tried(about, advise_command.candidates(inputs), done.folder, reporter)
+        tries = trying.tried(about, advise_command.candidates(inputs, wanted), done.folder, reporter)
     advise_command.advise(inputs, reporter, tries)

@@ -70,7 +70,8 @@ def state(before: Measured, exact: Distance | None, outcome: Outcome) -> TrialSt
         return "broken"
     judge = judge_of(before)
     if judge == "fit":
-        return "better" if after.fits else _by_size(before, after) or "same"
+        is_smaller = after.sram_bytes <= (1 - _WORTH_SIZE) * before.sram_bytes
+        return "better" if after.fits else "smaller" if is_smaller else "same"
     if not after.fits:
         return "worse"
     saved = gain(before, outcome)
@@ -125,15 +126,17 @@ def _place(found: TrialState) -> int:
 
 
 def combinable(before: Measured, exact: Distance | None, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The trials that are better and leave the program, its target and its outputs what they are; best first."""
+    """The trials that save something and leave the program, its target and its outputs what they are; best first.
+    Empty where not even the first is better."""
     found = [
         row
         for row in outcomes
         if row.candidate.kind in ("program", "model")
-        and state(before, exact, row) == "better"
+        and (state(before, exact, row) == "better" or (gain(before, row) or 0.0) >= WORTH)
         and outputs_state(exact, row) in ("equal", "close")
     ]
-    return sorted(found, key=lambda row: rank(before, exact, row))
+    found.sort(key=lambda row: rank(before, exact, row))
+    return found if found and state(before, exact, found[0]) == "better" else []
 
 
 def is_better(before: Measured, best: Outcome, other: Outcome) -> bool:

@@ -51,7 +51,9 @@ def _compiled(server: Server, request: CompileRequest) -> CompileOutput:
     task = {"request": crossing.to_text(request), "log": str(log)}
     answer = server.call(task, request.timeout_s, None)
     if answer.end != forks.DONE:
-        raise BuildError(f"the compiler process ended without a result ({answer.end}) {answer.detail}".rstrip())
+        raise BuildError(
+            f"the compiler process ended without a result ({answer.end}) {answer.detail}".rstrip()
+        )
     if "error" in answer.result:
         raise compiler.error_of(answer.result["error"])
     return crossing.from_json(CompileOutput, answer.result["output"])

@@ -101,11 +101,18 @@ def _targets(facts: Facts) -> Iterator[Candidate]:
     sizes = families()[target.npu].macs
     if facts.compiled.board_profile is not None or not facts.compiled.delegates:
         return
-    for macs in (max((n for n in sizes if n < target.macs), default=0), min((n for n in sizes if n > target.macs), default=0)):
+    for macs in (
+        max((n for n in sizes if n < target.macs), default=0),
+        min((n for n in sizes if n > target.macs), default=0),
+    ):
         if macs:
             name = f"{target.npu}-{macs}"
             yield Candidate(
-                f"target-{name}", "target", f"another NPU: {name}", {"target": name}, limits=("it is about a design that is not fixed yet",)
+                f"target-{name}",
+                "target",
+                f"another NPU: {name}",
+                {"target": name},
+                limits=("it is about a design that is not fixed yet",),
             )
 
 
@@ -119,7 +126,10 @@ def _precision(facts: Facts) -> Iterator[Candidate]:
         yield Candidate("eight-bit-activations", "precision", "8-bit activations", {"quantize": "int8"})
     if options.quantize_per == "tensor":
         yield Candidate(
-            "quantize-per-channel", "precision", "weights with a scale for each output channel", {"quantize_per": "channel"}
+            "quantize-per-channel",
+            "precision",
+            "weights with a scale for each output channel",
+            {"quantize_per": "channel"},
         )
     if options.quantize == "none":
         yield Candidate("quantise", "precision", "8-bit quantisation", {"quantize": "int8"})
@@ -129,7 +139,14 @@ def _weights(facts: Facts) -> Iterator[Candidate]:
     """Weights that Vela compresses better. They are made from those of the model, without training."""
     if facts.compiled.prequantized or not facts.compiled.delegates:
         return
-    yield Candidate("prune-half", "weights", "half of the weights zero", lines=_PRUNE, limits=(_TRAIN,), keeps_results=False)
+    yield Candidate(
+        "prune-half",
+        "weights",
+        "half of the weights zero",
+        lines=_PRUNE,
+        limits=(_TRAIN,),
+        keeps_results=False,
+    )
     if facts.compiled.options.quantizer is None:
         yield Candidate(
             "cluster-16",

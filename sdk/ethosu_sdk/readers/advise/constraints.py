@@ -67,7 +67,16 @@ CONSTRAINTS: Sequence[Constraint] = (
     ),
     Constraint(
         (
-            *("aten::eq", "aten::ne", "aten::ge", "aten::gt", "aten::le", "aten::lt", "aten::where", "aten::any"),
+            *(
+                "aten::eq",
+                "aten::ne",
+                "aten::ge",
+                "aten::gt",
+                "aten::le",
+                "aten::lt",
+                "aten::where",
+                "aten::any",
+            ),
             *("aten::logical_and", "aten::logical_or", "aten::logical_xor", "aten::logical_not"),
             *("aten::bitwise_and", "aten::bitwise_or", "aten::bitwise_xor", "aten::bitwise_not"),
         ),

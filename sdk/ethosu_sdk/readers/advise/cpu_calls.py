@@ -24,16 +24,17 @@ _SAME = "the same"
 
 @dataclass
 class _Line:
-    """The calls of one operator at one place, and their share of the conversions and delegate starts around them."""
+    """The calls of one operator at one place, and their share of the conversions and delegate starts around them.
+    `is_border`: only conversions are around it, at an input or output of the program."""
 
+    is_border: bool
     rows: list[Operation] = field(default_factory=list)
     border_cycles: float | None = None
-    is_border: bool = True
 
 
 def lines(facts: Facts) -> tuple[CpuCall, ...]:
     """A line for each CPU operator and place, what costs most first."""
-    found: dict[tuple[str, str], _Line] = {}
+    found: dict[tuple[str, str, bool], _Line] = {}
     starts = {row.index: row.cpu_cycles for row in facts.profile.delegates}
     groups = _groups(with_sites(facts))
     for number, (runs_on, rows) in enumerate(groups):
@@ -45,9 +46,9 @@ def lines(facts: Facts) -> tuple[CpuCall, ...]:
         start = starts.get(after.delegate) if after is not None and after.delegate is not None else None
         border = _cycles(around) + (0 if start is None else int(start.value))
         for row in rows:
-            line = found.setdefault((row.name, source_place.place(row.source)), _Line())
+            key = (row.name, source_place.place(row.source), not computing)
+            line = found.setdefault(key, _Line(is_border=not computing))
             line.rows.append(row)
-            line.is_border = line.is_border and not computing
             if row in computing and border:
                 line.border_cycles = (line.border_cycles or 0) + border / len(computing)
     parts = [_line(facts, row) for row in found.values()]

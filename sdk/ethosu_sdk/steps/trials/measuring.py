@@ -13,8 +13,7 @@ import numpy.typing as npt
 from ethosu_sdk import boards, npz, pte
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.evidence.accuracy import Comparison
-from ethosu_sdk.firmware_build import MemoryFitError, choose_board
-from ethosu_sdk.firmware_build import fit as memory_fit
+from ethosu_sdk.firmware_build import MemoryFitError, choose_board, fit as memory_fit
 from ethosu_sdk.firmware_build.firmware import requirements
 from ethosu_sdk.records.profile import Profile, cycles
 from ethosu_sdk.records.time_line import headline
@@ -24,6 +23,7 @@ from ethosu_sdk.steps.shared import systems
 
 Array = npt.NDArray[Any]
 _CONVERSIONS = ("::quantize_per_tensor.out", "::dequantize_per_tensor.out")
+_ROUNDING = 2.0**-20
 _SIMULATOR = "qemu"  # on whose board a program has to fit
 
 
@@ -90,11 +90,13 @@ def _constant(program: pte.Pte, method: str) -> float | None:
         return None
     (index,) = plan.outputs
     value = plan.values[index]
-    return float(value.value) if isinstance(value, pte.Scalar) else None
+    known = isinstance(value, pte.Scalar) and isinstance(value.value, int | float)
+    return float(value.value) if known else None
 
 
 def distance(reference: Sequence[Array], candidate: Sequence[Array]) -> Distance | None:
-    """The least SQNR among all outputs, and how many elements are equal; None where shapes differ."""
+    """The least SQNR among all outputs, and how many elements are equal but for the rounding of floating point; None
+    where shapes differ."""
     if [row.shape for row in reference] != [row.shape for row in candidate]:
         return None
     found = []
@@ -105,6 +107,13 @@ def distance(reference: Sequence[Array], candidate: Sequence[Array]) -> Distance
     ratios = [row.sqnr_db for row in found if not np.isnan(row.sqnr_db)]
     return Distance(
         elements=sum(row.elements for row in found),
-        equal=sum(row.equal for row in found),
+        equal=sum(_equal(one, other) for one, other in zip(reference, candidate, strict=True)),
         sqnr_db=min(ratios, default=float("inf")),
     )
+
+
+def _equal(one: Array, other: Array) -> int:
+    """How many elements are equal, to within 2^-20 of the largest: the scales of two calibrations may differ so."""
+    largest = float(np.abs(one).max(initial=0.0))
+    close = np.abs(one.astype(np.float64) - other.astype(np.float64)) <= _ROUNDING * largest
+    return int(np.count_nonzero(close))

@@ -46,7 +46,9 @@ def profiled(
     """The profile of `given`, as `profile` takes it. With `too_large`, a program that does not fit its board runs on
     the host simulator, which has no board."""
     try:
-        return profile_command.profile(given, compile_options, run_options, ProfileOptions(), out_dir, reporter)
+        return profile_command.profile(
+            given, compile_options, run_options, ProfileOptions(), out_dir, reporter
+        )
     except SdkError as error:
         if not too_large or not is_too_large(error):
             raise
@@ -93,7 +95,13 @@ class _Trying:
         self.own = measuring.outputs(subject.pte, subject.run_folder / run_command.OUTPUTS_NAME)
         self.inputs = _inputs(subject.pte)
         options = replace(
-            subject.options, quantize="none", io="float", delegate=False, calibration=(), vela_flags=(), check=False
+            subject.options,
+            quantize="none",
+            io="float",
+            delegate=False,
+            calibration=(),
+            vela_flags=(),
+            check=False,
         )
         try:
             with self.reporter.stage("computing the outputs of the model in floating point"):
@@ -159,11 +167,13 @@ class _Trying:
             subject.run_options,
             ProfileOptions(),
             work,
-            _silent(),
+            _Silent(),
         )
         found = measuring.outputs(path, done.run_folder / run_command.OUTPUTS_NAME)
         changed = measuring.distance(self.own, found)
-        is_comparable = options.io != "float" or subject.options.io != "float" or _same(_inputs(path), self.inputs)
+        is_comparable = (
+            options.io != "float" or subject.options.io != "float" or _same(_inputs(path), self.inputs)
+        )
         exact = measuring.distance(self.exact, found) if self.exact and is_comparable else None
         return Outcome(
             candidate,
@@ -175,12 +185,21 @@ class _Trying:
 
     def _compiled(self, options: CompileOptions, folder: Path) -> Path:
         return compile_command.compile_model(
-            self.subject.source, options, folder, _silent(), compiler=self.compiler
+            self.subject.source, options, folder, _Silent(), compiler=self.compiler
         )
 
 
-def _silent() -> Reporter:
-    return Reporter(quiet=True).for_step()
+class _Silent(Reporter):
+    """Says nothing: what a trial would warn of is in its outcome, or was said of the program itself."""
+
+    def __init__(self) -> None:
+        super().__init__(quiet=True)
+
+    def for_step(self) -> Reporter:
+        return self
+
+    def warn(self, text: str) -> None:
+        pass
 
 
 def _inputs(path: Path) -> list[Array]:

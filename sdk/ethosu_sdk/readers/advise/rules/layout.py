@@ -17,7 +17,9 @@ _PERMUTES = {"aten_permute_copy_default", "aten_transpose_copy_int"}
 # The largest kernel that Vela 5.1.0 gives the NPU: its height, and height by width.
 _MOST_KERNEL_HEIGHT, _MOST_KERNEL_AREA = 64, 64 * 64
 _FALLS_AWAY = "the modelled cycles of these TRANSPOSEs fall away"
-_SPREADS = "the modelled cycles of these TRANSPOSEs fall away, and often those of others: `advise --try` shows"
+_SPREADS = (
+    "the modelled cycles of these TRANSPOSEs fall away, and often those of others: `advise --try` shows"
+)
 CHANNELS_LAST = "example_inputs = tuple(x.to(memory_format=torch.channels_last) for x in example_inputs)"
 CHANNELS_LAST_LIMITS = (
     "the application has to hand over bytes in the order NHWC: where it has NCHW, the work moves to the CPU",
@@ -124,7 +126,9 @@ def _worth(
                 figure("cycles of an inference", whole, "cycles", "modelled"),
             ),
             code=code,
-            gains=(change(NPU_CYCLES, whole, whole - cycles, _SPREADS if spreads else _FALLS_AWAY, "modelled"),),
+            gains=(
+                change(NPU_CYCLES, whole, whole - cycles, _SPREADS if spreads else _FALLS_AWAY, "modelled"),
+            ),
             limits=limits,
         )
     ]

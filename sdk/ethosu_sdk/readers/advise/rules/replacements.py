@@ -96,7 +96,7 @@ REPLACEMENTS: Mapping[str, Replacement] = {
 }
 
 
-_WITHOUT_BILINEAR = ("ethos-u55", "ethos-u65")
+_U55_U65 = ("ethos-u55", "ethos-u65")
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,24 @@ _SIZE = "    size = size or [int(n * scale_factor) for n in x.shape[2:]]"
 
 # By the name of the operator. An application writes the same into its model; nn.Upsample calls nn.functional.interpolate.
 OPERATOR_CHANGES: Mapping[str, tuple[OperatorChange, ...]] = {
+    "aten::avg_pool2d.out": (
+        OperatorChange(
+            "pooling-as-mean",
+            "average pooling to one value of a channel as a mean",
+            (
+                "pool = nn.functional.avg_pool2d",
+                "def avg_pool2d(x, kernel_size, stride=None, padding=0, *more):",
+                "    size = kernel_size if isinstance(kernel_size, (tuple, list)) else (kernel_size, kernel_size)",
+                "    is_one = [n // k for n, k in zip(x.shape[2:], size)] == [1, 1]",
+                "    if not is_one or stride not in (None, kernel_size) or padding not in (0, (0, 0)) or any(more[:1]):",
+                "        return pool(x, kernel_size, stride, padding, *more)",
+                "    return x[:, :, :size[0], :size[1]].mean((2, 3), keepdim=True)",
+                "nn.functional.avg_pool2d = avg_pool2d",
+            ),
+            "the values are the same in floating point",
+            _U55_U65,
+        ),
+    ),
     "aten::upsample_bilinear2d.vec_out": (
         OperatorChange(
             "bilinear-as-pooling",
@@ -133,7 +151,7 @@ OPERATOR_CHANGES: Mapping[str, tuple[OperatorChange, ...]] = {
                 "nn.functional.interpolate = interpolate",
             ),
             "the values are the same in floating point: a mean of neighbours, weighted 1 : 2 : 1 after the copy",
-            _WITHOUT_BILINEAR,
+            _U55_U65,
         ),
         OperatorChange(
             "nearest-resizing",
@@ -145,7 +163,7 @@ OPERATOR_CHANGES: Mapping[str, tuple[OperatorChange, ...]] = {
                 "nn.functional.interpolate = interpolate",
             ),
             "the values change: train the model with it",
-            _WITHOUT_BILINEAR,
+            _U55_U65,
             keeps_results=False,
         ),
     ),
