@@ -22,7 +22,8 @@ from ethosu_sdk.aot.facts.compilation import (
 from ethosu_sdk.aot.facts.evaluation import EvaluatedOutput, EvaluationFacts, EvaluationRequest
 from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.pipeline.compiler import compile_model
+from ethosu_sdk.aot.pipeline.compiler import Compiler, compile_model
+from ethosu_sdk.aot.pipeline.warm import warm_compiler
 from ethosu_sdk.aot.refusals.rows import refusal_of
 from ethosu_sdk.aot.vela.vela_config import resolve_target
 
@@ -34,6 +35,7 @@ __all__ = [
     "CheckedOutput",
     "CompileOutput",
     "CompileRequest",
+    "Compiler",
     "DelegateFacts",
     "EvaluatedOutput",
     "EvaluationFacts",
@@ -53,4 +55,5 @@ __all__ = [
     "refusal_of",
     "resolve_target",
     "sample_array",
+    "warm_compiler",
 ]

@@ -10,7 +10,6 @@ from ethosu_sdk.cli.options import OutDir
 from ethosu_sdk.cli.parameters import Offer
 from ethosu_sdk.program_options import Option
 from ethosu_sdk.steps.compile.options import FOR_A_TARGET, CompileOptions
-from ethosu_sdk.steps.profile.options import ProfileOptions
 from ethosu_sdk.steps.run.options import RunOptions
 
 
@@ -27,6 +26,23 @@ def advise_command(
     run_options: Annotated[RunOptions, Offer(only=("inputs", "timeout_s", "board", "allow_spill"))],
     compile_options: Annotated[CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="board")],
     *,
+    try_: Annotated[
+        bool,
+        Option(
+            "Compile and run the program again with each change, and with the best ones together, and show the gain "
+            "that each one got.",
+            name="--try",
+        ),
+    ] = False,
+    try_only: Annotated[
+        str | None,
+        Option(
+            "Try changes of these kinds alone: program (options, layout), model (operators), precision, weights, "
+            "target; implies --try.",
+            name="--try-only",
+            metavar="KIND,…",
+        ),
+    ] = None,
     output: OutDir = None,
     invocation: Invocation,
 ) -> None:
@@ -37,14 +53,19 @@ def advise_command(
     used. A model FILE.py is executed.
     """
     from ethosu_sdk.readers.advise import advise_command
-    from ethosu_sdk.steps.profile import profile_command
     from ethosu_sdk.steps.run_facts import programs
+    from ethosu_sdk.steps.trials import trying
 
+    wanted = advise_command.kinds_of_changes(try_only)
+    try_ = try_ or try_only is not None
     reporter = invocation.reporter()
-    done = profile_command.profile(
-        subject, compile_options, run_options, ProfileOptions(), output, reporter.for_step()
-    )
+    done = trying.profiled(subject, compile_options, run_options, output, reporter.for_step(), too_large=try_)
     facts = programs.read(done.pte, done.content, compile_options.vela_config)
-    advise_command.advise(
-        advise_command.Inputs(done.folder, done.run_folder, done.pte, done.content, facts), reporter
-    )
+    inputs = advise_command.Inputs(done.folder, done.run_folder, done.pte, done.content, facts)
+    tries = None
+    if try_:
+        from ethosu_sdk.steps.trials import subject as trial_subject
+
+        about = trial_subject.of(done, subject, compile_options, run_options)
+        tries = trying.tried(about, advise_command.candidates(inputs, wanted), done.folder, reporter)
+    advise_command.advise(inputs, reporter, tries)

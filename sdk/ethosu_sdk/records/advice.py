@@ -9,6 +9,7 @@ from ethosu_sdk.records.common import Host, Model, Number, Provenance, Source, T
 from ethosu_sdk.records.kind import Part, RecordKind
 
 MetricName = Literal[
+    "total cycles",
     "time of an inference",
     "NPU cycles",
     "CPU cycles",
@@ -17,6 +18,7 @@ MetricName = Literal[
     "CPU instructions",
     "delegates",
     "SRAM",
+    "flash",
     "inputs and outputs",
     "MACs per cycle that the NPU has",
     "output channels",
@@ -53,6 +55,65 @@ class Item(Part):
     limits: tuple[str, ...]
 
 
+CandidateKind = Literal["program", "model", "precision", "weights", "target"]
+TrialState = Literal["better", "smaller", "same", "worse", "closer", "broken", "unjudged", "failed"]
+OutputsState = Literal["equal", "close", "lossy", "broken", "unknown"]
+SimulatorName = Literal["qemu", "host", "fvp"]
+Judge = Literal["fit", "time of an inference", "NPU and CPU cycles", "NPU cycles"]
+
+
+class Figure(Part):
+    metric: MetricName
+    unit: str
+    before: Number | None = None
+    after: Number
+    source: Source | None = None
+
+
+class Outputs(Part):
+    state: OutputsState
+    text: str
+    sqnr_before_db: Number | None = None
+    sqnr_after_db: Number | None = None
+
+
+class Trial(Part):
+    name: str
+    kind: CandidateKind
+    change: str
+    parts: tuple[str, ...]
+    state: TrialState
+    command: str | None = None
+    code: tuple[str, ...] | None = None
+    figures: tuple[Figure, ...]
+    gain: Number | None = None
+    fits: bool | None = None
+    outputs: Outputs | None = None
+    reason: str | None = None
+    limits: tuple[str, ...]
+
+
+class Tried(Part):
+    judged_by: Judge
+    simulator: SimulatorName
+    fits: bool
+    trials: tuple[Trial, ...]
+    left: tuple[str, ...]
+
+
+class CpuCall(Part):
+    name: str
+    calls: int
+    where: str | None = None
+    why: str
+    constraint: str | None = None
+    instructions: Number | None = None
+    cycles: Number | None = None
+    border_cycles: Number | None = None
+    replacement: str | None = None
+    results: str | None = None
+
+
 class SilentRule(Part):
     rule: str
     state: Literal["absent", "unknown"]
@@ -69,6 +130,8 @@ class Advice(Part, tag_field="schema", tag="advice/1"):
     model: Model
     target: Target | None = None
     advice: tuple[Item, ...]
+    cpu: tuple[CpuCall, ...] | None = None
+    tried: Tried | None = None
     silent: tuple[SilentRule, ...]
     unavailable: tuple[Unavailable, ...]
     host: Host

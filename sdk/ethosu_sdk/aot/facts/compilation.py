@@ -39,7 +39,7 @@ class CompileRequest:
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
     delegates were given (:mod:`ethosu_sdk.aot.comparison.check.fault`), and the first wrong operation is looked for.
     `layers` asks for the values of all layers in PyTorch. `without_vela` ends with the delegates' TOSA graphs
-    (:mod:`ethosu_sdk.aot.sharing.lowered_program`).
+    (:mod:`ethosu_sdk.aot.sharing.lowered_program`). `lines` of Python change the model once its file was executed.
     """
 
     model: str
@@ -53,6 +53,7 @@ class CompileRequest:
     locate: bool = False
     layers: LayerRequest | None = None
     without_vela: bool = False
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PE
 from ethosu_sdk.targets import suggestion
 
 Progress = Callable[[str], None]
+Compiler = Callable[[CompileRequest, Progress | None], CompileOutput]
 
 _EXIT_GRACE_S = 60.0
 _PACKAGES = ("torch", "torchao", "executorch")
@@ -43,7 +44,7 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
     process's own output. Raises UsageError, InputError, ToolError (a package is missing) or BuildError, also when
     the worker dies or takes longer than ``request.timeout_s``.
     """
-    _check(request)
+    check(request)
     # After the check, and not above: the modules of the NPU model come with it, and a refusal need not wait for them.
     from ethosu_sdk.aot.vela.artefacts import LOG_NAME
 
@@ -85,7 +86,7 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
     return messages.result(returncode, log)
 
 
-def _check(request: CompileRequest) -> None:
+def check(request: CompileRequest) -> None:
     """Everything that can be judged without torch. UsageError, InputError or ToolError."""
     target, options = request.target, request.options
     resolve_target(target.name, target.system_config, target.memory_mode, options)
@@ -111,6 +112,11 @@ def _check(request: CompileRequest) -> None:
             f"compiling needs Python packages that are not installed: {', '.join(missing)}",
             "pip install 'ethosu-sdk[compile]'",
         )
+
+
+def error_of(row: Mapping[str, str]) -> SdkError:
+    """The error that a compiling process reports."""
+    return _ERRORS.get(row["class"], BuildError)(row["message"], row["hint"])
 
 
 @dataclass
@@ -142,8 +148,7 @@ class _Messages:
         elif "output" in message:
             self.output = crossing.from_json(CompileOutput, message["output"])
         else:
-            row = message["error"]
-            self.error = _ERRORS.get(row["class"], BuildError)(row["message"], row["hint"])
+            self.error = error_of(message["error"])
 
     def result(self, returncode: int, log: Path) -> CompileOutput:
         """The output, or the error that explains why there is none."""

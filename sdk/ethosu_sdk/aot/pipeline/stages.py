@@ -18,7 +18,7 @@ from ethosu_sdk.aot.facts.evaluation import EvaluationFacts
 from ethosu_sdk.aot.graph import execution, program_facts, program_state
 from ethosu_sdk.aot.graph.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.lowering import acceleration, cpu_operators, etrecords, exporting, substeps, to_pte
-from ethosu_sdk.aot.model import loading, model_checks
+from ethosu_sdk.aot.model import added_lines, loading, model_checks
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
 from ethosu_sdk.aot.pipeline import float_program, plans, quantised_program
@@ -64,7 +64,8 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         import_tools()
     spec = parse_model_spec(request.model)
     with clock.stage("model"):
-        plan = plans.make(request, loading.load(spec, trust=request.options.trust))
+        loaded = loading.load(spec, trust=request.options.trust)
+        plan = plans.make(request, added_lines.applied(loaded, request.lines))
     config = vela_config.of(request.options)
     finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, plan.lines)
     with (

@@ -33,7 +33,7 @@ def main() -> None:
         try:
             output = stages.run(request, lambda stage: send({"stage": stage}))
         except Exception as error:
-            send(_error(_as_sdk_error(error)))
+            send(error_message(error))
             with contextlib.suppress(OSError):  # the log's disk may be what is full
                 traceback.print_exc()
         else:
@@ -60,8 +60,10 @@ def _as_sdk_error(error: Exception) -> SdkError:
     )
 
 
-def _error(error: SdkError) -> dict[str, Any]:
-    return {"error": {"class": type(error).__name__, "message": error.message, "hint": error.hint}}
+def error_message(error: Exception) -> dict[str, Any]:
+    """What the parent is told of `error`."""
+    known = _as_sdk_error(error)
+    return {"error": {"class": type(known).__name__, "message": known.message, "hint": known.hint}}
 
 
 if __name__ == "__main__":

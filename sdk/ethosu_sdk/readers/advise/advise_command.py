@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from ethosu_sdk import schema
 from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.readers.advise import advice_record, advise_tables, facts
+from ethosu_sdk.readers.advise.candidates import candidates as candidates_of
 from ethosu_sdk.readers.advise.verdict import judge
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.advice import Advice
+from ethosu_sdk.records.advice import Advice, CandidateKind
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.debug import Debug
 from ethosu_sdk.records.kind import RecordKind
@@ -21,6 +23,8 @@ from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.results.reading import read_record
 from ethosu_sdk.results.run_facts import ProgramFacts
+from ethosu_sdk.results.trials import Candidate, Tries
+from ethosu_sdk.targets import suggestion
 
 About = TypeVar("About", Compilation, Debug)
 
@@ -40,11 +44,29 @@ class Inputs:
     program: ProgramFacts
 
 
-def advise(inputs: Inputs, reporter: Reporter) -> Advice:
-    """Judge a profiled program; the record that was written."""
+def kinds_of_changes(names: str | None) -> tuple[CandidateKind, ...]:
+    """The kinds of changes in the list `names`; all without one. UsageError for a name that is none."""
+    known: tuple[CandidateKind, ...] = get_args(CandidateKind)
+    wanted = known if names is None else tuple(word.strip() for word in names.split(","))
+    for word in wanted:
+        if word not in known:
+            raise UsageError(f"there are no changes of the kind '{word}'", suggestion(word, known))
+    return tuple(row for row in known if row in wanted)
+
+
+def candidates(inputs: Inputs, wanted: Sequence[CandidateKind]) -> tuple[Candidate, ...]:
+    """What can be tried of the `wanted` kinds. InputError without a record of `compile`."""
+    found, _ = _facts(inputs)
+    if found.compilation is None:
+        raise InputError(f"nothing can be tried: {found.missing[facts.COMPILE]}")
+    return tuple(row for row in candidates_of(found, judge(found).advice) if row.kind in wanted)
+
+
+def advise(inputs: Inputs, reporter: Reporter, tries: Tries | None = None) -> Advice:
+    """Judge a profiled program, with what came of `tries`; the record that was written."""
     found, files = _facts(inputs)
     try:
-        record = advice_record.make(found, judge(found), files)
+        record = advice_record.make(found, judge(found), files, tries)
     except OverflowError as error:  # JSON has numbers without end, floats do not
         raise InputError("a number in a record of the run is too large to be judged", _VALIDATE) from error
     content = record.to_json()

@@ -9,16 +9,25 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.readers.advise import tried_tables
 from ethosu_sdk.records.advice import Advice, Change, Evidence, Item, SilentRule
 
 
 def tables(record: Advice, folder: Path) -> list[RenderableType]:
-    """A table for each advice, what saves most first; then the rules that are silent."""
+    """What was tried, the best first; a table for each advice, what saves most first; a line for each operator on the
+    CPU; the rules that are silent."""
     parts: list[RenderableType] = []
-    for number, row in enumerate(record.advice, start=1):
+    if record.tried is not None:
+        parts += [*tried_tables.tables(record.tried), ""]
+    advice = [row for row in record.advice if not tried_tables.was_tried(row, record.tried)]
+    if advice and record.tried is not None:
+        parts += ["estimated by the rules, and not tried:", ""]
+    for number, row in enumerate(advice, start=1):
         parts += [_advice(number, row), ""]
-    if not record.advice:
+    if not advice and record.tried is None:
         parts += ["no rule has advice", ""]
+    if record.cpu:
+        parts += [tried_tables.on_the_cpu(record.cpu), ""]
     return [*parts, _silent(record.silent), "", f"files  {escape(str(folder))}"]
 
 

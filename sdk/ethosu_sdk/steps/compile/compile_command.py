@@ -26,13 +26,19 @@ from ethosu_sdk.targets import Target
 
 
 def compile_model(
-    model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter, *, reuse: bool = False
+    model: str,
+    options: CompileOptions,
+    out_dir: Path | None,
+    reporter: Reporter,
+    *,
+    reuse: bool = False,
+    compiler: aot.Compiler = aot.compile_model,
 ) -> Path:
     """Compile `model` and write its record; the path of the `.pte`.
 
     With `reuse`, the program is for a command that goes on with it: a result that is there and up to date is left
     alone, and what stays on the CPU is told in lines instead of a table. A Python file is always compiled anew,
-    because what it imports is not part of the key.
+    because what it imports is not part of the key. `compiler` makes the program.
 
     Raises VerdictError, after everything was written, when full delegation is required and not reached, the program
     does not compute what the model does, or a threshold of the evaluation is missed; InputError when it does not run.
@@ -51,7 +57,7 @@ def compile_model(
             bundle.keep(folder, "compile", _files(pte, record))
         else:
             with bundle.published(folder, "compile") as add:
-                record = _compile(model, options, target, folder, key, reporter)
+                record = _compile(model, options, target, folder, key, reporter, compiler)
                 add(*_files(pte, record))
             if reuse:
                 for line in compile_rows.cpu_lines(kinds.COMPILE.convert(record)):
@@ -97,7 +103,13 @@ def _check_delegation(record: Compilation, *, recorded: bool) -> None:
 
 
 def _compile(
-    model: str, options: CompileOptions, target: Target, folder: Path, key: str, reporter: Reporter
+    model: str,
+    options: CompileOptions,
+    target: Target,
+    folder: Path,
+    key: str,
+    reporter: Reporter,
+    compiler: aot.Compiler,
 ) -> Record:
     start = time.monotonic()
     with (
@@ -112,9 +124,10 @@ def _compile(
             evaluation=None if evaluation is None else evaluation.request,
             check_folder=None if checking is None else checking.folder,
             layers=options.layers,
+            lines=options.lines,
         )
         with reporter.stage(f"compiling {escape(model)} for {target.name}") as step:
-            output = aot.compile_model(request, step)
+            output = compiler(request, step)
         record = compile_record.make(request, output, key, time.monotonic() - start)
         record = (
             check_record.left_out(record) if checking is None else checking.extend(record, request, output)
@@ -143,6 +156,7 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
         "files": [(role, hashing.sha256_file(path)) for role, path in files if path is not None],
         "target": [target.name, target.system_config, target.memory_mode],
         "options": options.shape(),
+        **({"lines": options.lines} if options.lines else {}),
         "system": None if options.system is None else profiles.find(options.system).sha256,
     }
     return hashing.sha256_bytes(json.dumps(basis, sort_keys=True).encode())

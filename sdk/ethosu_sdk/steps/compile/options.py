@@ -52,9 +52,11 @@ class TargetOptions:
 class CompileOptions(ProgramOptions, TargetOptions):
     """The options of `compile` as given on the command line, not yet checked, and what other commands ask of it.
 
-    With `layers`, the compiler leaves the values of the model's layers.
+    With `layers`, the compiler leaves the values of the model's layers. `lines` of Python change the model once its
+    file was executed; a record of the program does not know them.
     """
 
     evaluate: "EvaluateOptions | None" = None
     min_sqnr_db: float | None = None
     layers: "LayerRequest | None" = None
+    lines: tuple[str, ...] = ()

@@ -90,12 +90,12 @@ def _priced(
                 break
             cycles += calls.get(index, 0) * read_delegate.stream.cycles
         else:
-            used = _sram_bytes(program, system)
+            used = sram_bytes(program, system)
             size = board(target.family.board).fast.size_bytes
             yield Mode(system.memory_mode, cycles, used, used <= size)
 
 
-def _sram_bytes(program: pte.Pte, system: SystemConfig) -> int:
+def sram_bytes(program: pte.Pte, system: SystemConfig) -> int:
     """What lies in the memory of port 0 by the present sizes: arena, cache and constants, as the mode has them."""
     velas = [row.vela for row in program.plan().delegates if row.vela is not None]
     scratch = max((row.scratch_bytes for row in velas), default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from ethosu_sdk.results.reading import read_record
 from ethosu_sdk.targets import families
 
 _SPILL = ("--allow-spill",)
+_SIZE = "--optimise=Size"
 
 
 @contextlib.contextmanager
@@ -29,11 +31,24 @@ def added(path: Path, *, compiled_here: bool) -> Iterator[None]:
     except MemoryFitError as error:
         remedies = [("--memory-mode", error.mode)] if error.mode and compiled_here else []
         again = "" if compiled_here or not error.mode else _compile_command(path, error.mode)
+        tried = f"try: {again}, then the same again" if again else ""
         raise BuildError(
             error.message,
-            f"{error.hint}\ntry: {again}, then the same again" if again else error.hint,
+            "\n".join(text for text in (error.hint, _smaller_schedule(path), tried) if text),
             remedies=(*remedies, *([_SPILL] if error.spill else [])),
         ) from error
+
+
+def _smaller_schedule(path: Path) -> str:
+    """What Vela's other goal could bring, for a program that `compile` made without it; empty for others."""
+    with contextlib.suppress(SdkError, OSError):
+        record = read_record(locations.compile_record(path))
+        if isinstance(record, Compilation) and record.delegates and _SIZE not in record.options.vela_flags:
+            return (
+                f"--extra-vela-flag={_SIZE} has Vela schedule for the least SRAM; `ethosu-sdk advise "
+                f"{shlex.quote(record.source)} --try` compiles it that way and with other changes, and shows which fit"
+            )
+    return ""
 
 
 def _compile_command(path: Path, mode: str) -> str:

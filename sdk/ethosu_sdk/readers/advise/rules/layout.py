@@ -17,6 +17,20 @@ _PERMUTES = {"aten_permute_copy_default", "aten_transpose_copy_int"}
 # The largest kernel that Vela 5.1.0 gives the NPU: its height, and height by width.
 _MOST_KERNEL_HEIGHT, _MOST_KERNEL_AREA = 64, 64 * 64
 _FALLS_AWAY = "the modelled cycles of these TRANSPOSEs fall away"
+_SPREADS = (
+    "the modelled cycles of these TRANSPOSEs fall away, and often those of others: `advise --try` shows"
+)
+CHANNELS_LAST = "example_inputs = tuple(x.to(memory_format=torch.channels_last) for x in example_inputs)"
+CHANNELS_LAST_LIMITS = (
+    "the application has to hand over bytes in the order NHWC: where it has NCHW, the work moves to the CPU",
+    "example inputs from --inputs F.npz are NCHW: the line belongs into the model's file",
+)
+
+
+def turns_an_input(facts: Facts) -> bool:
+    """Whether the NPU turns feature maps around, and there is an input whose order of axes could be why."""
+    has_images = any(len(row.shape) == 4 for row in facts.compiled.inputs)
+    return has_images and any(_is_transpose(row) for row in facts.npu_rows)
 
 
 def channels_last_input(facts: Facts) -> list[Advice]:
@@ -35,11 +49,9 @@ def channels_last_input(facts: Facts) -> list[Advice]:
         turned,
         finding=f"the input {shape} is turned from NCHW to NHWC on the NPU, in {_operations(turned)}",
         where=source_place.module_or_line(following[0].source),
-        code=("example_inputs = tuple(x.to(memory_format=torch.channels_last) for x in example_inputs)",),
-        limits=(
-            "the application has to hand over bytes in the order NHWC: where it has NCHW, the work moves to the CPU",
-            "example inputs from --inputs F.npz are NCHW: the line belongs into the model's file",
-        ),
+        code=(CHANNELS_LAST,),
+        limits=CHANNELS_LAST_LIMITS,
+        spreads=True,
     )
 
 
@@ -96,10 +108,13 @@ def _worth(
     where: str,
     code: tuple[str, ...],
     limits: tuple[str, ...],
+    spreads: bool = False,
 ) -> list[Advice]:
-    """The advice, if the cycles of the rows `turned` are worth it."""
+    """The advice, if the cycles of the rows `turned` are worth it; those of all TRANSPOSEs where the order `spreads`
+    to the layers behind."""
     cycles, whole = sum(map(modelled, turned)), facts.npu_cycles
-    if cycles < WORTH_SHARE * whole:
+    all_turned = sum(modelled(row) for row in facts.npu_rows if _is_transpose(row))
+    if not cycles or (all_turned if spreads else cycles) < WORTH_SHARE * whole:
         return []
     return [
         Advice(
@@ -107,10 +122,13 @@ def _worth(
             where=where,
             evidence=(
                 figure("cycles of the TRANSPOSEs", cycles, "cycles", "modelled"),
+                figure("cycles of all TRANSPOSEs", all_turned, "cycles", "modelled"),
                 figure("cycles of an inference", whole, "cycles", "modelled"),
             ),
             code=code,
-            gains=(change(NPU_CYCLES, whole, whole - cycles, _FALLS_AWAY, "modelled"),),
+            gains=(
+                change(NPU_CYCLES, whole, whole - cycles, _SPREADS if spreads else _FALLS_AWAY, "modelled"),
+            ),
             limits=limits,
         )
     ]

@@ -36,7 +36,7 @@ class _Island:
 
 def replaced_operators(facts: Facts) -> list[Advice]:
     """CPU operators between two delegates that come from modules for which there is one that is delegated."""
-    sited = list(_with_sites(facts))
+    sited = list(with_sites(facts))
     islands = list(_islands(sited))
     found = []
     for modules in {tuple(sorted(row.modules.items())): row.modules for row in islands}.values():
@@ -64,7 +64,7 @@ def _islands(sited: Sequence[Operation]) -> Iterator[_Island]:
             yield _Island(rows, modules)
 
 
-def _with_sites(facts: Facts) -> Iterator[Operation]:
+def with_sites(facts: Facts) -> Iterator[Operation]:
     """The profile's rows, each of the CPU's with its place in the model and the reason, where they can be told.
 
     Calls of an operator run in the order in which their places are listed, but those of modules called repeatedly.

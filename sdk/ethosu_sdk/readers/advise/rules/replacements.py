@@ -94,3 +94,77 @@ REPLACEMENTS: Mapping[str, Replacement] = {
         "its formula (Softshrink)", _by_formula("x - x.clamp(-0.5, 0.5)", "old.lambd == 0.5")
     ),
 }
+
+
+_U55_U65 = ("ethos-u55", "ethos-u65")
+
+
+@dataclass(frozen=True)
+class OperatorChange:
+    """Lines that change how every call of a CPU operator is computed, on these NPUs; what becomes of the results."""
+
+    name: str
+    words: str
+    lines: tuple[str, ...]
+    results: str
+    npus: tuple[str, ...]
+    keeps_results: bool = True
+
+
+_RESIZE = (
+    "resize = nn.functional.interpolate",
+    'def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None, **more):',
+)
+_SIZE = "    size = size or [int(n * scale_factor) for n in x.shape[2:]]"
+
+# By the name of the operator. An application writes the same into its model; nn.Upsample calls nn.functional.interpolate.
+OPERATOR_CHANGES: Mapping[str, tuple[OperatorChange, ...]] = {
+    "aten::avg_pool2d.out": (
+        OperatorChange(
+            "pooling-as-mean",
+            "average pooling to one value of a channel as a mean",
+            (
+                "pool = nn.functional.avg_pool2d",
+                "def avg_pool2d(x, kernel_size, stride=None, padding=0, *more):",
+                "    size = kernel_size if isinstance(kernel_size, (tuple, list)) else (kernel_size, kernel_size)",
+                "    is_one = [n // k for n, k in zip(x.shape[2:], size)] == [1, 1]",
+                "    if not is_one or stride not in (None, kernel_size) or padding not in (0, (0, 0)) or any(more[:1]):",
+                "        return pool(x, kernel_size, stride, padding, *more)",
+                "    return x[:, :, :size[0], :size[1]].mean((2, 3), keepdim=True)",
+                "nn.functional.avg_pool2d = avg_pool2d",
+            ),
+            "the values are the same in floating point",
+            _U55_U65,
+        ),
+    ),
+    "aten::upsample_bilinear2d.vec_out": (
+        OperatorChange(
+            "bilinear-as-pooling",
+            "bilinear resizing to twice the size as nearest resizing and two average poolings",
+            (
+                *_RESIZE,
+                _SIZE,
+                '    if mode != "bilinear" or align_corners or list(size) != [2 * n for n in x.shape[2:]]:',
+                "        return resize(x, size, None, mode, align_corners)",
+                '    x, pool = resize(x, scale_factor=2, mode="nearest"), nn.functional.avg_pool2d',
+                "    return pool(pool(x, 2, 1, 1, count_include_pad=False), 2, 1)",
+                "nn.functional.interpolate = interpolate",
+            ),
+            "the values are the same in floating point: a mean of neighbours, weighted 1 : 2 : 1 after the copy",
+            _U55_U65,
+        ),
+        OperatorChange(
+            "nearest-resizing",
+            "nearest resizing in place of bilinear",
+            (
+                *_RESIZE,
+                _SIZE,
+                '    return resize(x, size, None, "nearest")',
+                "nn.functional.interpolate = interpolate",
+            ),
+            "the values change: train the model with it",
+            _U55_U65,
+            keeps_results=False,
+        ),
+    ),
+}

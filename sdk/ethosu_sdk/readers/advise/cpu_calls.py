@@ -1,0 +1,103 @@
+"""A line for every operator on the CPU: why it is there, what it costs, what would replace it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ethosu_sdk.readers.advise.constraints import constraint
+from ethosu_sdk.readers.advise.facts import Facts
+from ethosu_sdk.readers.advise.rules import cpu
+from ethosu_sdk.readers.advise.rules.operators import with_sites
+from ethosu_sdk.readers.advise.rules.replacements import REPLACEMENTS
+from ethosu_sdk.records.advice import CpuCall
+from ethosu_sdk.records.profile import Operation
+from ethosu_sdk.results import source_place
+
+_AT_THE_BORDER = "conversion between floating point and quantised values"
+_FOR_AN_OPERATOR = "conversion for an operator on the CPU"
+_IO = "--io int8, where the application has integers"
+_WITH_IT = "falls away with that operator"
+_SAME = "the same"
+
+
+@dataclass
+class _Line:
+    """The calls of one operator at one place, and their share of the conversions and delegate starts around them.
+    `is_border`: only conversions are around it, at an input or output of the program."""
+
+    is_border: bool
+    rows: list[Operation] = field(default_factory=list)
+    border_cycles: float | None = None
+
+
+def lines(facts: Facts) -> tuple[CpuCall, ...]:
+    """A line for each CPU operator and place, what costs most first."""
+    found: dict[tuple[str, str, bool], _Line] = {}
+    starts = {row.index: row.cpu_cycles for row in facts.profile.delegates}
+    groups = _groups(with_sites(facts))
+    for number, (runs_on, rows) in enumerate(groups):
+        if runs_on == "NPU":
+            continue
+        computing = [row for row in rows if not cpu.is_conversion(row)]
+        around = [row for row in rows if cpu.is_conversion(row)]
+        after = groups[number + 1][1][0] if 0 < number < len(groups) - 1 else None
+        start = starts.get(after.delegate) if after is not None and after.delegate is not None else None
+        border = _cycles(around) + (0 if start is None else int(start.value))
+        for row in rows:
+            key = (row.name, source_place.place(row.source), not computing)
+            line = found.setdefault(key, _Line(is_border=not computing))
+            line.rows.append(row)
+            if row in computing and border:
+                line.border_cycles = (line.border_cycles or 0) + border / len(computing)
+    parts = [_line(facts, row) for row in found.values()]
+    return tuple(sorted(parts, key=_cost, reverse=True))
+
+
+def _groups(rows: Iterable[Operation]) -> list[tuple[str, tuple[Operation, ...]]]:
+    return [(key, tuple(part)) for key, part in itertools.groupby(rows, key=lambda row: row.runs_on)]
+
+
+def _cycles(rows: Sequence[Operation]) -> int:
+    return sum(int(row.cpu_cycles.value) for row in rows if row.cpu_cycles is not None)
+
+
+def _line(facts: Facts, line: _Line) -> CpuCall:
+    first = line.rows[0]
+    counted = [int(row.instructions.value) for row in line.rows if row.instructions is not None]
+    why, limit, instead, results = _words(facts, line)
+    return CpuCall(
+        name=first.name,
+        calls=sum(row.calls for row in line.rows),
+        where=source_place.place(first.source) or None,
+        why=why,
+        constraint=limit or None,
+        instructions=sum(counted) if counted else None,
+        cycles=_cycles(line.rows) or None,
+        border_cycles=None if line.border_cycles is None else round(line.border_cycles),
+        replacement=instead or None,
+        results=results or None,
+    )
+
+
+def _words(facts: Facts, line: _Line) -> tuple[str, str, str, str]:
+    """Why it runs on the CPU, what the NPU takes of it, what replaces it, and what becomes of the results."""
+    first = line.rows[0]
+    if cpu.is_conversion(first):
+        if line.is_border:
+            return _AT_THE_BORDER, "", _IO, _SAME
+        return _FOR_AN_OPERATOR, "", _WITH_IT, ""
+    why = first.reason or "the NPU does not take it"
+    target = facts.compiled.target
+    known = constraint(first.name, target.npu)
+    kind = first.source.module_type if first.source is not None else None
+    module = REPLACEMENTS.get(kind or "")
+    limit = "" if known is None else f"{target.npu} takes {known.text} ({known.source})"
+    if module is not None:
+        return why, limit, module.words, _SAME if known is None else known.results
+    return why, limit, "" if known is None else known.instead, "" if known is None else known.results
+
+
+def _cost(line: CpuCall) -> tuple[float, float]:
+    return (line.cycles or 0) + (line.border_cycles or 0), line.instructions or 0

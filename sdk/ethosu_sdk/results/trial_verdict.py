@@ -1,0 +1,147 @@
+"""What trials are worth: the figure that they are judged by, their gain, and whether outputs are still the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import assert_never
+
+from ethosu_sdk.records.advice import Judge, OutputsState, TrialState
+from ethosu_sdk.results.trials import Distance, Measured, Outcome
+
+WORTH = 0.01  # of the time or cycles: less is not worth a change
+_WORTH_SIZE = 0.10  # of SRAM or flash
+_CLOSE_DB = 1.0  # that the distance from floating point may lose, as calibration may lose or win it
+_BROKEN_DB = 20.0  # `debug` says of a layer below it that it breaks
+_CLOSER_DB = 6.0  # one bit
+
+
+def judge_of(before: Measured) -> Judge:
+    """What changes of a program are judged by: whether it fits, where it does not; else its time as far as it is
+    known."""
+    if not before.fits:
+        return "fit"
+    if before.time_ms is not None:
+        return "time of an inference"
+    return "NPU cycles" if before.cpu_cycles is None else "NPU and CPU cycles"
+
+
+def cost(before: Measured, row: Measured) -> float | None:
+    """The time or cycles of `row`, by the figure that `before` has; None where they are not comparable.
+
+    Where the CPU's cycles are not counted, the NPU's alone say nothing about a change of what the CPU computes.
+    """
+    if before.time_ms is not None:
+        return row.time_ms
+    npu = row.npu_cycles or 0
+    if before.cpu_cycles is not None:
+        return None if row.cpu_cycles is None else npu + row.cpu_cycles
+    return npu if row.cpu_calls == before.cpu_calls else None
+
+
+def gain(before: Measured, outcome: Outcome) -> float | None:
+    """The share of the time or cycles that is saved, negative where more is needed; None where it is not known."""
+    if outcome.measured is None:
+        return None
+    whole, after = cost(before, before), cost(before, outcome.measured)
+    return None if not whole or after is None else 1 - after / whole
+
+
+def outputs_state(exact: Distance | None, outcome: Outcome) -> OutputsState:
+    """How the outputs changed; `exact` is the distance of the program as it is from floating point."""
+    changed, now = outcome.changed, outcome.exact
+    if changed is not None and changed.equal == changed.elements:
+        return "equal"
+    if exact is None or now is None:
+        return "unknown"
+    lost = exact.sqnr_db - now.sqnr_db
+    if lost <= _CLOSE_DB or math.isnan(lost):  # both without noise
+        return "close" if outcome.candidate.keeps_results else "lossy"
+    return "broken" if now.sqnr_db < _BROKEN_DB else "lossy"
+
+
+def state(before: Measured, exact: Distance | None, outcome: Outcome) -> TrialState:
+    """What a trial is."""
+    after = outcome.measured
+    if after is None:
+        return "failed"
+    outputs = outputs_state(exact, outcome)
+    if outputs == "broken":
+        return "broken"
+    judge = judge_of(before)
+    if judge == "fit":
+        is_smaller = after.sram_bytes <= (1 - _WORTH_SIZE) * before.sram_bytes
+        return "better" if after.fits else "smaller" if is_smaller else "same"
+    if not after.fits:
+        return "worse"
+    saved = gain(before, outcome)
+    if saved is None:
+        return "unjudged"
+    if saved >= WORTH:
+        return "better"
+    return _by_size(before, after) or _by_accuracy(exact, outcome) or ("worse" if saved <= -WORTH else "same")
+
+
+def _by_size(before: Measured, after: Measured) -> TrialState | None:
+    """``smaller`` for less SRAM without more flash, or less flash without more SRAM."""
+    pairs = ((before.sram_bytes, after.sram_bytes), (before.flash_bytes, after.flash_bytes))
+    saved = [1 - now / was if was else 0.0 if now == was else -1.0 for was, now in pairs]
+    return "smaller" if max(saved) >= _WORTH_SIZE and min(saved) > -WORTH else None
+
+
+def _by_accuracy(exact: Distance | None, outcome: Outcome) -> TrialState | None:
+    if exact is None or outcome.exact is None:
+        return None
+    return "closer" if outcome.exact.sqnr_db - exact.sqnr_db >= _CLOSER_DB else None
+
+
+def rank(before: Measured, exact: Distance | None, outcome: Outcome) -> tuple[int, float]:
+    """For sorting: the best first, those that failed last."""
+    place = _place(state(before, exact, outcome))
+    after = outcome.measured
+    if after is None:
+        return place, 0.0
+    saved = gain(before, outcome)
+    return place, -(saved if saved is not None else 1 - after.sram_bytes / max(1, before.sram_bytes))
+
+
+def _place(found: TrialState) -> int:
+    match found:
+        case "better":
+            return 0
+        case "smaller" | "closer":
+            return 1
+        case "unjudged":
+            return 2
+        case "same":
+            return 3
+        case "worse":
+            return 4
+        case "broken":
+            return 5
+        case "failed":
+            return 6
+        case _:
+            assert_never(found)
+
+
+def combinable(before: Measured, exact: Distance | None, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The trials that save something and leave the program, its target and its outputs what they are; best first.
+    Empty where not even the first is better."""
+    found = [
+        row
+        for row in outcomes
+        if row.candidate.kind in ("program", "model")
+        and (state(before, exact, row) == "better" or (gain(before, row) or 0.0) >= WORTH)
+        and outputs_state(exact, row) in ("equal", "close")
+    ]
+    found.sort(key=lambda row: rank(before, exact, row))
+    return found if found and state(before, exact, found[0]) == "better" else []
+
+
+def is_better(before: Measured, best: Outcome, other: Outcome) -> bool:
+    """Whether `other` costs less than `best`."""
+    if best.measured is None or other.measured is None or not other.measured.fits:
+        return False
+    one, two = cost(before, best.measured), cost(before, other.measured)
+    return one is not None and two is not None and two < one
