@@ -49,11 +49,20 @@ def test_quantize_and_dequantize(tmp_path: Path) -> None:
         assert (vectorised > cases / 2) == (name != "quantize int32"), name
 
 
+def test_copy(tmp_path: Path) -> None:
+    found = run_twins("copy", HELIUM / "copy_vectors.cpp", tmp_path)
+    assert set(found) == {f"copy bytes{count}" for count in (1, 2, 4, 8)}
+    for name, (cases, vectorised, unlike) in found.items():
+        assert cases >= LEAST_CASES
+        assert unlike == 0, name
+        assert vectorised > cases / 4, name
+
+
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
         ("vcvtnq_s32_f32", "vcvtaq_s32_f32"),  # ties away from zero
-        ("invalid_operation = 1", "invalid_operation = 0"),  # NaN and numbers beyond int32 stay as Helium converts them
+        ("invalid_operation = 1", "invalid_operation = 0"),  # NaN as Helium converts it
         ("0x1p125F", "0x1p127F"),  # products of numbers that are flushed to zero
         ("largest_zero_point = 32000", "largest_zero_point = 100000"),
     ],
