@@ -132,7 +132,8 @@ Range inside(const Axis& axis, std::int64_t position) {
   if (first >= axis.input || skipped >= axis.kernel) {
     return {0, 0};
   }
-  const std::int64_t reach = (axis.input - 1 - first) / axis.dilation + 1;
+  const std::int64_t room = axis.input - first;
+  const std::int64_t reach = axis.dilation == 1 ? room : (room - 1) / axis.dilation + 1;  // division is slow
   const std::int64_t left = axis.kernel - skipped;
   return {first, reach < left ? reach : left};
 }
@@ -150,6 +151,8 @@ std::int64_t padded_count(const Axis& axis, std::int64_t position) {
 template <typename T, typename Window, typename Finish>
 void pool_plane(const T* plane, const Geometry& geometry, const View& from, const View& to,
                 bool count_padding, Finish&& finish) {
+  const std::size_t column_step =
+      static_cast<std::size_t>(geometry.width.dilation) * from.strides[from.rank - 1];
   for (std::int64_t y = 0; y < geometry.height.output; ++y) {
     const Range rows = inside(geometry.height, y);
     for (std::int64_t x = 0; x < geometry.width.output; ++x) {
@@ -157,10 +160,13 @@ void pool_plane(const T* plane, const Geometry& geometry, const View& from, cons
       Window window;
       for (std::int64_t i = 0; i < rows.count; ++i) {
         const std::int64_t row = rows.first + i * geometry.height.dilation;
-        for (std::int64_t j = 0; j < columns.count; ++j) {
-          const std::int64_t column = columns.first + j * geometry.width.dilation;
-          window.add(plane[from.in_plane(static_cast<std::size_t>(row), static_cast<std::size_t>(column))],
-                     row * geometry.width.input + column);
+        std::size_t at =
+            from.in_plane(static_cast<std::size_t>(row), static_cast<std::size_t>(columns.first));
+        std::int64_t index = row * geometry.width.input + columns.first;
+        for (auto j = static_cast<std::size_t>(columns.count); j > 0; --j) {
+          window.add(plane[at], index);
+          at += column_step;
+          index += geometry.width.dilation;
         }
       }
       const std::int64_t count = count_padding

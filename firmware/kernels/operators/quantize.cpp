@@ -1,16 +1,16 @@
 // quantized_decomposed::{quantize,dequantize} per tensor, per channel and per token; cortex_m's twins of the
 // same arithmetic.
-#include <cmath>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/kernels.hpp"
 #include "kernels/support/arguments.hpp"
-#include "kernels/support/convert.hpp"
 #include "kernels/support/dispatch.hpp"
 #include "kernels/support/elements.hpp"
 #include "kernels/support/layout.hpp"
-#include "kernels/support/wrapping.hpp"
+#include "kernels/support/quantize_vectors.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
@@ -28,19 +28,32 @@ struct Run {
   std::size_t count;
 };
 
+// A value that vectors cannot convert leaves as many to the scalar loop.
+constexpr std::size_t block = 4096;
+
+template <typename Integer>
+bool is_full_range(const Quantization& quantization) {
+  return quantization.minimum == std::numeric_limits<Integer>::min() &&
+         quantization.maximum == std::numeric_limits<Integer>::max();
+}
+
 template <typename Integer>
 void quantize_run(const Tensor& input, Tensor& output, const Run& run, const Quantization& quantization) {
   const float inverse_scale = 1.0f / static_cast<float>(quantization.scale);
   const auto zero_point = static_cast<std::int32_t>(quantization.zero_point);
-  const auto* const from = input.as<const float>() + run.start;
-  auto* const to = output.as<Integer>() + run.start;
-  for (std::size_t i = 0; i < run.count; ++i) {
-    // The sum is a float too: the order of operations of ExecuTorch 1.5.1.
-    auto quantized =
-        truncate<std::int64_t>(static_cast<float>(zero_point) + std::nearbyint(inverse_scale * from[i]));
-    quantized = quantized < quantization.minimum ? quantization.minimum : quantized;
-    quantized = quantized > quantization.maximum ? quantization.maximum : quantized;
-    to[i] = static_cast<Integer>(quantized);
+  const auto* from = input.as<const float>() + run.start;
+  auto* to = output.as<Integer>() + run.start;
+  const bool full_range = is_full_range<Integer>(quantization);
+  for (std::size_t left = run.count; left > 0;) {
+    const std::size_t count = std::min(left, block);
+    const std::size_t done = full_range ? quantize_vectors(from, to, count, inverse_scale, zero_point) : 0;
+    for (std::size_t i = done; i < count; ++i) {
+      to[i] =
+          quantized<Integer>(from[i], inverse_scale, zero_point, quantization.minimum, quantization.maximum);
+    }
+    from += count;
+    to += count;
+    left -= count;
   }
 }
 
@@ -50,8 +63,8 @@ void dequantize_run(const Tensor& input, Tensor& output, const Run& run, const Q
   const auto zero_point = static_cast<std::int32_t>(quantization.zero_point);
   const auto* const from = input.as<const Integer>() + run.start;
   auto* const to = output.as<float>() + run.start;
-  for (std::size_t i = 0; i < run.count; ++i) {
-    to[i] = static_cast<float>(wrapping_difference(std::int32_t{from[i]}, zero_point)) * scale;
+  for (std::size_t i = dequantize_vectors(from, to, run.count, scale, zero_point); i < run.count; ++i) {
+    to[i] = dequantized(from[i], scale, zero_point);
   }
 }
 

@@ -59,14 +59,19 @@ struct Scale {
   float position(std::int32_t at) const {
     return align_corners ? step * static_cast<float>(at) : step * (static_cast<float>(at) + 0.5f) - 0.5f;
   }
+  // The element at or before a position, by 32-bit conversions: those of 64 bits are functions of the
+  // library.
+  std::int32_t element(float exact) const {
+    return exact < static_cast<float>(input) ? std::min(static_cast<std::int32_t>(exact), input - 1)
+                                             : input - 1;
+  }
   std::size_t nearest(std::int32_t at) const {
-    const auto element = static_cast<std::int64_t>(static_cast<float>(at) * step);
-    return static_cast<std::size_t>(std::min<std::int64_t>(element, input - 1));
+    return static_cast<std::size_t>(element(static_cast<float>(at) * step));
   }
   Source source(std::int32_t at) const {
     const float exact = std::max(position(at), 0.0f);
-    const auto low = std::min(static_cast<std::int64_t>(exact), std::int64_t{input} - 1);
-    const std::int64_t high = std::min(low + 1, std::int64_t{input} - 1);
+    const std::int32_t low = element(exact);
+    const std::int32_t high = low == input - 1 ? low : low + 1;
     const float weight = std::min(std::max(exact - static_cast<float>(low), 0.0f), 1.0f);
     return {static_cast<std::size_t>(low), static_cast<std::size_t>(high), weight};
   }
@@ -182,8 +187,11 @@ Status upsample_bilinear2d_out(KernelContext& context, Span<Value* const> values
     return arguments.status();
   }
   const View from = view_of(input);
+  Source y = upsampling.height.source(0);
   for_each_pixel(from, view_of(output), [&](std::size_t first, const std::int32_t* at, std::size_t place) {
-    const Source y = upsampling.height.source(at[0]);
+    if (at[1] == 0) {
+      y = upsampling.height.source(at[0]);
+    }
     const Source x = upsampling.width.source(at[1]);
     const auto row = [&](std::size_t position) {
       const float* const source = input.as<const float>() + first;

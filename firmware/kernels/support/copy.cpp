@@ -1,20 +1,66 @@
 #include "kernels/support/copy.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "kernels/support/copy_vectors.hpp"
 #include "kernels/support/walk.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
 
-// Copies elements of `Bytes` bytes; from and to may be any layout.
+// One row of elements of `Bytes` bytes; steps count elements.
+template <std::size_t Bytes>
+void copy_row(const std::uint8_t* from, std::size_t from_step, std::uint8_t* to, std::size_t to_step,
+              std::size_t count) {
+  std::size_t done = copy_vectors<Bytes>(from, from_step, to, to_step, count);
+  from += done * from_step * Bytes;
+  to += done * to_step * Bytes;
+  for (; done < count; ++done) {
+    std::memmove(to, from, Bytes);
+    from += from_step * Bytes;
+    to += to_step * Bytes;
+  }
+}
+
+// Makes the longest loop the innermost one if the rows are short.
+void lengthen_rows(Loops<2>& loops) {
+  constexpr std::size_t short_row = 32;
+  const std::size_t last = loops.depth - 1;
+  if (loops.depth < 2 || loops.sizes[last] >= short_row) {
+    return;
+  }
+  const std::size_t longest =
+      static_cast<std::size_t>(std::max_element(loops.sizes, loops.sizes + loops.depth) - loops.sizes);
+  std::swap(loops.sizes[longest], loops.sizes[last]);
+  std::swap(loops.strides[longest], loops.strides[last]);
+}
+
 template <std::size_t Bytes>
 void copy_strided(const Tensor& input, const View& from, Tensor& output, const View& to) {
   const auto* const source = input.as<const std::uint8_t>();
   auto* const destination = output.as<std::uint8_t>();
-  walk({&to, &from}, [=](const std::size_t(&at)[2]) {
-    std::memmove(destination + at[0] * Bytes, source + at[1] * Bytes, Bytes);
+  const View* const views[] = {&to, &from};
+  Loops<2> loops = loops_over(views);
+  lengthen_rows(loops);
+  walk_rows(loops, views, [&](const std::size_t(&at)[2]) {
+    const std::size_t(&steps)[2] = loops.strides[loops.depth - 1];
+    copy_row<Bytes>(source + at[1] * Bytes, steps[1], destination + at[0] * Bytes, steps[0],
+                    loops.sizes[loops.depth - 1]);
   });
+}
+
+// The dimensions of `to` from the one with the longest steps to the one with the shortest: rows are written
+// in memory order.
+void sort_by_steps(const View& to, std::size_t (&order)[max_rank]) {
+  for (std::size_t i = 0; i < to.rank; ++i) {
+    std::size_t place = i;
+    for (; place > 0 && to.strides[order[place - 1]] < to.strides[i]; --place) {
+      order[place] = order[place - 1];
+    }
+    order[place] = i;
+  }
 }
 
 using CopyStrided = void (*)(const Tensor&, const View&, Tensor&, const View&);
@@ -35,7 +81,9 @@ CopyStrided copy_for(ScalarType dtype) {
 }  // namespace
 
 void copy_elements(const Tensor& input, const View& from, Tensor& output, const View& to) {
-  copy_for(output.dtype)(input, from, output, to);
+  std::size_t order[max_rank] = {};
+  sort_by_steps(to, order);
+  copy_for(output.dtype)(input, chosen_dims(from, order, to.rank), output, chosen_dims(to, order, to.rank));
 }
 
 void copy_element(const Tensor& input, std::size_t from, Tensor& output, std::size_t to) {
@@ -60,8 +108,12 @@ void copy_all(const Tensor& input, Tensor& output) {
 }
 
 void copy_bytes(const Tensor& input, Tensor& output) {
-  if (output.byte_count() != 0) {
-    std::memmove(output.data, input.data, output.byte_count());
+  const std::size_t count = output.byte_count();
+  if (count != 0) {
+    const auto* const from = input.as<const std::uint8_t>();
+    auto* const to = output.as<std::uint8_t>();
+    const std::size_t done = copy_vectors<1>(from, 1, to, 1, count);
+    std::memmove(to + done, from + done, count - done);
   }
 }
 

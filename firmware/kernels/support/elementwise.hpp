@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/support/arguments.hpp"
 #include "kernels/support/dispatch.hpp"
@@ -19,6 +20,12 @@ Status resize_to_broadcast(Arguments& arguments, const Tensor& left, const Tenso
 // change of category.
 Status check_result_dtype(Arguments& arguments, ScalarType common, const Tensor& output);
 
+// Whether all are float32, which need no conversion of each element.
+template <typename... Tensors>
+bool are_float32(const Tensors&... tensors) {
+  return ((tensors.dtype == ScalarType::float32) && ...);
+}
+
 template <typename Compute, typename Operation>
 Status map_binary(Arguments& arguments, const Tensor& left, const Tensor& right, Tensor& output,
                   Operation&& operation) {
@@ -33,6 +40,16 @@ Status map_binary(Arguments& arguments, const Tensor& left, const Tensor& right,
   const View from_left = broadcast_view(left, output.sizes, output.rank);
   const View from_right = broadcast_view(right, output.sizes, output.rank);
   const View to = view_of(output);
+  if constexpr (std::is_same_v<Compute, float>) {
+    if (are_float32(left, right, output)) {
+      const auto* const lefts = left.as<const float>();
+      const auto* const rights = right.as<const float>();
+      auto* const results = output.as<float>();
+      walk({&from_left, &from_right, &to},
+           [&](const std::size_t(&at)[3]) { results[at[2]] = operation(lefts[at[0]], rights[at[1]]); });
+      return arguments.status();
+    }
+  }
   walk({&from_left, &from_right, &to}, [&](const std::size_t(&at)[3]) {
     store(output.data, at[2], operation(load_left(left.data, at[0]), load_right(right.data, at[1])));
   });
@@ -49,6 +66,14 @@ Status map_unary(Arguments& arguments, const Tensor& input, Tensor& output, Oper
   }
   const View from = broadcast_view(input, output.sizes, output.rank);
   const View to = view_of(output);
+  if constexpr (std::is_same_v<Compute, float>) {
+    if (are_float32(input, output)) {
+      const auto* const values = input.as<const float>();
+      auto* const results = output.as<float>();
+      walk({&from, &to}, [&](const std::size_t(&at)[2]) { results[at[1]] = operation(values[at[0]]); });
+      return arguments.status();
+    }
+  }
   walk({&from, &to},
        [&](const std::size_t(&at)[2]) { store(output.data, at[1], operation(load(input.data, at[0]))); });
   return arguments.status();

@@ -74,28 +74,63 @@ def _softmax(dim: int) -> Callable[..., Any]:
 QUANTIZATIONS = ((1.0, 0), (0.05, 3), (0.0123, 7), (1 / 3, 0), (2.0**-16, 100))
 
 
+# Scales whose inverse, or whose products, a core that flushes denormal numbers would get wrong; zero points beyond
+# the dtype; scale, zero point, dtype.
+FAR_QUANTIZATIONS = (
+    (2.0**-130, 0, "int8"), (2.0**-126, 1, "int8"), (2.0**-124, -3, "uint8"), (2.0**127, 5, "int8"),
+    (1e39, 7, "int16"), (-0.05, 3, "int8"), (0.05, -31990, "int8"), (0.05, 32010, "uint8"), (0.01, 70000, "int16"),
+    (0.05, -128, "int8"), (0.05, 255, "uint8"), (1e-3, -32768, "int16"),
+)  # fmt: skip
+
+
+def finite_floats(count: int, scale: float) -> Array:
+    """Numbers that fit int32 after the division by `scale`: ties, denormals, both ends of saturation."""
+    ties = (numpy.arange(-300, 300) + 0.5) * scale
+    near = numpy.concatenate([numpy.nextafter(ties, numpy.inf), numpy.nextafter(ties, -numpy.inf)])
+    far = numpy.array([2.0**31 - 2**7, -(2.0**31), 40000, -40000, 2.0**24 + 2, 1e-40 / scale, -0.0]) * scale
+    with numpy.errstate(over="ignore"):
+        head = numpy.concatenate([ties, near, far]).astype(numpy.float32)
+    head = numpy.nan_to_num(head, posinf=1, neginf=-1)
+    return numpy.concatenate([head, floats(count - head.size, scale=90) * numpy.float32(min(scale, 1e30))])
+
+
 def quantize_cases() -> dict[str, Case]:
     """quantized_decomposed::{quantize,dequantize}_per_tensor of four dtypes; ties, NaN and far values among them."""
     cases = {}
     for dtype in INTEGERS:
         for number, (scale, zero_point) in enumerate(QUANTIZATIONS):
-            cases[f"quantize_{dtype}_{number}"] = Case(
-                _quantize("quantize_per_tensor", scale, zero_point, dtype), (special_floats(600, scale),)
-            )
-            cases[f"dequantize_{dtype}_{number}"] = Case(
-                _quantize("dequantize_per_tensor", scale, zero_point, dtype), (integers(dtype, 500),)
-            )
+            quantize = _quantize("quantize_per_tensor", scale, zero_point, dtype)
+            dequantize = _quantize("dequantize_per_tensor", scale, zero_point, dtype)
+            cases[f"quantize_{dtype}_{number}"] = Case(quantize, (special_floats(600, scale),))
+            cases[f"quantize_{dtype}_{number}_finite"] = Case(quantize, (finite_floats(4107, scale),))
+            cases[f"dequantize_{dtype}_{number}"] = Case(dequantize, (integers(dtype, 500),))
+    for dtype in ("uint8", "int8"):
+        dequantize = _quantize("dequantize_per_tensor", 0.0123, 7, dtype)
+        cases[f"dequantize_{dtype}_long"] = Case(dequantize, (integers(dtype, 4107),))
+    for number, (scale, zero_point, dtype) in enumerate(FAR_QUANTIZATIONS):
+        quantize = _quantize("quantize_per_tensor", scale, zero_point, dtype)
+        dequantize = _quantize("dequantize_per_tensor", scale, zero_point, dtype)
+        cases[f"quantize_far_{number}"] = Case(quantize, (finite_floats(2055, scale),))
+        cases[f"dequantize_far_{number}"] = Case(dequantize, (integers(dtype, 523),))
+    narrow = _quantize("quantize_per_tensor", 0.05, 3, "int8", (-127, 100))
+    cases["quantize_narrow"] = Case(narrow, (finite_floats(2055, 0.05),))
+    # NaN after the first block: earlier elements are converted in vectors, those of its block one by one.
+    late = finite_floats(9000, 0.05)
+    late[6000] = numpy.nan
+    cases["quantize_late_nan"] = Case(_quantize("quantize_per_tensor", 0.05, 3, "int8"), (late,))
     return cases
 
 
-def _quantize(name: str, scale: float, zero_point: int, dtype: str) -> Callable[..., Any]:
-    limits = numpy.iinfo(dtype)
+def _quantize(
+    name: str, scale: float, zero_point: int, dtype: str, limits: tuple[int, int] | None = None
+) -> Callable[..., Any]:
+    low, high = limits or (int(numpy.iinfo(dtype).min), int(numpy.iinfo(dtype).max))
 
     def function(torch: Any, x: Any) -> Any:
         operator = getattr(torch.ops.quantized_decomposed, name)
         # A product first: `run` takes no NaN and no infinity for an input that is quantised.
         x = x * 1.0 if x.is_floating_point() else x
-        return operator(x, scale, zero_point, int(limits.min), int(limits.max), getattr(torch, dtype))
+        return operator(x, scale, zero_point, low, high, getattr(torch, dtype))
 
     return function
 

@@ -1,0 +1,90 @@
+"""Instructions of the firmware's kernels for each element, on QEMU's Cortex-M55.
+
+    .venv/bin/python benchmarks/kernels.py
+
+One program calls every operator once on tensors of one shape. The ratio is to a copy of as many float32 elements,
+the least that an operator with a float32 input and output can take.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+COMMAND = Path(sys.executable).with_name("ethosu-sdk")
+ELEMENTS = 16 * 56 * 56
+YARDSTICK = "dim_order_ops::_clone_dim_order.out"
+MODEL = """
+import torch
+import torch.ao.quantization.fx._decomposed  # registers the operators
+
+DECOMPOSED = torch.ops.quantized_decomposed
+RANGE = (0.02, 3, -128, 127, torch.int8)
+
+
+class Operators(torch.nn.Module):
+    def forward(self, x, y, k):
+        return (
+            x.clone(),
+            DECOMPOSED.quantize_per_tensor(x, *RANGE),
+            DECOMPOSED.dequantize_per_tensor(k, *RANGE),
+            torch.permute_copy(x, (0, 2, 3, 1)),
+            torch.cat([x, y], 1),
+            torch.cat([k, k], 3),
+            x + y,
+            torch.relu(x),
+            x.mean((2, 3)),
+            torch.softmax(x, 3),
+            torch.nn.functional.avg_pool2d(x, 3, 2),
+            torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+        )
+
+
+model = Operators().eval()
+torch.manual_seed(0)
+shape = (1, 16, 56, 56)
+example_inputs = (torch.randn(shape), torch.randn(shape), torch.randint(-128, 127, shape, dtype=torch.int8))
+"""
+
+
+def run_operators(folder: Path) -> dict[str, Any]:
+    """The record of a run of the program above."""
+    (folder / "operators.py").write_text(MODEL, encoding="utf-8")
+    options = ("--no-delegate", "--quantize", "none", "--no-check", "--cpu-cycles", "-q", "-o", "out")
+    subprocess.run([COMMAND, "run", "operators.py", *options], check=True, cwd=folder)
+    record: dict[str, Any] = json.loads((folder / "out" / "run.json").read_text(encoding="utf-8"))
+    return record
+
+
+def kernel_counts(record: dict[str, Any]) -> list[tuple[str, int, int]]:
+    """Operator, instructions and modelled cycles of its kernel, in the order of execution."""
+    rows = []
+    for operator in record["operators"]:
+        parts = [part for part in operator["cpu_parts"] if part["part"] == "kernel"]
+        instructions = sum(part["instructions"]["value"] for part in parts)
+        cycles = sum(part["cycles"]["value"] for part in parts)
+        rows.append((operator["name"], instructions, cycles))
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = kernel_counts(run_operators(Path(scratch)))
+    base = next(instructions for name, instructions, _ in rows if name == YARDSTICK)
+    table = Table("operator", "instructions per element", "modelled cycles per element", "ratio to a copy")
+    for name, instructions, cycles in rows:
+        each, time = f"{instructions / ELEMENTS:.2f}", f"{cycles / ELEMENTS:.2f}"
+        table.add_row(name, each, time, f"{instructions / base:.1f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+// The vectors of quantize_vectors.hpp against its scalar functions, on random numbers, scales and zero points.
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "kernels/support/quantize_vectors.hpp"
+#include "random.hpp"
+#include "start.hpp"
+
+namespace {
+
+using namespace ethosu_sdk::kernels;
+
+constexpr std::size_t length = 100;
+constexpr std::size_t long_length = 2100;  // enough for the table of dequantize_vectors
+constexpr std::size_t cases = 2000;
+
+std::uint32_t vectorised, unlike;
+
+// Any bits, or a multiple of a half times the scale and its neighbours, or a value in the range.
+float number(Random& random, float scale) {
+  switch (random.below(4)) {
+    case 0: {
+      const std::uint32_t bits = random.next();
+      float value = 0;
+      std::memcpy(&value, &bits, sizeof value);
+      // NaN and numbers beyond int32 leave the whole block to the scalar loop: rarely.
+      return std::fabs(value) < std::fabs(scale) * 0x1p30F || random.below(500) == 0 ? value : scale;
+    }
+    case 1:
+      return static_cast<float>(random.between(-600, 600)) * 0.5F * scale;
+    case 2: {
+      const float tie = (static_cast<float>(random.between(-300, 300)) + 0.5F) * scale;
+      return std::nextafterf(tie, random.below(2) == 0 ? 1e38F : -1e38F);
+    }
+    default:
+      return static_cast<float>(random.between(-2000000, 2000000)) * 1e-4F * scale;
+  }
+}
+
+float scale_of(Random& random) {
+  const float mantissa = 1.0F + static_cast<float>(random.below(1000)) * 1e-3F;
+  const int exponent = random.below(8) == 0 ? random.between(-149, 127) : random.between(-20, 5);
+  return std::ldexp(random.below(16) == 0 ? -mantissa : mantissa, exponent);
+}
+
+template <typename Integer>
+std::int32_t zero_point_of(Random& random) {
+  using Limits = std::numeric_limits<Integer>;
+  return sizeof(Integer) == 4 || random.below(8) == 0 ? random.between(-100000, 100000)
+                                                      : random.between(Limits::min(), Limits::max());
+}
+
+template <typename Integer>
+void quantize(Random& random) {
+  static float from[length];
+  static Integer to[length];
+  const float scale = scale_of(random);
+  const float inverse = 1.0F / scale;
+  const std::int32_t zero_point = zero_point_of<Integer>(random);
+  const std::size_t count = random.below(length);
+  for (float& value : from) {
+    value = number(random, scale);
+  }
+  const std::size_t done = quantize_vectors(from, to, count, inverse, zero_point);
+  vectorised += done > 0 ? 1 : 0;
+  for (std::size_t i = 0; i < done; ++i) {
+    const auto wanted = quantized<Integer>(from[i], inverse, zero_point, std::numeric_limits<Integer>::min(),
+                                           std::numeric_limits<Integer>::max());
+    unlike += to[i] == wanted ? 0 : 1;
+  }
+}
+
+template <typename Integer>
+void dequantize(Random& random, std::size_t count) {
+  static Integer from[long_length];
+  static float to[long_length];
+  const float scale = scale_of(random);
+  const std::int32_t zero_point = zero_point_of<Integer>(random);
+  for (std::size_t i = 0; i < count; ++i) {
+    from[i] = static_cast<Integer>(random.next());
+  }
+  const std::size_t done = dequantize_vectors(from, to, count, scale, zero_point);
+  vectorised += done > 0 ? 1 : 0;
+  for (std::size_t i = 0; i < done; ++i) {
+    const float wanted = dequantized(from[i], scale, zero_point);
+    unlike += std::memcmp(&to[i], &wanted, sizeof wanted) == 0 ? 0 : 1;
+  }
+}
+
+void report(const char* name) {
+  print(name);
+  print(" cases ");
+  print(cases);
+  print(" vectorised ");
+  print(vectorised);
+  print(" unlike ");
+  print(unlike);
+  print("\n");
+  vectorised = 0;
+  unlike = 0;
+}
+
+template <typename Integer>
+void test(const char* name) {
+  Random random;
+  for (std::size_t i = 0; i < cases; ++i) {
+    quantize<Integer>(random);
+  }
+  print("quantize ");
+  report(name);
+  for (std::size_t i = 0; i < cases; ++i) {
+    dequantize<Integer>(random, i % 100 == 0 ? long_length : random.below(length));
+  }
+  print("dequantize ");
+  report(name);
+}
+
+}  // namespace
+
+int main() {
+  test<std::int8_t>("int8");
+  test<std::uint8_t>("uint8");
+  test<std::int16_t>("int16");
+  test<std::int32_t>("int32");
+  return 0;
+}
