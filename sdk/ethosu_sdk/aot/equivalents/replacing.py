@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ethosu_sdk.aot.equivalents import convolutions, integers, normalisation, ordering, pooling
@@ -31,7 +31,7 @@ def replace(program: Any, target: Target, *, quantized: bool) -> Any:
         choice = None if ethos_u85 and name.startswith(_ON_U85) else _CHOICES.get(name)
         function = choice and choice(node)
         if function:
-            _inline(program, node, function)
+            inline(program, node, function)
             changed = True
     if changed:
         program.graph.eliminate_dead_code()
@@ -39,13 +39,22 @@ def replace(program: Any, target: Target, *, quantized: bool) -> Any:
     return program
 
 
-def _inline(program: Any, node: Any, function: Function) -> None:
-    """Put the operators that `function` calls in the place of `node`, as made by the same line of the model."""
+def inline(
+    program: Any, node: Any, function: Function, sources: Sequence[Any] | None = None, *, before: Any = None
+) -> Any:
+    """Put the operators that `function` calls in the place of `node`, as made by the same line of the model, and
+    return what they give.
+
+    The function gets the node's arguments, or `sources`, other nodes. With `before`, nothing is replaced.
+    """
     import torch
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch.utils import _pytree
 
-    leaves, spec = _pytree.tree_flatten((node.args, node.kwargs))
+    place = node if before is None else before
+    leaves, spec = _pytree.tree_flatten(
+        (node.args, node.kwargs) if sources is None else (tuple(sources), {})
+    )
     sources = [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
 
     def call(*tensors: Any) -> Any:
@@ -58,13 +67,15 @@ def _inline(program: Any, node: Any, function: Function) -> None:
     with values[0].fake_mode:
         traced = make_fx(call, pre_dispatch=True)(*values).graph
     known = dict(zip(traced.find_nodes(op="placeholder"), sources, strict=True))
-    with node.graph.inserting_before(node):
+    with place.graph.inserting_before(place):
         for step in traced.nodes:
             if step.op == "call_function":
-                known[step] = node.graph.node_copy(step, known.__getitem__)
-                known[step].meta = {**node.meta, "val": step.meta["val"]}
+                known[step] = place.graph.node_copy(step, known.__getitem__)
+                known[step].meta = {**place.meta, "val": step.meta["val"]}
     result = _pytree.tree_map_only(torch.fx.Node, known.__getitem__, traced.output_node().args[0])
-    _use(program, node, result)
+    if before is None:
+        _use(program, node, result)
+    return result
 
 
 def _use(program: Any, node: Any, result: Any) -> None:

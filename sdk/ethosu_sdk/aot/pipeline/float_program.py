@@ -7,7 +7,7 @@ from typing import Any
 
 from ethosu_sdk.aot.comparison.chain import chain_samples, eager_model
 from ethosu_sdk.aot.comparison.chain.eager_model import EagerRun
-from ethosu_sdk.aot.equivalents import replacing
+from ethosu_sdk.aot.equivalents import attention_masks, replacing
 from ethosu_sdk.aot.graph import execution
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.lowering import exporting
@@ -75,4 +75,6 @@ def traced(plan: Plan, target: Target, finder: SourceFinder) -> FloatProgram:
             missing_batch_axis.repair(failing_addmm.repair(program)), target, quantized=plan.quantized
         )
     )
+    if plan.quantized and not plan.prequantized:
+        finished = attention_masks.place(finished, [plan.inputs, *plan.calibration])
     return FloatProgram(reference, eager, state, written, finished, warning)

@@ -1,0 +1,281 @@
+"""Places attention masks where they do not stretch the range of the scores.
+
+``softmax(scores + mask)`` with a mask of 0 and −10000 quantises the sum: 256 steps of int8 for a range of 10000 leave
+the scores one step. Here the mask becomes factors of 0 and 1, of the scores before their largest one is looked for
+and of their exponentials. Every range stays as without a mask, and in float the result is the same: what is added to
+all scores of a row does not count, and below −100 an exponential is no float32 above its least normal one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ethosu_sdk.aot.equivalents.replacing import inline
+from ethosu_sdk.aot.graph import interpreting
+from ethosu_sdk.aot.graph.fx import operator_name
+
+Tensors = tuple[Any, ...]
+
+_LOWEST = -100.0  # exp(-100) = 4e-44; what is added at or below it masks
+_SAMPLES = 4
+_SOFTMAX = ("aten::softmax", "aten::_softmax")
+_ATTENTION = "aten::scaled_dot_product_attention"
+_SAME_VALUE = ("aten::clone", "aten::contiguous", "aten::alias", "aten::detach", "aten::to", "aten::_to_copy")
+_ADDED, _HIDES, _KEEPS = "added", "hides", "keeps"
+
+
+@dataclass
+class _Range:
+    """What the values of a node were in all samples."""
+
+    low: float = math.inf
+    high: float = -math.inf
+    is_binary: bool = True  # zeros, and values that mask
+    low_kept: float = math.inf  # the lowest of the values that do not mask
+    has_empty_row: bool = False  # nothing but values that mask along the last axis
+
+
+@dataclass
+class _Masked:
+    """The input of a softmax: the sum of `terms` under `masks`, each a node with its kind."""
+
+    terms: list[Any] = field(default_factory=list)
+    masks: list[tuple[str, Any]] = field(default_factory=list)
+
+
+def place(program: Any, samples: Sequence[Tensors]) -> Any:
+    """`program`, an ``ExportedProgram`` that will be quantised, with every masked softmax rewritten; `samples` of its
+    inputs show which operands are masks. What has no value to keep in a row of a sample stays."""
+    for node in list(program.graph.nodes):
+        if operator_name(node) == _ATTENTION and _is_masked_attention(node):
+            inline(program, node, _attention)
+    nodes = [node for node in program.graph.nodes if _is_last_axis(node)]
+    if not any(_may_be_masked(node.args[0]) for node in nodes):
+        return program
+    return _Rewriting(program, samples[:_SAMPLES]).of(nodes)
+
+
+class _Rewriting:
+    """The ranges of a program's values, and the factors that were made of masks."""
+
+    def __init__(self, program: Any, samples: Sequence[Tensors]) -> None:
+        self._program = program
+        self._constants = _constants(program)
+        self._ranges: dict[str, _Range] = {}
+        self._values: dict[str, Any] = {}  # of constants alone
+        self._factors: dict[tuple[str, str], Any] = {}
+        module = program.module(check_guards=False)
+        with interpreting.state_kept(module):
+            for sample in samples:
+                interpreting.run(module, sample, note=self._note)
+
+    def of(self, nodes: Sequence[Any]) -> Any:
+        """The program with these softmax nodes rewritten where their input has a mask."""
+        for node in nodes:
+            found = self._split(node.args[0])
+            known = self._ranges.get(node.args[0].name, _Range())
+            if found.masks and not known.has_empty_row and math.isfinite(known.low_kept):
+                self._rewrite(node, found, known.low_kept)
+        self._program.graph.eliminate_dead_code()
+        self._program.graph_module.recompile()
+        return self._program
+
+    def _note(self, node: Any, value: Any) -> None:
+        import torch
+
+        if not isinstance(value, torch.Tensor) or not value.numel():
+            return
+        if node.name in self._constants:
+            self._values[node.name] = value
+        if value.is_floating_point():
+            masked, known = value <= _LOWEST, self._ranges.setdefault(node.name, _Range())
+            known.low, known.high = min(known.low, float(value.min())), max(known.high, float(value.max()))
+            known.is_binary &= bool((masked | (value == 0)).all())
+            known.has_empty_row |= value.dim() > 0 and bool(masked.all(-1).any())
+            if not bool(masked.all()):
+                known.low_kept = min(known.low_kept, float(value[~masked].min()))
+
+    def _split(self, node: Any) -> _Masked:
+        """A softmax's input as terms and masks; one term where nothing is known to mask."""
+        name = operator_name(node)
+        if name in _SAME_VALUE and node.meta["val"].dtype == node.args[0].meta["val"].dtype:
+            return self._split(node.args[0])
+        found = {"aten::add": self._of_sum, "aten::masked_fill": self._of_fill, "aten::where": self._of_where}
+        parts = found[name](node) if name in found else None
+        return parts or _Masked([node])
+
+    def _of_sum(self, node: Any) -> _Masked | None:
+        if node.kwargs or len(node.args) != 2 or not all(hasattr(item, "meta") for item in node.args):
+            return None
+        masks = [self._is_mask(item) for item in node.args]
+        if all(masks):
+            return None
+        parts = [
+            _Masked(masks=[(_ADDED, item)]) if is_mask else self._split(item)
+            for item, is_mask in zip(node.args, masks, strict=True)
+        ]
+        return _Masked(*(sum((getattr(part, name) for part in parts), []) for name in ("terms", "masks")))
+
+    def _of_fill(self, node: Any) -> _Masked | None:
+        scores, mask, value = node.args
+        return self._chosen(scores, (_HIDES, mask)) if self._masks_all(value) else None
+
+    def _of_where(self, node: Any) -> _Masked | None:
+        mask, one, other = node.args
+        if self._masks_all(other) and hasattr(one, "meta"):
+            return self._chosen(one, (_KEEPS, mask))
+        if self._masks_all(one) and hasattr(other, "meta"):
+            return self._chosen(other, (_HIDES, mask))
+        return None
+
+    def _chosen(self, scores: Any, mask: tuple[str, Any]) -> _Masked:
+        inner = self._split(scores)
+        return _Masked(inner.terms, [*inner.masks, mask])
+
+    def _range(self, node: Any) -> _Range | None:
+        if node.name in self._constants and node.op == "placeholder" and node.name not in self._ranges:
+            self._note(node, self._constants[node.name])
+        return self._ranges.get(node.name)
+
+    def _is_mask(self, node: Any) -> bool:
+        known = self._range(node)
+        if known is None or known.low > _LOWEST or known.high <= _LOWEST:
+            return False
+        return node.name in self._constants or known.is_binary
+
+    def _masks_all(self, value: Any) -> bool:
+        if isinstance(value, (int, float)):
+            return value <= _LOWEST
+        known = self._range(value)
+        return known is not None and known.high <= _LOWEST
+
+    def _rewrite(self, node: Any, found: _Masked, low: float) -> None:
+        terms, factors = list(found.terms), []
+        for kind, mask in found.masks:
+            factors.append(self._factor(node, kind, mask))
+            offsets = self._offsets(kind, mask)
+            if offsets is not None:
+                terms.append(self._constant(f"{mask.name}_offsets", offsets))
+        inline(self._program, node, _masked_softmax(len(terms), node.args[1], low), [*terms, *factors])
+
+    def _factor(self, node: Any, kind: str, mask: Any) -> Any:
+        """A node of zeros and ones, made once for each mask."""
+        key = kind, mask.name
+        if key not in self._factors:
+            self._range(mask) if kind == _ADDED else None
+            value = self._values.get(mask.name)
+            if value is None and mask.name in self._constants and mask.op == "placeholder":
+                value = self._constants[mask.name]
+            if value is None:
+                self._factors[key] = inline(self._program, None, _FACTORS[kind], [mask], before=node)
+            else:
+                ones = {_ADDED: lambda v: v > _LOWEST, _KEEPS: lambda v: v, _HIDES: lambda v: ~v}[kind](value)
+                self._factors[key] = self._constant(f"{mask.name}_factors", ones.float())
+        return self._factors[key]
+
+    def _offsets(self, kind: str, mask: Any) -> Any | None:
+        """What a constant that is added does where it does not mask."""
+        value = self._values.get(mask.name, self._constants.get(mask.name))
+        if kind != _ADDED or value is None or not hasattr(value, "where"):
+            return None
+        kept = value.where(value > _LOWEST, 0.0)
+        return kept if bool(kept.any()) else None
+
+    def _constant(self, name: str, value: Any) -> Any:
+        from executorch.backends.transforms.utils import create_constant_placeholder
+        from torch.export.graph_signature import InputKind
+
+        first = next(iter(self._program.graph.nodes))
+        with self._program.graph.inserting_before(first):
+            return create_constant_placeholder(
+                self._program, self._program.graph, name, InputKind.BUFFER, value.contiguous(), True
+            )
+
+
+def _masked_softmax(terms: int, axis: int, low: float) -> Callable[..., Any]:
+    """The softmax of the sum of the first `terms` tensors, with the rest as factors; `low` is added to no effect, so
+    that what is masked is no larger than what is not."""
+
+    def softmax(*given: Any) -> Any:
+        scores, keep = given[0], given[terms]
+        for term in given[1:terms]:
+            scores = scores + term
+        for factor in given[terms + 1 :]:
+            keep = keep * factor
+        shifted = (scores - low) * keep
+        weights = (shifted - shifted.amax(axis, True)).exp() * keep
+        return weights * weights.sum(axis, True).reciprocal()
+
+    return softmax
+
+
+_FACTORS: dict[str, Callable[[Any], Any]] = {
+    # Of zeros and values that mask, in operators that the NPU has.
+    _ADDED: lambda mask: (mask * (-1.0 / _LOWEST)).clamp(-1.0, 0.0) + 1.0,
+    _KEEPS: lambda mask: mask.float(),
+    _HIDES: lambda mask: 1.0 - mask.float(),
+}
+
+
+def _attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """``scaled_dot_product_attention`` in parts, as torch's documentation writes it."""
+    import torch
+
+    del dropout_p
+    if enable_gqa:
+        key, value = (
+            item.repeat_interleave(query.size(-3) // item.size(-3), -3) for item in (key, value)
+        )
+    scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
+    scores = query @ key.transpose(-2, -1) * scale
+    if is_causal:
+        attn_mask = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool).tril()
+    if attn_mask.dtype == torch.bool:
+        scores = torch.where(attn_mask, scores, -math.inf)
+    else:
+        scores = scores + attn_mask
+    return torch.softmax(scores, -1) @ value
+
+
+def _is_masked_attention(node: Any) -> bool:
+    arguments = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), node.args)) | node.kwargs
+    return arguments.get("attn_mask") is not None or bool(arguments.get("is_causal"))
+
+
+def _is_last_axis(node: Any) -> bool:
+    return operator_name(node) in _SOFTMAX and node.args[1] in (-1, node.meta["val"].dim() - 1)
+
+
+def _may_be_masked(node: Any) -> bool:
+    while operator_name(node) in _SAME_VALUE:
+        node = node.args[0]
+    return operator_name(node) in ("aten::add", "aten::masked_fill", "aten::where")
+
+
+def _constants(program: Any) -> dict[str, Any]:
+    """The nodes that no input and no state has a part in, by name; the values of placeholders."""
+    signature = program.graph_signature
+    targets = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    targets |= signature.inputs_to_lifted_tensor_constants
+    written = set(signature.buffers_to_mutate.values())
+    found: dict[str, Any] = {}
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and node.name in targets and targets[node.name] not in written:
+            name = targets[node.name]
+            found[node.name] = program.state_dict.get(name, program.constants.get(name))
+        elif node.op == "call_function" and all(source.name in found for source in node.all_input_nodes):
+            found[node.name] = None
+    return found
