@@ -26,7 +26,7 @@ class Span:
 
     `operator` counts the instructions of the program that the inference executed, from 0; it is None outside of them:
     before the inference, after the last, and while the firmware reports. `code_bytes` is the size of the cache lines
-    of code of which no earlier span of an operator executed anything.
+    of code of which no earlier span of an operator executed anything; waits and the clock's interrupts have none.
     """
 
     operator: int | None
@@ -53,7 +53,7 @@ def spans(counts: BlockCounts, prices: Sequence[float]) -> list[Span]:
         instructions = int((each_instructions[segment.blocks] * segment.executions).sum())
         cycles = float((each_cycles[segment.blocks] * segment.executions).sum())
         before = len(fetched)
-        if operator is not None:
+        if operator is not None and part not in (CLOCK, WAIT):  # which depend on the simulator's time
             fetched.update(line for block in segment.blocks for line in lines[block])
         code_bytes = LINE_BYTES * (len(fetched) - before)
         found.append(Span(operator, part, instructions, cycles, code_bytes))

@@ -23,12 +23,13 @@ def test_each_line_is_moved_once() -> None:
 
 def test_code_is_fetched_where_it_first_runs_in_an_inference() -> None:
     """Blocks of 64, 32 and 4 bytes; the second lies in the first, the third in two lines. What ran before the
-    inference, or while the firmware reports, does not count."""
+    inference, in the clock's interrupt, or while the firmware reports, does not count."""
     places = ((0x1000, 64), (0x1020, 32), (0x203E, 4))
     blocks = tuple(Block(start, start + size, size // 2, bytes(size), 3) for start, size in places)
-    names = {"": [0], "operator": [1], "kernel": [0, 2], "report": [2], "runtime": [0], "end": [1]}
+    ran = [("", [0]), ("operator", [1]), ("clock", [0, 2]), ("back", []), ("kernel", [0, 2]), ("report", [2])]
+    ran += [("runtime", [0]), ("end", [1])]
     segments = tuple(
-        Segment(name, np.array(ran, np.int64), np.ones(len(ran), np.int64)) for name, ran in names.items()
+        Segment(name, np.array(places, np.int64), np.ones(len(places), np.int64)) for name, places in ran
     )
     found = spans(BlockCounts(blocks, segments), [1.0] * len(blocks))
-    assert [row.code_bytes for row in found] == [0, 32, 32 + 64, 0, 0, 0]
+    assert [row.code_bytes for row in found] == [0, 32, 0, 0, 32 + 64, 0, 0, 0]
