@@ -200,12 +200,14 @@ def test_inputs_that_do_not_fit_are_refused(
 
 
 def test_events_are_chosen_by_name_and_the_unknowable_is_said(zoo_pte: ZooPte, tmp_path: Path) -> None:
-    outcome, record = run(
-        zoo_pte("digits_cnn").pte, tmp_path, "--events", "MAC_ACTIVE,CYCLE,AXI_LATENCY_ANY,NPU_ACTIVE"
-    )
+    stalls = ("MAC_STALLED_BY_WD", "MAC_STALLED_BY_ACC", "MAC_STALLED_BY_IB")
+    events = ",".join(("MAC_ACTIVE", "CYCLE", "AXI_LATENCY_ANY", "NPU_ACTIVE", *stalls))
+    outcome, record = run(zoo_pte("digits_cnn").pte, tmp_path, "--events", events)
     assert outcome.code == 0, outcome.err
     values = {row["event"]: row["value"] for row in record["npu"]["counters"]}
-    assert values.keys() == {"MAC_ACTIVE", "CYCLE", "NPU_ACTIVE"}
+    assert values.keys() == {"MAC_ACTIVE", "CYCLE", "NPU_ACTIVE", *stalls}
+    assert all(values[name] > 0 for name in stalls)
+    assert values["MAC_ACTIVE"] + sum(values[name] for name in stalls) < values["CYCLE"]
     assert values["CYCLE"] == record["npu"]["cycles"]["value"]
     assert 0 < values["MAC_ACTIVE"] < values["CYCLE"]
     assert "/npu/counters/AXI_LATENCY_ANY" in {row["path"] for row in record["unavailable"]}
