@@ -76,6 +76,10 @@
     for (const event of ["blur", "mouseleave"]) node.addEventListener(event, () => { tip.hidden = true; });
   }
 
+  for (const element of document.querySelectorAll(".plot")) {
+    element.addEventListener("redrawn", () => makeFocusable(element)); // said by a page that changes what is drawn
+  }
+
   async function draw() {
     document.body.append(tip);
     for (const element of document.querySelectorAll(".plot")) {
