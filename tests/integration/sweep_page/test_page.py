@@ -242,6 +242,9 @@ def test_the_plot_has_the_cells_of_a_model(browser: Browser, sweep: Sweep) -> No
             ).count() >= len(drawn)
             points = page.locator("#pareto g.mark-symbol[aria-roledescription='symbol mark container'] path")
             assert points.count() == len(drawn)
+            page.locator("#pareto path[tabindex='0']").focus()
+            page.keyboard.press("End")
+            assert any(row["cell"] in page.locator("#tip").inner_text() for row in drawn)
         points.first.hover(force=True)
         page.locator("#vg-tooltip-element.visible").wait_for()
 

@@ -62,6 +62,12 @@ def test_bytes_that_two_lifetimes_share_count_once() -> None:
     assert found.live_bytes(2) == [64, 64, 64]
 
 
+def test_the_flow_of_a_sum() -> None:
+    """x + x is one operation, which reads the input and writes the output."""
+    flow = lifetimes.of(pte.read(GOLDEN_PTE / "add_u55.pte")).flows[0]
+    assert (flow.edges, flow.inputs, flow.outputs) == ((), ((0,),), ((0,),))
+
+
 @pytest.mark.parametrize(("name", "step"), [("add_u55", 8), ("add_u85_segment", None)])
 def test_the_program_tells_its_modes_and_steps(name: str, step: int | None) -> None:
     program = pte.read(GOLDEN_PTE / f"{name}.pte")

@@ -49,23 +49,36 @@
   const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 
   // One mark of a plot is in the order of the Tab key; arrow keys go to the others, from left to right.
-  function makeFocusable(element) {
+  function marksOf(element) {
     const marks = [...element.querySelectorAll("svg path")].filter((mark) => mark.__data__ && mark.__data__.tooltip);
     const places = new Map(marks.map((mark) => [mark, mark.getBoundingClientRect()]));
-    marks.sort((a, b) => places.get(a).left - places.get(b).left || places.get(a).top - places.get(b).top);
-    marks.forEach((mark, at) => {
-      mark.setAttribute("tabindex", at ? "-1" : "0");
-      mark.addEventListener("focus", () => {
-        for (const other of marks) other.setAttribute("tabindex", other === mark ? "0" : "-1");
-        show(mark, Object.entries(mark.__data__.tooltip));
-      });
-      mark.addEventListener("blur", () => { tip.hidden = true; });
-      mark.addEventListener("keydown", (event) => {
-        if (event.key === "Escape") tip.hidden = true;
-        if (!(event.key in STEPS)) return;
-        event.preventDefault();
-        marks[Math.max(0, Math.min(marks.length - 1, at + STEPS[event.key]))].focus();
-      });
+    return marks.sort((a, b) => places.get(a).left - places.get(b).left || places.get(a).top - places.get(b).top);
+  }
+
+  function setStop(element, stop) {
+    for (const mark of marksOf(element)) mark.setAttribute("tabindex", "-1");
+    if (stop) stop.setAttribute("tabindex", "0");
+  }
+
+  for (const element of document.querySelectorAll(".plot")) {
+    element.addEventListener("redrawn", () => setStop(element, marksOf(element)[0])); // a page may change what is drawn
+    element.addEventListener("focusin", (event) => {
+      const mark = event.target;
+      if (!mark.__data__ || !mark.__data__.tooltip) return;
+      const stop = element.querySelector('path[tabindex="0"]');
+      if (stop) stop.setAttribute("tabindex", "-1");
+      mark.setAttribute("tabindex", "0");
+      show(mark, Object.entries(mark.__data__.tooltip));
+    });
+    element.addEventListener("focusout", () => { tip.hidden = true; });
+    element.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") tip.hidden = true;
+      if (!(event.key in STEPS)) return;
+      const marks = marksOf(element);
+      const at = marks.indexOf(event.target);
+      if (at < 0) return;
+      event.preventDefault();
+      marks[Math.max(0, Math.min(marks.length - 1, at + STEPS[event.key]))].focus();
     });
   }
 
@@ -87,7 +100,7 @@
       const { view } = await window.vegaEmbed(element, specs[element.id], options);
       const svg = element.querySelector("svg");
       svg.setAttribute("aria-label", element.dataset.text);
-      makeFocusable(element);
+      setStop(element, marksOf(element)[0]);
       element.dataset.drawn = String(view.getState().signals !== undefined);
       element.dispatchEvent(new CustomEvent("drawn", { detail: view }));
     }

@@ -334,6 +334,7 @@
   let view = null;
   async function choose() {
     if (view) await view.signal("chosen", model.value).runAsync();
+    if (view) plot.dispatchEvent(new CustomEvent("redrawn")); // other marks
     if (plot) plot.dataset.model = model.value;
   }
   if (plot) {
