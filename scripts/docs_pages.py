@@ -32,7 +32,9 @@ _COMMANDS_PAGE = "reference/commands.md"
 _COMMANDS_HERE = re.compile(r"^<!-- scripts/docs_pages\.py .*-->$", re.MULTILINE)
 _NOTEBOOK_LINK = re.compile(r'href="(?!https?:)([^"#:]+\.(?:md|ipynb))(#[^"]*)?"')
 GALLERY = Path(__file__).resolve().parents[1] / "build" / "gallery"
-PLOTS = "report.png"  # there, the picture of a report's plots
+PLOTS, DARK_PLOTS = "report.png", "report-dark.png"  # there, the picture of a report's plots
+_PICTURE = re.compile(r"!\[([^]]*)\]\(images/report\.png\)")
+_PICTURES = r"![\1](images/report.png#only-light)![\1](images/report-dark.png#only-dark)"
 OUTPUT = "commands.md"  # there, what the first page shows of its commands
 _OUTPUT_HERE = re.compile(r"(?<=<!-- scripts/docs_gallery\.py --write -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _GALLERY_TEXT = """
@@ -59,8 +61,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     for path in sorted(path for path in GALLERY.rglob("*.*") if path.suffix != ".md" and path.is_file()):
         place = f"gallery/{path.relative_to(GALLERY).as_posix()}"
-        if path.name == PLOTS:
-            place = f"images/{PLOTS}"
+        if path.name in (PLOTS, DARK_PLOTS):
+            place = f"images/{path.name}"
+        if place in files.src_uris:
             files.remove(files.src_uris[place])
         files.append(File.generated(config, place, abs_src_path=str(path)))
     return files
@@ -70,7 +73,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """The page of commands with every command on it, the first page with the gallery; other pages as they are."""
     if page.file.src_uri == "index.md" and (GALLERY / OUTPUT).is_file():
         output = (GALLERY / OUTPUT).read_text(encoding="utf-8")
-        return f"{with_output(markdown, output)}\n{_GALLERY_TEXT}"
+        return f"{_PICTURE.sub(_PICTURES, with_output(markdown, output))}\n{_GALLERY_TEXT}"
     if page.file.src_uri != _COMMANDS_PAGE:
         return markdown
     text, count = _COMMANDS_HERE.subn(lambda _: commands(), markdown)

@@ -117,7 +117,7 @@ def test_pictures_are_small() -> None:
 
 def test_the_first_page_shows_three_commands_and_what_they_print(site: Path) -> None:
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    block = text.partition("```console\n")[2].partition("```")[0]
+    block = text.partition("```text\n")[2].partition("```")[0]
     assert re.findall(r"^\$ ethosu-sdk (\w+)", block, re.MULTILINE) == ["run", "profile", "report"]
     assert "inference" in block
     assert "ms on alif-e8-hp" in block
