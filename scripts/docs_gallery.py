@@ -1,7 +1,8 @@
-"""Make the gallery of the documentation in build/gallery: pages of real runs, and pictures of them.
+"""Make the gallery of the documentation in build/gallery: pages of real runs, pictures of them, and what the commands
+of the first page print.
 
-scripts/docs calls it before mkdocs, and scripts/docs_pages.py takes the pages into the site. With --picture, the
-picture of a report's plots also becomes docs/images/report.png, for readers of the repository.
+scripts/docs calls it before mkdocs, and scripts/docs_pages.py takes all into the site. With --write, docs/index.md
+and docs/images/report.png get the same, for readers of the repository.
 """
 
 from __future__ import annotations
@@ -13,19 +14,22 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+from docs_pages import DARK_PLOTS, GALLERY, OUTPUT, PLOTS, with_output
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
+Scheme = Literal["light", "dark"]
 ROOT = Path(__file__).resolve().parents[1]
-GALLERY = ROOT / "build" / "gallery"
-PLOTS = "report.png"  # the picture of a report's plots
 _COLOURS = 64  # of a picture
 _MOST_PICTURE_BYTES = 150_000
-_WINDOW = {"width": 1280, "height": 860}
+_WINDOW: ViewportSize = {"width": 1280, "height": 860}
+_NARROW: ViewportSize = {"width": 800, "height": 860}  # the site shows its picture little smaller than it is
 _MOST_HEIGHT = 900
+_COLUMNS = "80"
 _TIMEOUT_S = 900
 _DRAWN_MS = 60_000
 _SWEEP = """
@@ -41,56 +45,77 @@ max = "256 KiB"
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A page of the gallery: its file, and the commands that make it in the folder `work`."""
+class Step:
+    """A command, and what the first page shows of its output: rows that begin so, with as many lines of each."""
 
-    page: str
-    commands: tuple[str, ...]
+    command: str
+    rows: dict[str, int] = field(default_factory=dict)
 
 
-PAGES = (
-    Shown(
-        "network.html",
-        (
-            "profile zoo:ds_cnn --system alif-e8-hp -o ds_cnn",
-            "report ds_cnn -o network.html",
-        ),
+_STEPS = (
+    Step(
+        "run zoo:ds_cnn --system alif-e8-hp -o ds_cnn",
+        {"verdict": 1, "output0": 2, "inference ": 2, "NPU cycles": 1, "CPU cycles": 1},
     ),
-    Shown(
-        "comparison.html",
-        (
-            "profile zoo:ds_cnn --system alif-e8-he -o ds_cnn-he",
-            "report ds_cnn ds_cnn-he -o comparison.html",
-        ),
-    ),
-    Shown("sweep/index.html", ("sweep run sweep.toml -o sweep",)),
+    Step("profile ds_cnn --rows 3", {"the slowest": 20}),
+    Step("report ds_cnn", {"report": 1}),
+    Step("profile zoo:ds_cnn --system alif-e8-he -o ds_cnn-he"),
+    Step("report ds_cnn ds_cnn-he -o comparison.html"),
+    Step("sweep run sweep.toml -o sweep"),
 )
+# The pages of the gallery, and where the commands leave them.
+_PAGES = {
+    "network.html": "ds_cnn/report.html",
+    "comparison.html": "comparison.html",
+    "sweep/index.html": "sweep/index.html",
+}
 
 
 def make(work: Path) -> None:
-    """Run the commands in `work`, and leave pages and pictures in GALLERY."""
+    """Run the commands in `work`, and leave pages, pictures and output in GALLERY."""
     (work / "sweep.toml").write_text(_SWEEP, encoding="utf-8")
-    for page in PAGES:
-        for command in page.commands:
-            _sdk(command, work)
+    shown = [line for step in _STEPS for line in _shown(step, _output(step.command, work))]
     shutil.rmtree(GALLERY, ignore_errors=True)
-    for path in _files(work):
-        target = GALLERY / path.relative_to(work)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+    records = {str(path.relative_to(work)): path for path in work.glob("sweep/cells/*/run.json")}
+    for name, path in {**{name: work / place for name, place in _PAGES.items()}, **records}.items():
+        (GALLERY / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, GALLERY / name)
     _pictures()
+    text = "\n".join(["```text", *shown, "```", ""])
+    (GALLERY / OUTPUT).write_text(text, encoding="utf-8")
 
 
-def _sdk(command: str, work: Path) -> None:
+def _output(command: str, work: Path) -> str:
     print(f"$ ethosu-sdk {command}", flush=True)
     program = Path(sys.executable).with_name("ethosu-sdk")
-    subprocess.run([program, *command.split(), "-q"], cwd=work, check=True, timeout=_TIMEOUT_S)
+    environment = {**os.environ, "COLUMNS": _COLUMNS, "TERM": "dumb"}
+    done = subprocess.run(
+        [program, *command.split()],
+        cwd=work,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=_TIMEOUT_S,
+    )
+    return done.stdout
 
 
-def _files(work: Path) -> Iterator[Path]:
-    """The pages, and the records of cells that the page of the sweep has links to."""
-    yield from (work / page.page for page in PAGES)
-    yield from sorted(work.glob("sweep/cells/*/run.json"))
+def _shown(step: Step, output: str) -> Iterator[str]:
+    """The command and the lines of its output that the first page shows; dots for those between them."""
+    if not step.rows:
+        return
+    yield f"$ ethosu-sdk {step.command}"
+    left, is_gap = 0, False
+    for line in output.splitlines():
+        found = [count for start, count in step.rows.items() if line.startswith(start)]
+        left = found[0] if found else left if line else 0
+        if left:
+            yield from ("…", line) if is_gap else (line,)
+        is_gap = not left
+        left = max(0, left - 1)
+    if is_gap:
+        yield "…"
 
 
 def _pictures() -> None:
@@ -100,28 +125,29 @@ def _pictures() -> None:
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
-        for page in PAGES:
-            path = GALLERY / page.page
-            with _drawn(browser, path) as shown:
+        for path in (GALLERY / name for name in _PAGES):
+            with _drawn(browser, path, _WINDOW, "light") as shown:
                 shown.screenshot(path=path.with_suffix(".png"))
                 _reduce(path.with_suffix(".png"))
-        with _drawn(browser, GALLERY / PAGES[0].page) as shown:
-            _picture_plots(shown)
+        schemes: tuple[tuple[Scheme, str], ...] = (("light", PLOTS), ("dark", DARK_PLOTS))
+        for scheme, name in schemes:
+            with _drawn(browser, GALLERY / next(iter(_PAGES)), _NARROW, scheme) as shown:
+                _picture_plots(shown, GALLERY / name)
         browser.close()
 
 
 @contextmanager
-def _drawn(browser: Browser, path: Path) -> Iterator[Page]:
+def _drawn(browser: Browser, path: Path, window: ViewportSize, scheme: Scheme) -> Iterator[Page]:
     """The page at `path` with its plots, in a browser without a network."""
-    context = browser.new_context(viewport=_WINDOW, color_scheme="light", offline=True)
+    context = browser.new_context(viewport=window, color_scheme=scheme, offline=True)
     shown = context.new_page()
     shown.goto(path.as_uri())
-    shown.wait_for_selector("html[data-drawn=light]", timeout=_DRAWN_MS)
+    shown.wait_for_selector(f"html[data-drawn={scheme}]", timeout=_DRAWN_MS)
     yield shown
     context.close()
 
 
-def _picture_plots(shown: Page) -> None:
+def _picture_plots(shown: Page, path: Path) -> None:
     """The first section with plots, as many of them as a picture has room for."""
     section = shown.locator("section:has(figure)").first
     box = section.bounding_box()
@@ -129,8 +155,8 @@ def _picture_plots(shown: Page) -> None:
     figures = (figure.bounding_box() for figure in section.locator("figure").all())
     ends = [found["y"] + found["height"] - box["y"] for found in figures if found is not None]
     box["height"] = max((end for end in ends if end <= _MOST_HEIGHT), default=_MOST_HEIGHT)
-    shown.screenshot(path=GALLERY / PLOTS, clip=box, full_page=True)
-    _reduce(GALLERY / PLOTS)
+    shown.screenshot(path=path, clip=box, full_page=True)
+    _reduce(path)
 
 
 def _reduce(path: Path) -> None:
@@ -144,8 +170,11 @@ def main() -> None:
     """Make all."""
     with tempfile.TemporaryDirectory() as work:
         make(Path(work))
-    if "--picture" in sys.argv[1:]:
+    if "--write" in sys.argv[1:]:
         shutil.copyfile(GALLERY / PLOTS, ROOT / "docs" / "images" / PLOTS)
+        page = ROOT / "docs" / "index.md"
+        block = (GALLERY / OUTPUT).read_text(encoding="utf-8")
+        page.write_text(with_output(page.read_text(encoding="utf-8"), block), encoding="utf-8")
 
 
 if __name__ == "__main__":

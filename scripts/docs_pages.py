@@ -31,7 +31,12 @@ _SCHEMAS = Path(__file__).resolve().parents[1] / "schemas"
 _COMMANDS_PAGE = "reference/commands.md"
 _COMMANDS_HERE = re.compile(r"^<!-- scripts/docs_pages\.py .*-->$", re.MULTILINE)
 _NOTEBOOK_LINK = re.compile(r'href="(?!https?:)([^"#:]+\.(?:md|ipynb))(#[^"]*)?"')
-_GALLERY = Path(__file__).resolve().parents[1] / "build" / "gallery"
+GALLERY = Path(__file__).resolve().parents[1] / "build" / "gallery"
+PLOTS, DARK_PLOTS = "report.png", "report-dark.png"  # there, the picture of a report's plots
+_PICTURE = re.compile(r"!\[([^]]*)\]\(images/report\.png\)")
+_PICTURES = r"![\1](images/report.png#only-light)![\1](images/report-dark.png#only-dark)"
+OUTPUT = "commands.md"  # there, what the first page shows of its commands
+_OUTPUT_HERE = re.compile(r"(?<=<!-- scripts/docs_gallery\.py --write -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _GALLERY_TEXT = """
 ## Gallery
 
@@ -54,10 +59,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {"python": python_page(), "records": records_page()}
     for name, text in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
-    for path in sorted(path for path in _GALLERY.rglob("*") if path.is_file()):
-        place = f"gallery/{path.relative_to(_GALLERY).as_posix()}"
-        if path == _GALLERY / "report.png":
-            place = "images/report.png"
+    for path in sorted(path for path in GALLERY.rglob("*.*") if path.suffix != ".md" and path.is_file()):
+        place = f"gallery/{path.relative_to(GALLERY).as_posix()}"
+        if path.name in (PLOTS, DARK_PLOTS):
+            place = f"images/{path.name}"
+        if place in files.src_uris:
             files.remove(files.src_uris[place])
         files.append(File.generated(config, place, abs_src_path=str(path)))
     return files
@@ -65,8 +71,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """The page of commands with every command on it, the first page with the gallery; other pages as they are."""
-    if page.file.src_uri == "index.md" and _GALLERY.is_dir():
-        return f"{markdown}\n{_GALLERY_TEXT}"
+    if page.file.src_uri == "index.md" and (GALLERY / OUTPUT).is_file():
+        output = (GALLERY / OUTPUT).read_text(encoding="utf-8")
+        return f"{_PICTURE.sub(_PICTURES, with_output(markdown, output))}\n{_GALLERY_TEXT}"
     if page.file.src_uri != _COMMANDS_PAGE:
         return markdown
     text, count = _COMMANDS_HERE.subn(lambda _: commands(), markdown)
@@ -88,6 +95,14 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         return f'href="{target.url_relative_to(page.file)}{link[2] or ""}"'
 
     return _NOTEBOOK_LINK.sub(to_page, html)
+
+
+def with_output(page: str, block: str) -> str:
+    """The text of the first page with `block` as what its commands print."""
+    text, count = _OUTPUT_HERE.subn(lambda _: block, page)
+    if count != 1:
+        raise PluginError(f"the first page needs one place for what its commands print, and has {count}")
+    return text
 
 
 def commands() -> str:

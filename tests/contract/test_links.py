@@ -1,7 +1,8 @@
-"""Every link between the pages of the project leads to a file, and to a heading of it where it names one."""
+"""Every link of pages and notebooks of the project leads to a file, and to a heading of it where it names one."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.places import ROOT
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")])
 # Pages that mkdocs makes (scripts/docs_pages.py) and checks the links to.
 GENERATED = {ROOT / "docs" / "reference" / name for name in ("python.md", "records.md")}
 _LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
@@ -18,7 +19,11 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def text_of(page: Path) -> str:
-    return _FENCE.sub("", page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".ipynb":
+        cells = (cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+        text = "\n\n".join("".join(lines) for lines in cells)
+    return _FENCE.sub("", text)
 
 
 def anchors(page: Path) -> set[str]:
@@ -38,3 +43,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_there_are_links_to_check() -> None:
     assert sum(len(_LINK.findall(text_of(page))) for page in PAGES) > 50
+    notebooks = [page for page in PAGES if page.suffix == ".ipynb"]
+    assert all(_LINK.findall(text_of(page)) for page in notebooks)
+    assert len(notebooks) == 2
