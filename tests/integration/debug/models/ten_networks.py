@@ -174,6 +174,6 @@ class All(nn.Module):
 
 torch.manual_seed(0)
 model = All().eval()
-samples = [tuple(torch.randn(shape) for _, shape in NETWORKS.values()) for _ in range(9)]
+samples = [tuple(torch.randn(shape) for _, shape in NETWORKS.values()) for _ in range(3)]
 example_inputs = samples[0]
 calibration = samples
