@@ -110,7 +110,7 @@ def read(path: Path, vela_config: Path | None = None, system: str | None = None)
     for key in table:
         if key not in _KEYS:
             raise source.wrong((key,), f"a sweep has no '{short(key)}'", suggestion(short(key), _KEYS))
-    found = systems.read(source, table, options, Path.cwd())
+    found = systems.read(source, table, options)
     known = _known(found)
     values = {name: _values(source, table, name, known) for name in DIMENSIONS}
     include = tuple(_partial(source, table, "include", known))

@@ -42,10 +42,8 @@ class System:
         return None if board is None else board.sha256
 
 
-def read(
-    source: Source, table: Mapping[str, Any], options: ProgramOptions, cwd: Path
-) -> Mapping[str, System]:
-    """The systems of a sweep by the words of its file. DEFAULT is what `options`, given in the folder `cwd`, ask for.
+def read(source: Source, table: Mapping[str, Any], options: ProgramOptions) -> Mapping[str, System]:
+    """The systems of a sweep by the words of its file. DEFAULT is what `options` ask for.
 
     InputError, with the line, for a profile that does not exist or is none, UsageError for two that exclude each
     other.
@@ -64,7 +62,7 @@ def read(
         raise UsageError(
             f"--system and `{SYSTEMS}` in {source.path} both name boards", "leave one of the two out"
         )
-    found = {DEFAULT: System(_argument(options.system, cwd), vela_config.of(options))}
+    found = {DEFAULT: System(_argument(options.system, Path()), vela_config.of(options))}
     for place, value in places:
         for word in words(source, place, source.strings(place, value)):
             if word not in found:
@@ -99,4 +97,4 @@ def _profile(source: Source, place: tuple[str | int, ...], word: str) -> System:
 
 
 def _argument(word: str | None, folder: Path) -> str | None:
-    return str(folder / word) if word is not None and profiles.is_file(word) else word
+    return str((folder / word).absolute()) if word is not None and profiles.is_file(word) else word
