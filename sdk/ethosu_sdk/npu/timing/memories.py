@@ -43,31 +43,32 @@ def read_rate(memory: Memory, stream: Stream, config: NpuConfig, run_bytes: int 
 
     On Ethos-U85 the stream's read buffers limit it: each waits for the memory's latency.
     """
-    shared = min(bus_rate(memory, config), _run_rate(memory, run_bytes, is_write=False))
     if config.generation == "u55":
-        return shared
+        waited = float(memory.read_latency_cycles)
+        return min(memory.bytes_per_cycle, _run_rate(memory, run_bytes, memory.max_reads, waited))
     waited = memory.read_latency_cycles + fitted.FITTED["u85"].read_pipeline_cycles
-    return min(shared, constants.READ_EFFICIENCY * _words(stream, config) * _BUFFER_BYTES / waited)
+    return min(
+        bus_rate(memory, config),
+        _run_rate(memory, run_bytes, memory.max_reads, waited),
+        constants.READ_EFFICIENCY * _words(stream, config) * _BUFFER_BYTES / waited,
+    )
 
 
 def write_rate(memory: Memory, run_bytes: int = 0) -> float:
     """Bytes per cycle that are written, in pieces of `run_bytes`."""
-    return min(memory.bytes_per_cycle, _run_rate(memory, run_bytes, is_write=True))
+    waited = float(memory.write_latency_cycles)
+    return min(memory.bytes_per_cycle, _run_rate(memory, run_bytes, memory.max_writes, waited))
 
 
-def _run_rate(memory: Memory, run_bytes: int, *, is_write: bool) -> float:
-    """Bytes per cycle of transactions that are shorter than a burst: each waits for the memory's latency.
+def _run_rate(memory: Memory, run_bytes: int, most: int, waited: float) -> float:
+    """Bytes per cycle of transactions that are shorter than a burst: each is under way for `waited` cycles.
 
-    As many are under way as the system allows, and at least as many as the memory needs to reach its rate with whole
-    bursts.
+    There are `most` of them per port, and at least as many as the memory needs to reach its rate with whole bursts.
     """
-    most, latency = memory.max_reads, memory.read_latency_cycles
-    if is_write:
-        most, latency = memory.max_writes, memory.write_latency_cycles
-    if not latency or not 0 < run_bytes < memory.burst_bytes:
+    if not waited or not 0 < run_bytes < memory.burst_bytes:
         return math.inf
-    under_way = max(most * memory.ports, memory.bytes_per_cycle * latency / memory.burst_bytes)
-    return under_way * run_bytes / latency
+    under_way = max(most * memory.ports, memory.bytes_per_cycle * waited / memory.burst_bytes)
+    return under_way * run_bytes / waited
 
 
 def _words(stream: Stream, config: NpuConfig) -> int:
