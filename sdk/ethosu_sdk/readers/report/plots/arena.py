@@ -217,7 +217,14 @@ def _use(found: Lifetimes, steps: _Steps, name: str) -> Plot:
         for number in range(found.operations)
         if (row := steps.row(number)) is not None and row.scratch_bytes is not None
     ]
-    stated = [{"at": at, "bytes": value, "what": "in use, by Vela"} for at, value in vela]
+    largest: dict[int, int] = {}
+    for at, value in vela:
+        largest[at] = max(value, largest.get(at, 0))
+    ends = {max(largest) + 1: largest[max(largest)]} if largest else {}
+    stated = [
+        {"at": at, "bytes": value, "what": "in use, by Vela"}
+        for at, value in sorted({**largest, **ends}.items())
+    ]
     text = (
         f"{_which(found)}The arena has {found.arena_bytes:,} bytes; at most {max(live, default=0):,} of them are "
         "needed at once by what the command stream writes and reads. "
