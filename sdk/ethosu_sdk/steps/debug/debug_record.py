@@ -134,8 +134,8 @@ def _layer(row: Layer) -> debug.Layer:
         if row.own is None
         else debug.Own(rounding_db=_finite(row.own.rounding_db), clipping_db=_finite(row.own.clipping_db)),
         weights=None
-        if value is None or value.weights is None
-        else debug.Weights(elements=value.weights.elements, sqnr_db=value.weights.sqnr_db),
+        if row.weights is None
+        else debug.Weights(elements=row.weights.elements, sqnr_db=row.weights.sqnr_db),
         shared=_shared(row),
         reason=row.reason or None,
     )

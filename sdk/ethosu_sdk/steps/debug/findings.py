@@ -217,10 +217,8 @@ def _losses(row: Layer) -> dict[Remedy, float]:
         found[CALIBRATION] = row.own.clipping_db
         if row.value.dtype == "int8":
             found[BITS] = row.own.rounding_db
-    # Weights are one value's: not those of tensors into which it is moved.
-    weights = None if row.value is None or row.pair is None or row.pair.sources else row.value.weights
-    if weights is not None and weights.sqnr_db is not None:
-        found[WEIGHTS] = weights.sqnr_db
+    if row.weights is not None and row.weights.sqnr_db is not None:
+        found[WEIGHTS] = row.weights.sqnr_db
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ethosu_sdk.aot.facts.layers import LayerFacts, LayerValue
+from ethosu_sdk.aot.facts.layers import LayerFacts, LayerValue, WeightLoss
 from ethosu_sdk.records.compile import Operation
 from ethosu_sdk.records.debug import Range
 from ethosu_sdk.steps.debug import figures
@@ -64,6 +64,13 @@ class Layer:
         """Whether it is more than a step from the quantised model, so that rounding does not explain it."""
         near, value = self.quantised, self.value
         return near is not None and value is not None and near.largest_error >= MOST_STEPS * value.scale
+
+    @property
+    def weights(self) -> WeightLoss | None:
+        """The loss of the weights of the operator that computes it; None for one that several compute."""
+        if self.value is None or (self.pair is not None and len(self.pair.sources) > 1):
+            return None
+        return self.value.weights
 
     def not_compared(self, reason: str) -> Layer:
         """The layer without what the model computes."""
