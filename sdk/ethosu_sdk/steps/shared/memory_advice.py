@@ -46,7 +46,7 @@ def _smaller_schedule(path: Path) -> str:
         if isinstance(record, Compilation) and record.delegates and _SIZE not in record.options.vela_flags:
             return (
                 f"--extra-vela-flag={_SIZE} has Vela schedule for the least SRAM; `ethosu-sdk advise "
-                f"{shlex.quote(record.source)} --try` compiles it that way and with other changes, and shows which fit"
+                f"{shlex.quote(record.source)} --try` compiles it so and with other changes, and shows which fit"
             )
     return ""
 
