@@ -84,7 +84,7 @@ def tried(networks: Path) -> Callable[..., Tried]:
 
 
 def by_hand(folder: Path, name: str, lines: tuple[str, ...], *options: str) -> Record:
-    """The run of the network `name` on the host, as a person changes it: `lines` in a file of its own, and options."""
+    """The run of the network `name` on the host, as a person changes it: `lines` in a file of its own, options."""
     file = f"hand_{name}.py"
     made = (f"from nets import *\nimport torch\nmodel, example_inputs = {name}()", *lines, "")
     (folder / file).write_text("\n".join(made), encoding="utf-8")
@@ -211,8 +211,12 @@ def test_a_program_that_is_too_large(tried: Callable[..., Tried], networks: Path
     assert "optimise-size" in found.best["parts"]
     (program,) = (networks / "large").glob("*.pte")
     refused = sdk("build", program, cwd=networks)
-    assert_clear(refused, 5, "does not fit", "--extra-vela-flag=--optimise=Size", "advise nets.py:large --try")
-    done = sdk("compile", "nets.py:large", "--extra-vela-flag=--optimise=Size", "-o", "fits", "-q", cwd=networks)
+    assert_clear(
+        refused, 5, "does not fit", "--extra-vela-flag=--optimise=Size", "advise nets.py:large --try"
+    )
+    done = sdk(
+        "compile", "nets.py:large", "--extra-vela-flag=--optimise=Size", "-o", "fits", "-q", cwd=networks
+    )
     assert done.code == 0, done.err
     done = sdk("build", "fits/nets.pte", "-q", cwd=networks)
     assert done.code == 0, done.err
@@ -222,7 +226,7 @@ def test_what_cannot_be_tried_is_refused(tried: Callable[..., Tried], networks: 
     assert_clear(sdk("advise", "x", "--try-only", "wheights", cwd=tmp_path), 2, "weights")
     tried("nets.py:lstm", "program")
     folder = networks / "lstm"
-    assert_clear(sdk("advise", folder, "--try", cwd=tmp_path), 3, "nets.py", "is not there")
+    assert_clear(sdk("advise", folder, "--try", cwd=tmp_path), 3, "there is no model file nets.py")
     (tmp_path / "nets.py").write_text(NETWORKS + "\n", encoding="utf-8")
     assert_clear(sdk("advise", folder, "--try", "-o", tmp_path, cwd=tmp_path), 3, "not the file any more")
 
@@ -230,7 +234,9 @@ def test_what_cannot_be_tried_is_refused(tried: Callable[..., Tried], networks: 
 def test_what_was_tried_until_an_interrupt_is_kept(tried: Callable[..., Tried], networks: Path) -> None:
     tried("nets.py:lstm", "program")
     command = [COMMAND, "advise", "lstm", "--try-only", "program", "-o", "stopped"]
-    process = subprocess.Popen(command, cwd=networks, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=networks, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if "trying 1 of" in line:
