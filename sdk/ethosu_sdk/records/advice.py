@@ -107,9 +107,9 @@ class CpuCall(Part):
     where: str | None = None
     why: str
     constraint: str | None = None
-    instructions: Number | None = None
-    cycles: Number | None = None
-    border_cycles: Number | None = None
+    instructions: int | None = None
+    cycles: int | None = None
+    border_cycles: int | None = None
     replacement: str | None = None
     results: str | None = None
 
@@ -152,6 +152,26 @@ def gains_are_gains(record: Advice) -> list[str]:
     return found
 
 
+def trials_are_what_they_say(record: Advice) -> list[str]:
+    """A trial that failed has a reason and no figures; one that is better saves something, or fits, and its outputs
+    do not break."""
+    tried = record.tried
+    if tried is None:
+        return []
+    found = []
+    for row in tried.trials:
+        if (row.state == "failed") != (not row.figures) or (row.state == "failed" and row.reason is None):
+            found.append(f"{row.name} is {row.state} with {len(row.figures)} figures")
+        if row.state != "better":
+            continue
+        is_gain = bool(row.fits) if tried.judged_by == "fit" else row.gain is not None and row.gain > 0
+        if not is_gain:
+            found.append(f"{row.name} is better without a gain")
+        if row.outputs is not None and row.outputs.state == "broken":
+            found.append(f"{row.name} is better and breaks the outputs")
+    return found
+
+
 def _improvement(change: Change) -> float:
     step = float(change.after - change.before)
     return step if change.better == "more" else -step
@@ -159,7 +179,12 @@ def _improvement(change: Change) -> float:
 
 KIND = RecordKind(
     Advice,
-    (rules.unavailable_is_absent, rules.model_is_that_of_the_provenance, gains_are_gains),
+    (
+        rules.unavailable_is_absent,
+        rules.model_is_that_of_the_provenance,
+        gains_are_gains,
+        trials_are_what_they_say,
+    ),
     file="advice.json",
     role="advice",
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import assert_never
 
 from ethosu_sdk.records.advice import Judge, OutputsState, TrialState
 from ethosu_sdk.results.trials import Distance, Measured, Outcome
@@ -14,6 +13,17 @@ _WORTH_SIZE = 0.10  # of SRAM or flash
 _CLOSE_DB = 1.0  # that the distance from floating point may lose, as calibration may lose or win it
 _BROKEN_DB = 20.0  # `debug` says of a layer below it that it breaks
 _CLOSER_DB = 6.0  # one bit
+# In the order in which trials are listed.
+_PLACES: dict[TrialState, int] = {
+    "better": 0,
+    "smaller": 1,
+    "closer": 1,
+    "unjudged": 2,
+    "same": 3,
+    "worse": 4,
+    "broken": 5,
+    "failed": 6,
+}
 
 
 def judge_of(before: Measured) -> Judge:
@@ -65,17 +75,18 @@ def state(before: Measured, exact: Distance | None, outcome: Outcome) -> TrialSt
     after = outcome.measured
     if after is None:
         return "failed"
-    outputs = outputs_state(exact, outcome)
-    if outputs == "broken":
+    if outputs_state(exact, outcome) == "broken":
         return "broken"
-    judge = judge_of(before)
-    if judge == "fit":
+    if judge_of(before) == "fit":
         is_smaller = after.sram_bytes <= (1 - _WORTH_SIZE) * before.sram_bytes
         return "better" if after.fits else "smaller" if is_smaller else "same"
-    if not after.fits:
-        return "worse"
-    saved = gain(before, outcome)
-    if saved is None:
+    return _by_cost(before, exact, outcome) if after.fits else "worse"
+
+
+def _by_cost(before: Measured, exact: Distance | None, outcome: Outcome) -> TrialState:
+    """The state of a trial that fits, as the program does."""
+    saved, after = gain(before, outcome), outcome.measured
+    if saved is None or after is None:
         return "unjudged"
     if saved >= WORTH:
         return "better"
@@ -83,10 +94,12 @@ def state(before: Measured, exact: Distance | None, outcome: Outcome) -> TrialSt
 
 
 def _by_size(before: Measured, after: Measured) -> TrialState | None:
-    """``smaller`` for less SRAM without more flash, or less flash without more SRAM."""
-    pairs = ((before.sram_bytes, after.sram_bytes), (before.flash_bytes, after.flash_bytes))
-    saved = [1 - now / was if was else 0.0 if now == was else -1.0 for was, now in pairs]
-    return "smaller" if max(saved) >= _WORTH_SIZE and min(saved) > -WORTH else None
+    """``smaller`` for less SRAM that is not paid with as much flash, or less flash without more SRAM."""
+    sram, flash = before.sram_bytes, before.flash_bytes
+    is_less = after.sram_bytes + after.flash_bytes < sram + flash
+    less_sram = after.sram_bytes <= (1 - _WORTH_SIZE) * sram and is_less
+    less_flash = after.flash_bytes <= (1 - _WORTH_SIZE) * flash and after.sram_bytes <= sram
+    return "smaller" if after != before and (less_sram or less_flash) else None
 
 
 def _by_accuracy(exact: Distance | None, outcome: Outcome) -> TrialState | None:
@@ -97,32 +110,12 @@ def _by_accuracy(exact: Distance | None, outcome: Outcome) -> TrialState | None:
 
 def rank(before: Measured, exact: Distance | None, outcome: Outcome) -> tuple[int, float]:
     """For sorting: the best first, those that failed last."""
-    place = _place(state(before, exact, outcome))
+    place = _PLACES[state(before, exact, outcome)]
     after = outcome.measured
     if after is None:
         return place, 0.0
     saved = gain(before, outcome)
     return place, -(saved if saved is not None else 1 - after.sram_bytes / max(1, before.sram_bytes))
-
-
-def _place(found: TrialState) -> int:
-    match found:
-        case "better":
-            return 0
-        case "smaller" | "closer":
-            return 1
-        case "unjudged":
-            return 2
-        case "same":
-            return 3
-        case "worse":
-            return 4
-        case "broken":
-            return 5
-        case "failed":
-            return 6
-        case _:
-            assert_never(found)
 
 
 def combinable(before: Measured, exact: Distance | None, outcomes: Sequence[Outcome]) -> list[Outcome]:

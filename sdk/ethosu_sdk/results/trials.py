@@ -1,4 +1,4 @@
-"""Changes of a program that can be tried, and what came of them: readers name and judge them, a step compiles again."""
+"""Changes of a program that can be tried, and what came of them."""
 
 from __future__ import annotations
 

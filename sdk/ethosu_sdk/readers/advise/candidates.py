@@ -13,7 +13,7 @@ from ethosu_sdk.targets import families
 
 _OPTIMISE = "--optimise"
 _TRAIN = "train the model with it: values that are changed afterwards cost accuracy"
-# Rules whose lines are tried as they are; those of the others are options, or lines of another candidate.
+# Rules whose lines are tried as they are.
 _RULES = {"replaced-operator": "model", "flatten-as-convolution": "model", "sixteen-bits": "precision"}
 _MOST_PARTS = 8  # of one rule that are tried
 
@@ -34,7 +34,7 @@ _CLUSTER = (
 
 
 def candidates(facts: Facts, advice: Sequence[Item]) -> tuple[Candidate, ...]:
-    """What can be tried for a program that was compiled here, the likeliest gains first. `advice` is what rules say."""
+    """What can be tried for a program that was compiled here, the likeliest gains first; `advice` is of the rules."""
     found = [row for make in _KINDS for row in make(facts)]
     names = {row.name for row in found}
     found += [row for row in _by_rules(advice) if row.name not in names]

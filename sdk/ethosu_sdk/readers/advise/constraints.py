@@ -1,4 +1,4 @@
-"""What the NPU takes of an operator: the constraints of ExecuTorch 1.5.1's partitioner for Ethos-U and of Vela 5.1.0."""
+"""What the NPU takes of an operator: the constraints of ExecuTorch 1.5.1's partitioner and of Vela 5.1.0."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ CONSTRAINTS: Sequence[Constraint] = (
     Constraint(
         ("aten::avg_pool2d", "aten::_adaptive_avg_pool2d", "aten::adaptive_avg_pool2d"),
         _U55_U65,
-        "strides up to 3, a kernel height up to 256, height by width up to 65,536, batch 1; kernels up to 8 with padding",
+        "strides up to 3, a kernel height up to 256, height by width up to 65,536, batch 1; kernels up to 8 with "
+        "padding",
         "a mean over both axes where one value is left of a channel, else several poolings with strides of 2 and 3",
         "the same in floating point",
         f"{_SUPPORT}/pool_2d_support.py",

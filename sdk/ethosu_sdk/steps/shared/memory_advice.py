@@ -43,10 +43,14 @@ def _smaller_schedule(path: Path) -> str:
     """What Vela's other goal could bring, for a program that `compile` made without it; empty for others."""
     with contextlib.suppress(SdkError, OSError):
         record = read_record(locations.compile_record(path))
-        if isinstance(record, Compilation) and record.delegates and _SIZE not in record.options.vela_flags:
+        if not isinstance(record, Compilation) or record.model.sha256 != hashing.sha256_file(path):
+            return ""
+        spec = parse_model_spec(record.source)
+        is_there = spec.path is None or spec.path.is_file()
+        if record.delegates and _SIZE not in record.options.vela_flags and is_there:
             return (
                 f"--extra-vela-flag={_SIZE} has Vela schedule for the least SRAM; `ethosu-sdk advise "
-                f"{shlex.quote(record.source)} --try` compiles it that way and with other changes, and shows which fit"
+                f"{shlex.quote(record.source)} --try` tries that and other changes, and shows which fit"
             )
     return ""
 

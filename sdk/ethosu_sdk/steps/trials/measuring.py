@@ -90,8 +90,8 @@ def _constant(program: pte.Pte, method: str) -> float | None:
         return None
     (index,) = plan.outputs
     value = plan.values[index]
-    known = isinstance(value, pte.Scalar) and isinstance(value.value, int | float)
-    return float(value.value) if known else None
+    number = value.value if isinstance(value, pte.Scalar) else None
+    return float(number) if isinstance(number, int | float) else None
 
 
 def distance(reference: Sequence[Array], candidate: Sequence[Array]) -> Distance | None:

@@ -84,8 +84,6 @@ def _check_source(source: str, record: Compilation) -> None:
     spec = parse_model_spec(source)
     if spec.path is None:
         return
-    if not spec.path.is_file():
-        raise InputError(f"the model {source} is not there, seen from this folder", _GIVE_THE_MODEL)
     known = [row.sha256 for row in record.provenance.inputs if row.role == _MODEL_SOURCE]
     if known and hashing.sha256_file(spec.path) not in known:
         raise InputError(f"{spec.path} is not the file any more that was compiled", _GIVE_THE_MODEL)

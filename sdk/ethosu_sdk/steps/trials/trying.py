@@ -77,8 +77,8 @@ def tried(subject: Subject, candidates: Sequence[Candidate], folder: Path, repor
 
 @dataclass
 class _Trying:
-    """The state of the work: outcomes so far. `own` are the outputs of the program as it is, `exact` those of the model
-    in floating point, `inputs` the example inputs that all of them are for."""
+    """The state of the work: outcomes so far. `own` are the outputs of the program as it is, `exact` those of the
+    model in floating point, `inputs` the example inputs that all of them are for."""
 
     subject: Subject
     reporter: Reporter

@@ -117,7 +117,7 @@ _RESIZE = (
 )
 _SIZE = "    size = size or [int(n * scale_factor) for n in x.shape[2:]]"
 
-# By the name of the operator. An application writes the same into its model; nn.Upsample calls nn.functional.interpolate.
+# By the name of the operator. Modules call the functions of nn.functional too; a model's file writes the same there.
 OPERATOR_CHANGES: Mapping[str, tuple[OperatorChange, ...]] = {
     "aten::avg_pool2d.out": (
         OperatorChange(
@@ -128,7 +128,8 @@ OPERATOR_CHANGES: Mapping[str, tuple[OperatorChange, ...]] = {
                 "def avg_pool2d(x, kernel_size, stride=None, padding=0, *more):",
                 "    size = kernel_size if isinstance(kernel_size, (tuple, list)) else (kernel_size, kernel_size)",
                 "    is_one = [n // k for n, k in zip(x.shape[2:], size)] == [1, 1]",
-                "    if not is_one or stride not in (None, kernel_size) or padding not in (0, (0, 0)) or any(more[:1]):",
+                "    is_whole = stride in (None, kernel_size) and padding in (0, (0, 0)) and not any(more[:1])",
+                "    if not is_one or not is_whole:",
                 "        return pool(x, kernel_size, stride, padding, *more)",
                 "    return x[:, :, :size[0], :size[1]].mean((2, 3), keepdim=True)",
                 "nn.functional.avg_pool2d = avg_pool2d",

@@ -1,0 +1,251 @@
+"""`advise --try`: every change was compiled again; the best is at least as good as what a person finds by hand."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk import schema
+from ethosu_sdk.files import locks, writing
+from tests.integration.advise.networks import NETWORKS
+from tests.integration.cli import COMMAND, assert_clear, sdk
+
+pytestmark = [pytest.mark.torch]
+
+Record = dict[str, Any]
+_HOST = ("--simulator", "host")
+_CHANNELS_LAST = "example_inputs = tuple(x.to(memory_format=torch.channels_last) for x in example_inputs)"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A network with what was tried: the record, and what the terminal showed."""
+
+    record: Record
+    shown: str
+
+    @property
+    def trials(self) -> dict[str, Record]:
+        """The trials by their names, the best first."""
+        return {row["name"]: row for row in self.record["tried"]["trials"]}
+
+    @property
+    def best(self) -> Record:
+        """The first."""
+        return next(iter(self.trials.values()))
+
+
+def figure(trial: Record, metric: str) -> tuple[float, float]:
+    """Before and after."""
+    (row,) = [row for row in trial["figures"] if row["metric"] == metric]
+    return row["before"], row["after"]
+
+
+@pytest.fixture(scope="session")
+def networks(shared_folder: Path) -> Path:
+    """The folder with the networks' file."""
+    folder = writing.make_directory(shared_folder / "tries")
+    with locks.locked(folder):
+        (folder / "nets.py").write_text(NETWORKS, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tried(networks: Path) -> Callable[..., Tried]:
+    """Try changes of a network once a session: of the kinds `kinds`, on the host where `host`."""
+
+    def of(model: str, kinds: str, *, host: bool = True) -> Tried:
+        out = networks / model.rpartition(":")[2]
+        with locks.locked(networks):
+            if not (out / "shown.txt").is_file():
+                subject: str | Path = model
+                if host:
+                    done = sdk("run", model, *_HOST, "-o", out, "-q", cwd=networks)
+                    assert done.code == 0, done.err
+                    subject = out
+                done = sdk(
+                    *("advise", subject, "--try-only", kinds, "-o", out),
+                    cwd=networks,
+                    env={"COLUMNS": "300"},
+                    timeout_s=600,
+                )
+                assert done.code == 0, done.err
+                (out / "shown.txt").write_text(done.out, encoding="utf-8")
+        record = json.loads((out / "advice.json").read_text(encoding="utf-8"))
+        assert schema.problems(record) == []
+        return Tried(record, (out / "shown.txt").read_text(encoding="utf-8"))
+
+    return of
+
+
+def by_hand(folder: Path, name: str, lines: tuple[str, ...], *options: str) -> Record:
+    """The run of the network `name` on the host, as a person changes it: `lines` in a file of its own, options."""
+    file = f"hand_{name}.py"
+    made = (f"from nets import *\nimport torch\nmodel, example_inputs = {name}()", *lines, "")
+    (folder / file).write_text("\n".join(made), encoding="utf-8")
+    done = sdk("compile", f"{file}:model", *options, "-o", f"hand_{name}", "-q", cwd=folder)
+    assert done.code == 0, done.err
+    (program,) = (folder / f"hand_{name}").glob("*.pte")
+    done = sdk("run", program, *_HOST, "-q", "--json", cwd=folder)
+    assert done.code == 0, done.err
+    record: Record = json.loads(done.out)
+    return record
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds", "lines", "options"),
+    [
+        pytest.param(
+            "mobilenet",
+            "program,weights",
+            (_CHANNELS_LAST,),
+            ("--memory-mode", "Sram_Only"),
+            id="MobileNetV2's blocks",
+        ),
+        pytest.param("transformer", "program", (), ("--memory-mode", "Sram_Only"), id="transformer"),
+        pytest.param("lstm", "program", (), ("--memory-mode", "Sram_Only"), id="LSTM"),
+    ],
+)
+def test_at_least_what_a_person_gets(
+    name: str,
+    kinds: str,
+    lines: tuple[str, ...],
+    options: tuple[str, ...],
+    tried: Callable[..., Tried],
+    networks: Path,
+) -> None:
+    found = tried(f"nets.py:{name}", kinds)
+    hand = by_hand(networks, name, lines, *options)
+    before, after = figure(found.best, "NPU cycles")
+    assert found.best["state"] == "better"
+    assert after <= hand["npu"]["cycles"]["value"] < before
+    assert found.best["outputs"]["state"] in ("equal", "close")
+
+
+def test_pruned_weights_break_outputs(tried: Callable[..., Tried]) -> None:
+    """Negative control: it saves cycles and flash, and is not advised."""
+    found = tried("nets.py:mobilenet", "program,weights")
+    pruned = found.trials["prune-half"]
+    before, after = figure(pruned, "flash")
+    assert after < before
+    assert (pruned["state"], pruned["outputs"]["state"]) == ("broken", "broken")
+    assert pruned["outputs"]["sqnr_after_db"] < 20 < pruned["outputs"]["sqnr_before_db"]
+    assert all("prune-half" not in row["parts"] for row in found.trials.values() if row is not pruned)
+    assert "prune-half" in found.shown.partition("tried, and not advised")[2]
+
+
+@pytest.mark.toolchain
+@pytest.mark.qemu
+def test_unet(tried: Callable[..., Tried], networks: Path) -> None:
+    found = tried("nets.py:unet", "program,model", host=False)
+    lines = (
+        _CHANNELS_LAST,
+        "pool = torch.nn.AvgPool2d",
+        "model.up = nn.Sequential(",
+        "    nn.Upsample(scale_factor=2), pool(2, 1, padding=1, count_include_pad=False), pool(2, 1)",
+        ")",
+    )
+    hand = by_hand(networks, "unet", lines, "--io", "int8")
+    best = found.best
+    assert set(best["parts"]) >= {"bilinear-as-pooling", "channels-last-input", "int8-io"}
+    assert figure(best, "NPU cycles")[1] <= hand["npu"]["cycles"]["value"]
+    assert figure(best, "operators that compute on the CPU") == (2, 0)
+    assert best["gain"] > 0.9
+    assert best["outputs"]["state"] in ("equal", "close"), best["outputs"]
+    nearest = found.trials["nearest-resizing"]
+    assert nearest["outputs"]["state"] == "lossy", "other values are not for free"
+    assert "nearest-resizing" not in best["parts"]
+    layout = figure(found.trials["channels-last-input"], "NPU cycles")
+    assert layout[1] < 0.5 * layout[0], "the layout spreads to the layers behind"
+
+
+@pytest.mark.toolchain
+@pytest.mark.qemu
+def test_every_operator_on_the_cpu_has_a_line(tried: Callable[..., Tried]) -> None:
+    """By the constraints that ExecuTorch's partitioner states; the cycles are those of the profile."""
+    found = tried("nets.py:unet", "program,model", host=False)
+    rows = found.record["cpu"]
+    resizing = [row for row in rows if row["name"] == "aten::upsample_bilinear2d.vec_out"]
+    assert [row["calls"] for row in resizing] == [1, 1]
+    for row in resizing:
+        assert "nearest resizing alone, by 2, 4 or 8" in row["constraint"]
+        assert "(up)" in row["where"]
+        assert row["cycles"] > row["border_cycles"] > 0
+        assert row["replacement"]
+        assert row["results"]
+    conversions = [row for row in rows if row not in resizing]
+    assert sum(row["calls"] for row in conversions) == 6
+    assert {row["why"] for row in conversions} == {
+        "conversion between floating point and quantised values",
+        "conversion for an operator on the CPU",
+    }
+
+
+@pytest.mark.toolchain
+@pytest.mark.qemu
+def test_ds_cnn(tried: Callable[..., Tried]) -> None:
+    found = tried("zoo:ds_cnn", "program,model", host=False)
+    best, layout = found.best, found.trials["channels-last-input"]
+    assert set(best["parts"]) == {"pooling-as-mean", "int8-io"}
+    assert best["gain"] > 0.7
+    assert figure(best, "operators that compute on the CPU") == (1, 0)
+    assert layout["state"] == "worse", "negative control: one channel in the input, sixty-four behind it"
+    assert "channels-last-input" in found.shown.partition("tried, and not advised")[2]
+    (pooling,) = [row for row in found.record["cpu"] if row["name"] == "aten::avg_pool2d.out"]
+    assert "[24, 5]" in pooling["why"]
+    assert "kernels up to 8 with padding" in pooling["constraint"]
+
+
+@pytest.mark.toolchain
+def test_a_program_that_is_too_large(tried: Callable[..., Tried], networks: Path) -> None:
+    done = sdk("build", networks / "none.pte", cwd=networks)
+    assert done.code == 3
+    found = tried("nets.py:large", "program", host=False)
+    assert (found.record["tried"]["judged_by"], found.record["tried"]["fits"]) == ("fit", False)
+    assert found.best["fits"]
+    assert "optimise-size" in found.best["parts"]
+    (program,) = (networks / "large").glob("*.pte")
+    refused = sdk("build", program, cwd=networks)
+    assert_clear(
+        refused, 5, "does not fit", "--extra-vela-flag=--optimise=Size", "advise nets.py:large --try"
+    )
+    done = sdk(
+        "compile", "nets.py:large", "--extra-vela-flag=--optimise=Size", "-o", "fits", "-q", cwd=networks
+    )
+    assert done.code == 0, done.err
+    done = sdk("build", "fits/nets.pte", "-q", cwd=networks)
+    assert done.code == 0, done.err
+
+
+def test_what_cannot_be_tried_is_refused(tried: Callable[..., Tried], networks: Path, tmp_path: Path) -> None:
+    assert_clear(sdk("advise", "x", "--try-only", "wheights", cwd=tmp_path), 2, "weights")
+    tried("nets.py:lstm", "program")
+    folder = networks / "lstm"
+    assert_clear(sdk("advise", folder, "--try", cwd=tmp_path), 3, "there is no model file nets.py")
+    (tmp_path / "nets.py").write_text(NETWORKS + "\n", encoding="utf-8")
+    assert_clear(sdk("advise", folder, "--try", "-o", tmp_path, cwd=tmp_path), 3, "not the file any more")
+
+
+def test_what_was_tried_until_an_interrupt_is_kept(tried: Callable[..., Tried], networks: Path) -> None:
+    tried("nets.py:lstm", "program")
+    command = [COMMAND, "advise", "lstm", "--try-only", "program", "-o", "stopped"]
+    process = subprocess.Popen(
+        command, cwd=networks, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "trying 1 of" in line:
+            process.send_signal(signal.SIGINT)
+            break
+    process.stderr.read()
+    assert process.wait(60) == 130
+    record = json.loads((networks / "stopped" / "advice.json").read_text(encoding="utf-8"))
+    assert schema.problems(record) == []
+    assert record["tried"]["trials"]
+    assert record["tried"]["left"]
+    assert not list((networks / "stopped").glob(".try-*"))
