@@ -58,19 +58,33 @@ def test_copy(tmp_path: Path) -> None:
         assert vectorised > cases / 4, name
 
 
+def test_int8(tmp_path: Path) -> None:
+    found = run_twins("int8", HELIUM / "int8_vectors.cpp", tmp_path)
+    windows = ("window_products", "shared_window_products")
+    functions = ("dot_products", "sum_of", *windows, "requantize_all", "add_all")
+    assert set(found) == {f"int8 {name}" for name in functions}
+    for name, (cases, _, unlike) in found.items():
+        assert cases >= LEAST_CASES
+        assert unlike == 0, name
+
+
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    ("program", "right", "wrong"),
     [
-        ("vcvtnq_s32_f32", "vcvtaq_s32_f32"),  # ties away from zero
-        ("invalid_operation = 1", "invalid_operation = 0"),  # NaN as Helium converts it
-        ("0x1p125F", "0x1p127F"),  # products of numbers that are flushed to zero
-        ("largest_zero_point = 32000", "largest_zero_point = 100000"),
+        ("quantize", "vcvtnq_s32_f32", "vcvtaq_s32_f32"),  # ties away from zero
+        ("quantize", "invalid_operation = 1", "invalid_operation = 0"),  # NaN as Helium converts it
+        ("quantize", "0x1p125F", "0x1p127F"),  # products of numbers that are flushed to zero
+        ("quantize", "largest_zero_point = 32000", "largest_zero_point = 100000"),
+        ("copy", "from < to_end &&", "from > to_end &&"),  # rows that overlap
+        ("int8", "vqaddq_s32(products", "vqsubq_s32(products"),  # ties of negative numbers
+        ("int8", "vcmpleq_m_n_s32(shifts, 0", "vcmpleq_m_n_s32(shifts, 31"),  # left shifts, which saturate
     ],
 )
-def test_a_wrong_twin_is_noticed(right: str, wrong: str, tmp_path: Path) -> None:
-    source = (HELIUM / "quantize_vectors.cpp").read_text(encoding="utf-8")
+def test_a_wrong_twin_is_noticed(program: str, right: str, wrong: str, tmp_path: Path) -> None:
+    name = f"{program}_vectors.cpp"
+    source = (HELIUM / name).read_text(encoding="utf-8")
     assert source.count(right) == 1
-    altered = tmp_path / "quantize_vectors.cpp"
+    altered = tmp_path / name
     altered.write_text(source.replace(right, wrong), encoding="utf-8")
-    found = run_twins("quantize", altered, tmp_path)
+    found = run_twins(program, altered, tmp_path)
     assert sum(unlike for _, _, unlike in found.values()) > 0

@@ -1,4 +1,7 @@
-// aten::avg_pool2d and aten::max_pool2d_with_indices.
+// aten::avg_pool2d and aten::max_pool2d_with_indices; cortex_m's quantized_avg_pool2d and
+// quantized_max_pool2d.
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -6,6 +9,7 @@
 #include "kernels/kernels.hpp"
 #include "kernels/support/arguments.hpp"
 #include "kernels/support/dispatch.hpp"
+#include "kernels/support/requantize.hpp"
 #include "kernels/support/walk.hpp"
 #include "kernels/support/wrapping.hpp"
 
@@ -147,17 +151,18 @@ std::int64_t padded_count(const Axis& axis, std::int64_t position) {
 }
 
 // One plane's windows in memory order. `Window::add(value, index in the plane)` gets each window's elements
-// row by row, then `finish(window, element count, offset in the output plane)` is called.
+// row by row, from the state `empty` on, then `finish(window, element count, offset in the output plane)` is
+// called.
 template <typename T, typename Window, typename Finish>
 void pool_plane(const T* plane, const Geometry& geometry, const View& from, const View& to,
-                bool count_padding, Finish&& finish) {
+                bool count_padding, const Window& empty, Finish&& finish) {
   const std::size_t column_step =
       static_cast<std::size_t>(geometry.width.dilation) * from.strides[from.rank - 1];
   for (std::int64_t y = 0; y < geometry.height.output; ++y) {
     const Range rows = inside(geometry.height, y);
     for (std::int64_t x = 0; x < geometry.width.output; ++x) {
       const Range columns = inside(geometry.width, x);
-      Window window;
+      Window window = empty;
       for (std::int64_t i = 0; i < rows.count; ++i) {
         const std::int64_t row = rows.first + i * geometry.height.dilation;
         std::size_t at =
@@ -226,7 +231,8 @@ void average(const Tensor& input, Tensor& output, const Geometry& geometry, bool
       const std::int64_t divisor = divisor_override != 0 ? divisor_override : count;
       output.as<T>()[plane_to + offset] = quotient(window.sum, divisor);
     };
-    pool_plane<T, SumWindow<T>>(input.as<const T>() + plane_from, geometry, from, to, count_padding, finish);
+    pool_plane<T, SumWindow<T>>(input.as<const T>() + plane_from, geometry, from, to, count_padding, {},
+                                finish);
   });
 }
 
@@ -235,7 +241,7 @@ void maximum(const Tensor& input, Tensor& output, Tensor& indices, const Geometr
   const View from = view_of(input);
   const View to = view_of(output);
   for_each_plane(from, to, [&](std::size_t plane_from, std::size_t plane_to) {
-    pool_plane<T, MaximumWindow<T>>(input.as<const T>() + plane_from, geometry, from, to, false,
+    pool_plane<T, MaximumWindow<T>>(input.as<const T>() + plane_from, geometry, from, to, false, {},
                                     [&](const MaximumWindow<T>& window, std::int64_t, std::size_t offset) {
                                       output.as<T>()[plane_to + offset] = window.maximum;
                                       indices.as<std::int64_t>()[plane_to + offset] = window.index;
@@ -243,7 +249,81 @@ void maximum(const Tensor& input, Tensor& output, Tensor& indices, const Geometr
   });
 }
 
+// A sum of dequantized elements in float, as the reference of cortex_m::quantized_avg_pool2d adds them.
+struct ScaledWindow {
+  float zero_point;
+  float scale;
+  float sum = 0;
+
+  void add(std::int8_t value, std::int64_t /*index*/) {
+    sum += (static_cast<float>(value) - zero_point) * scale;
+  }
+  std::int8_t average(std::int64_t count) const {
+    const float quantized = std::nearbyint(sum / static_cast<float>(count) / scale) + zero_point;
+    return static_cast<std::int8_t>(std::min(std::max(quantized, -128.0F), 127.0F));
+  }
+};
+
+// Calls `function(plane of the input, plane of the output)`, which are int8.
+template <typename Function>
+Status pool_int8(Arguments& arguments, const Tensor& input, const Tensor& output, Function&& function) {
+  if (arguments.ok()) {
+    for_each_plane(view_of(input), view_of(output), [&](std::size_t from, std::size_t to) {
+      function(input.as<const std::int8_t>() + from, output.as<std::int8_t>() + to);
+    });
+  }
+  return arguments.status();
+}
+
 }  // namespace
+
+Status cortex_m_quantized_avg_pool2d_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 10);
+  const Tensor& input = arguments.tensor(0);
+  Parameters parameters = read_parameters(arguments);
+  parameters.ceil_mode = arguments.boolean(4);
+  const std::int32_t zero_point = read_int32(arguments, 5);
+  const Requantization scale = read_requantization(arguments, 6);
+  Tensor& output = arguments.output(9);
+  arguments.expect_dtype(input, ScalarType::int8, "the input");
+  arguments.expect_dtype(output, ScalarType::int8, "the output");
+  if (arguments.ok() && scale.multiplier <= 0) {
+    arguments.fail(Status::invalid_argument, "a multiplier of ", scale.multiplier);
+  }
+  const Geometry geometry = fit(arguments, input, parameters, output);
+  const auto factor = static_cast<float>(std::ldexp(double{1} * scale.multiplier, scale.shift - 31));
+  const ScaledWindow empty = {static_cast<float>(zero_point), factor};
+  return pool_int8(arguments, input, output, [&](const std::int8_t* from, std::int8_t* to) {
+    const auto finish = [&](const ScaledWindow& window, std::int64_t count, std::size_t at) {
+      to[at] = window.average(count);
+    };
+    pool_plane(from, geometry, view_of(input), view_of(output), false, empty, finish);
+  });
+}
+
+Status cortex_m_quantized_max_pool2d_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 11);
+  const Tensor& input = arguments.tensor(0);
+  const Parameters parameters = read_parameters(arguments);
+  std::int64_t dilation[2] = {1, 1};
+  read_pair(arguments, 4, 1, dilation);
+  if (arguments.boolean(5) || dilation[0] != 1 || dilation[1] != 1 ||
+      arguments.integer(6) != arguments.integer(7)) {
+    arguments.fail(Status::unsupported_argument, "ceil_mode, a dilation, or two zero points");
+  }
+  const OutputRange range = {0, read_int32(arguments, 8), read_int32(arguments, 9)};
+  Tensor& output = arguments.output(10);
+  arguments.expect_dtype(input, ScalarType::int8, "the input");
+  arguments.expect_dtype(output, ScalarType::int8, "the output");
+  const Geometry geometry = fit(arguments, input, parameters, output);
+  return pool_int8(arguments, input, output, [&](const std::int8_t* from, std::int8_t* to) {
+    const auto finish = [&](const MaximumWindow<std::int8_t>& window, std::int64_t, std::size_t at) {
+      to[at] = in_range(window.maximum, range);
+    };
+    pool_plane<std::int8_t, MaximumWindow<std::int8_t>>(from, geometry, view_of(input), view_of(output),
+                                                        false, {}, finish);
+  });
+}
 
 Status avg_pool2d_out(KernelContext& context, Span<Value* const> values) {
   Arguments arguments(context, values, 8);

@@ -26,6 +26,15 @@ writes the table, and a test compares it with the manifest and the tested progra
 programs; operators without calls have tests of their own. *Bound* is `exact` (bit for bit), units in the last
 place, or absolute + relative.
 
+`cortex_m` operators are those of ExecuTorch's Cortex-M backend, which its compiler makes for `-t cortex-m55`. `run`
+and `build` take such a `.pte`. They are compared with the references in Python that ExecuTorch registers beside them
+(`tests/kernels/test_cortex_m.py` compares whole networks), and images must have their channels last. Its `softmax`,
+whose reference uses floating point where CMSIS-NN does not, `quantized_div`, `quantized_batch_matmul`, transposed
+convolution and the forms whose names end in `_nhwc` have no kernel.
+
+Where Helium (MVE) is worth it, kernels compute in vectors with the bits of the scalar loop;
+`tests/kernels/test_twins.py` compares the two on QEMU.
+
 The kernels differ from ExecuTorch's on purpose in these points:
 
 - `ceil`, `floor`, `round` and `trunc` leave integers unchanged; ExecuTorch's convert 32-bit integers to float.

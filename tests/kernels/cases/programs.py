@@ -4,6 +4,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tests.kernels.cases.cortex_m import cortex_m_cases
 from tests.kernels.cases.elementwise import elementwise_cases
 from tests.kernels.cases.layers import layer_cases
 from tests.kernels.cases.movement import movement_cases
@@ -21,6 +22,7 @@ class Group:
     cases: Mapping[str, Case]
     dim_order: bool = True
     preserve: Sequence[str] = ()
+    eager: bool = False  # the oracle is PyTorch: the host runtime lacks the operators
 
 
 def groups() -> dict[str, Group]:
@@ -36,6 +38,7 @@ def groups() -> dict[str, Group]:
         **decomposed,
         "kept": Group(kept_cases(every), preserve=sorted(set(KEPT.values()))),
         "preserved": Group(preserved_cases(), dim_order=False, preserve=OPERATORS),
+        "cortex_m": Group(cortex_m_cases(), eager=True),
     }
 
 
@@ -48,4 +51,4 @@ def earlier_groups() -> dict[str, Group]:
 def lowered_group(name: str) -> Lowered:
     """The program of a group, lowered once in a process."""
     group = {**groups(), **earlier_groups()}[name]
-    return lowered(group.cases, dim_order=group.dim_order, preserve=group.preserve)
+    return lowered(group.cases, dim_order=group.dim_order, preserve=group.preserve, eager=group.eager)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ethosu_sdk import pte
-from tests.kernels.interpreter.models import Array, Case, HostRuntime, lower, stored_inputs
+from tests.kernels.interpreter.models import Array, Case, HostRuntime, lower, run_eagerly, stored_inputs
 from tests.kernels.interpreter.runner import Interpreter
 
 Pairs = dict[str, list[tuple[Array, Array]]]
@@ -42,8 +42,11 @@ class Lowered:
         return by_case(self.cases, run.outputs, self.expected)
 
 
-def lowered(cases: Mapping[str, Case], *, dim_order: bool = True, preserve: Sequence[str] = ()) -> Lowered:
-    """The cases as one program; `dim_order` and `preserve` as in `edge_program`."""
+def lowered(
+    cases: Mapping[str, Case], *, dim_order: bool = True, preserve: Sequence[str] = (), eager: bool = False
+) -> Lowered:
+    """The cases as one program; `dim_order` and `preserve` as in `edge_program`, `eager` as in `Group`."""
     methods = list(cases.values())
     program = lower({"forward": methods}, dim_order=dim_order, preserve=preserve)
-    return Lowered(cases, program, stored_inputs(methods), HostRuntime(program).run("forward", methods))
+    expected = run_eagerly(methods) if eager else HostRuntime(program).run("forward", methods)
+    return Lowered(cases, program, stored_inputs(methods), expected)

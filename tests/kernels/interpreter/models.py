@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy
 from numpy.typing import NDArray
@@ -134,6 +135,23 @@ def _module(method: Method) -> Any:
             return tuple(outputs)
 
     return Cases().eval()
+
+
+def run_eagerly(method: Method) -> list[Array]:
+    """The outputs as PyTorch computes them, without a program.
+
+    PyTorch has no dilated convolution of int32: convolutions of integers are computed in float64, which is exact.
+    """
+    import torch
+
+    convolve = torch.nn.functional.conv2d
+
+    def convolve_integers(x: Any, weight: Any, bias: Any, **options: Any) -> Any:
+        assert not x.is_floating_point()
+        return convolve(x.double(), weight.double(), bias.double(), **options).to(x.dtype)
+
+    with torch.no_grad(), mock.patch.object(torch.nn.functional, "conv2d", convolve_integers):
+        return [numpy.array(output.numpy(), order="C") for output in _module(method)(*tensors(method))]
 
 
 class HostRuntime:

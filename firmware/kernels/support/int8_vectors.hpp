@@ -1,0 +1,66 @@
+// Loops over int8 in vectors. helium/ implements them for Cortex-M with MVE, scalar/ one by one. Sums wrap.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/support/requantize.hpp"
+
+namespace ethosu_sdk::kernels {
+
+// sums[k] += Σ values[i] × weights[k × step + i] for `count` values and each of `channels`
+void dot_products(std::int32_t* sums, const std::int8_t* values, const std::int8_t* weights, std::size_t step,
+                  std::size_t count, std::size_t channels);
+
+// Σ values[i]
+std::int32_t sum_of(const std::int8_t* values, std::size_t count);
+
+// The elements of a window for one channel; those of the next channel follow.
+struct Taps {
+  const std::int8_t* values;
+  const std::int8_t* weights;
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t value_row_step;
+  std::size_t value_column_step;
+  std::size_t weight_row_step;
+  std::size_t weight_column_step;
+};
+
+// sums[k] += Σ (value + offset) × weight over the window, for each of `channels`
+void window_products(std::int32_t* sums, const Taps& taps, std::int32_t offset, std::size_t channels);
+
+// The same where all channels have the values of the first.
+void shared_window_products(std::int32_t* sums, const Taps& taps, std::int32_t offset, std::size_t channels);
+
+// An operand of a sum: its zero point is subtracted, and the rest is scaled with 20 more bits (SHIFT_INT8 in
+// ExecuTorch's passes_utils.py).
+struct Addend {
+  std::int32_t zero_point;
+  Requantization scale;
+
+  std::int32_t scaled(std::int8_t value) const {
+    const std::int32_t distance = wrapping_difference(std::int32_t{value}, zero_point);
+    return requantize(wrapping_product(distance, std::int32_t{1} << 20), scale);
+  }
+};
+struct Addition {
+  Addend first;
+  Addend second;
+  Requantization scale;
+  OutputRange range;
+
+  std::int8_t sum(std::int8_t left, std::int8_t right) const {
+    return in_range(requantize(wrapping_sum(first.scaled(left), second.scaled(right)), scale), range);
+  }
+};
+
+// to[i] = addition.sum(left[i], right[i])
+void add_all(const Addition& addition, const std::int8_t* left, const std::int8_t* right, std::int8_t* to,
+             std::size_t count);
+
+// to[i] = sums[i], scaled by its own multiplier and shift (as Requantization), in the range
+void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
+                    const OutputRange& range, std::int8_t* to, std::size_t count);
+
+}  // namespace ethosu_sdk::kernels

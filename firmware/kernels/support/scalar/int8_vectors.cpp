@@ -1,0 +1,65 @@
+#include "kernels/support/int8_vectors.hpp"
+
+namespace ethosu_sdk::kernels {
+
+void dot_products(std::int32_t* sums, const std::int8_t* values, const std::int8_t* weights, std::size_t step,
+                  std::size_t count, std::size_t channels) {
+  for (std::size_t k = 0; k < channels; ++k) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int32_t product = std::int32_t{values[i]} * std::int32_t{weights[k * step + i]};
+      sums[k] = wrapping_sum(sums[k], product);
+    }
+  }
+}
+
+std::int32_t sum_of(const std::int8_t* values, std::size_t count) {
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sum = wrapping_sum(sum, std::int32_t{values[i]});
+  }
+  return sum;
+}
+
+namespace {
+
+template <bool shared>
+void add_products(std::int32_t* sums, const Taps& taps, std::int32_t offset, std::size_t channels) {
+  for (std::size_t row = 0; row < taps.rows; ++row) {
+    for (std::size_t column = 0; column < taps.columns; ++column) {
+      const std::int8_t* const values =
+          taps.values + row * taps.value_row_step + column * taps.value_column_step;
+      const std::int8_t* const weights =
+          taps.weights + row * taps.weight_row_step + column * taps.weight_column_step;
+      for (std::size_t k = 0; k < channels; ++k) {
+        const std::int32_t value = wrapping_sum(std::int32_t{values[shared ? 0 : k]}, offset);
+        sums[k] = wrapping_sum(sums[k], wrapping_product(value, std::int32_t{weights[k]}));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void window_products(std::int32_t* sums, const Taps& taps, std::int32_t offset, std::size_t channels) {
+  add_products<false>(sums, taps, offset, channels);
+}
+
+void shared_window_products(std::int32_t* sums, const Taps& taps, std::int32_t offset, std::size_t channels) {
+  add_products<true>(sums, taps, offset, channels);
+}
+
+void add_all(const Addition& addition, const std::int8_t* left, const std::int8_t* right, std::int8_t* to,
+             std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    to[i] = addition.sum(left[i], right[i]);
+  }
+}
+
+void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
+                    const OutputRange& range, std::int8_t* to, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    to[i] = in_range(requantize(sums[i], {multipliers[i], shifts[i]}), range);
+  }
+}
+
+}  // namespace ethosu_sdk::kernels
