@@ -182,4 +182,5 @@ def _data(
             f"is {extra.mutable_index}, there are {len(storage.mutable)} such segments",
             field="extra_tensor_info.mutable_data_segments_idx",
         )
-    return storage.mutable[extra.mutable_index].buffer(index, nbytes, alignment, table)
+    # ExecuTorch packs initial states without gaps, and runtimes copy them: an int64 may follow a bool.
+    return storage.mutable[extra.mutable_index].buffer(index, nbytes, 1, table)

@@ -20,6 +20,7 @@ from ethosu_sdk.aot.graph.fx import operator_name
 Tensors = tuple[Any, ...]
 
 _LOWEST = -100.0  # exp(-100) = 4e-44; what is added at or below it masks
+_LARGE = -1e5
 _SAMPLES = 4
 _SOFTMAX = ("aten::softmax", "aten::_softmax")
 _ATTENTION = "aten::scaled_dot_product_attention"
@@ -35,6 +36,7 @@ class _Range:
     high: float = -math.inf
     is_binary: bool = True  # zeros, and values that mask
     low_kept: float = math.inf  # the lowest of the values that do not mask
+    high_masked: float = -math.inf  # the highest of those that do
     has_empty_row: bool = False  # nothing but values that mask along the last axis
 
 
@@ -95,6 +97,8 @@ class _Rewriting:
             known.low, known.high = min(known.low, float(value.min())), max(known.high, float(value.max()))
             known.is_binary &= bool((masked | (value == 0)).all())
             known.has_empty_row |= value.dim() > 0 and bool(masked.all(-1).any())
+            if bool(masked.any()):
+                known.high_masked = max(known.high_masked, float(value[masked].max()))
             if not bool(masked.all()):
                 known.low_kept = min(known.low_kept, float(value[~masked].min()))
 
@@ -170,7 +174,8 @@ class _Rewriting:
             if value is None and mask.name in self._constants and mask.op == "placeholder":
                 value = self._constants[mask.name]
             if value is None:
-                self._factors[key] = inline(self._program, None, _FACTORS[kind], [mask], before=node)
+                factor = _FACTORS.get(kind) or _of_binary(self._ranges[mask.name].high_masked)
+                self._factors[key] = inline(self._program, None, factor, [mask], before=node)
             else:
                 ones = {_ADDED: lambda v: v > _LOWEST, _KEEPS: lambda v: v, _HIDES: lambda v: ~v}[kind](value)
                 self._factors[key] = self._constant(f"{mask.name}_factors", ones.float())
@@ -213,11 +218,17 @@ def _masked_softmax(terms: int, axis: int, low: float) -> Callable[..., Any]:
 
 
 _FACTORS: dict[str, Callable[[Any], Any]] = {
-    # Of zeros and values that mask, in operators that the NPU has.
-    _ADDED: lambda mask: (mask * (-1.0 / _LOWEST)).clamp(-1.0, 0.0) + 1.0,
     _KEEPS: lambda mask: mask.float(),
     _HIDES: lambda mask: 1.0 - mask.float(),
 }
+
+
+def _of_binary(masked: float) -> Callable[[Any], Any]:
+    """For a tensor of zeros and values that mask, of which `masked` is the highest. Small ones take operators that
+    every NPU has; the others would need a factor that no int8 scale stands for."""
+    if masked < _LARGE:
+        return lambda mask: (mask == 0).float()
+    return lambda mask: (mask * (-1.0 / masked)).clamp(-1.0, 0.0) + 1.0
 
 
 def _attention(
