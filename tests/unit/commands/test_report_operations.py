@@ -11,9 +11,14 @@ PROFILE = ROOT / "schemas" / "examples" / "valid" / "profile-digits_cnn.json"
 CALLS = 3
 
 
-def _sums(profile: dict[str, Any]) -> dict[str, Any]:
+def _sums(profile: dict[str, Any]) -> dict[str, int]:
     found = operations.of(kinds.PROFILE.convert(profile))
-    return {column.key: cell["text"] for column, cell in zip(found["columns"], found["sums"], strict=True)}
+    cells = zip(found["columns"], found["sums"], strict=True)
+    return {
+        column["key"]: int(cell["text"].replace(",", ""))
+        for column, cell in cells
+        if column["format"] == "whole" and cell["text"]
+    }
 
 
 def test_figures_of_one_call_count_for_each_call_and_instructions_once() -> None:
@@ -22,7 +27,11 @@ def test_figures_of_one_call_count_for_each_call_and_instructions_once() -> None
     before = _sums(profile)
     assert before["instructions"] == totals["cpu"]["instructions"]["value"]
     assert before["macs"] == totals["npu"]["macs"]
-    for row in profile["operations"]:
+    for name in ("read", "written"):
+        assert before[name] == sum(
+            row[f"{'write' if name == 'written' else name}_bytes"] for row in profile["memories"]
+        )
+    for row in (*profile["operations"], *profile["delegates"]):
         row["calls"] = CALLS
     after = _sums(profile)
     assert after["instructions"] == before["instructions"]  # the record has those of all calls
