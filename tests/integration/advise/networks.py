@@ -98,7 +98,7 @@ def transformer():
 
 
 def lstm():
-    return _made(Recurrent, 1, 4, 8)
+    return _made(Recurrent, 1, 2, 8)
 
 
 def large():

@@ -234,16 +234,15 @@ def test_what_cannot_be_tried_is_refused(tried: Callable[..., Tried], networks: 
 def test_what_was_tried_until_an_interrupt_is_kept(tried: Callable[..., Tried], networks: Path) -> None:
     tried("nets.py:lstm", "program")
     command = [COMMAND, "advise", "lstm", "--try-only", "program", "-o", "stopped"]
-    process = subprocess.Popen(
-        command, cwd=networks, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "trying 1 of" in line:
-            process.send_signal(signal.SIGINT)
-            break
-    process.stderr.read()
-    assert process.wait(60) == 130
+    pipes: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=networks, **pipes) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "trying 1 of" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        process.stderr.read()
+        assert process.wait(60) == 130
     record = json.loads((networks / "stopped" / "advice.json").read_text(encoding="utf-8"))
     assert schema.problems(record) == []
     assert record["tried"]["trials"]

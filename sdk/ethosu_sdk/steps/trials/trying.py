@@ -154,7 +154,7 @@ class _Trying:
             except SdkError as error:
                 hint = f" ({error.hint})" if error.hint else ""
                 outcome = Outcome(candidate, reason=f"{error.message}{hint}")
-        self.outcomes.append(outcome)
+            self.outcomes.append(outcome)  # before it is told, since a Ctrl-C may come then
         return outcome
 
     def _outcome(self, candidate: Candidate, work: Path) -> Outcome:
