@@ -144,6 +144,7 @@ class Step(Part):
     layer: int
     tensor: str
     input_db: Number | None = None
+    reliable_input_db: Number | None = None
     inputs_equal: Literal[True] | None = None
     output_db: Number | None = None
     drop_db: Number | None = None

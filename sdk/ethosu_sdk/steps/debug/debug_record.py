@@ -215,6 +215,7 @@ def _step(row: Step | None) -> debug.Step | None:
         layer=row.layer.index,
         tensor=row.layer.name,
         input_db=_finite(row.input_db),
+        reliable_input_db=_finite(row.reliable_db),
         inputs_equal=True if row.input_db == math.inf else None,
         output_db=_finite(row.output_db),
         drop_db=None if row.input_db is None else _finite(round(row.drop_db, 1)),

@@ -184,8 +184,11 @@ def _change(record: Debug) -> str:
     """The operator to change first, and how."""
     change = record.change
     if change is None:
-        limit = f"{record.thresholds.advice_db:g} dB"
-        return f"nothing: the outputs have {limit} or more against the float model, or no single loss explains theirs"
+        limit = record.thresholds.advice_db
+        ratios = (row.float.sqnr_db for row in record.layers if row.float is not None)
+        if all(ratio is None or round(ratio, 1) >= limit for ratio in ratios):
+            return f"nothing: no layer falls below {limit:g} dB against the float model"
+        return "no single layer: the outputs lose little, or by many small losses; --quantize int16 gives all 16 bits"
     layer = record.layers[change.layer]
     name = _named(layer)
     if change.remedy == FAULT:

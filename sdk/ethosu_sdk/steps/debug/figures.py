@@ -47,7 +47,10 @@ def _share(found: Array) -> float:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a tensor is from a reference. `sqnr_db` is infinite for equal ones, and NaN where it says nothing."""
+    """How far a tensor is from a reference. `sqnr_db` is infinite for equal ones, and NaN where it says nothing.
+
+    `even_db` is that of a reference whose rounding errors are evenly spread over a step: more cannot be relied on.
+    """
 
     elements: int
     differing: int
@@ -55,6 +58,7 @@ class Distance:
     cosine: float
     largest_error: float
     mean_error: float
+    even_db: float = math.inf
 
     @property
     def shown_db(self) -> float:
@@ -67,6 +71,7 @@ def distance(values: Array, reference: Array, step: float) -> Distance:
     compared = Comparison(step)
     compared.add(0, reference, values)
     error = values.astype(np.float64) - reference.astype(np.float64)
+    power = float(np.mean(np.square(reference, dtype=np.float64)))
     return Distance(
         elements=compared.elements,
         differing=compared.elements - compared.equal,
@@ -74,6 +79,7 @@ def distance(values: Array, reference: Array, step: float) -> Distance:
         cosine=compared.cosine,
         largest_error=compared.max_abs_error,
         mean_error=float(np.mean(error)),
+        even_db=10 * math.log10(power / (step * step / 12)) if power and step else math.inf,
     )
 
 

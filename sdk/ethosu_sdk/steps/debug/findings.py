@@ -42,6 +42,7 @@ class Step:
     """A layer with its SQNR in dB, as it is shown, and the least of those of its inputs: infinite where all are
     equal, None where none is compared. `perhaps` are layers between them that are not comparable.
 
+    `sources` are its inputs, `reliable_db` the least that they have if rounding errors are evenly spread.
     `misplaced` is the tensor that brings values to other places than the model does, so that the layer is off.
     """
 
@@ -51,6 +52,7 @@ class Step:
     perhaps: tuple[Layer, ...] = ()
     misplaced: Misplaced | None = None
     sources: tuple[Layer, ...] = ()
+    reliable_db: float | None = None
 
     @property
     def drop_db(self) -> float:
@@ -74,13 +76,23 @@ def steps(layers: Sequence[Layer], notes: Mapping[int, DelegateNotes], against: 
         distance = _distance(layer, against)
         assert distance is not None
         sources, between = _nearest(key, graph, compared)
-        inputs = [
-            row.shown_db for source in sources if (row := _distance(compared[source], against)) is not None
-        ]
+        ratios = [row for source in sources if (row := _distance(compared[source], against)) is not None]
         perhaps = sorted((known[row] for row in between if row in known), key=lambda row: row.index)
         misplaced = _misplaced(layer, known, notes)
-        step = Step(layer, distance.shown_db, min(inputs, default=None), tuple(perhaps), misplaced)
-        found.append(replace(step, sources=tuple(compared[row] for row in sources)))
+        step = Step(
+            layer,
+            distance.shown_db,
+            min((row.shown_db for row in ratios), default=None),
+            tuple(perhaps),
+            misplaced,
+        )
+        found.append(
+            replace(
+                step,
+                sources=tuple(compared[row] for row in sources),
+                reliable_db=min((min(row.sqnr_db, row.even_db) for row in ratios), default=None),
+            )
+        )
     return found
 
 
@@ -234,7 +246,8 @@ class Change:
 def change(
     fault: Step | None, found: Sequence[Step], outputs: Collection[int], limit_db: float
 ) -> Change | None:
-    """What to change first; None where the program's outputs have `limit_db` beside the float model.
+    """What to change first; None where the program's outputs have `limit_db` beside the float model, or each loss by
+    itself leaves as much.
 
     A `fault` of the NPU's values comes before all. Otherwise it is the layer whose own loss is the largest of those
     that the worst output is computed from, itself included. `outputs` are the values that the program gives; of one
@@ -250,7 +263,7 @@ def change(
         (left, layer.index, remedy, layer)
         for layer in _ancestors(worst, found)
         for remedy, left in _losses(layer).items()
-        if math.isfinite(left)
+        if left < limit_db
     ]
     if not losses:
         return None

@@ -24,15 +24,15 @@ def sixteen_bits(facts: Facts) -> list[Advice]:
     layers = facts.debug.layers
     floats = [row.first_break for row in facts.debug.comparisons if row.against == "float"]
     step = next((row for row in floats if row is not None), None)
-    if step is None or step.input_db is None or step.output_db is None:
+    if step is None or step.reliable_input_db is None or step.output_db is None:
         return []
     layer = layers[step.layer]
     own, source = module(layer.source), _before(layers, step.layer)
     if layer.dtype != "int8" or not own or not source or not _is_faithful(layer):
         return []
-    if step.input_db - step.output_db < _LEAST_DROP_DB:
+    if step.reliable_input_db - step.output_db < _LEAST_DROP_DB:
         return []
-    return [_advice(facts, (step.input_db, step.output_db), layer, (source, own))]
+    return [_advice(facts, (step.reliable_input_db, step.output_db), layer, (source, own))]
 
 
 def _before(layers: Sequence[Layer], index: int) -> str:
