@@ -56,7 +56,7 @@ def test_people_see_the_same_facts(tmp_path: Path) -> None:
     assert delegate.vela is not None
     assert row(text, "sha256") == f"sha256 {program.sha256}"
     assert row(text, "target") == "target ethos-u55-128, Ethos_U55_High_End_Embedded, Shared_Sram"
-    assert "method forward: 1 of 1 calls on the NPU" in text
+    assert "method forward: 1 of 1 call on the NPU" in text
     assert (
         row(text, "command")
         == f"command stream {len(delegate.vela.command_stream)} CONFIG 0x00001807, ID 0x10066001"

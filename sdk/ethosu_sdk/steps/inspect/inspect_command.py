@@ -53,7 +53,9 @@ def _show(record: Inspection, console: Console) -> None:
             constants.add_row(escape(method.name), ", ".join(values))
             continue
         on_npu, calls = npu_share(method)
-        console.print(f"\n[bold]method {escape(method.name)}[/bold]: {on_npu} of {counted(calls, 'call')} on the NPU")
+        console.print(
+            f"\n[bold]method {escape(method.name)}[/bold]: {on_npu} of {counted(calls, 'call')} on the NPU"
+        )
         _print_tables(_method_tables(method), console)
         for delegate in method.delegates:
             _print_commands(delegate, console)
