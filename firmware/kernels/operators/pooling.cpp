@@ -291,7 +291,8 @@ Status cortex_m_quantized_avg_pool2d_out(KernelContext& context, Span<Value* con
     arguments.fail(Status::invalid_argument, "a multiplier of ", scale.multiplier);
   }
   const Geometry geometry = fit(arguments, input, parameters, output);
-  const auto factor = static_cast<float>(std::ldexp(double{1} * scale.multiplier, scale.shift - 31));
+  const auto divisor = static_cast<double>(std::int64_t{1} << (31 - scale.shift));
+  const auto factor = static_cast<float>(scale.multiplier / divisor);
   const ScaledWindow empty = {static_cast<float>(zero_point), factor};
   return pool_int8(arguments, input, output, [&](const std::int8_t* from, std::int8_t* to) {
     const auto finish = [&](const ScaledWindow& window, std::int64_t count, std::size_t at) {
