@@ -17,6 +17,7 @@ from ethosu_sdk.aot.facts.compilation import (
     DelegateFacts,
     OperationFacts,
     OperatorCount,
+    StateFacts,
     TensorFacts,
 )
 from ethosu_sdk.aot.facts.evaluation import EvaluatedOutput, EvaluationFacts, EvaluationRequest
@@ -47,6 +48,7 @@ __all__ = [
     "OperatorCount",
     "SourceLine",
     "StartFacts",
+    "StateFacts",
     "TensorFacts",
     "compile_model",
     "delegate_array",

@@ -1,9 +1,9 @@
 """Places attention masks where they do not stretch the range of the scores.
 
-``softmax(scores + mask)`` with a mask of 0 and −10000 quantises the sum: 256 steps of int8 for a range of 10000 leave
+``softmax(scores + mask)`` with a mask of 0 and -10000 quantises the sum: 256 steps of int8 for a range of 10000 leave
 the scores one step. Here the mask becomes factors of 0 and 1, of the scores before their largest one is looked for
 and of their exponentials. Every range stays as without a mask, and in float the result is the same: what is added to
-all scores of a row does not count, and below −100 an exponential is no float32 above its least normal one.
+all scores of a row does not count, and below -100 an exponential is no float32 above its least normal one.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ class _Rewriting:
             _Masked(masks=[(_ADDED, item)]) if is_mask else self._split(item)
             for item, is_mask in zip(node.args, masks, strict=True)
         ]
-        return _Masked(*(sum((getattr(part, name) for part in parts), []) for name in ("terms", "masks")))
+        one, other = parts
+        return _Masked(one.terms + other.terms, one.masks + other.masks)
 
     def _of_fill(self, node: Any) -> _Masked | None:
         scores, mask, value = node.args
@@ -169,10 +170,7 @@ class _Rewriting:
         """A node of zeros and ones, made once for each mask."""
         key = kind, mask.name
         if key not in self._factors:
-            self._range(mask) if kind == _ADDED else None
-            value = self._values.get(mask.name)
-            if value is None and mask.name in self._constants and mask.op == "placeholder":
-                value = self._constants[mask.name]
+            value = self._value(mask)
             if value is None:
                 factor = _FACTORS.get(kind) or _of_binary(self._ranges[mask.name].high_masked)
                 self._factors[key] = inline(self._program, None, factor, [mask], before=node)
@@ -183,11 +181,16 @@ class _Rewriting:
 
     def _offsets(self, kind: str, mask: Any) -> Any | None:
         """What a constant that is added does where it does not mask."""
-        value = self._values.get(mask.name, self._constants.get(mask.name))
-        if kind != _ADDED or value is None or not hasattr(value, "where"):
+        value = self._value(mask)
+        if kind != _ADDED or value is None:
             return None
         kept = value.where(value > _LOWEST, 0.0)
         return kept if bool(kept.any()) else None
+
+    def _value(self, node: Any) -> Any | None:
+        """The value of a constant."""
+        value = self._values.get(node.name)
+        return self._constants.get(node.name) if value is None else value
 
     def _constant(self, name: str, value: Any) -> Any:
         from executorch.backends.transforms.utils import create_constant_placeholder
@@ -231,7 +234,7 @@ def _of_binary(masked: float) -> Callable[[Any], Any]:
     return lambda mask: (mask * (-1.0 / masked)).clamp(-1.0, 0.0) + 1.0
 
 
-def _attention(
+def _attention(  # noqa: PLR0913 - torch's own arguments
     query: Any,
     key: Any,
     value: Any,
@@ -247,22 +250,19 @@ def _attention(
 
     del dropout_p
     if enable_gqa:
-        key, value = (
-            item.repeat_interleave(query.size(-3) // item.size(-3), -3) for item in (key, value)
-        )
+        key, value = (item.repeat_interleave(query.size(-3) // item.size(-3), -3) for item in (key, value))
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
     scores = query @ key.transpose(-2, -1) * scale
     if is_causal:
         attn_mask = torch.ones(query.size(-2), key.size(-2), dtype=torch.bool).tril()
-    if attn_mask.dtype == torch.bool:
-        scores = torch.where(attn_mask, scores, -math.inf)
-    else:
-        scores = scores + attn_mask
-    return torch.softmax(scores, -1) @ value
+    is_bool = attn_mask.dtype == torch.bool
+    masked = torch.where(attn_mask, scores, -math.inf) if is_bool else scores + attn_mask
+    return torch.softmax(masked, -1) @ value
 
 
 def _is_masked_attention(node: Any) -> bool:
-    arguments = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), node.args)) | node.kwargs
+    names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+    arguments = dict(zip(names, node.args, strict=False)) | node.kwargs
     return arguments.get("attn_mask") is not None or bool(arguments.get("is_causal"))
 
 

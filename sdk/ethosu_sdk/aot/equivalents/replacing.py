@@ -52,9 +52,7 @@ def inline(
     from torch.utils import _pytree
 
     place = node if before is None else before
-    leaves, spec = _pytree.tree_flatten(
-        (node.args, node.kwargs) if sources is None else (tuple(sources), {})
-    )
+    leaves, spec = _pytree.tree_flatten((node.args, node.kwargs) if sources is None else (tuple(sources), {}))
     sources = [leaf for leaf in leaves if isinstance(leaf, torch.fx.Node)]
 
     def call(*tensors: Any) -> Any:

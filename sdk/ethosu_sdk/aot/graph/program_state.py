@@ -16,19 +16,20 @@ def find(manager: Any, written: Sequence[str]) -> tuple[StateFacts, ...]:
     if not written:
         return ()
     plan = pte.parse(bytes(manager.buffer)).plan()
-    stored = {
+    stored: dict[pte.Allocation, tuple[int, pte.Tensor | None]] = {
         value.allocation: (index, value)
         for index, value in enumerate(plan.values)
         if isinstance(value, pte.Tensor) and value.allocation is not None and value.data is not None
     }
     places, found = _places(manager.exported_program()), []
     for name in written:
-        index, tensor = stored.get(places.get(_plain(name)), (None, None))
+        place = places.get(_plain(name))
+        index, tensor = stored.get(place, (-1, None)) if place is not None else (-1, None)
         if tensor is None or index not in _written(plan):
             raise VerdictError(
                 f"the program loses the state '{name}', which the model changes during an inference",
-                "nothing was written. This is a fault of the compiler; write the buffer with copy_ of a new tensor, or "
-                "make the state an input and an output of the model",
+                "nothing was written. This is a fault of the compiler; write the buffer with copy_ of a new tensor, "
+                "or make the state an input and an output of the model",
             )
         found.append(StateFacts(name, tensor.dtype, tensor.sizes, tensor.nbytes, *_place(tensor)))
     return tuple(found)

@@ -42,16 +42,17 @@ def _changing_line(kind: type, finder: SourceFinder) -> str:
 
 
 def _lines(function: ast.FunctionDef) -> list[int]:
-    shared = {name for node in ast.walk(function) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
-    stored = {
-        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    own = ({argument.arg for argument in ast.walk(function) if isinstance(argument, ast.arg)} | stored) - shared
+    nodes = list(ast.walk(function))
+    shared = {name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+    own = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own = (own | {node.arg for node in nodes if isinstance(node, ast.arg)}) - shared
     return [
-        node.lineno
-        for node in ast.walk(function)
+        target.lineno
+        for node in nodes
         for target in _changed(node)
-        if (name := _root(target)) and name not in own and (name in shared or not isinstance(target, ast.Name))
+        if (name := _root(target))
+        and name not in own
+        and (name in shared or not isinstance(target, ast.Name))
     ]
 
 

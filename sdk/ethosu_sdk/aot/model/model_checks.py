@@ -46,7 +46,8 @@ _WEIGHTS_HINT = "the training diverged, or the file is damaged: load weights tha
 _BRANCH_HINT = (
     "the NPU's command stream is fixed: compute both sides and choose with torch.where, or write "
     "torch.cond(condition, f, g, (x,)); replace numbers taken from the data (.item(), int(), range()) by constants "
-    "or tensor operations; an index that is a buffer or an input needs one dimension, as torch.zeros(1, dtype=torch.int64)"
+    "or tensor operations; an index that is a buffer or an input needs one dimension: "
+    "torch.zeros(1, dtype=torch.int64)"
 )
 # The names of torch's errors for control flow and shapes that depend on data, and what others say of it.
 _DATA_DEPENDENT_ERRORS = (

@@ -11,7 +11,14 @@ from ethosu_sdk.aot.equivalents import attention_masks, replacing
 from ethosu_sdk.aot.graph import execution
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
 from ethosu_sdk.aot.lowering import exporting
-from ethosu_sdk.aot.model import functional, hidden_state, model_checks, model_state, shared_buffers, unrolling
+from ethosu_sdk.aot.model import (
+    functional,
+    hidden_state,
+    model_checks,
+    model_state,
+    shared_buffers,
+    unrolling,
+)
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.pipeline.plans import Plan
 from ethosu_sdk.aot.quantization import prequantized_passes, training_mode, whole_numbers

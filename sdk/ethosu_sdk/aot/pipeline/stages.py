@@ -13,7 +13,13 @@ from ethosu_sdk.aot.comparison.check import fault, rounding
 from ethosu_sdk.aot.comparison.evaluation import eager_outputs
 from ethosu_sdk.aot.facts.chain import ChainFacts
 from ethosu_sdk.aot.facts.check import CheckFacts, StartFacts
-from ethosu_sdk.aot.facts.compilation import CompileOutput, CompileRequest, DelegateFacts, DelegationCount, StateFacts
+from ethosu_sdk.aot.facts.compilation import (
+    CompileOutput,
+    CompileRequest,
+    DelegateFacts,
+    DelegationCount,
+    StateFacts,
+)
 from ethosu_sdk.aot.facts.evaluation import EvaluationFacts
 from ethosu_sdk.aot.graph import execution, program_facts, program_state
 from ethosu_sdk.aot.graph.source_lines import SourceFinder, recorded

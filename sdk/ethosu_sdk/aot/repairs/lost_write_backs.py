@@ -18,6 +18,7 @@ _VIEWS = ("aten::view_copy", "aten::view", "aten::alias", "aten::alias_copy", "a
 def repair(program: Any) -> None:
     """Copy such values in `program`, an edge program, before anything is written back."""
     from executorch.exir.dialects._ops import ops
+
     signature = program.graph_signature
     output = program.graph.output_node()
     results = list(output.args[0])
