@@ -79,7 +79,7 @@ COPY --from=sdk /opt/venv /opt/venv
 
 # The firmware's objects, at the path where a container's cache will be: CMake's trees cannot move.
 FROM ${FIRMWARE_IMAGE} AS prebuilt
-USER root
+USER 0:0
 RUN rm -rf /opt/prebuilt/tmp/ethosu-sdk/host-runner
 COPY --from=sdk /opt/prebuilt /opt/prebuilt
 COPY container/prebuild-firmware container/settle-ninja container/check-lock toolchain.lock.json /tmp/build/
@@ -87,6 +87,7 @@ COPY tests/golden/pte /tmp/build/pte
 RUN /opt/venv/bin/python /tmp/build/check-lock debian /tmp/build/toolchain.lock.json image && \
     { [ -d /opt/prebuilt/tmp/ethosu-sdk/firmware ] || /tmp/build/prebuild-firmware /tmp/build/pte /opt/prebuilt; } && \
     /tmp/build/settle-ninja /opt/prebuilt
+USER 1000:1000
 
 # Bill of materials and licence texts of all that is in the image.
 FROM slim-bare AS slim-papers
