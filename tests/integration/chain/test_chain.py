@@ -136,8 +136,11 @@ def test_a_buffer_that_lowering_loses_is_named(tmp_path: Path, monkeypatch: pyte
 
     def planted(*args: Any, **named: Any) -> Any:
         edge = original(*args, **named)
-        signature = edge.exported_program().graph_signature
-        signature.output_specs[:] = [row for row in signature.output_specs if row.target != "s"]
+        program = edge.exported_program()
+        rows, output = program.graph_signature.output_specs, program.graph.output_node()
+        kept = [(row, item) for row, item in zip(rows, output.args[0], strict=True) if row.target != "s"]
+        rows[:], output.args = [row for row, _ in kept], (tuple(item for _, item in kept),)
+        program.graph_module.recompile()
         return edge
 
     monkeypatch.setattr(to_pte, "lower", planted)
