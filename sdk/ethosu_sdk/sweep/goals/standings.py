@@ -75,6 +75,11 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
             f"times and cycles are of the NPU alone: {on_cpu:,} of {len(passed):,} cells that passed run operators "
             "on the CPU as well, whose time is not in them"
         )
+    if "sram_bytes" in goals.figures and 0 < sum(map(_is_sram_only, passed)) < len(passed):
+        yield (
+            "in Sram_Only the NPU reads its constants through the SRAM's port, and Vela counts them as flash: if they lie "
+            "in SRAM on your board, add `flash_bytes` to `sram_bytes` of these cells"
+        )
     own = sorted(_clocks(rows))
     if len(own) > 1 and any(row.figure == figures.TIME and not row.clock_mhz for row in _timed(goals)):
         listed = ", ".join(f"{clock:g}" for clock in own)
@@ -202,6 +207,10 @@ def _reason(cells: Sequence[Judged], rankings: Sequence[Ranking]) -> str:
     if UNJUDGED in standings:
         return "no cell has the figures of all constraints"
     return "no cell has a result that passed"
+
+
+def _is_sram_only(row: Row) -> bool:
+    return row.get("memory_mode") == "Sram_Only"
 
 
 def _timed(goals: Goals) -> list[Constraint | Goal]:

@@ -291,6 +291,15 @@ def test_the_time_of_an_inference_is_not_of_the_npu_alone() -> None:
     assert "of the NPU alone" in verdict(cells).notes[0]
 
 
+def test_constants_behind_the_srams_port_are_noted_beside_other_memory_modes() -> None:
+    """Vela turns permanent storage in Sram into OnChipFlash (architecture_features.py), as its summaries show."""
+    by_memory = '[[goals]]\nfigure = "sram_bytes"'
+    only, shared = row(memory_mode="Sram_Only"), row(memory_mode="Shared_Sram", cell="b" * 12)
+    assert "in Sram_Only the NPU reads its constants" in verdict([only, shared], by_memory).notes[0]
+    assert verdict([only], by_memory).notes == verdict([shared], by_memory).notes == ()
+    assert verdict([only, shared], '[[goals]]\nfigure = "dram_bytes"').notes == ()
+
+
 def test_what_times_do_not_tell_is_noted() -> None:
     found = verdict([row(operators_cpu=2), row(target="t")])
     assert "1 of 2 cells that passed run operators on the CPU" in found.notes[0]
