@@ -77,8 +77,8 @@ def _notes(rows: Sequence[Row], goals: Goals) -> Iterator[str]:
         )
     if "sram_bytes" in goals.figures and 0 < sum(map(_is_sram_only, passed)) < len(passed):
         yield (
-            "in Sram_Only the NPU reads its constants through the SRAM's port, and Vela counts them as flash: if they lie "
-            "in SRAM on your board, add `flash_bytes` to `sram_bytes` of these cells"
+            "in Sram_Only the NPU reads its constants through the SRAM's port, and Vela counts them as flash: if "
+            "they lie in SRAM on your board, add `flash_bytes` to `sram_bytes` of these cells"
         )
     own = sorted(_clocks(rows))
     if len(own) > 1 and any(row.figure == figures.TIME and not row.clock_mhz for row in _timed(goals)):
