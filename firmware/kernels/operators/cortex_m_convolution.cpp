@@ -1,5 +1,4 @@
-// cortex_m::quantized_conv2d, quantized_depthwise_conv2d and quantized_linear: int8 with CMSIS-NN's
-// arithmetic. Images lie in memory with the channels last.
+// cortex_m::quantized_conv2d and quantized_depthwise_conv2d: int8 with CMSIS-NN's arithmetic. Images lie in memory with the channels last.
 #include <algorithm>
 #include <cstdint>
 

@@ -153,7 +153,7 @@ Status cortex_m_pad_out(KernelContext& context, Span<Value* const> values) {
   Tensor& output = arguments.output(4);
   arguments.expect_dtype(input, ScalarType::int8, "the input");
   arguments.expect_dtype(output, ScalarType::int8, "the output");
-  if (arguments.ok() && !fits<std::int8_t>(padding.integer)) {
+  if (arguments.ok() && !(arguments.is_integer(3) && fits<std::int8_t>(padding.integer))) {
     arguments.fail(Status::invalid_argument, "padding with ", padding.integer);
   }
   std::int32_t sizes[max_rank] = {};

@@ -62,6 +62,8 @@ def outputs_state(exact: Distance | None, outcome: Outcome) -> OutputsState:
     changed, now = outcome.changed, outcome.exact
     if changed is not None and changed.equal == changed.elements:
         return "equal"
+    if changed is not None and changed.sqnr_db == -math.inf:
+        return "broken"  # another shape, or values that are not finite
     if exact is None or now is None:
         return "unknown"
     lost = exact.sqnr_db - now.sqnr_db

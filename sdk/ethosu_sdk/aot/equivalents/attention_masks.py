@@ -8,7 +8,9 @@ all scores of a row does not count, and below -100 an exponential is no float32 
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,11 +23,13 @@ Tensors = tuple[Any, ...]
 
 _LOWEST = -100.0  # exp(-100) = 4e-44; what is added at or below it masks
 _LARGE = -1e5
-_SAMPLES = 4
 _SOFTMAX = ("aten::softmax", "aten::_softmax")
 _ATTENTION = "aten::scaled_dot_product_attention"
 _SAME_VALUE = ("aten::clone", "aten::contiguous", "aten::alias", "aten::detach", "aten::to", "aten::_to_copy")
 _ADDED, _HIDES, _KEEPS = "added", "hides", "keeps"
+# What a row gives in which nothing is kept: PyTorch's result for masks of a finite value that is added, for a finite
+# value that takes the place of the scores, and for -inf (scaled_dot_product_attention; softmax itself gives NaN).
+_SCORES, _UNIFORM, _ZERO = "scores", "uniform", "zero"
 
 
 @dataclass
@@ -38,6 +42,8 @@ class _Range:
     low_kept: float = math.inf  # the lowest of the values that do not mask
     high_masked: float = -math.inf  # the highest of those that do
     has_empty_row: bool = False  # nothing but values that mask along the last axis
+    is_true_along_row: bool = False  # of a Boolean tensor, in some row
+    is_false_along_row: bool = False
 
 
 @dataclass
@@ -46,18 +52,24 @@ class _Masked:
 
     terms: list[Any] = field(default_factory=list)
     masks: list[tuple[str, Any]] = field(default_factory=list)
+    rows: list[str] = field(
+        default_factory=list
+    )  # of each mask that is not constant, what a row gives without any key
 
 
 def place(program: Any, samples: Sequence[Tensors]) -> Any:
     """`program`, an ``ExportedProgram`` that will be quantised, with every masked softmax rewritten; `samples` of its
-    inputs show which operands are masks. What has no value to keep in a row of a sample stays."""
-    for node in list(program.graph.nodes):
-        if operator_name(node) == _ATTENTION and _is_masked_attention(node):
-            inline(program, node, _attention)
+    inputs show which operands are masks. A constant mask without a key to keep in a row stays as it is."""
+    attentions = [node for node in program.graph.nodes if _is_masked_attention(node)]
+    if attentions:
+        known = _Rewriting(program, samples)
+        for node in attentions:
+            if known.takes(_attention_mask(node)):
+                inline(program, node, _attention)
     nodes = [node for node in program.graph.nodes if _is_last_axis(node)]
     if not any(_may_be_masked(node.args[0]) for node in nodes):
         return program
-    return _Rewriting(program, samples[:_SAMPLES]).of(nodes)
+    return _Rewriting(program, samples).of(nodes)
 
 
 class _Rewriting:
@@ -79,11 +91,40 @@ class _Rewriting:
         for node in nodes:
             found = self._split(node.args[0])
             known = self._ranges.get(node.args[0].name, _Range())
-            if found.masks and not known.has_empty_row and math.isfinite(known.low_kept):
+            if found.masks and math.isfinite(known.low_kept) and self._has_keys(found, known):
                 self._rewrite(node, found, known.low_kept)
         self._program.graph.eliminate_dead_code()
         self._program.graph_module.recompile()
         return self._program
+
+    def takes(self, mask: Any | None) -> bool:
+        """Whether ``scaled_dot_product_attention`` with this mask, or a causal one, is the softmax in parts."""
+        if mask is None:
+            return True
+        if self._value(mask) is not None:
+            return not _has_empty_row([self._ones(_mask_kind(mask), mask)])
+        known = self._ranges.get(mask.name, _Range())
+        if mask.meta["val"].dtype.is_floating_point:
+            return self._is_mask(mask) and (known.high_masked == -math.inf or not known.has_empty_row)
+        return True
+
+    def _has_keys(self, found: _Masked, scores: _Range) -> bool:
+        """Whether constant masks leave every row a key, and all masks in the samples where it matters."""
+        fixed = [self._ones(kind, mask) for kind, mask in found.masks if self._value(mask) is not None]
+        if fixed and _has_empty_row(fixed):
+            return False
+        varying = [(kind, mask) for kind, mask in found.masks if self._value(mask) is None]
+        if not varying or set(found.rows) == {_ZERO}:
+            return True
+        return not scores.has_empty_row and not any(self._hides_a_row(kind, mask) for kind, mask in varying)
+
+    def _hides_a_row(self, kind: str, mask: Any) -> bool:
+        known = self._ranges.get(mask.name, _Range())
+        return {
+            _ADDED: known.has_empty_row,
+            _HIDES: known.is_true_along_row,
+            _KEEPS: known.is_false_along_row,
+        }[kind]
 
     def _note(self, node: Any, value: Any) -> None:
         import torch
@@ -101,6 +142,10 @@ class _Rewriting:
                 known.high_masked = max(known.high_masked, float(value[masked].max()))
             if not bool(masked.all()):
                 known.low_kept = min(known.low_kept, float(value[~masked].min()))
+        elif value.dtype == torch.bool and value.dim():
+            known = self._ranges.setdefault(node.name, _Range())
+            known.is_true_along_row |= bool(value.all(-1).any())
+            known.is_false_along_row |= not bool(value.any(-1).all())
 
     def _split(self, node: Any) -> _Masked:
         """A softmax's input as terms and masks; one term where nothing is known to mask."""
@@ -118,27 +163,37 @@ class _Rewriting:
         if all(masks):
             return None
         parts = [
-            _Masked(masks=[(_ADDED, item)]) if is_mask else self._split(item)
+            self._added(item) if is_mask else self._split(item)
             for item, is_mask in zip(node.args, masks, strict=True)
         ]
         one, other = parts
-        return _Masked(one.terms + other.terms, one.masks + other.masks)
+        return _Masked(one.terms + other.terms, one.masks + other.masks, one.rows + other.rows)
+
+    def _added(self, mask: Any) -> _Masked:
+        if self._value(mask) is not None:
+            return _Masked(masks=[(_ADDED, mask)])
+        known = self._ranges[mask.name]
+        return _Masked(masks=[(_ADDED, mask)], rows=[_ZERO if known.high_masked == -math.inf else _SCORES])
 
     def _of_fill(self, node: Any) -> _Masked | None:
         scores, mask, value = node.args
-        return self._chosen(scores, (_HIDES, mask)) if self._masks_all(value) else None
+        return self._chosen(scores, (_HIDES, mask), value) if self._masks_all(value) else None
 
     def _of_where(self, node: Any) -> _Masked | None:
         mask, one, other = node.args
         if self._masks_all(other) and hasattr(one, "meta"):
-            return self._chosen(one, (_KEEPS, mask))
+            return self._chosen(one, (_KEEPS, mask), other)
         if self._masks_all(one) and hasattr(other, "meta"):
-            return self._chosen(other, (_HIDES, mask))
+            return self._chosen(other, (_HIDES, mask), one)
         return None
 
-    def _chosen(self, scores: Any, mask: tuple[str, Any]) -> _Masked:
+    def _chosen(self, scores: Any, mask: tuple[str, Any], value: Any) -> _Masked:
         inner = self._split(scores)
-        return _Masked(inner.terms, [*inner.masks, mask])
+        rows = []
+        if self._value(mask[1]) is None:
+            highest = value if isinstance(value, (int, float)) else self._ranges[value.name].high
+            rows = [_ZERO if highest == -math.inf else _UNIFORM]
+        return _Masked(inner.terms, [*inner.masks, mask], [*inner.rows, *rows])
 
     def _range(self, node: Any) -> _Range | None:
         if node.name in self._constants and node.op == "placeholder" and node.name not in self._ranges:
@@ -158,13 +213,18 @@ class _Rewriting:
         return known is not None and known.high <= _LOWEST
 
     def _rewrite(self, node: Any, found: _Masked, low: float) -> None:
-        terms, factors = list(found.terms), []
+        terms = list(found.terms)
         for kind, mask in found.masks:
-            factors.append(self._factor(node, kind, mask))
             offsets = self._offsets(kind, mask)
             if offsets is not None:
                 terms.append(self._constant(f"{mask.name}_offsets", offsets))
-        inline(self._program, node, _masked_softmax(len(terms), node.args[1], low), [*terms, *factors])
+        factors = [(self._value(mask) is None, self._factor(node, kind, mask)) for kind, mask in found.masks]
+        fixed = [factor for is_varying, factor in factors if not is_varying]
+        varying = [factor for is_varying, factor in factors if is_varying]
+        rows = set(found.rows)
+        row = rows.pop() if len(rows) == 1 else _UNIFORM
+        softmax = _masked_softmax((len(terms), len(fixed)), node.args[1], low, row)
+        inline(self._program, node, softmax, [*terms, *fixed, *varying])
 
     def _factor(self, node: Any, kind: str, mask: Any) -> Any:
         """A node of zeros and ones, made once for each mask."""
@@ -175,9 +235,13 @@ class _Rewriting:
                 factor = _FACTORS.get(kind) or _of_binary(self._ranges[mask.name].high_masked)
                 self._factors[key] = inline(self._program, None, factor, [mask], before=node)
             else:
-                ones = {_ADDED: lambda v: v > _LOWEST, _KEEPS: lambda v: v, _HIDES: lambda v: ~v}[kind](value)
-                self._factors[key] = self._constant(f"{mask.name}_factors", ones.float())
+                self._factors[key] = self._constant(f"{mask.name}_factors", self._ones(kind, mask).float())
         return self._factors[key]
+
+    def _ones(self, kind: str, mask: Any) -> Any:
+        """Where a constant keeps the scores, as a Boolean tensor."""
+        value: Any = self._value(mask)
+        return value > _LOWEST if kind == _ADDED else value != 0 if kind == _KEEPS else value == 0
 
     def _offsets(self, kind: str, mask: Any) -> Any | None:
         """What a constant that is added does where it does not mask."""
@@ -203,21 +267,39 @@ class _Rewriting:
             )
 
 
-def _masked_softmax(terms: int, axis: int, low: float) -> Callable[..., Any]:
-    """The softmax of the sum of the first `terms` tensors, with the rest as factors; `low` is added to no effect, so
-    that what is masked is no larger than what is not."""
+def _masked_softmax(counts: tuple[int, int], axis: int, low: float, row: str) -> Callable[..., Any]:
+    """The softmax of the sum of the first tensors, with the rest as factors: first those that are constant. `low` is
+    added to no effect, so that what is masked is no larger than what is not; `row` is what a row without a key gives,
+    of which no sample says that it cannot come."""
+    terms, constants = counts
 
     def softmax(*given: Any) -> Any:
-        scores, keep = given[0], given[terms]
-        for term in given[1:terms]:
-            scores = scores + term
-        for factor in given[terms + 1 :]:
-            keep = keep * factor
-        shifted = (scores - low) * keep
-        weights = (shifted - shifted.amax(axis, True)).exp() * keep
-        return weights * weights.sum(axis, True).reciprocal()
+        scores = sum(given[1:terms], start=given[0])
+        fixed, varying = _product(given[terms : terms + constants]), _product(given[terms + constants :])
+        keep = scored = counted = _product([item for item in (fixed, varying) if item is not None])
+        if varying is not None and row != _ZERO:
+            # All ones in a row without a key; every step stays in the range that it has in other rows.
+            filled = varying - keep.amax(axis, True) + 1.0
+            counted = filled if fixed is None else filled * fixed
+            scored = counted if row == _SCORES else keep
+        shifted = (scores - low) * scored
+        weights = (shifted - shifted.amax(axis, True)).exp() * counted
+        total = weights.sum(axis, True)
+        if varying is not None and row == _ZERO:
+            total = total.clamp(min=1.0)  # the largest weight of a row with a key is 1
+        return weights * total.reciprocal()
 
     return softmax
+
+
+def _product(factors: Sequence[Any]) -> Any:
+    return functools.reduce(operator.mul, factors) if factors else None
+
+
+def _has_empty_row(factors: Sequence[Any]) -> bool:
+    """Whether Boolean tensors have a row, along the last axis, in which they are never all true."""
+    together = functools.reduce(operator.and_, factors)
+    return together.dim() > 0 and not bool(together.any(-1).all())
 
 
 _FACTORS: dict[str, Callable[[Any], Any]] = {
@@ -261,9 +343,23 @@ def _attention(  # noqa: PLR0913 - torch's own arguments
 
 
 def _is_masked_attention(node: Any) -> bool:
-    names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
-    arguments = dict(zip(names, node.args, strict=False)) | node.kwargs
+    if operator_name(node) != _ATTENTION:
+        return False
+    arguments = _arguments(node)
     return arguments.get("attn_mask") is not None or bool(arguments.get("is_causal"))
+
+
+def _attention_mask(node: Any) -> Any | None:
+    return _arguments(node).get("attn_mask")
+
+
+def _arguments(node: Any) -> dict[str, Any]:
+    names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+    return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+def _mask_kind(mask: Any) -> str:
+    return _ADDED if mask.meta["val"].dtype.is_floating_point else _KEEPS
 
 
 def _is_last_axis(node: Any) -> bool:

@@ -23,7 +23,7 @@ def find(manager: Any, written: Sequence[str]) -> tuple[StateFacts, ...]:
     }
     places, found = _places(manager.exported_program()), []
     for name in written:
-        place = places.get(_plain(name))
+        place = places.get(name) or places.get(_plain(name))
         index, tensor = stored.get(place, (-1, None)) if place is not None else (-1, None)
         if tensor is None or index not in _written(plan):
             raise VerdictError(
@@ -43,11 +43,12 @@ def _plain(name: str) -> str:
 def _places(program: Any) -> dict[str, pte.Allocation]:
     """Where memory planning put the buffers of a program."""
     buffers = program.graph_signature.inputs_to_buffers
-    return {
-        _plain(buffers[node.name]): pte.Allocation(node.meta["spec"].mem_id, node.meta["spec"].mem_offset)
+    found = {
+        buffers[node.name]: pte.Allocation(node.meta["spec"].mem_id, node.meta["spec"].mem_offset)
         for node in program.graph.find_nodes(op="placeholder")
         if node.name in buffers and node.meta["spec"].mem_id is not None
     }
+    return {**{_plain(name): place for name, place in found.items()}, **found}
 
 
 def _written(plan: pte.ExecutionPlan) -> set[int]:

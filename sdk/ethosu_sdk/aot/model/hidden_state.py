@@ -18,7 +18,7 @@ def refusal(module: Any, finder: SourceFinder) -> InputError:
     place = next(filter(None, (_changing_line(type(part), finder) for part in module.modules())), "")
     return InputError(
         "the model keeps a state outside of its modules, which a program cannot keep from one inference to the next"
-        + (f": {place}" if place else ""),
+        + (f": {place}" if place else ", or its outputs are random"),
         "keep it in a buffer of the module: self.register_buffer('state', torch.zeros(…)) in __init__, written in "
         "forward; or make it an input and an output of the model",
     )

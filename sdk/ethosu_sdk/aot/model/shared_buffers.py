@@ -98,12 +98,28 @@ def without_unused_names(program: Any) -> Any:
 
 
 def _groups(module: Any) -> list[list[str]]:
-    """The names of buffers whose tensors have memory in common."""
-    found: dict[int, list[str]] = {}
-    for name, buffer in module.named_buffers(remove_duplicate=False):
-        if buffer.numel():
-            found.setdefault(buffer.untyped_storage().data_ptr(), []).append(name)
-    return [names for names in found.values() if len(names) > 1]
+    """The names of buffers whose tensors have memory in common: spans of bytes that overlap."""
+    spans = sorted(
+        (*_span(buffer), name)
+        for name, buffer in module.named_buffers(remove_duplicate=False)
+        if buffer.numel()
+    )
+    found: list[list[str]] = []
+    end = 0
+    for first, last, name in spans:
+        if first < end:
+            found[-1].append(name)
+        else:
+            found.append([name])
+        end = max(end, last)
+    order = {name: number for number, (name, _) in enumerate(module.named_buffers(remove_duplicate=False))}
+    return [sorted(names, key=order.__getitem__) for names in found if len(names) > 1]
+
+
+def _span(buffer: Any) -> tuple[int, int]:
+    """The addresses of its first byte and behind its last one."""
+    last = sum((size - 1) * stride for size, stride in zip(buffer.shape, buffer.stride(), strict=True))
+    return buffer.data_ptr(), buffer.data_ptr() + (last + 1) * buffer.element_size()
 
 
 def _place(tensor: Any) -> tuple[Any, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _U55_U65 = ("ethos-u55", "ethos-u65")
-_ALL = (*_U55_U65, "ethos-u85")
 
 
 @dataclass(frozen=True)

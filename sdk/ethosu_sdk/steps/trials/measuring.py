@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -76,10 +77,36 @@ def _count(arrays: Mapping[str, Array]) -> int:
 def _real(program: pte.Pte, index: int, array: Array) -> Array:
     if array.dtype not in (np.int8, np.int16):
         return array
-    scale, zero_point = (_constant(program, f"output{index}_{name}") for name in ("scale", "zp"))
+    scale, zero_point = _quantisation(program, f"output{index}")
     if scale is None or zero_point is None:
         return array
     return ((array.astype(np.float64) - zero_point) * scale).astype(np.float32)
+
+
+def _quantisation(program: pte.Pte, name: str) -> tuple[float | None, float | None]:
+    """Scale and zero point of the quantised tensor `name`, as constant methods of the program have them."""
+    return _constant(program, f"{name}_scale"), _constant(program, f"{name}_zp")
+
+
+def are_inputs(path: Path, stored: Sequence[Array], given: Sequence[Array]) -> bool:
+    """Whether `stored`, the example inputs of the program at `path`, are those `given` in floating point; quantised
+    ones to within a step, since a tie may be rounded either way."""
+    if [row.shape for row in stored] != [row.shape for row in given]:
+        return False
+    program = pte.read(path)
+    return all(
+        _is_input(row, other, _quantisation(program, f"input{index}"))
+        for index, (row, other) in enumerate(zip(stored, given, strict=True))
+    )
+
+
+def _is_input(stored: Array, given: Array, quantisation: tuple[float | None, float | None]) -> bool:
+    scale, zero_point = quantisation
+    if stored.dtype == given.dtype or not scale or zero_point is None:
+        return _equal(given, stored) == given.size
+    limits = np.iinfo(stored.dtype)
+    steps = np.clip(np.rint(given.astype(np.float64) / scale) + zero_point, limits.min, limits.max)
+    return bool((np.abs(steps - stored) <= 1).all())
 
 
 def _constant(program: pte.Pte, method: str) -> float | None:
@@ -94,17 +121,19 @@ def _constant(program: pte.Pte, method: str) -> float | None:
     return float(number) if isinstance(number, int | float) else None
 
 
-def distance(reference: Sequence[Array], candidate: Sequence[Array]) -> Distance | None:
-    """The least SQNR among all outputs, and how many elements are equal but for the rounding of floating point; None
-    where shapes differ."""
+def distance(reference: Sequence[Array], candidate: Sequence[Array]) -> Distance:
+    """The least SQNR among all outputs, and how many elements are equal but for the rounding of floating point.
+    Nothing is equal, and the SQNR is -inf, where shapes differ."""
     if [row.shape for row in reference] != [row.shape for row in candidate]:
-        return None
+        return Distance(elements=sum(row.size for row in reference), equal=0, sqnr_db=-math.inf)
     found = []
     for one, other in zip(reference, candidate, strict=True):
         row = Comparison()
         row.add(0, one, other)
         found.append(row)
     ratios = [row.sqnr_db for row in found if not np.isnan(row.sqnr_db)]
+    if any(_loses_values(one, other) for one, other in zip(reference, candidate, strict=True)):
+        ratios = [-math.inf]
     return Distance(
         elements=sum(row.elements for row in found),
         equal=sum(_equal(one, other) for one, other in zip(reference, candidate, strict=True)),
@@ -112,8 +141,18 @@ def distance(reference: Sequence[Array], candidate: Sequence[Array]) -> Distance
     )
 
 
+def _loses_values(reference: Array, candidate: Array) -> bool:
+    """Whether an element is not finite that is finite in the reference."""
+    return bool((np.isfinite(reference) & ~np.isfinite(candidate)).any())
+
+
 def _equal(one: Array, other: Array) -> int:
-    """How many elements are equal, to within 2^-20 of the largest: the scales of two calibrations may differ so."""
-    largest = float(np.abs(one).max(initial=0.0))
-    close = np.abs(one.astype(np.float64) - other.astype(np.float64)) <= _ROUNDING * largest
-    return int(np.count_nonzero(close))
+    """How many elements are equal, to within 2^-20 of the largest finite one: so far the scales of two calibrations
+    may differ."""
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    is_finite = np.isfinite(one) & np.isfinite(other)
+    largest = float(np.abs(one[np.isfinite(one)]).max(initial=0.0))
+    with np.errstate(invalid="ignore"):
+        close = np.abs(one - other) <= _ROUNDING * largest
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    return int(np.count_nonzero(np.where(is_finite, close, same)))

@@ -108,7 +108,8 @@ class _Trying:
                 path = self._compiled(options, work / "float")
         except SdkError:
             return
-        self.exact = _example_outputs(path) if _same(_inputs(path), self.inputs) else ()
+        same = measuring.are_inputs(subject.pte, self.inputs, _inputs(path))
+        self.exact = _example_outputs(path) if same else ()
 
     def singly(self, candidates: Sequence[Candidate], work: Path) -> None:
         """Try each by itself."""
@@ -218,4 +219,4 @@ def _arrays(path: Path, prefix: str) -> list[Array]:
 
 def _same(one: Sequence[Array], other: Sequence[Array]) -> bool:
     found = measuring.distance(one, other)
-    return found is not None and found.equal == found.elements
+    return found.equal == found.elements

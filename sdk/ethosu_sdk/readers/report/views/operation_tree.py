@@ -178,7 +178,7 @@ def _by_module(operators: Sequence[Node]) -> list[Node]:
     for node in operators:
         at = root
         path = fold.module(node.entry)
-        for number, _ in enumerate(names := path.split(".") if path else [], start=1):
+        for number, _ in enumerate(names := path.split(".", _MOST_LEVELS) if path else [], start=1):
             at = at.modules.setdefault(names[number - 1], _Module(".".join(names[:number])))
         at.nodes.append(node)
     return _grouped(root)
