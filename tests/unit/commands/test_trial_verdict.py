@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from ethosu_sdk.records.advice import CandidateKind, OutputsState, TrialState
 from ethosu_sdk.results import trial_verdict
 from ethosu_sdk.results.trials import Candidate, Distance, Measured, Outcome
+from ethosu_sdk.steps.trials import measuring
 
 _EXACT = Distance(10, 0, 40.0)
 _EQUAL = Distance(10, 10, math.inf)
@@ -122,3 +124,25 @@ def test_changes_that_exclude_each_other() -> None:
     both = one.with_(third)
     assert (both.name, both.kind, both.parts, both.options) == ("a+c", "model", ("a", "c"), {"io": "int8"})
     assert not both.fits_with(one)
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        pytest.param(np.full(4, np.nan, np.float32), id="no numbers"),
+        pytest.param(np.array([1, 2, 3, np.inf], np.float32), id="one without end"),
+        pytest.param(np.zeros((2, 2), np.float32), id="another shape"),
+    ],
+)
+def test_outputs_that_lose_values_are_broken(candidate: np.ndarray) -> None:
+    own = [np.array([1, 2, 3, 4], np.float32)]
+    changed = measuring.distance(own, [candidate])
+    result = Outcome(Candidate("a", "program", "a"), measured(npu=900), changed, changed)
+    assert trial_verdict.state(measured(), _EXACT, result) == "broken"
+    assert trial_verdict.combinable(measured(), _EXACT, [result]) == []
+
+
+def test_an_infinite_element_makes_no_others_equal() -> None:
+    own = [np.array([-np.inf, 1.0, 2.0], np.float32)]
+    assert measuring.distance(own, [np.zeros(3, np.float32)]).equal == 0
+    assert measuring.distance(own, own).equal == 3

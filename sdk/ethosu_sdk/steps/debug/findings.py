@@ -158,8 +158,7 @@ def without_refuted(
     kept = {row.key: row for row in layers if row.quantised is not None}
     for key, layer in reversed(list(kept.items())):
         assert layer.quantised is not None
-        is_certain = layer.pair is not None and layer.pair.certain
-        if not layer.is_off or is_certain or layer.quantised.shown_db >= threshold_db:
+        if not layer.is_off or layer.quantised.shown_db >= threshold_db:
             continue
         later, _ = _nearest(key, users, kept)
         if later and not any(kept[row].is_off for row in later):
