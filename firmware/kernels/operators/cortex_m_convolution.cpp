@@ -1,4 +1,5 @@
-// cortex_m::quantized_conv2d and quantized_depthwise_conv2d: int8 with CMSIS-NN's arithmetic. Images lie in memory with the channels last.
+// cortex_m::quantized_conv2d and quantized_depthwise_conv2d: int8 with CMSIS-NN's arithmetic. Images
+// lie in memory with the channels last.
 #include <algorithm>
 #include <cstdint>
 
