@@ -49,8 +49,8 @@ def unadvised(found: facts.Facts, advice: Sequence[Item]) -> str:
         return ""
     return (
         f"{times.short(name)} takes {times.milliseconds(time.largest.duration_s)} of "
-        f"{times.milliseconds(time.total.duration_s)} on the CPU{times.calls_of_largest(time)}, and no rule has advice "
-        f"on it. {_why(found, name)}`ethosu-sdk advise MODEL --try` compiles and runs what could replace it."
+        f"{times.milliseconds(time.total.duration_s)} on the CPU{times.calls_of_largest(time)}, and no rule has "
+        f"advice on it. {_why(found, name)}`ethosu-sdk advise MODEL --try` compiles and runs what could replace it."
     )
 
 
