@@ -111,8 +111,9 @@ def _extents(found: Lifetimes, region: int, steps: _Steps, name: str) -> Plot:
         f"extents. The peak is at {steps.name(at)}: {peak:,} bytes.{left_out} {_NOT_KNOWN}"
     )
     title = _TITLE if region == REGION_SCRATCH else f"{_TITLE}: {_REGIONS[region]}"
-    mark = {"at": steps.of(at) + 0.5, "what": f"peak: {peak:,} bytes"}
-    is_late = mark["at"] > max((row["to"] for row in drawn_), default=0) / 2
+    middle = steps.of(at) + 0.5
+    mark = {"at": middle, "what": f"peak: {peak:,} bytes"}
+    is_late = middle > max((row["to"] for row in drawn_), default=0) / 2
     return drawn(
         name, title, text, _rectangles(is_late=is_late), tenants=drawn_, names=_apart(drawn_), peak=[mark]
     )

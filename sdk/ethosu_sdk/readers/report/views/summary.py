@@ -69,10 +69,10 @@ def limits(inputs: Inputs) -> str:
         return f"{cycles}he time of an inference with the CPU is not known{f': {reason}' if reason else ''}."
     slower, share = _slower(time)
     largest = {"CPU": times.largest_on_cpu(time), "NPU": _largest_on_npu(inputs.profile, time)}
-    known = [f"the {name}'s largest part is {largest[name]}" for name in _by_time(time) if largest[name]]
+    known = [f"of the {name}: {largest[name]}" for name in _by_time(time) if largest[name]]
     return (
         f"An inference takes {times.milliseconds(time.total.duration_s)} on {time.place} ({time.total.source}). "
-        f"The {slower} sets the pace with {share:.0f} % of the time; {', '.join(known)}."
+        f"The {slower} sets the pace with {share:.0f} % of the time. Largest part {'; '.join(known)}."
         f"{_busiest(time) if slower == 'NPU' else ''}{_boards(inputs.run, time)}"
     )
 
