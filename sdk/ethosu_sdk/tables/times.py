@@ -25,8 +25,24 @@ def line(time: TimeLine) -> str:
     return (
         f"{milliseconds(total.duration_s)} on {time.place} ({total.source}, {band}): "
         f"NPU {milliseconds(time.sums.npu_s)}, CPU {milliseconds(time.sums.cpu_s)}; "
-        f"largest: {short(time.largest.name)} {milliseconds(time.largest.duration_s)}"
+        f"largest on the CPU: {largest_on_cpu(time)}"
     )
+
+
+def largest_on_cpu(time: TimeLine) -> str:
+    """What takes the CPU longest, without the runtime's part around a kernel: ``avg_pool2d kernel 0.514 ms``."""
+    name = short(time.largest.name) + (" kernel" if _kernels(time) else "")
+    return f"{name} {milliseconds(time.largest.duration_s)}{calls_of_largest(time)}"
+
+
+def calls_of_largest(time: TimeLine) -> str:
+    """In how many calls, where the time is that of several; else nothing."""
+    calls = _kernels(time)
+    return f" in {calls:,} calls" if calls > 1 else ""
+
+
+def _kernels(time: TimeLine) -> int:
+    return sum(row.what == "kernel" and row.name == time.largest.name for row in time.parts)
 
 
 def short(name: str) -> str:

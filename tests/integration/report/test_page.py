@@ -205,7 +205,7 @@ def test_the_title_and_the_lead_say_what_limits(browser: Browser, report: Path, 
             f"The NPU takes {run['npu']['cycles']['value']:,} cycles; the time of an inference with the CPU"
             in text
         )
-        assert re.search(r"used\s+\d+%", text)
+        assert re.search(r"used\s+(< )?[\d.]+ %", text)
         assert "inferences/s" not in page.inner_text("body")
 
 
@@ -290,3 +290,31 @@ def test_the_policy_stops_scripts_and_connections(browser: Browser, report: Path
                     })"""
                 )
                 assert refused == "connect-src"
+
+
+def test_lines_and_sums_say_what_they_are(browser: Browser, report: Path, run_folder: Path) -> None:
+    """Dashed lines and the flat part of the roof have names; nothing of the table shows below its sum."""
+    ideal = read(run_folder / "profile.json")["totals"]["npu"]["macs_per_cycle"]["ideal"]
+    with opened(browser, report) as shown:
+        for plot, words in (
+            ("arena1", "peak: "),
+            ("arena-use", "size of the arena: "),
+            ("roofline", f"{ideal} MACs per cycle"),
+        ):
+            texts = shown.page.locator(f"#run1-plot-{plot} .mark-text text").all_text_contents()
+            assert any(text.startswith(words) for text in texts), plot
+        below = shown.page.locator("table.tree tfoot th").evaluate(
+            "cell => [getComputedStyle(cell).boxShadow, getComputedStyle(cell).backgroundColor]"
+        )
+        assert below[0].startswith(f"{below[1]} 0px 12px")
+
+
+def test_captions_fit_a_narrow_window(browser: Browser, report: Path) -> None:
+    with opened(browser, report, width=400) as shown:
+        shown.page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+        parts = shown.page.locator(".scroll:has(caption:not(.hidden))").evaluate_all(
+            """parts => parts.map(part => [part.querySelector("caption").getBoundingClientRect().right,
+              part.getBoundingClientRect().right, part.scrollWidth > part.clientWidth])"""
+        )
+        assert any(is_wider for _, _, is_wider in parts)  # there are tables that scroll
+        assert all(caption <= frame for caption, frame, _ in parts)

@@ -249,6 +249,49 @@ def test_the_plot_has_the_cells_of_a_model(browser: Browser, sweep: Sweep) -> No
         page.locator("#vg-tooltip-element.visible").wait_for()
 
 
+def test_the_plot_is_fitted_to_the_model(browser: Browser, sweep: Sweep) -> None:
+    """A limit that is far away leaves the points their place; axes have titles, memory modes have marks."""
+    name = "models/net_2.py:Net"  # a hundred times slower than the limit of the time
+    modes = {row["memory_mode"] for row in sweep.rows if row["model"] == name and row["status"] == "pass"}
+    with opened(browser, sweep.path) as shown:
+        page = shown.page
+        page.get_by_label("Model", exact=True).select_option(name)
+        page.wait_for_selector(f'#pareto[data-model="{name}"]')
+        titles = page.locator("#pareto .role-axis-title text").all_text_contents()
+        assert titles == ["SRAM, bytes", "NPU time at 500 MHz, ms"]
+        frame = page.locator("#pareto .root .background").first.bounding_box()
+        marks = page.locator("#pareto g.mark-symbol[aria-roledescription='symbol mark container'] path")
+        boxes = marks.evaluate_all(
+            """all => all.map(mark => mark.getBoundingClientRect())
+              .map(({ x, y, width, height }) => [x + width / 2, y + height / 2, width])"""
+        )
+        assert frame is not None
+        for axis, size in ((0, frame["width"]), (1, frame["height"])):
+            places = [box[axis] for box in boxes]
+            assert max(places) - min(places) > 0.75 * size
+        assert min(box[2] for box in boxes) >= 8
+        fills = marks.evaluate_all("all => all.map(mark => getComputedStyle(mark).fillOpacity)")
+        assert len(set(fills)) == len(modes) > 1
+        caption = page.locator("figcaption").inner_text()
+        assert all(f"marks are {mode}" in caption for mode in modes)
+
+
+def test_a_narrow_window_shows_winners_and_whole_rows(browser: Browser, sweep: Sweep) -> None:
+    with opened(browser, sweep.path, width=400) as shown:
+        page = shown.page
+        frame = page.locator("[aria-label=Matrix]").bounding_box()
+        winner = page.locator("#grid .is-winner").first.bounding_box()
+        assert frame is not None
+        assert winner is not None
+        assert frame["x"] <= winner["x"] < winner["x"] + winner["width"] <= frame["x"] + frame["width"]
+        cells = page.locator("[aria-label=Cells]")
+        cells.evaluate("part => { part.scrollLeft = 300; }")
+        place, cell = cells.bounding_box(), page.locator("#list td").first.bounding_box()
+        assert place is not None
+        assert cell is not None
+        assert cell["x"] - place["x"] < 2  # the number of the cell stays
+
+
 def test_sources_are_apart(browser: Browser, tmp_path: Path) -> None:
     found = [
         row(target=target, npu_cycles=cycles, npu_cycles_source=source, simulator=source)

@@ -11,6 +11,7 @@ from rich.table import Table
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.readers.advise import tried_tables
 from ethosu_sdk.records.advice import Advice, Change, Evidence, Item, SilentRule
+from ethosu_sdk.tables import figures
 
 
 def tables(record: Advice, folder: Path) -> list[RenderableType]:
@@ -71,20 +72,16 @@ def pairs(row: Item) -> Iterator[tuple[str, str]]:
 
 def _figure_text(figure: Evidence) -> str:
     source = f" ({figure.source})" if figure.source is not None else ""
-    return f"{figure.name}: {_number_text(figure.value)} {figure.unit}{source}"
+    return f"{figure.name}: {figures.numbers(figure.value)[0]} {figure.unit}{source}"
 
 
 def _change_text(change: Change) -> str:
     before, after = change.before, change.after
+    texts = figures.numbers(before, after)
     unit = "" if change.metric.endswith(change.unit) or change.unit == "calls" else f" {change.unit}"
     share = f", {(after - before) / abs(before):+.1%}" if before and change.unit != "dB" else ""
     source = f"{change.source} → expected" if change.source is not None else "expected"
-    return f"{change.metric} {_number_text(before)} → {_number_text(after)}{unit} ({source}{share})"
-
-
-def _number_text(value: float) -> str:
-    """A number with its thousands apart."""
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+    return f"{change.metric} {' → '.join(texts)}{unit} ({source}{share})"
 
 
 def _silent(rows: Sequence[SilentRule]) -> Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,11 +14,13 @@ from ethosu_sdk.records.sweep import CellVerdict, Constraint, Verdict
 from ethosu_sdk.sweep.goals import figures, reading
 from ethosu_sdk.sweep.goals.verdict import STANDINGS
 from ethosu_sdk.sweep.page.cells import MOST_CELLS, judging_clock
-from ethosu_sdk.sweep.page.settings import Row, Settings, short
+from ethosu_sdk.sweep.page.settings import MODE, Row, Settings, short
 
 ID = "pareto"
 _TITLE = "SRAM against NPU time"
+_SRAM = "SRAM, bytes"
 _HEIGHT = 420
+_LABELS = 36  # pixels for those of the vertical axis, whichever model is chosen
 _AXES = {"sram": "sram_bytes", "time": "time_ms"}
 _MOST_COLOURS = 7  # that the page's own palette has
 _STAR = "M0,-1L.23,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.23,-.31Z"
@@ -28,8 +32,17 @@ _SHAPES = {  # the marks of the matrix, as far as they are shapes
     "broken": "cross",
     "not judged": "triangle-down",
 }
-_SIZES = {"winner": 240, "pareto": 120, "dominated": 35}
-_SIZE = 60  # of all others
+_SIZES = {"winner": 340, "pareto": 170}
+_SIZE = 100  # of all others
+_FILLS = (
+    ("filled", 1.0),
+    ("hollow", 0.0),
+    ("pale", 0.35),
+)  # marks by memory mode, as far as they can be told apart
+_MARGIN, _LEAST_SPAN = (
+    0.08,
+    2.0,
+)  # an axis goes beyond the points by that share of their span, and ends at twice its start
 
 
 def of(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> Plot:
@@ -50,9 +63,16 @@ def of(verdict: Verdict, rows: Sequence[Row], settings: Settings) -> Plot:
     text = (
         "The cells of a model that passed, by the SRAM that they need and the time of the NPU in an "
         "inference; low and left is better. No other cell is at least as good in all goals as a cell of "
-        "the Pareto set. Dashed lines are limits for all models. Times of different sources cannot be "
-        "compared, and have separate plots."
+        "the Pareto set. Times of different sources cannot be compared, and have separate plots."
     )
+    looks = [f"{look} marks are {mode}" for mode, (look, _) in _modes(points).items()]
+    if looks:
+        text += f" By memory mode, {', '.join(looks)}."
+    names = [row["text"] for found in limits.values() for row in found]
+    if names:
+        text += (
+            f" Dashed lines are limits for all models ({'; '.join(names)}) that are near the model's cells."
+        )
     limited = [axis for axis, found in limits.items() if found]
     chart = _chart(groups[0], points, bool(front), limited, reading.named(figures.TIME, clock))
     datasets = {f"{axis}_limits": found for axis, found in limits.items() if found}
@@ -76,6 +96,7 @@ def _point(
         "time": time.number,
         "clock": f"{clock_mhz or figures.clock(row.get('clock_mhz')) or 0:,g} MHz",
         "source": time.source,
+        "mode": short(row.get(MODE)),
         "standing": "" if judged is None else judged.standing,
     }
 
@@ -96,6 +117,18 @@ def _front_of(group: str, points: Sequence[dict[str, Any]]) -> list[dict[str, An
     return [row for row in own if row["standing"] in ("winner", "pareto")] or own[:1]
 
 
+def _ends(points: Sequence[Mapping[str, Any]], axis: str) -> dict[str, list[float]]:
+    """Where the axis of each group begins and ends, on its logarithmic scale: the points fill the plot."""
+    found = {}
+    for group in dict.fromkeys(row["group"] for row in points):
+        values = [row[axis] for row in points if row["group"] == group]
+        least, most = min(values), max(values)
+        span = max(most / least, _LEAST_SPAN)
+        middle, reach = math.sqrt(least * most), span ** (0.5 + _MARGIN)
+        found[group] = [middle / reach, middle * reach]
+    return found
+
+
 def _limits(
     constraints: Sequence[Constraint], figure: str, clock_mhz: float | None
 ) -> Iterator[dict[str, Any]]:
@@ -112,24 +145,33 @@ def _chart(
     group: str, points: Sequence[Mapping[str, Any]], has_front: bool, limited: Sequence[str], time: str
 ) -> Any:
     chosen = altair.param(name="chosen", value=group)
-    x = altair.X("sram:Q", scale=_scale(), title="SRAM, bytes", axis=altair.Axis(format="~s", tickCount=6))
-    y = altair.Y("time:Q", scale=_scale(), title=f"{time}, ms", axis=altair.Axis(format="~g", tickCount=6))
-    layers = [_rules(axis) for axis in limited]
+    ends = [altair.param(name=f"{axis}_ends", value=_ends(points, axis)) for axis in _AXES]
+    ticks: dict[str, Any] = {"tickCount": 6, "labelOverlap": True}
+    x = altair.X("sram:Q", scale=_scale("sram"), title=_SRAM, axis=altair.Axis(format="~s", **ticks))
+    y = altair.Y(
+        "time:Q",
+        scale=_scale("time"),
+        title=f"{time}, ms",
+        axis=altair.Axis(format="~g", minExtent=_LABELS, **ticks),
+    )
+    titles = {"sram": _SRAM, "time": f"{time}, ms"}
+    layers = [_rules(axis, titles[axis]) for axis in limited]
     of_model = "datum.group === chosen"
     if has_front:
         layers.append(_front(x, y).transform_filter(of_model))
     layers.append(_points(x, y, points).transform_filter(of_model))
-    return altair.layer(*layers).add_params(chosen).properties(width="container", height=_HEIGHT)
+    return altair.layer(*layers).add_params(chosen, *ends).properties(width="container", height=_HEIGHT)
 
 
-def _scale() -> Any:
-    return altair.Scale(type="log", nice=False, padding=25)
+def _scale(axis: str) -> Any:
+    least, most = (altair.expr(f"{axis}_ends[chosen][{end}]") for end in (0, 1))
+    return altair.Scale(type="log", nice=False, domainMin=least, domainMax=most)
 
 
-def _rules(axis: str) -> Any:
-    """Dashed lines at limits of one of the axes."""
-    place = {"sram": altair.X, "time": altair.Y}[axis]("at:Q", scale=_scale(), title=None)
-    rules = altair.Chart(named(f"{axis}_limits")).mark_rule(strokeDash=[5, 4], opacity=0.7)
+def _rules(axis: str, title: str) -> Any:
+    """Dashed lines at limits of one of the axes, where they are near the points."""
+    place = {"sram": altair.X, "time": altair.Y}[axis]("at:Q", scale=_scale(axis), title=title)
+    rules = altair.Chart(named(f"{axis}_limits")).mark_rule(strokeDash=[5, 4], opacity=0.7, clip=True)
     return rules.encode(place, tooltip=[altair.Tooltip("text:N", title="limit")])
 
 
@@ -147,7 +189,7 @@ def _points(x: Any, y: Any, points: Sequence[Mapping[str, Any]]) -> Any:
     top: dict[str, Any] = {"orient": "top", "title": None, "labelLimit": 160}
     return (
         altair.Chart(named("points"))
-        .mark_point(filled=True, strokeWidth=1.5)
+        .mark_point(filled=True, opacity=1, strokeWidth=2)
         .encode(
             x=x,
             y=y,
@@ -165,10 +207,8 @@ def _points(x: Any, y: Any, points: Sequence[Mapping[str, Any]]) -> Any:
                     {"test": f"datum.standing === '{name}'", "value": size} for name, size in _SIZES.items()
                 ],
             ),
-            opacity=altair.condition(
-                "datum.standing === 'winner' || datum.standing === 'pareto'",
-                altair.value(1),
-                altair.value(0.55),
+            **_by_mode(
+                points, {"scale": altair.Scale(domain=targets, **colours), "legend": altair.Legend(**top)}
             ),
             tooltip=[
                 altair.Tooltip("settings:N", title="cell"),
@@ -181,3 +221,26 @@ def _points(x: Any, y: Any, points: Sequence[Mapping[str, Any]]) -> Any:
             ],
         )
     )
+
+
+def _modes(points: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, float]]:
+    """The memory modes, how their marks look, and how much of them is filled; empty where all look alike."""
+    modes = list(dict.fromkeys(row["mode"] for row in points if row["mode"]))
+    return dict(zip(modes, _FILLS, strict=False)) if 1 < len(modes) <= len(_FILLS) else {}
+
+
+def _by_mode(points: Sequence[Mapping[str, Any]], edge: Mapping[str, Any]) -> dict[str, Any]:
+    """Marks that are filled by their memory mode, with an edge of their target's colour."""
+    modes = _modes(points)
+    if not modes:
+        return {}
+    looks = list(modes.values())
+    places = ",".join(map(json.dumps, modes))
+    conditions = [
+        {"test": f"indexof([{places}], datum.mode) === {number}", "value": fill}
+        for number, (_, fill) in enumerate(looks)
+    ]
+    return {
+        "stroke": altair.Stroke("target:N", **edge),
+        "fillOpacity": altair.FillOpacityValue(1, condition=conditions),
+    }

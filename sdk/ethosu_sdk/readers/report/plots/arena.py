@@ -24,6 +24,7 @@ _FITS = (  # a name, in a rectangle: 6 pixels for a letter, 11 for a line
     "scale('x', datum.to) - scale('x', datum.from) > 6 * length(datum.{name}) + 4 && "
     "scale('y', datum.start) - scale('y', datum.end) > 11"
 )
+_SIDES: dict[bool, dict[str, Any]] = {False: {"align": "left", "dx": 5}, True: {"align": "right", "dx": -5}}
 _MOST = 2000  # tenants that are drawn, the largest ones
 _NOT_KNOWN = (
     "Slices of one operator's result that lie beside each other are drawn as one extent, and so are rows of "
@@ -110,7 +111,30 @@ def _extents(found: Lifetimes, region: int, steps: _Steps, name: str) -> Plot:
         f"extents. The peak is at {steps.name(at)}: {peak:,} bytes.{left_out} {_NOT_KNOWN}"
     )
     title = _TITLE if region == REGION_SCRATCH else f"{_TITLE}: {_REGIONS[region]}"
-    return drawn(name, title, text, _rectangles(), tenants=drawn_, peak=[{"at": steps.of(at) + 0.5}])
+    middle = steps.of(at) + 0.5
+    mark = {"at": middle, "what": f"peak: {peak:,} bytes"}
+    is_late = middle > max((row["to"] for row in drawn_), default=0) / 2
+    return drawn(
+        name, title, text, _rectangles(is_late=is_late), tenants=drawn_, names=_apart(drawn_), peak=[mark]
+    )
+
+
+def _apart(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rectangles whose names cannot lie on each other: each that overlaps none of the larger ones among them."""
+    found: list[dict[str, Any]] = []
+    for row in sorted(rows, key=lambda row: (row["from"] - row["to"]) * (row["end"] - row["start"])):
+        if not any(_overlap(row, other) for other in found):
+            found.append(row)
+    return found
+
+
+def _overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return bool(
+        one["from"] < other["to"]
+        and other["from"] < one["to"]
+        and one["start"] < other["end"]
+        and other["start"] < one["end"]
+    )
 
 
 def _folded(own: Sequence[Lifetime], steps: _Steps) -> Iterator[dict[str, Any]]:
@@ -158,7 +182,8 @@ def _rectangle(group: Sequence[Lifetime], steps: _Steps) -> dict[str, Any]:
     }
 
 
-def _rectangles() -> Any:
+def _rectangles(*, is_late: bool) -> Any:
+    """Extents and the peak, whose words stand at the side that has the room."""
     roles = ["inner", "input", "output", "never read"]
     rectangles = (
         altair.Chart(named("tenants"))
@@ -182,7 +207,9 @@ def _rectangles() -> Any:
         )
     )
     mark = altair.Chart(named("peak")).mark_rule(strokeDash=[4, 4]).encode(x="at:Q")
-    return (rectangles + _names() + mark).properties(width="container", height=_HEIGHT)
+    said = altair.Chart(named("peak")).mark_text(tooltip=None, fontSize=11, **_SIDES[is_late])
+    said = said.encode(x="at:Q", y=altair.value(8), text="what:N")
+    return (rectangles + _names() + mark + said).properties(width="container", height=_HEIGHT)
 
 
 def _names() -> Any:
@@ -193,7 +220,7 @@ def _names() -> Any:
 
 def _name(field: str, test: str) -> Any:
     return (
-        altair.Chart(named("tenants"))
+        altair.Chart(named("names"))
         .mark_text(fontSize=10, tooltip=None)
         .transform_calculate(middle="(datum.from + datum.to) / 2", height="(datum.start + datum.end) / 2")
         .encode(
@@ -235,7 +262,12 @@ def _use(found: Lifetimes, steps: _Steps, name: str) -> Plot:
     else:
         text += "There is no compile record, and so no figure of Vela's for each operation."
     return drawn(
-        name, _USE_TITLE, text, _lines(), points=[*points, *stated], size=[{"bytes": found.arena_bytes}]
+        name,
+        _USE_TITLE,
+        text,
+        _lines(),
+        points=[*points, *stated],
+        size=[{"bytes": found.arena_bytes, "what": f"size of the arena: {found.arena_bytes:,} bytes"}],
     )
 
 
@@ -255,4 +287,6 @@ def _lines() -> Any:
         )
     )
     whole = altair.Chart(named("size")).mark_rule(strokeDash=[4, 4]).encode(y="bytes:Q")
-    return (lines + whole).properties(width="container", height=200)
+    said = altair.Chart(named("size")).mark_text(align="right", dx=-5, dy=10, fontSize=11, tooltip=None)
+    said = said.encode(x=altair.value("width"), y="bytes:Q", text="what:N")
+    return (lines + whole + said).properties(width="container", height=200)

@@ -31,7 +31,13 @@ def of(profile: Profile | None, name: str) -> Plot:
         "Cycles and bytes are modelled."
     )
     return drawn(
-        name, _TITLE, text, _chart([row for row in widths if _used(row, rows)]), points=rows, roofs=lines
+        name,
+        _TITLE,
+        text,
+        _chart([row for row in widths if _used(row, rows)]),
+        points=rows,
+        roofs=lines,
+        flat=_flat(lines, ideal),
     )
 
 
@@ -86,6 +92,11 @@ def _roofs(rows: list[dict[str, Any]], widths: Mapping[str, float], ideal: float
             yield {"memory": name, "intensity": place, "rate": min(ideal, widths[name] * place)}
 
 
+def _flat(lines: list[dict[str, Any]], ideal: float) -> list[dict[str, Any]]:
+    """Where the flat part of the roof ends, and what it is."""
+    return [{**max(lines, key=lambda row: row["intensity"]), "text": f"{ideal} MACs per cycle"}]
+
+
 def _chart(memories: list[str]) -> Any:
     x = altair.X(
         "intensity:Q",
@@ -121,4 +132,7 @@ def _chart(memories: list[str]) -> Any:
             ],
         )
     )
-    return (lines + points).properties(width="container", height=_HEIGHT)
+    flat = altair.Chart(named("flat")).mark_text(align="right", dy=10, fontSize=11, tooltip=None)
+    return (lines + points + flat.encode(x=x, y=y, text="text:N")).properties(
+        width="container", height=_HEIGHT
+    )

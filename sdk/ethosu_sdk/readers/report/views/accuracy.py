@@ -13,12 +13,22 @@ from ethosu_sdk.results import source_place
 
 def of(inputs: Inputs) -> dict[str, Any]:
     """Rows of the outputs and of the layers, with the findings of `debug`; empty if no record has them."""
-    reference, debug = inputs.run.reference, inputs.debug
+    found, debug = inputs.run.reference, inputs.debug
     return {
-        "outputs": [_output(row) for row in (reference.outputs if reference is not None else ())],
+        "reference": reference(inputs),
+        "outputs": [_output(row) for row in (found.outputs if found is not None else ())],
         "layers": [_layer(row) for row in (debug.layers if debug is not None else ())],
         "findings": list(_findings(debug)) if debug is not None else [],
     }
+
+
+def reference(inputs: Inputs) -> str:
+    """Which model's outputs those of the run are beside: `compile` keeps those of the model that it lowers."""
+    compiled = inputs.compiled
+    if compiled is None:
+        return "the model in PyTorch"
+    is_quantised = compiled.prequantized or compiled.options.quantize != "none"
+    return f"the {'quantised' if is_quantised else 'floating-point'} model in PyTorch"
 
 
 def _output(row: ReferenceOutput) -> tuple[Any, ...]:

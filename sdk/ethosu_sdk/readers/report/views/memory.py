@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ethosu_sdk.records import profile, run
+from ethosu_sdk.tables import figures
 
 
 def of(memory: run.Memory) -> list[dict[str, Any]]:
@@ -16,7 +17,7 @@ def of(memory: run.Memory) -> list[dict[str, Any]]:
             "name": row.name,
             "used": row.used_bytes,
             "size": row.size_bytes,
-            "share": min(1.0, row.used_bytes / row.size_bytes) if row.size_bytes else 0.0,
+            **_share(row.used_bytes, row.size_bytes),
         }
         for kind, rows in (("region", memory.regions), ("pool", memory.pools))
         for row in rows
@@ -36,7 +37,12 @@ def traffic(memories: Sequence[profile.Memory]) -> list[dict[str, Any]]:
                 "written": row.write_bytes,
                 "average": "" if average is None else f"{average / 1e9:,.2f} GB/s",
                 "peak": "" if peak is None else f"{peak / 1e9:,.2f} GB/s",
-                "share": min(1.0, average / peak) if average and peak else 0.0,
+                **_share(average or 0, peak or 0),
             }
         )
     return found
+
+
+def _share(part: float, whole: float) -> dict[str, Any]:
+    share = min(1.0, part / whole) if whole else 0.0
+    return {"share": share, "percent": figures.percent(share)}

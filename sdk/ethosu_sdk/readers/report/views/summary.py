@@ -7,11 +7,12 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from ethosu_sdk.readers.report.inputs import Inputs
+from ethosu_sdk.readers.report.views import accuracy, fold
 from ethosu_sdk.records.common import Use
 from ethosu_sdk.records.profile import Profile, Totals
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.time_line import TimeLine, headline
-from ethosu_sdk.tables import systems, times
+from ethosu_sdk.tables import figures, systems, times
 
 _SRAM, _FULL = "SRAM", 0.9
 _BAND = "cycles: "  # in front of the error band, in what a record says of its simulator's fidelity
@@ -67,12 +68,42 @@ def limits(inputs: Inputs) -> str:
         reason = next((row.reason for row in inputs.run.unavailable if row.path == "/time"), "")
         return f"{cycles}he time of an inference with the CPU is not known{f': {reason}' if reason else ''}."
     slower, share = _slower(time)
-    largest = f"{times.short(time.largest.name)}, {times.milliseconds(time.largest.duration_s)}"
+    largest = {"CPU": times.largest_on_cpu(time), "NPU": _largest_on_npu(inputs.profile, time)}
+    known = [f"of the {name}: {largest[name]}" for name in _by_time(time) if largest[name]]
     return (
         f"An inference takes {times.milliseconds(time.total.duration_s)} on {time.place} ({time.total.source}). "
-        f"The {slower} sets the pace with {share:.0f} % of the time; the largest part is {largest}."
-        f"{_busiest(time) if slower == 'NPU' else ''}"
+        f"The {slower} sets the pace with {share:.0f} % of the time. Largest part {'; '.join(known)}."
+        f"{_busiest(time) if slower == 'NPU' else ''}{_boards(inputs.run, time)}"
     )
+
+
+def _boards(run: Run, time: TimeLine) -> str:
+    """That the board of the time is another than the simulated one; empty where it is not."""
+    system = run.priced.system.name if run.priced is not None else ""
+    if time.place in (run.board, system):  # a system of Vela's is no board
+        return ""
+    where = "executed on this machine" if run.board == "host" else f"simulated on {run.board.capitalize()}"
+    return f" The program was {where}; its time is for {time.place}."
+
+
+def _by_time(time: TimeLine) -> list[str]:
+    """The processors that work, the slower one first."""
+    shares = {"CPU": time.shares.cpu_percent, "NPU": time.shares.npu_percent}
+    return sorted((name for name in shares if shares[name]), key=lambda name: -shares[name])
+
+
+def _largest_on_npu(profile: Profile | None, time: TimeLine) -> str:
+    """The operator that takes the NPU longest, all calls of its NPU operations together; empty without a profile."""
+    npu = time.clocks.npu
+    if profile is None or npu is None:
+        return ""
+    found = [
+        (sum(row.calls * row.modelled_cycles for row in rows), fold.name(fold.main(rows)))
+        for rows in fold.operators(profile.operations)
+        if rows[0].runs_on == "NPU"
+    ]
+    cycles, name = max(found, default=(0, ""), key=lambda row: row[0])
+    return f"{name} {times.milliseconds(cycles / npu.hz)}" if cycles else ""
 
 
 def _slower(time: TimeLine) -> tuple[str, float]:
@@ -112,7 +143,7 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
         cycles = run.npu.cycles
         note = f"the NPU alone; {_note(inputs, cycles.source)}"
         found.append({"name": "NPU cycles", "text": f"{cycles.value:,}", "note": note})
-    return [*found, *_limiting_memories(run), *_accuracy(run)]
+    return [*found, *_limiting_memories(run), *_accuracy(inputs)]
 
 
 def _limiting_memories(run: Run) -> Iterator[dict[str, str]]:
@@ -121,23 +152,25 @@ def _limiting_memories(run: Run) -> Iterator[dict[str, str]]:
     sram = [row for row in rows if row.name == _SRAM] or rows[-1:]
     fullest = [row for row in rows[-1:] if row not in sram and row.used_bytes > _FULL * row.size_bytes]
     for row in (*sram, *fullest):
-        share = f"{row.used_bytes / row.size_bytes:.0%}"
+        share = figures.percent(row.used_bytes / row.size_bytes)
         yield {"name": f"{row.name} used", "text": share, "note": _used(row)}
 
 
-def _accuracy(run: Run) -> Iterator[dict[str, str]]:
+def _accuracy(inputs: Inputs) -> Iterator[dict[str, str]]:
     """The output that is furthest from that of the model in PyTorch."""
-    rows = run.reference.outputs if run.reference is not None else ()
+    reference = inputs.run.reference
+    rows = reference.outputs if reference is not None else ()
     if not rows:
         return
     worst = min(rows, key=lambda row: float("inf") if row.sqnr_db is None else row.sqnr_db)
     equal, elements = sum(row.equal for row in rows), sum(row.elements for row in rows)
     is_equal = equal == elements
     text = "equal" if is_equal or worst.sqnr_db is None else f"{worst.sqnr_db:.1f} dB"
+    what = "" if is_equal else "SQNR "
     yield {
         "name": "accuracy",
         "text": text,
-        "note": f"SQNR beside the model in PyTorch; {equal:,} of {elements:,} elements equal",
+        "note": f"{what}beside {accuracy.reference(inputs)}; {equal:,} of {elements:,} elements equal",
     }
 
 
@@ -241,4 +274,5 @@ def _believed(run: Run, source: str) -> str:
 def _checks(run: Run) -> str:
     checks = run.verdict.checks
     passed = sum(row.status == "pass" for row in checks)
-    return f"{passed} of {len(checks)} checks passed"
+    names = [row.name if row.status == "pass" else f"{row.name} ({row.status})" for row in checks]
+    return f"{passed} of {len(checks)} checks passed{': ' if names else ''}{'; '.join(names)}"

@@ -175,6 +175,15 @@
     }
     const caption = make("caption", figure ? figureOf[figure].title : "Standing of each cell", "hidden");
     grid.append(caption, head(columns), body);
+    showWinner(grid);
+  }
+
+  // In a narrow window, the first winner is where the matrix is scrolled to.
+  function showWinner(grid) {
+    const frame = grid.parentElement;
+    const winner = grid.querySelector(".is-winner");
+    const end = winner ? winner.getBoundingClientRect().right - grid.getBoundingClientRect().left : 0;
+    frame.scrollLeft = Math.max(0, end - frame.clientWidth + 8);
   }
 
   function addFigures() {
@@ -197,7 +206,7 @@
     ...data.shown.map((name) => ({ name, title: titleOf(name), kind: "word" })),
     { name: "status", title: "status", kind: "brief" },
     { name: "standing", title: "standing", kind: "brief" },
-    ...data.figures.filter(({ name }) => name !== "exit_code").map(({ name, title, short, unit }) => ({ name, title: unit && !short.includes(unit) ? `${short}, ${unit}` : short, long: title, isNumber: true })),
+    ...data.figures.filter(({ name }) => name !== "exit_code" && cells.some((cell) => cell[name] !== null)).map(({ name, title, short, unit }) => ({ name, title: unit && !short.includes(unit) ? `${short}, ${unit}` : short, long: title, isNumber: true })),
     ...(values("npu_cycles_source").some(Boolean) ? [{ name: "npu_cycles_source", title: "source of times", kind: "brief" }] : []),
     { name: "text", title: "message", kind: "text" },
     { name: "link", title: "more", kind: "word" },
