@@ -96,7 +96,7 @@ def test_sixteen_bits(name: str) -> None:
         {"float": {**DISTANCE, "sqnr_db": 40.0}, "source": {"module": f"before {name}"}},
         {"quantised": DISTANCE, "source": {"module": name}},
     ]
-    step = {"layer": 1, "tensor": "", "input_db": 40.0, "output_db": 10.0}
+    step = {"layer": 1, "tensor": "", "input_db": 40.0, "reliable_input_db": 40.0, "output_db": 10.0}
     debug = replace(
         DEBUG,
         layers=tuple(msgspec.convert({**LAYER, "index": n, **row}, Layer) for n, row in enumerate(layers)),
