@@ -127,7 +127,7 @@ def combinable(before: Measured, exact: Distance | None, outcomes: Sequence[Outc
         row
         for row in outcomes
         if row.candidate.kind in ("program", "model")
-        and (state(before, exact, row) == "better" or (gain(before, row) or 0.0) >= WORTH)
+        and (state(before, exact, row) == "better" or (gain(before, row) or 0.0) > 0)
         and outputs_state(exact, row) in ("equal", "close")
     ]
     found.sort(key=lambda row: rank(before, exact, row))

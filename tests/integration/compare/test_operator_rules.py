@@ -181,7 +181,7 @@ def test_two_compilations_by_rules_for_their_convolutions(made: Path, tmp_path: 
         row = found.metric("npu.cycles")
         assert (row["status"], row["tolerated_at_operators"]) == ("regression", sum(growth.values()) - less)
         assert (
-            "CONV2D (module 3, ethosu_sdk/aot/zoo/digits.py:55 in _network): cycles.modelled"
+            "CONV2D (module 3, ethosu_sdk/aot/zoo/digits.py:62 in _network): cycles.modelled"
             in found.done.err
         ) == bool(less)
         assert json.dumps(read(tmp_path / "out" / "compare.json")["policy"]["operators"]).count(
