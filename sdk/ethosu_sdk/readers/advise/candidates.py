@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ethosu_sdk.readers.advise.facts import Facts
 from ethosu_sdk.readers.advise.rules import layout
 from ethosu_sdk.readers.advise.rules.replacements import OPERATOR_CHANGES
-from ethosu_sdk.records.advice import Item
+from ethosu_sdk.records.advice import CandidateKind, Item
 from ethosu_sdk.results.trials import Candidate
 from ethosu_sdk.targets import families
 
 _OPTIMISE = "--optimise"
 _TRAIN = "train the model with it: values that are changed afterwards cost accuracy"
 # Rules whose lines are tried as they are.
-_RULES = {"replaced-operator": "model", "flatten-as-convolution": "model", "sixteen-bits": "precision"}
+_RULES: Mapping[str, tuple[CandidateKind, str]] = {
+    "replaced-operator": ("model", "another module that the NPU computes"),
+    "flatten-as-convolution": ("model", "a convolution in place of a flatten and a linear layer"),
+    "sixteen-bits": ("precision", "16 bits"),
+}
 _MOST_PARTS = 8  # of one rule that are tried
 
 _PRUNE = (
@@ -191,15 +195,15 @@ _KINDS: Sequence[Callable[[Facts], Iterator[Candidate]]] = (
 def _by_rules(advice: Sequence[Item]) -> Iterator[Candidate]:
     counts: dict[str, int] = {}
     for item in advice:
-        kind = _RULES.get(item.rule)
         counts[item.rule] = counts.get(item.rule, 0) + 1
-        if kind is None or not item.code or counts[item.rule] > _MOST_PARTS:
+        if item.rule not in _RULES or not item.code or counts[item.rule] > _MOST_PARTS:
             continue
+        kind, change = _RULES[item.rule]
         where = f" ({item.where})" if item.where else ""
         yield Candidate(
             f"{item.rule}{where}",
-            "precision" if kind == "precision" else "model",
-            f"{item.rule.replace('-', ' ')}{where}",
+            kind,
+            f"{change}{where}",
             lines=tuple(item.code),
             limits=item.limits,
         )
