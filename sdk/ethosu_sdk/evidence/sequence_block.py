@@ -73,12 +73,14 @@ def encode(block: SequenceBlock, rooms: Mapping[int, tuple[int, int]], start: in
     return bytes(table.ljust(first - start, b"\0") + values)
 
 
-def _feed(feed: Feed, first: int, room: int, room_bytes: int) -> bytes:
+def _feed(feed: Feed, first: int, room: int, room_bytes: int, end: int = protocol.FEED_NO_END) -> bytes:
     row = protocol.FEED_LAST_ROWS if feed.row is None else feed.row
     factor = choosing.factor(feed.temperature, feed.scale or 1.0)
     head = (_FORMS[feed.form], feed.input, feed.output, row, room, room_bytes, first)
     words = struct.pack("<7IfIQI", *head, factor, feed.top_k, feed.seed, len(feed.stops))
-    return (words + struct.pack(f"<{len(feed.stops)}I", *feed.stops)).ljust(
+    stops = struct.pack(f"<{len(feed.stops)}I", *feed.stops)
+    until = struct.pack("<I", end)
+    return ((words + stops).ljust(protocol.FEED_END_AT, b"\0") + until).ljust(
         protocol.SEQUENCE_FEED_BYTES, b"\0"
     )
 

@@ -109,9 +109,8 @@ def npu_part(
     return npu, unavailable
 
 
-def instructions(program: pte.Pte, npu: Record | None) -> list[Record]:
-    """The program's instructions, in the order of the file; which of them a jump leaves out is not recorded."""
-    plan = program.plan()
+def instructions(plan: pte.ExecutionPlan, npu: Record | None) -> list[Record]:
+    """The instructions of a method, in the order of the file; which of them a jump leaves out is not recorded."""
     rows: list[Record] = []
     for number, instruction in enumerate(plan.instructions):
         name = instruction.kind

@@ -117,6 +117,7 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
         extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()) + _sequence_bytes(job),
         allow_spill=options.allow_spill,
         areas=None if job.priced is None else job.priced.areas,
+        methods=(job.plan.name,),
     )
     return build_command.build_in(
         job.path, job.program, job.folder, build_options, reporter, job.choice.reason

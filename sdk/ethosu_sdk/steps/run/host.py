@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ethosu_sdk import cache, provenance, pte, simulators
+from ethosu_sdk import cache, provenance, simulators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.evidence.repeats import Plan, changes
 from ethosu_sdk.evidence.verdict import Check
@@ -59,7 +59,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
 
         def start() -> host.HostRuntime:
             stack.close()
-            opened = host.open_pte(runner, job.path, model, method=pte.ENTRY, timeout_s=options.timeout_s)
+            opened = host.open_pte(runner, job.path, model, method=job.plan.name, timeout_s=options.timeout_s)
             return stack.enter_context(opened)
 
         results = _run_all(start, model, job, plan)
@@ -85,7 +85,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
         npu=npu,
         memory={"regions": [], "pools": []},
         choices=results.choices,
-        operators=instructions(job.program, npu),
+        operators=instructions(job.plan, npu),
         unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
         repeated=_repeated(plan, results, model),
     )

@@ -73,8 +73,8 @@ def load(
     _check_types(plan.output_tensors(), "output")
     fitting.check(feeds, plan)
     is_sequence = bool(feeds) or steps is not None
-    if path is None and locations.example_io(model).is_file():
-        path = locations.example_io(model)
+    if path is None and locations.example_io(model, plan.name).is_file():
+        path = locations.example_io(model, plan.name)
         source = f"example inputs, {path.name}"
     elif path is None:
         source = f"random values with seed {_SEED}"

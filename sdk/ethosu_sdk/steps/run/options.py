@@ -126,6 +126,12 @@ class RunOptions:
     keep_state: bool = option(
         False, Option("Start each repeat from the state of the one before; repeats may then differ.")
     )
+    method: str | None = option(
+        None,
+        Option(
+            "The method of the program to run.", metavar="NAME", shown_default="forward, or the only one"
+        ),
+    )
     resident: bool = option(
         False, Option("Load MODEL into a firmware with all kernels instead of building one for it.")
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from ethosu_sdk import feeds, npz, pte, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.errors import VerdictError
+from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.evidence import verdict
 from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.records import Record, kinds
@@ -36,6 +36,7 @@ from ethosu_sdk.steps.run.runners import Runner
 from ethosu_sdk.steps.shared import hazards, memory_advice, systems, time_line
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
+from ethosu_sdk.targets import suggestion
 
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
@@ -107,7 +108,7 @@ def _resolve(
     reporter: Reporter,
 ) -> tuple[Runner, RunJob]:
     """The job, and what runs it. Raises before anything is built for what cannot be run."""
-    plan, npu = program.plan(), program.npu()
+    plan, npu = _method(program, options.method), program.npu()
     priced, clock = pricing
     memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
@@ -134,11 +135,18 @@ def _resolve(
     )
 
 
+def _method(program: pte.Pte, name: str | None) -> pte.ExecutionPlan:
+    """The method to run. UsageError for one that the program does not have."""
+    if name is not None and name not in program.methods:
+        raise UsageError(f"the program has no method '{name}'", suggestion(name, program.methods))
+    return program.plan(name)
+
+
 def _judge(job: RunJob, execution: Execution) -> Verdict:
     """Everything that is checked of an execution, in the order of the record."""
     distance = reference.Reference()
     if job.expected is None:
-        distance = reference.compare(job.path, job.program, job.samples, execution.outputs)
+        distance = reference.compare(job.path, job.program, job.plan, job.samples, execution.outputs)
     checks = [execution.done, *repeats.checks(execution.repeated), *execution.checks]
     if job.expected is not None:
         tolerance = verdict.Tolerance(job.options.atol, job.options.rtol)

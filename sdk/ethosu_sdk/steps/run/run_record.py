@@ -50,7 +50,7 @@ def make(
         npu = {**npu, **memory_timing.part(job.memories, job.options.memory_timing)}
     record = {
         **provenance.header(kinds.RUN.schema, status, inputs, execution.tools),
-        "model": build_command.model_part(job.path, job.program),
+        "model": build_command.model_part(job.path, job.program, job.plan.name),
         **target_record.members(job.target),
         **_priced(job),
         "board": job.choice.board,
