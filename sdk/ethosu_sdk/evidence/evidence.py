@@ -45,6 +45,7 @@ class Expected:
     )  # of a call's stream, by instruction; empty: never cut
     nonce: bytes = input_image.NO_NONCE  # that the input image brought
     sends_last: bool = False  # whether the bytes of outputs come of the last set alone
+    method: str = ""  # its name; empty: any
 
     @property
     def plan(self) -> Plan:
@@ -111,14 +112,38 @@ def gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
 
 
 def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
+    check_log(log, [expected])
+    count = steps.done(log, expected.steps, expected.repeats)
+    check_end(log, count * expected.repeats, expected.nonce, exit_code)
+    return of_inferences(log, expected)
+
+
+def check_log(log: UartLog, expected: Sequence[Expected]) -> None:
+    """ProtocolError for a log that is damaged, of another program or firmware, or reports a failure. `expected` has
+    an element for each method."""
     _refuse_reported_failures(log)
     if log.problems:
         raise ProtocolError(f"the firmware's records are damaged: {log.problems[0]}", "see uart.log")
-    _check_identity(log, expected)
+    _check_identity(log, expected[0])
+    methods = log.of_type("method")
+    if len(methods) != len(expected):
+        raise ProtocolError(f"{len(methods)} 'method' records instead of {len(expected)}")
+    for method, row in zip(methods, expected, strict=True):
+        if method["name"] != (row.method or method["name"]) or method["outputs"] != row.outputs:
+            raise ProtocolError(
+                f"the firmware's method '{method['name']}' has {method['outputs']} outputs, but the file has "
+                f"'{row.method}' with {row.outputs}"
+            )
+
+
+def of_inferences(log: UartLog, expected: Expected) -> Evidence:
+    """What the records of a checked log say of the inferences of a method."""
     count = steps.done(log, expected.steps, expected.repeats)
     expected = replace(expected, steps=replace(expected.steps, count=count))
-    _check_end(log, expected, exit_code)
     plan = expected.plan
+    done = [row["inference"] for row in log.of_type("inference")]
+    if done != list(range(plan.inferences)):
+        raise ProtocolError(f"{len(done)} of {plan.inferences} inferences are reported as done")
     sent = _outputs(log, expected)
     choices = _check_inputs(log, expected, sent)
     pmu = tuple(_pmu(row) for row in log.of_type("pmu"))
@@ -177,21 +202,17 @@ def _check_identity(log: UartLog, expected: Expected) -> None:
                 f"the firmware's {name} is {boot[name]}, but this run needs {expected_value}",
                 "build the firmware again",
             )
-    method = _single(log, "method")
-    if method["outputs"] != expected.outputs:
-        raise ProtocolError(
-            f"the firmware's method has {method['outputs']} outputs, but the file has {expected.outputs}"
-        )
 
 
-def _check_end(log: UartLog, expected: Expected, exit_code: int) -> None:
+def check_end(log: UartLog, inferences: int, nonce: bytes, exit_code: int) -> None:
+    """ProtocolError for a log without a proper end, or with more or less than so many `inferences`."""
     end = _single(log, "end")
     done = [row["inference"] for row in log.of_type("inference")]
     if log.records[-1].type != "end" or end["records"] != len(log.records):
         raise ProtocolError(f"{len(log.records)} records arrived, but the firmware counted {end['records']}")
-    if done != list(range(expected.plan.inferences)) or end["inferences"] != len(done):
-        raise ProtocolError(f"{len(done)} of {expected.plan.inferences} inferences are reported as done")
-    if end["seal"] != seal([record.covered for record in log.records[:-1]], expected.nonce):
+    if done != list(range(inferences)) or end["inferences"] != len(done):
+        raise ProtocolError(f"{len(done)} of {inferences} inferences are reported as done")
+    if end["seal"] != seal([record.covered for record in log.records[:-1]], nonce):
         raise ProtocolError(
             "the log is not from this run: its seal does not match the nonce that the firmware was given",
             "the UART's output was replayed or changed, or the firmware's memory was overwritten: run it again",

@@ -57,10 +57,11 @@ class BuildOptions:
 
     `board` is the name of one of `BOARDS`, by default the one that carries the program's NPU; `simulator`, such as
     ``qemu``, is where the firmware is to run, if that is known (:func:`choose_board`). `methods` are those that it
-    loads, by default ``forward`` or the only one: the first runs, unless an input image calls others. `inferences` is how many one run must be able to take (its inputs lie in
-    memory together). `npu_timeout_ms` bounds one NPU job in the board's own time. `fast_scratch_bytes` is what the
-    command streams need of region 2, by default the most that the memory mode allows them. `allow_spill` lets a model
-    or scratch that is too large for where its memory mode has it lie in the large memory, with a note.
+    loads, by default ``forward`` or the only one: the first runs, unless an input image calls others. `inferences` is
+    how many one run must be able to take (its inputs lie in memory together). `npu_timeout_ms` bounds one NPU job in
+    the board's own time. `fast_scratch_bytes` is what the command streams need of region 2, by default the most that
+    the memory mode allows them. `allow_spill` lets a model or scratch that is too large for where its memory mode has
+    it lie in the large memory, with a note.
     `extra_image_bytes` is what the input image holds beside inputs. `areas` say where the memory mode has things,
     where its name does not.
     """
@@ -193,7 +194,10 @@ def requirements(
     fast_scratch_bytes: int | None,
     areas: MemoryAreas | None = None,
 ) -> layout.Requirements:
-    """What a program of `data_bytes` whose methods `plans` are loaded asks of the memory. InputError when it delegates to anything but an Ethos-U."""
+    """What a program of `data_bytes` whose methods `plans` are loaded asks of the memory.
+
+    InputError when it delegates to anything but an Ethos-U.
+    """
     foreign = sorted({row.id for plan in plans for row in plan.delegates} - {pte.ETHOSU_BACKEND})
     if foreign:
         raise InputError(

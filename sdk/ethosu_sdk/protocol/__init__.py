@@ -32,15 +32,15 @@ the outputs of the last set alone.
 
 Sequence block. When it is there, the sets are steps of a sequence: four words (feeds, tensors of the state, number of
 the first step, calls), a row of 80 bytes for each feed, a row of 16 bytes for each tensor of the state, a row of 16
-bytes for each call. A call is (number of a method that the firmware has loaded, sets of inputs, 0, 0): its sets follow
-those of the call before, and the firmware begins it with a `call` record, behind which are the `choice` records of what it takes from the call
-before. Without calls, all sets are of the first
-method. Where methods take different numbers of inputs, the missing ones have 0 bytes. A feed computes
-the value of an input from the outputs of the step before, in a room of the image that the table of the later steps
-refers to; the words of a feed are listed below. A step whose choice is one of a feed's stops is the last of its call.
-A tensor of
-the state is (planned buffer, offset in it, bytes, offset of the value in the image that it begins with, 0: the
-program's); its CRC is reported after every step, its bytes after the last one.
+bytes for each call. A call is (number of a method that the firmware has loaded, sets of inputs, 0, 0): its sets
+follow those of the call before. The firmware begins it with a `call` record, behind which are the `choice` records of
+what it takes from the call before. Without calls, all sets are of the first method. Where methods have different
+numbers of inputs, the missing ones have 0 bytes.
+
+A feed computes the value of an input from the outputs of the step before, in a room of the image that the table of
+the later steps refers to; the words of a feed are listed below. A step whose choice is one of a feed's stops is the
+last of its call. A tensor of the state is (planned buffer, offset in it, bytes, offset of the value in the image that
+it begins with, 0: the program's); its CRC is reported after every step, its bytes after the last one.
 
 Pieces are parts of delegates' command streams (:mod:`ethosu_sdk.npu.stream.pieces`), one (delegate, offset, bytes)
 triple each. With them, the last repeat of every set runs a delegate's pieces in turn, a job and a `pmu` record each.

@@ -58,7 +58,7 @@ Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
 
 
 @dataclass(frozen=True)
-class _Boot:
+class Boot:
     """One boot of the firmware for a job: what runs, and what it must report."""
 
     job: RunJob
@@ -92,16 +92,16 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     version = simulator.version()  # a missing simulator is reported before anything is built
     cut = pieces.cut(job.plan) if job.options.split else Cut()
     groups = simulators.event_groups(job.npu, job.events)
-    expected = _expected(job, groups, cut, simulator.figures)
+    expected = expected_of(job, groups, cut, simulator.figures)
     no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
     image = _image(job, cut, reporter)
-    boot = _Boot(job, simulator, version, image, groups, cut, expected, no_cpu_cycles)
+    boot = Boot(job, simulator, version, image, groups, cut, expected, no_cpu_cycles)
     with reporter.stage(f"running {counted(expected.plan.inferences, 'inference')} on {simulator.name}"):
         result = simulator.run(_request(boot))
     reported = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
     if result.npu_jobs is not None:
         witness.check_jobs(reported, [job.cycles for job in result.npu_jobs])
-    execution = _execution(boot, reported, result)
+    execution = execution_of(boot, reported, result)
     return _with_pieces(execution, boot, reported) if job.options.split else execution
 
 
@@ -124,7 +124,8 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
     )
 
 
-def _expected(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> evidence.Expected:
+def expected_of(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> evidence.Expected:
+    """What a run of `job` must report."""
     whole = max(job.options.repeat, len(groups))  # every group of events needs an inference
     return evidence.Expected(
         model_sha256=job.program.sha256,
@@ -139,10 +140,11 @@ def _expected(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> eviden
         pieces=cut.counts,
         nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
         sends_last=job.options.outputs == LAST_STEP,
+        method=job.plan.name,
     )
 
 
-def _request(boot: _Boot) -> SimulationRequest:
+def _request(boot: Boot) -> SimulationRequest:
     options, expected, image = boot.job.options, boot.expected, boot.image
     parts = boot.cut.for_image()
     sets = [[row.tobytes() for row in expected.steps.rows(step)] for step in range(expected.steps.count)]
@@ -196,7 +198,8 @@ def _marks(image: Image) -> tuple[Mark, ...]:
     return cpu_time.marks({name: row.address for name, row in image.firmware.symbols.items()})
 
 
-def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Execution:
+def execution_of(boot: Boot, reported: Evidence, result: SimulationResult) -> Execution:
+    """The execution of a boot's job, or of one of its calls, from what the firmware `reported`."""
     job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, reported.plan
     npu, unavailable = _npu(boot, reported)
     modelled = boot.figures.source == MODELLED
@@ -241,7 +244,7 @@ def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Exe
     )
 
 
-def _with_pieces(execution: Execution, boot: _Boot, reported: Evidence) -> Execution:
+def _with_pieces(execution: Execution, boot: Boot, reported: Evidence) -> Execution:
     rows = pieces.record_part(boot.cut, reported.pieces, boot.job.npu or "", boot.figures)
     return replace(
         execution,
@@ -275,13 +278,13 @@ def _operators(reported: Evidence, figures: Figures, cpu: CpuTime) -> list[Recor
     return rows
 
 
-def _not_counted(boot: _Boot) -> list[Record]:
+def _not_counted(boot: Boot) -> list[Record]:
     if not boot.job.options.count_instructions or boot.figures.instructions_per_cycle:
         return []
     return [{"path": "/cpu/instructions", "reason": "the simulator does not count instructions"}]
 
 
-def _npu(boot: _Boot, reported: Evidence) -> tuple[Record | None, list[Record]]:
+def _npu(boot: Boot, reported: Evidence) -> tuple[Record | None, list[Record]]:
     """The record's `npu` object from the inferences of the first set that counted one group each."""
     groups, npu = boot.groups, boot.job.npu
     if reported.npu is None or npu is None:

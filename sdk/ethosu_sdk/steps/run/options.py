@@ -128,9 +128,11 @@ class RunOptions:
     )
     method: str | None = option(
         None,
-        Option(
-            "The method of the program to run.", metavar="NAME", shown_default="forward, or the only one"
-        ),
+        Option("The method of the program to run.", metavar="NAME", shown_default="forward, or the only one"),
+    )
+    script: Path | None = option(
+        None,
+        Option("Run the calls of a file in turn, each of a method, in one boot.", metavar="CALLS.toml"),
     )
     resident: bool = option(
         False, Option("Load MODEL into a firmware with all kernels instead of building one for it.")

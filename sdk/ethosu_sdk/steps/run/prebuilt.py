@@ -186,7 +186,7 @@ def _execution(request: Request, evidence: KitEvidence, result: SimulationResult
             "regions": [],
             "pools": [build_command.use(name, used, size) for name, (used, size) in log.pools.items()],
         },
-        operators=instructions(job.program, npu),
+        operators=instructions(job.plan, npu),
         cpu=cpu.part,
         unavailable=[
             *cpu.unavailable,

@@ -116,7 +116,9 @@ def _same_as_compiled(
     except SdkError:
         return ()
     methods = [{**record, "name": record["model"]["entry"]}, *record.get("other_methods", ())]
-    rows = next((row["check"].get("outputs", []) for row in methods if row["name"] == plan.name), [])
+    rows: list[Record] = next(
+        (row["check"].get("outputs", []) for row in methods if row["name"] == plan.name), []
+    )
     if record["model"]["sha256"] != program.sha256 or len(rows) != len(outputs) or not exact(plan):
         return ()
     other = [
