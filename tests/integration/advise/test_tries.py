@@ -214,7 +214,13 @@ def test_ds_cnn(tried: Callable[..., Tried], networks: Path) -> None:
     best, trials = found.best, found.trials
     before, after = figure(best, "total cycles")
     hand = by_hand(
-        networks, "ds_cnn", _MEAN, "--io", "int8", begin=_DS_CNN, where=("--simulator", "qemu", "--cpu-cycles")
+        networks,
+        "ds_cnn",
+        _MEAN,
+        "--io",
+        "int8",
+        begin=_DS_CNN,
+        where=("--simulator", "qemu", "--cpu-cycles"),
     )
     assert after <= hand["npu"]["cycles"]["value"] + hand["cpu"]["cycles"]["value"] < before
     assert best["gain"] == pytest.approx(1 - after / before, abs=1e-6)
@@ -233,7 +239,9 @@ def test_half_of_the_mac_unit_is_worse(tried: Callable[..., Tried]) -> None:
     """Negative control: an NPU with half the MACs computes the same, takes longer, and is not advised."""
     found = tried("zoo:ds_cnn", "program,model,target", host=False)
     smaller = found.trials["target-ethos-u55-64"]
-    (before, after), (npu_before, npu_after) = (figure(smaller, name) for name in ("total cycles", "NPU cycles"))
+    (before, after), (npu_before, npu_after) = (
+        figure(smaller, name) for name in ("total cycles", "NPU cycles")
+    )
     assert (smaller["state"], smaller["outputs"]["state"]) == ("worse", "equal")
     assert npu_after > 1.2 * npu_before
     assert smaller["gain"] == pytest.approx(1 - after / before, abs=1e-6)
