@@ -21,9 +21,18 @@ from ethosu_sdk.aot.facts.compilation import (
     StateFacts,
 )
 from ethosu_sdk.aot.facts.evaluation import EvaluationFacts
-from ethosu_sdk.aot.graph import execution, program_facts, program_state
+from ethosu_sdk.aot.graph import execution, layout_changes, program_facts, program_state
 from ethosu_sdk.aot.graph.source_lines import SourceFinder, recorded
-from ethosu_sdk.aot.lowering import acceleration, cpu_operators, etrecords, exporting, substeps, to_pte
+from ethosu_sdk.aot.lowering import (
+    acceleration,
+    cortex_m,
+    cpu_operators,
+    etrecords,
+    exporting,
+    fallback,
+    substeps,
+    to_pte,
+)
 from ethosu_sdk.aot.model import added_lines, loading, model_checks
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
@@ -38,8 +47,11 @@ from ethosu_sdk.aot.vela.capture import VelaCapture
 from ethosu_sdk.aot.vela.delegate_compiler import VELA, DelegateCompiler
 from ethosu_sdk.aot.vela.vela_config import VelaConfig
 from ethosu_sdk.files import hashing, writing
+from ethosu_sdk.program_options import CORTEX_M
 
 Tensors = tuple[Any, ...]
+
+_FALLBACK_CORE = "cortex-m55"  # beside an NPU; the passes do the same for a Cortex-M85
 
 
 @dataclass(frozen=True)
@@ -82,7 +94,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     ):
         lowered = _lower(request, plan, config, clock, finder)
     _keep_layers(plan, lowered, captures, clock, finder)
-    operators = cpu_operators.find(lowered.manager, finder, delegated=request.options.delegate)
+    operators = cpu_operators.find(lowered.manager, finder, without=_without_npu(request))
     lacking = kernels.check(operators, strict=request.check_folder is not None)
     etrecord = f"{spec.name}{etrecords.SUFFIX}" if request.options.etrecord else None
     with clock.stage("write"):
@@ -98,6 +110,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         model_source=request.model,
         model_sha256=_source_digest(spec),
         target=request.target,
+        core=request.core,
         quantize=plan.quantize,
         io_type=request.options.io,
         calibration_source=plan.calibration_source,
@@ -116,6 +129,7 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         check=lowered.check,
         start=_start(request, lowered, captures, finder),
         delegation=lowered.delegation,
+        layout=layout_changes.find(lowered.manager),
         chain=lowered.chain,
         state=lowered.state,
     )
@@ -208,10 +222,7 @@ def _lower(
             )
             evaluated = eager_outputs.evaluate(request.evaluation, subject, samples, state)
     with clock.stage("lower"):
-        edge = to_pte.lower(
-            program, spec if request.options.delegate else None, etrecord=request.options.etrecord
-        )
-        edge, inputs, outputs = _with_io(request, edge, plan.inputs, outputs)
+        edge, inputs, outputs = _edge(request, program, spec, plan.inputs, outputs)
         delegation = program_facts.delegation(edge)
         manager = to_pte.to_executorch(edge)
     check = None
@@ -237,9 +248,36 @@ def _lower(
     )
 
 
+def _edge(
+    request: CompileRequest, program: Any, spec: Any, inputs: Tensors, outputs: Tensors
+) -> tuple[Any, Tensors, Tensors]:
+    """The lowered program with the inputs and outputs that are asked for, and examples of them."""
+    options = request.options
+    falls_back = options.fallback == CORTEX_M
+    edge = to_pte.lower(
+        program,
+        spec if options.delegate else None,
+        whole=request.core is not None or falls_back,
+        etrecord=options.etrecord,
+    )
+    edge, inputs, outputs = _with_io(request, edge, inputs, outputs)
+    if request.core is not None:
+        edge = cortex_m.replace(edge, request.core)
+    elif falls_back:
+        edge = fallback.replace(edge, _FALLBACK_CORE)
+    return edge, inputs, outputs
+
+
 def _executed(quantized: Any, inputs: Tensors, state: InitialState) -> Tensors:
     with state.restored(quantized):
         return execution.run_eager(quantized, inputs)
+
+
+def _without_npu(request: CompileRequest) -> str:
+    """Why nothing is delegated; empty where the NPU may have everything."""
+    if request.core is not None:
+        return f"{request.core} has no NPU"
+    return "" if request.options.delegate else "delegation was switched off"
 
 
 def _with_io(
@@ -254,6 +292,9 @@ def _with_io(
 
 
 def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
+    """ExecuTorch's description of the NPU; None without one."""
+    if request.target is None:
+        return None
     ini = to_pte.VELA_CONFIG if config is None else config.stored_name
     return to_pte.compile_spec(request.target, ini, request.options.vela_flags)
 
@@ -268,7 +309,7 @@ def _source_digest(spec: ModelSpec) -> str:
 
 def _warnings(request: CompileRequest, plan: Plan, delegates: int, first: Sequence[str | None]) -> list[str]:
     found = [text for text in first if text]
-    if request.options.delegate and not delegates:
+    if request.target is not None and request.options.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     samples = calibration_samples.warnings(plan.inputs, plan.calibration, plan.calibration_source)
     return [*found, *samples, *cache.take_notes()]

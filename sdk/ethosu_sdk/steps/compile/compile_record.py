@@ -60,20 +60,21 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
             "bytes": output.pte_bytes,
             "entry": pte.ENTRY,
         },
-        "target": target_record.part(output.target),
-        "system": systems.part(systems.for_options(output.target, request.options)),
+        **_target(request, output),
         **_board_profile(request.options.system),
         "options": {
             **_quantization(request, output),
             "io": output.io_type,
             "delegate": request.options.delegate,
             "vela_flags": list(request.options.vela_flags),
+            **({} if request.options.fallback is None else {"fallback": request.options.fallback}),
         },
         "calibration": {"source": output.calibration_source, "samples": output.calibration_samples},
         "prequantized": output.prequantized,
         "inputs": _tensors(output.inputs),
         "outputs": _tensors(output.outputs),
         **({"state": [_state(row) for row in output.state]} if output.state else {}),
+        "layout_changes": {"calls": output.layout.changes, "bytes": output.layout.nbytes},
         "cpu_operators": [_cpu_operator(row) for row in output.cpu_operators],
         "delegates": [delegate(row) for row in output.delegates],
         "delegation": [asdict(row) for row in output.delegation],
@@ -87,6 +88,16 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         "unavailable": [],
         "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),
+    }
+
+
+def _target(request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
+    """The target with its system, or the processor that is the target."""
+    if output.target is None:
+        return {"core": output.core}
+    return {
+        "target": target_record.part(output.target),
+        "system": systems.part(systems.for_options(output.target, request.options)),
     }
 
 
@@ -148,7 +159,13 @@ def _cpu_operator(row: aot.OperatorCount) -> Record:
         "calls": row.calls,
         "boundary": row.boundary,
         "sites": [
-            {"calls": site.calls, "reason": site.reason, **source_part(site.source)} for site in row.sites
+            {
+                "calls": site.calls,
+                "reason": site.reason,
+                **known({"portable": site.portable}),
+                **source_part(site.source),
+            }
+            for site in row.sites
         ],
     }
 

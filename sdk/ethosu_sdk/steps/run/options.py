@@ -34,7 +34,8 @@ class RunOptions:
 
     With `count_instructions`, a simulator that can counts what the CPU executes: that takes longer. With `split`, one
     more inference runs each NPU operation as a job of its own. `memory_timing` names the timing adapters that
-    modelled cycles are for, `priced` is the system that they are for (None: the program's).
+    modelled cycles are for, `priced` is the system that they are for (None: the program's), `core` the processor that
+    a program without NPU was compiled for.
     """
 
     inputs: Path | None = option(None, INPUTS)
@@ -126,6 +127,7 @@ class RunOptions:
     count_instructions: bool = False
     split: bool = False
     priced: "Priced | None" = None
+    core: str | None = None
 
     @property
     def idle_timeout_s(self) -> float:
