@@ -14,7 +14,8 @@ from tests.places import ROOT
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain]
 
 FIRMWARE = ROOT / "firmware"
-HELIUM = FIRMWARE / "kernels" / "support" / "helium"
+SUPPORT = FIRMWARE / "kernels" / "support"
+HELIUM = SUPPORT / "helium"
 TWINS = Path(__file__).parent / "twins"
 COMPILE = (
     *("arm-none-eabi-g++", "-std=c++17", "-mthumb", "-mcpu=cortex-m55", "-mfloat-abi=hard", "-O2"),
@@ -30,7 +31,8 @@ ROW = re.compile(r"(\w+ \w+) cases (\d+) vectorised (\d+) unlike (\d+)")
 def run_twins(program: str, vectors: Path, folder: Path) -> dict[str, tuple[int, int, int]]:
     """Operator and dtype → cases, those that vectors computed, and elements that differ."""
     elf = folder / "twins.elf"
-    sources = [str(TWINS / "start.cpp"), str(TWINS / f"{program}.cpp"), str(vectors)]
+    common = [str(SUPPORT / "softmax_lane.cpp")] if program == "int8" else []
+    sources = [str(TWINS / "start.cpp"), str(TWINS / f"{program}.cpp"), str(vectors), *common]
     subprocess.run([*COMPILE, *sources, "-o", str(elf)], check=True, timeout=120)
     command = [*QEMU, "-semihosting-config", "enable=on,target=native", "-kernel", str(elf)]
     done = subprocess.run(command, check=True, timeout=120, capture_output=True, text=True)
@@ -61,7 +63,15 @@ def test_copy(tmp_path: Path) -> None:
 def test_int8(tmp_path: Path) -> None:
     found = run_twins("int8", HELIUM / "int8_vectors.cpp", tmp_path)
     windows = ("window_products", "shared_window_products")
-    functions = ("dot_products", "sum_of", *windows, "requantize_all", "add_all")
+    functions = (
+        "dot_products",
+        "sum_of",
+        *windows,
+        "requantize_all",
+        "add_all",
+        "requantize_by_one",
+        "softmax_lane",
+    )
     assert set(found) == {f"int8 {name}" for name in functions}
     for name, (cases, _, unlike) in found.items():
         assert cases >= LEAST_CASES
@@ -77,6 +87,7 @@ def test_int8(tmp_path: Path) -> None:
         ("quantize", "largest_zero_point = 32000", "largest_zero_point = 100000"),
         ("copy", "from < to_end &&", "from > to_end &&"),  # rows that overlap
         ("int8", "vqaddq_s32(products", "vqsubq_s32(products"),  # ties of negative numbers
+        ("int8", "vminq_s32(results, vdupq_n_s32(127))", "results"),  # the whole share, which is 256
         ("int8", "vcmpleq_m_n_s32(shifts, 0", "vcmpleq_m_n_s32(shifts, 31"),  # left shifts, which saturate
     ],
 )

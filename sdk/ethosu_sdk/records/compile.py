@@ -41,6 +41,7 @@ class Options(Part):
     io: Literal["int8", "float"]
     delegate: bool
     vela_flags: tuple[str, ...]
+    fallback: Literal["cortex-m", "portable"] | None = None
 
 
 class BoardProfile(Part):
@@ -56,7 +57,13 @@ class Calibration(Part):
 class Site(Part):
     calls: int
     reason: str
+    portable: str | None = None
     source: SourceLine | None = None
+
+
+class LayoutChanges(Part):
+    calls: int
+    bytes: int
 
 
 class State(Part):
@@ -272,6 +279,7 @@ class Method(Part):
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     state: tuple[State, ...] | None = None
+    layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]
     delegates: tuple[Delegate, ...]
     delegation: tuple[Delegation, ...] | None = None
@@ -289,7 +297,8 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     compile_key: str
     source: str
     model: Model
-    target: Target
+    target: Target | None = None
+    core: Literal["cortex-m55", "cortex-m85"] | None = None
     system: System | None = None
     board_profile: BoardProfile | None = None
     options: Options
@@ -298,6 +307,7 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     state: tuple[State, ...] | None = None
+    layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]
     delegates: tuple[Delegate, ...]
     check: Check
@@ -316,6 +326,16 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     def checks(self) -> tuple[Check, ...]:
         """The check of each method."""
         return (self.check, *(row.check for row in self.other_methods or ()))
+
+    @property
+    def target_name(self) -> str:
+        """The target as the command line spells it: an NPU, or a processor."""
+        return self.target.name if self.target is not None else self.core or ""
+
+    @property
+    def target_words(self) -> str:
+        """The target for people."""
+        return self.target.words if self.target is not None else f"{self.core}, no NPU"
 
 
 def system_is_that_of_the_target(record: Compilation) -> list[str]:

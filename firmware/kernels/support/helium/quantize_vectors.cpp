@@ -183,13 +183,6 @@ std::size_t dequantize_vectors(const Integer* from, float* to, std::size_t count
   return std::isnormal(scale) ? dequantize_each(from, to, count, scale, zero_point) : 0;
 }
 
-template std::size_t quantize_vectors(const float*, std::uint8_t*, std::size_t, float, std::int32_t);
-template std::size_t quantize_vectors(const float*, std::int8_t*, std::size_t, float, std::int32_t);
-template std::size_t quantize_vectors(const float*, std::int16_t*, std::size_t, float, std::int32_t);
-template std::size_t quantize_vectors(const float*, std::int32_t*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::uint8_t*, float*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::int8_t*, float*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::int16_t*, float*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::int32_t*, float*, std::size_t, float, std::int32_t);
-
 }  // namespace ethosu_sdk::kernels
+
+#include "kernels/support/quantize_vectors_instances.hpp"

@@ -17,7 +17,7 @@ from ethosu_sdk.aot.facts.compilation import (
     MethodFacts,
     OperatorCount,
 )
-from ethosu_sdk.aot.graph import program_facts, program_state
+from ethosu_sdk.aot.graph import layout_changes, program_facts, program_state
 from ethosu_sdk.aot.graph.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.lowering import acceleration, cpu_operators, etrecords, substeps, to_pte
 from ethosu_sdk.aot.model import added_lines, loading
@@ -79,9 +79,9 @@ def _output(
     finder: SourceFinder,
 ) -> CompileOutput:
     """Write every file; the facts of the compilation."""
-    delegated = request.options.delegate
+    without = _without_npu(request)
     operators = [
-        cpu_operators.find(program.manager, finder, delegated=delegated, method=row.name)
+        cpu_operators.find(program.manager, finder, without=without, method=row.name)
         for row in program.methods
     ]
     strict = request.check_folder is not None
@@ -106,6 +106,7 @@ def _output(
         model_source=request.model,
         model_sha256=_source_digest(spec),
         target=request.target,
+        core=request.core,
         quantize=plan.quantize,
         io_type=request.options.io,
         calibration_source=first.calibration_source,
@@ -126,6 +127,7 @@ def _output(
         delegation=first.delegation,
         chain=first.chain,
         state=first.state,
+        layout=first.layout,
         entry=first.name,
         other_methods=tuple(facts[1:]),
     )
@@ -155,6 +157,7 @@ def _facts(
         check=program.checks[number],
         start=_start(request, row, captures, finder),
         delegation=row.delegation,
+        layout=layout_changes.find(manager, row.name),
         chain=None if chain is None else chain.facts,
         state=program_state.find(manager, row.method.traced.written, row.name),
     )
@@ -245,7 +248,17 @@ def _lower(
     return _Program(manager, rows, [methods.checked(request, row, manager, clock) for row in rows])
 
 
+def _without_npu(request: CompileRequest) -> str:
+    """Why nothing is delegated; empty where the NPU may have everything."""
+    if request.core is not None:
+        return f"{request.core} has no NPU"
+    return "" if request.options.delegate else "delegation was switched off"
+
+
 def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
+    """ExecuTorch's description of the NPU; None without one."""
+    if request.target is None:
+        return None
     ini = to_pte.VELA_CONFIG if config is None else config.stored_name
     return to_pte.compile_spec(request.target, ini, request.options.vela_flags)
 
@@ -262,7 +275,7 @@ def _warnings(
     request: CompileRequest, program: _Program, delegates: int, first: Sequence[str | None]
 ) -> list[str]:
     found = [text for text in first if text]
-    if request.options.delegate and not delegates:
+    if request.target is not None and request.options.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     samples = [
         text

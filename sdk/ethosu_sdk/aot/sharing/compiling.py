@@ -57,7 +57,7 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
     (plan,) = (plan for plan in file.program.execution_plan if plan.name == pte.ENTRY)
     config = vela_config.of(request.options)
     ini = to_pte.VELA_CONFIG if config is None else config.stored_name
-    spec = to_pte.compile_spec(request.target, ini)._to_list()
+    spec = [] if request.target is None else to_pte.compile_spec(request.target, ini)._to_list()
     # Vela numbers what it makes: in the order of a compilation, its names are the same.
     order = sorted(range(len(lowered.delegates)), key=lambda index: lowered.delegates[index].turn)
     compiled = {index: _compiled(lowered.delegates[index], spec, path, config) for index in order}
@@ -80,6 +80,7 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
         log=request.out_dir / artefacts.LOG_NAME,
         model_source=request.model,
         target=request.target,
+        core=request.core,
         delegates=tuple(facts),
         versions={**source.versions, versions.PACKAGE: version},
         timings_s={"check": 0.0},

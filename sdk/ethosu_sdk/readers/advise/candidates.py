@@ -86,7 +86,7 @@ def _optimise(facts: Facts) -> Iterator[Candidate]:
 
 def _memory_modes(facts: Facts) -> Iterator[Candidate]:
     target = facts.compiled.target
-    if not facts.compiled.delegates or facts.compiled.board_profile is not None:
+    if target is None or not facts.compiled.delegates or facts.compiled.board_profile is not None:
         return
     for mode in families()[target.npu].system_configs.get(target.system_config, ()):
         if mode != target.memory_mode:
@@ -102,9 +102,9 @@ def _memory_modes(facts: Facts) -> Iterator[Candidate]:
 def _targets(facts: Facts) -> Iterator[Candidate]:
     """The next smaller and the next larger NPU. A board's NPU is what it is."""
     target = facts.compiled.target
-    sizes = families()[target.npu].macs
-    if facts.compiled.board_profile is not None or not facts.compiled.delegates:
+    if target is None or facts.compiled.board_profile is not None or not facts.compiled.delegates:
         return
+    sizes = families()[target.npu].macs
     for macs in (
         max((n for n in sizes if n < target.macs), default=0),
         min((n for n in sizes if n > target.macs), default=0),
@@ -166,6 +166,8 @@ def _weights(facts: Facts) -> Iterator[Candidate]:
 def _operators(facts: Facts) -> Iterator[Candidate]:
     """Operators on the CPU that another one could replace, wherever the model calls them."""
     target = facts.compiled.target
+    if target is None:
+        return
     for row in facts.compiled.cpu_operators:
         for other in OPERATOR_CHANGES.get(row.name, ()):
             if target.npu in other.npus:

@@ -90,6 +90,8 @@ def _words(facts: Facts, line: _Line) -> tuple[str, str, str, str]:
         return _FOR_AN_OPERATOR, "", _WITH_IT, ""
     why = first.reason or "the NPU does not take it"
     target = facts.compiled.target
+    if target is None:
+        return why, "", "", ""
     known = constraint(first.name, target.npu)
     kind = first.source.module_type if first.source is not None else None
     module = REPLACEMENTS.get(kind or "")

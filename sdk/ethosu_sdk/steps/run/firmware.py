@@ -78,7 +78,7 @@ class Boot:
 
 def choose(npu: str | None, options: RunOptions) -> Choice:
     """The board and simulator for a program that uses `npu` (None: no NPU). Raises as :func:`board.for_run` does."""
-    return board.for_run(npu, options.board, options.simulator)
+    return board.for_run(npu, options.board, options.simulator, options.core)
 
 
 def execute(job: RunJob, reporter: Reporter) -> Execution:

@@ -37,8 +37,9 @@ class RunOptions:
 
     With `count_instructions`, a simulator that can counts what the CPU executes: that takes longer. With `split`, one
     more inference runs each NPU operation as a job of its own. `memory_timing` names the timing adapters that
-    modelled cycles are for, `priced` is the system that they are for (None: the program's). `on_step` is told of each
-    step of a run without repeats as soon as it is done: its number, and by input the indices that feeds chose.
+    modelled cycles are for, `priced` is the system that they are for (None: the program's), `core` the processor that
+    a program without NPU was compiled for. `on_step` is told of each step of a run without repeats as soon as it is
+    done: its number, and by input the indices that feeds chose.
     """
 
     inputs: Path | None = option(None, INPUTS)
@@ -162,6 +163,7 @@ class RunOptions:
     split: bool = False
     priced: "Priced | None" = None
     on_step: Callable[[int, Mapping[int, tuple[int, ...]]], None] | None = None
+    core: str | None = None
 
     @property
     def idle_timeout_s(self) -> float:

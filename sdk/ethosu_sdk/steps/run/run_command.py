@@ -33,10 +33,10 @@ from ethosu_sdk.steps.run.job import UART_NAME, RunJob
 from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
-from ethosu_sdk.steps.shared import hazards, memory_advice, systems, time_line
+from ethosu_sdk.steps.shared import compiled_core, hazards, memory_advice, systems, time_line
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
-from ethosu_sdk.targets import suggestion
+from ethosu_sdk.targets import Target, suggestion
 
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
@@ -65,6 +65,7 @@ def run(
     check_board(model, options, compile_options)
     path = program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
+    options = replace(options, core=compiled_core.of(path, program))
     priced = options.priced or systems.asked_for(path, program, compile_options)
     clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
     if clock.was_asked_for(compile_options.system):
@@ -89,8 +90,9 @@ def run(
 def check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
     """UsageError, before anything is compiled, for a board that does not exist or lacks the target's NPU."""
     if options.board is not None and not model.endswith(".pte"):
-        npu = compile_command.target_of(compile_options).npu
-        runners.choose(options, npu if compile_options.delegate else None)
+        target = compile_command.target_of(compile_options)
+        npu = target.npu if isinstance(target, Target) and compile_options.delegate else None
+        runners.choose(options, npu)
 
 
 def program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
