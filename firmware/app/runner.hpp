@@ -5,30 +5,16 @@
 
 #include "app/console.hpp"
 #include "app/ethosu_delegate.hpp"
+#include "app/failure.hpp"
+#include "app/feeding.hpp"
 #include "app/input_image.hpp"
 #include "app/record_writer.hpp"
+#include "app/sequence.hpp"
 #include "base/span.hpp"
 #include "npu/driver.hpp"
 #include "runtime/method.hpp"
 
 namespace ethosu_sdk::app {
-
-// Why a run cannot begin or go on, for the `error` record.
-struct Failure {
-  const char* stage = nullptr;
-  const char* code = nullptr;
-  Text<200> detail;
-
-  // Always false, for `return failure.say(...)`.
-  template <typename... Pieces>
-  bool say(const char* stage_name, const char* code_name, const Pieces&... pieces) {
-    stage = stage_name;
-    code = code_name;
-    detail = {};
-    write_all(detail, pieces...);
-    return false;
-  }
-};
 
 // Files that take the place of an input image and of `data` records.
 class RunFiles {
@@ -41,13 +27,20 @@ class RunFiles {
   ~RunFiles() = default;
 };
 
+// A method of the program that is loaded.
+struct MethodSetup {
+  const char* name;
+  runtime::MemoryPlan memory;
+  Span<npu::Payload> payloads;  // one for each of its delegates
+};
+
 struct RunnerSetup {
   const char* firmware;  // name and version
-  const char* method;
   npu::MemoryMode memory_mode;
   std::uint32_t npu_timeout_ms;
   Span<const std::uint8_t> model;
-  runtime::MemoryPlan memory;
+  Span<const MethodSetup>
+      methods;  // protocol::max_methods at most; the first runs unless the image has calls
   EthosUDelegate::Memory npu_memory;
   Span<const runtime::KernelEntry> kernels;
   Span<std::uint8_t> input_pool;
@@ -68,14 +61,25 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   bool run_stages();
   void announce();
   bool open_npu();
-  bool load_method();
+  bool load_methods();
+  bool load_method(std::uint32_t index);
+  void select(std::uint32_t index);
+  bool begin_call(std::uint32_t number, std::uint32_t set);
+  bool infer_sets(std::uint32_t first, std::uint32_t end);
+  std::uint32_t delegates() const;
+  std::uint32_t most_inputs() const;
+  bool check_calls() const;
   bool open_inputs();
   bool infer_all();
   bool infer(std::uint32_t set, std::uint32_t repeat);
   bool select_events(std::uint32_t repeat);
+  bool begin_state();
+  void report_state(bool whole);
+  Span<std::uint8_t> memory_of(const StateTensor& tensor) const;
   bool set_input(std::uint32_t set, std::uint32_t index);
   bool bind_input(Tensor& tensor, Bytes bytes);
-  bool report_output(std::uint32_t index, bool first);
+  bool report_outputs(bool first, bool whole);
+  bool report_output(std::uint32_t index, bool first, bool whole);
   bool send_output(std::uint32_t index, Bytes bytes);
   int finish(bool passed);
   void report_memory();
@@ -83,6 +87,8 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   void on_instruction(std::uint32_t index, const char* kind, const char* name) override;
   void on_job(std::uint32_t instruction, const npu::Counters& counters) override;
   void on_call() override { ++delegate_calls_; }
+  runtime::Method& method() { return methods_[chosen_]; }
+  const runtime::Method& method() const { return methods_[chosen_]; }
 
   // Writes the `error` record; always false, for `return fail(...)`.
   template <typename... Pieces>
@@ -98,9 +104,13 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   RecordWriter records_{console_};
   npu::Driver npu_;
   EthosUDelegate delegate_;
-  runtime::Method method_;
+  runtime::Method methods_[protocol::max_methods];
+  std::uint32_t chosen_ = 0;  // of the methods, the one that runs
   InputImage image_;
-  std::uint32_t inference_ = 0;  // the one that runs; the number of those that are done
+  Sequence sequence_;
+  Feeding feeding_{sequence_, records_};
+  std::uint32_t call_begun_ = 0;  // the first inference of the call
+  std::uint32_t inference_ = 0;   // the one that runs; the number of those that are done
   std::uint32_t delegate_calls_ = 0;
   std::uint64_t begun_ = 0;  // when the instruction began that is executed, in cycles
   std::uint32_t sent_crcs_[remembered_outputs] = {};  // of each output as it was last sent

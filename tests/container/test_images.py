@@ -17,7 +17,7 @@ BUILD_FOLDER = "/work"
 QEMU_SOURCE = "/usr/share/ethosu-sdk/qemu-corstone"
 
 
-@pytest.mark.parametrize(("target", "limit_bytes"), [("slim", 1.0e9), ("full", 2.2e9)])
+@pytest.mark.parametrize(("target", "limit_bytes"), [("slim", 0.8e9), ("full", 2.0e9)])
 def test_the_image_is_no_larger_than_promised(
     target: str, limit_bytes: float, request: pytest.FixtureRequest
 ) -> None:

@@ -312,7 +312,8 @@ def _check_operators_include_what_they_call(archive: Path) -> None:
     calls = {
         (name, home[symbol])
         for name, kind, symbol in members
-        if kind == "U" and {f"kernels/operators/{name}", f"kernels/operators/{home.get(symbol)}"} <= sources.keys()
+        if kind == "U"
+        and {f"kernels/operators/{name}", f"kernels/operators/{home.get(symbol)}"} <= sources.keys()
     }
     assert ("padding.cpp", "fill.cpp") in calls
     for caller, callee in calls:

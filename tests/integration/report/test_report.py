@@ -120,8 +120,8 @@ def test_what_was_tried_is_shown(browser: Browser, run_folder: Path, tmp_path: P
             assert shown.said == []
             assert shown.page.evaluate("window.broken") is None
             table = shown.page.locator("table.tried tbody tr")
-            assert table.first.locator("td").all_inner_texts()[1:4] == ["47,071,108", "", "198,704"]
-            assert table.nth(1).locator("td").nth(2).inner_text() == f"{-100 * trials[0]['gain']:+.1f} %"
+            assert table.first.locator("td").all_inner_texts()[1:4] == ["", "47,071,108", "198,704"]
+            assert table.nth(1).locator("td").nth(1).inner_text() == f"{-100 * trials[0]['gain']:+.1f} %"
             assert table.count() == 1 + len(trials) + len(tried["left"])
             lines = "\n".join(shown.page.locator("#run1-advice code.line").all_text_contents())
             assert all(line in lines for line in trials[0]["code"])

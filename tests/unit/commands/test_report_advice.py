@@ -46,15 +46,15 @@ def test_the_best_is_first_with_what_it_got() -> None:
     assert record.tried is not None
     shown = tried.of(record.tried)
     assert shown["columns"] == [
-        "total cycles, modelled",
         "difference",
+        "total cycles, modelled",
         "SRAM, bytes",
         "flash, bytes",
         "outputs",
     ]
-    assert shown["before"] == ["47,071,108", "", "198,704", "54,480", ""]
+    assert shown["before"] == ["", "47,071,108", "198,704", "54,480", ""]
     best = shown["rows"][0]
-    assert best["cells"] == ["672,205", "-98.6 %", "264,208", "42,112", "close, 50.4 dB"]
+    assert best["cells"] == ["-98.6 %", "672,205", "264,208", "42,112", "close, 50.4 dB"]
     assert (best["helps"], best["result"]) == (True, "better")
     assert [row["note"] for row in shown["rows"]] == [row.name for row in record.tried.trials]
     assert len(shown["details"]) == sum(tried_tables.helps(row) for row in record.tried.trials)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ethosu_sdk.readers.advise.facts import Facts
-from ethosu_sdk.readers.advise.rules import layout
+from ethosu_sdk.readers.advise.rules import layout, operators
 from ethosu_sdk.readers.advise.rules.replacements import OPERATOR_CHANGES
 from ethosu_sdk.records.advice import CandidateKind, Item
 from ethosu_sdk.results.trials import Candidate
@@ -205,5 +205,5 @@ def _by_rules(advice: Sequence[Item]) -> Iterator[Candidate]:
             kind,
             f"{change}{where}",
             lines=tuple(item.code),
-            limits=item.limits,
+            limits=tuple(text for text in item.limits if text != operators.NOT_ESTIMATED),
         )

@@ -45,6 +45,7 @@ class Execution:
     operators: Sequence[Record]
     unavailable: Sequence[Record]
     repeated: Repeated
+    choices: Sequence[Mapping[int, tuple[int, ...]]] = ()  # what feeds chose, by step and input
     cpu: Record = field(default_factory=dict)
     checks: Sequence[Check] = ()  # beside those of the repeats
     pieces: Sequence[Record] = ()  # counters of each piece of the command streams, where they were cut
@@ -108,9 +109,8 @@ def npu_part(
     return npu, unavailable
 
 
-def instructions(program: pte.Pte, npu: Record | None) -> list[Record]:
-    """The program's instructions, in the order of the file; which of them a jump leaves out is not recorded."""
-    plan = program.plan()
+def instructions(plan: pte.ExecutionPlan, npu: Record | None) -> list[Record]:
+    """The instructions of a method, in the order of the file; which of them a jump leaves out is not recorded."""
     rows: list[Record] = []
     for number, instruction in enumerate(plan.instructions):
         name = instruction.kind

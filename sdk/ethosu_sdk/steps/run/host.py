@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from ethosu_sdk import cache, provenance, pte, simulators
 from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.evidence import calls as script_calls
 from ethosu_sdk.evidence.repeats import Plan, changes
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.feeds import Feed
+from ethosu_sdk.feeds.stepping import Stepper
 from ethosu_sdk.files import hashing
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
 from ethosu_sdk.steps.run import inputs, repeats
 from ethosu_sdk.steps.run.execution import Execution, NpuFacts, instructions, npu_part
-from ethosu_sdk.steps.run.inputs import Samples
 from ethosu_sdk.steps.run.job import RunJob
-from ethosu_sdk.steps.run.options import EXECUTORCH, HOST, RunOptions
+from ethosu_sdk.steps.run.options import EXECUTORCH, HOST, LAST_STEP, RunOptions
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.shared.board import Choice
 
@@ -59,14 +62,100 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
 
         def start() -> host.HostRuntime:
             stack.close()
-            opened = host.open_pte(runner, job.path, model, method=pte.ENTRY, timeout_s=options.timeout_s)
+            opened = host.open_pte(runner, job.path, model, method=job.plan.name, timeout_s=options.timeout_s)
             return stack.enter_context(opened)
 
-        results = _run_all(start, model, job.samples, plan)
+        results = _run_all(start, model, job, plan)
+    return _execution(job, plan, results, model, runner)
+
+
+def execute_calls(calls: Sequence[HostCall], reporter: Reporter) -> list[Execution]:
+    """Run the jobs of a script one after the other, with the methods of their program loaded once."""
+    from ethosu_sdk.npu import deadline
+    from ethosu_sdk.simulators import host
+    from ethosu_sdk.simulators.host.npu_model import NpuModel
+
+    first = calls[0].job
+    with reporter.stage("building the host runner (the first time only)"):
+        runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
+    names = tuple(dict.fromkeys(call.job.plan.name for call in calls))
+    shared = pte.shares_state([first.program.plan(name) for name in first.program.methods])
+    models = [NpuModel(call.job.memories) for call in calls]
+    running = _Running(models[0])
+    found: list[Execution] = []
+    with (
+        reporter.stage(f"running {counted(len(calls), 'call')} on the host"),
+        deadline.until(time.monotonic() + first.options.timeout_s),
+        host.open_pte(
+            runner,
+            first.path,
+            running,
+            method=names,
+            shares_state=shared,
+            timeout_s=first.options.timeout_s,
+        ) as runtime,
+    ):
+        last: tuple[npt.NDArray[Any], ...] = ()
+        for call, model in zip(calls, models, strict=True):
+            running.model = model
+            job, plan = call.begun(last), Plan(call.job.samples.count)
+            bound = _Bound(runtime, job.plan.name)
+            results = _run_all(bound.ready, model, job, plan)
+            last = results.outputs[-1]
+            found.append(_execution(job, plan, results, model, runner))
+    return found
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """A call of a script. Inputs of its first step come from the outputs of the call before by `takes`."""
+
+    job: RunJob
+    takes: tuple[Feed, ...] = ()
+
+    def begun(self, last: Sequence[npt.NDArray[Any]]) -> RunJob:
+        """The job with what it takes from the `last` outputs."""
+        samples = self.job.samples
+        steps = script_calls.with_taken(samples.steps, self.takes, last)
+        return replace(self.job, samples=replace(samples, steps=steps))
+
+
+@dataclass
+class _Running:
+    """The NPU model of the call that runs: each counts for itself."""
+
+    model: Any
+
+    def __call__(self, call: Any) -> Any:
+        return self.model(call)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A method of a runtime that has several."""
+
+    runtime: Any
+    method: str
+
+    def ready(self) -> _Bound:
+        """This: there is nothing to load anew."""
+        return self
+
+    def run(self, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """The outputs of the method for `inputs`."""
+        found: list[npt.NDArray[Any]] = self.runtime.run(inputs, self.method)
+        return found
+
+
+def _execution(job: RunJob, plan: Plan, results: _Results, model: Any, runner: Path) -> Execution:
+    plan, options = replace(plan, sets=len(results.outputs)), job.options  # a feed may have ended it
     npu, unavailable = _npu(job, model, results.calls[0])
     version = provenance.package_version(_PACKAGE) or "unknown"
     return Execution(
-        outputs=inputs.stack(tuple(results.outputs), job.samples.stacked),
+        outputs=inputs.stack(
+            tuple(results.outputs[-1:] if options.outputs == LAST_STEP else results.outputs),
+            job.samples.stacked,
+        ),
         done=Check(
             "every inference ended", True, f"{counted(plan.inferences, 'inference')} ended without an error"
         ),
@@ -80,7 +169,8 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
         tools=[provenance.tool_entry(_PACKAGE, version)],
         npu=npu,
         memory={"regions": [], "pools": []},
-        operators=instructions(job.program, npu),
+        choices=results.choices,
+        operators=instructions(job.plan, npu),
         unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
         repeated=_repeated(plan, results, model),
     )
@@ -93,21 +183,27 @@ class _Results:
     outputs: list[tuple[npt.NDArray[Any], ...]]
     digests: list[dict[int, object]]
     calls: list[int]  # up to the end of each inference
+    choices: list[dict[int, tuple[int, ...]]]  # of each set
 
 
-def _run_all(start: Callable[[], Any], model: Any, samples: Samples, plan: Plan) -> _Results:
+def _run_all(start: Callable[[], Any], model: Any, job: RunJob, plan: Plan) -> _Results:
     """`start` loads the program anew, with the state that it brings."""
-    results, runtime = _Results([], [], []), start()
-    for inference in range(plan.inferences):
-        if inference and plan.state == repeats.RESET:
-            runtime = start()
-        outputs = tuple(runtime.run(samples.inferences[inference // plan.repeats]))
-        if plan.first(inference) == inference:
-            results.outputs.append(outputs)
-        results.digests.append(
-            {i: (a.shape, hashing.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)}
-        )
-        results.calls.append(len(model.calls))
+    results, runtime, stepper = _Results([], [], [], []), start(), Stepper(job.samples.steps)
+    while not stepper.is_over:
+        values = stepper.inputs()
+        for repeat in range(plan.repeats):
+            if results.calls and plan.state == repeats.RESET:
+                runtime = start()
+            outputs = tuple(runtime.run(values))
+            if repeat == 0:
+                results.outputs.append(outputs)
+            results.digests.append(
+                {i: (a.shape, hashing.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)}
+            )
+            results.calls.append(len(model.calls))
+        results.choices.append(stepper.take(dict(enumerate(outputs))))
+        if job.options.on_step is not None:
+            job.options.on_step(stepper.step - 1, results.choices[-1])
     return results
 
 

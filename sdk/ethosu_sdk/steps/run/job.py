@@ -46,7 +46,7 @@ class RunJob:
     @property
     def plan(self) -> pte.ExecutionPlan:
         """The method that runs."""
-        return self.program.plan()
+        return self.program.plan(self.options.method)
 
     @property
     def target(self) -> Target | None:

@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ethosu_sdk import npz, pte, schema
+from ethosu_sdk import feeds, npz, pte, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.errors import VerdictError
+from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.evidence import verdict
 from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.records import Record, kinds
@@ -36,6 +36,7 @@ from ethosu_sdk.steps.run.runners import Runner
 from ethosu_sdk.steps.shared import hazards, memory_advice, systems, time_line
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
+from ethosu_sdk.targets import suggestion
 
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
@@ -61,8 +62,8 @@ def run(
     Raises VerdictError, after everything was written, when an expectation is not met.
     """
     runners.check(options)
-    _check_board(model, options, compile_options)
-    path = _program_file(model, compile_options, out_dir, reporter)
+    check_board(model, options, compile_options)
+    path = program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
     priced = options.priced or systems.asked_for(path, program, compile_options)
     clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
@@ -75,30 +76,31 @@ def run(
             (folder / name).unlink(missing_ok=True)
         with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
             start = time.monotonic()
-            runner, job = _resolve(path, program, folder, options, (priced, clock), reporter)
+            runner, job = resolve(path, program, folder, options, (priced, clock), reporter)
             execution = runner.execute(job, reporter)
-            record = _write(job, execution, _judge(job, execution), start, reporter)
-        add(*_RESULTS, *(execution.built or _earlier_build(folder)))
+            record = write(job, execution, judge(job, execution), start, reporter)
+        add(*_RESULTS, *(execution.built or earlier_build(folder)))
     reporter.show(run_record.summary(record, folder))
     reporter.emit(record)
     _raise_if_failed(record, folder)
     return RunResult(folder, record, path)
 
 
-def _check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
+def check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
     """UsageError, before anything is compiled, for a board that does not exist or lacks the target's NPU."""
     if options.board is not None and not model.endswith(".pte"):
         npu = compile_command.target_of(compile_options).npu
         runners.choose(options, npu if compile_options.delegate else None)
 
 
-def _program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
+def program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
+    """The program of `model`, which is compiled where it must be."""
     if model.endswith(".pte"):
         return locations.require_pte(Path(model))
     return compile_command.compile_model(model, options, out_dir, reporter.for_step(), reuse=True)
 
 
-def _resolve(
+def resolve(
     path: Path,
     program: pte.Pte,
     folder: Path,
@@ -107,14 +109,14 @@ def _resolve(
     reporter: Reporter,
 ) -> tuple[Runner, RunJob]:
     """The job, and what runs it. Raises before anything is built for what cannot be run."""
-    plan, npu = program.plan(), program.npu()
+    plan, npu = _method(program, options.method), program.npu()
     priced, clock = pricing
     memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
     runner, choice = runners.choose(options, npu)
     memories = memory_timing.choose(program.target(), priced, options.memory_timing)
     events = choose_events(npu, options.events)
-    samples = inputs.load(options.inputs, path, plan)
+    samples = inputs.load(options.inputs, path, plan, feeds.parse(options.feed), options.steps)
     memory.check_outputs(plan, samples)
     if samples.source.startswith("random"):
         reporter.warn(f"no inputs were given: using {escape(samples.source)}")
@@ -134,11 +136,18 @@ def _resolve(
     )
 
 
-def _judge(job: RunJob, execution: Execution) -> Verdict:
+def _method(program: pte.Pte, name: str | None) -> pte.ExecutionPlan:
+    """The method to run. UsageError for one that the program does not have."""
+    if name is not None and name not in program.methods:
+        raise UsageError(f"the program has no method '{name}'", suggestion(name, program.methods))
+    return program.plan(name)
+
+
+def judge(job: RunJob, execution: Execution) -> Verdict:
     """Everything that is checked of an execution, in the order of the record."""
     distance = reference.Reference()
     if job.expected is None:
-        distance = reference.compare(job.path, job.program, job.samples, execution.outputs)
+        distance = reference.compare(job.path, job.program, job.plan, job.samples, execution.outputs)
     checks = [execution.done, *repeats.checks(execution.repeated), *execution.checks]
     if job.expected is not None:
         tolerance = verdict.Tolerance(job.options.atol, job.options.rtol)
@@ -149,7 +158,7 @@ def _judge(job: RunJob, execution: Execution) -> Verdict:
     return Verdict(checks, distance, tuple(hazards.warnings(job.plan)))
 
 
-def _write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:
+def write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:
     """Write outputs and record; `start` is when the run began."""
     for sentence in judged.hazards:
         reporter.warn(escape(f"{sentence}. {hazards.HINT}"))
@@ -161,7 +170,7 @@ def _write(job: RunJob, execution: Execution, judged: Verdict, start: float, rep
     return record
 
 
-def _earlier_build(folder: Path) -> tuple[str, ...]:
+def earlier_build(folder: Path) -> tuple[str, ...]:
     """The files of the firmware that an earlier command built in the folder. InputError if its record has changed."""
     path = folder / kinds.BUILD.file
     return build_command.files(results.read(path)) if path.is_file() else ()

@@ -14,7 +14,7 @@ def lacking(program: pte.Pte, own: systems.Priced | None) -> str:
     """Which memory is too small, with the arithmetic; empty where all are large enough. `own` is the system that the
     program was compiled for."""
     areas = None if own is None else own.areas
-    needs = requirements(program.size, program.plan(), program.target(), None, areas)
+    needs = requirements(program.size, [program.plan()], program.target(), None, areas)
     board = boards.board(choose_board(program.npu(), None, _SIMULATOR).board)
     try:
         fit.plan(needs, board, 1, (), allow_spill=False)

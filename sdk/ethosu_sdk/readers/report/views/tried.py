@@ -26,7 +26,7 @@ def of(tried: Tried) -> dict[str, Any]:
     return {
         "head": f"Each change was compiled and run on {_SIMULATORS[tried.simulator]}, and is judged by "
         f"{tried_tables.JUDGES[tried.judged_by]}. The best one is first.",
-        "columns": [_title(columns[0]), "difference", *(f"{name}, bytes" for name in columns[1:]), "outputs"],
+        "columns": ["difference", _title(columns[0]), *(f"{name}, bytes" for name in columns[1:]), "outputs"],
         "before": _before(tried, columns),
         "rows": [_row(row, tried, columns) for row in tried.trials],
         "left": tried.left,
@@ -77,20 +77,18 @@ def _before(tried: Tried, columns: Sequence[MetricName]) -> list[str]:
         for figure in row.figures
         if figure.before is not None
     }
-    first, *rest = (_value(name, known.get(name)) for name in columns)
-    return [first, "", *rest, ""]
+    return ["", *(_value(name, known.get(name)) for name in columns), ""]
 
 
 def _row(row: Trial, tried: Tried, columns: Sequence[MetricName]) -> dict[str, Any]:
     known = {figure.metric: figure.after for figure in row.figures}
-    first, *rest = (_value(name, known.get(name)) for name in columns)
     return {
         "change": row.change,
         "note": row.name,
         "helps": tried_tables.helps(row),
         "result": _result(row, tried),
         "reason": "" if row.fits is False else " ".join((row.reason or "").split()),
-        "cells": [first, _difference(row.gain), *rest, _outputs(row)],
+        "cells": [_difference(row.gain), *(_value(name, known.get(name)) for name in columns), _outputs(row)],
     }
 
 
