@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,9 +31,11 @@ from ethosu_sdk.steps.run import (
 )
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.job import UART_NAME, RunJob
-from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.steps.run.options import LAST_STEP, RunOptions
 from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
+from ethosu_sdk.steps.run.sequences import judging, kept_state
+from ethosu_sdk.steps.run.sequences.judging import Array, StepsVerdict
 from ethosu_sdk.steps.shared import compiled_core, hazards, memory_advice, systems, time_line
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
@@ -119,6 +122,16 @@ def resolve(
     memories = memory_timing.choose(program.target(), priced, options.memory_timing)
     events = choose_events(npu, options.events)
     samples = inputs.load(options.inputs, path, plan, feeds.parse(options.feed), options.steps)
+    kept = kept_state.load(
+        path,
+        program,
+        plan,
+        options.state,
+        saves=options.save_state is not None,
+        is_sequence=samples.is_sequence or samples.count > 1,
+    )
+    samples = samples.going_on(kept.steps)
+    _check_growth(options, samples, plan)
     memory.check_outputs(plan, samples)
     if samples.source.startswith("random"):
         reporter.warn(f"no inputs were given: using {escape(samples.source)}")
@@ -135,7 +148,17 @@ def resolve(
         priced=priced,
         memories=memories,
         cpu_clock=clock,
+        kept=kept,
     )
+
+
+def _check_growth(options: RunOptions, samples: inputs.Samples, plan: pte.ExecutionPlan) -> None:
+    """UsageError for a tolerance that grows where no step depends on the one before."""
+    if options.growth and not (plan.is_stateful or samples.steps.feeds):
+        raise UsageError(
+            "--growth is for steps that depend on the one before: the program keeps no state, and nothing is fed",
+            "leave --growth out, or give --atol and --rtol what every inference is allowed",
+        )
 
 
 def _method(program: pte.Pte, name: str | None) -> pte.ExecutionPlan:
@@ -151,13 +174,28 @@ def judge(job: RunJob, execution: Execution) -> Verdict:
     if job.expected is None:
         distance = reference.compare(job.path, job.program, job.plan, job.samples, execution.outputs)
     checks = [execution.done, *repeats.checks(execution.repeated), *execution.checks]
+    steps = None
     if job.expected is not None:
         tolerance = verdict.Tolerance(job.options.atol, job.options.rtol)
-        checks += verdict.compare_outputs(execution.outputs, job.expected, tolerance)
+        if job.samples.count > 1:
+            steps = _judge_steps(job, execution, job.expected, tolerance)
+            checks += steps.checks
+        else:
+            checks += verdict.compare_outputs(execution.outputs, job.expected, tolerance)
     checks += distance.checks
     if execution.second_opinion is not None:
         checks += execution.second_opinion.checks
-    return Verdict(checks, distance, tuple(hazards.warnings(job.plan)))
+    return Verdict(checks, distance, tuple(hazards.warnings(job.plan)), steps)
+
+
+def _judge_steps(
+    job: RunJob, execution: Execution, expected: Sequence[Array], tolerance: verdict.Tolerance
+) -> StepsVerdict:
+    first = 0
+    if job.options.outputs == LAST_STEP:
+        first = len(execution.steps) - 1
+        expected = [array[first : first + 1] for array in expected]
+    return judging.judge(execution.outputs, expected, tolerance, job.options.growth, first)
 
 
 def write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:
@@ -166,6 +204,9 @@ def write(job: RunJob, execution: Execution, judged: Verdict, start: float, repo
         reporter.warn(escape(f"{sentence}. {hazards.HINT}"))
     arrays = {f"output{index}": array for index, array in enumerate(execution.outputs)}
     npz.write_npz(job.folder / OUTPUTS_NAME, arrays)
+    if job.options.save_state is not None:
+        done = len(execution.steps)
+        kept_state.save(job.kept, job.options.save_state, job.program, execution.state, done)
     record = run_record.make(job, execution, judged, OUTPUTS_NAME, time.monotonic() - start)
     schema.check(record, "the run result")
     json_text.write_json(job.folder / kinds.RUN.file, record)
