@@ -1,7 +1,7 @@
 // The memory of one model: the embedded program and the pools around it, at the places of placement.ld.
 #pragma once
 
-#include "app/runner.hpp"
+#include "app/loaded_methods.hpp"
 
 namespace ethosu_sdk::app {
 

@@ -1,6 +1,5 @@
 #include "app/runner.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "app/crc32.hpp"
@@ -37,6 +36,7 @@ void Runner::open() {
 int Runner::run(const RunnerSetup& setup) {
   setup_ = setup;
   delegate_.use(setup.npu_memory, setup.npu_timeout_ms);
+  methods_.use(setup.methods, setup.model, setup.kernels);
   announce();
   return finish(open_npu() && load_methods() && open_inputs() && infer_all());
 }
@@ -101,16 +101,11 @@ bool Runner::infer_sets(std::uint32_t first, std::uint32_t end) {
 bool Runner::begin_call(std::uint32_t number, std::uint32_t set) {
   const runtime::Method& before = method();
   const std::uint32_t index = sequence_.call(number).method;
-  select(index);
+  methods_.select(index);
   call_begun_ = inference_;
-  records_.write(protocol::call, number, setup_.methods[index].name);
+  records_.write(protocol::call, number, methods_.setup().name);
   Failure failure;
   return number == 0 || feeding_.take(before, method(), set, inference_, failure) || fail(failure);
-}
-
-void Runner::select(std::uint32_t index) {
-  chosen_ = index;
-  delegate_.use_payloads(setup_.methods[index].payloads);
 }
 
 void Runner::announce() {
@@ -123,7 +118,7 @@ void Runner::announce() {
 }
 
 bool Runner::open_npu() {
-  if (delegates() == 0) {
+  if (methods_.delegates() == 0) {
     return true;
   }
   const npu::Result result = npu_.open(setup_.memory_mode);
@@ -138,52 +133,19 @@ bool Runner::open_npu() {
 // All before the first inference: loading writes the initial values of the program's own tensors, and methods
 // may share those.
 bool Runner::load_methods() {
-  for (std::uint32_t index = 0; index < setup_.methods.size(); ++index) {
-    ETHOSU_LOG_INFO("Running method ", setup_.methods[index].name);
-    if (!load_method(index)) {
-      return false;
+  for (std::uint32_t index = 0; index < methods_.count(); ++index) {
+    methods_.select(index);
+    const char* const name = methods_.setup().name;
+    ETHOSU_LOG_INFO("Running method ", name);
+    if (const Status status = methods_.load(index); status != Status::ok) {
+      return fail_method("load", status);
     }
-    records_.write(protocol::method, setup_.methods[index].name, method().input_count(),
-                   method().output_count(), method().delegate_count());
-    ETHOSU_LOG_INFO("Method '", setup_.methods[index].name, "' loaded.");
+    records_.write(protocol::method, name, method().input_count(), method().output_count(),
+                   method().delegate_count());
+    ETHOSU_LOG_INFO("Method '", name, "' loaded.");
   }
-  select(0);
+  methods_.select(0);
   return true;
-}
-
-bool Runner::load_method(std::uint32_t index) {
-  select(index);
-  const MethodSetup& row = setup_.methods[index];
-  const Status status = method().load(setup_.model, row.name, row.memory, setup_.kernels, &delegate_);
-  return status == Status::ok || fail_method("load", status);
-}
-
-std::uint32_t Runner::delegates() const {
-  std::size_t count = 0;
-  for (const MethodSetup& row : setup_.methods) {
-    count += row.payloads.size();
-  }
-  return static_cast<std::uint32_t>(count);
-}
-
-std::uint32_t Runner::most_inputs() const {
-  std::uint32_t most = 0;
-  for (std::size_t i = 0; i < setup_.methods.size(); ++i) {
-    most = std::max(most, methods_[i].input_count());
-  }
-  return most;
-}
-
-// Whether the calls are of methods that are loaded, and of all sets.
-bool Runner::check_calls() const {
-  std::uint64_t sets = 0;
-  for (std::uint32_t number = 0; number < sequence_.calls(); ++number) {
-    if (sequence_.call(number).method >= setup_.methods.size()) {
-      return false;
-    }
-    sets += sequence_.call(number).sets;
-  }
-  return sequence_.calls() == 0 || sets == image_.sets();
 }
 
 bool Runner::open_inputs() {
@@ -191,14 +153,16 @@ bool Runner::open_inputs() {
   if (setup_.files != nullptr && !setup_.files->provide_inputs(method(), failure)) {
     return fail(failure);
   }
-  const ImageError error = image_.open(setup_.input_pool.data(), setup_.input_pool.size(), most_inputs());
+  const ImageError error =
+      image_.open(setup_.input_pool.data(), setup_.input_pool.size(), methods_.most_inputs());
   if (error != ImageError::none) {
     return fail("inputs", image_error_name(error), "the input image at ",
                 Hex{static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(setup_.input_pool.data()))},
-                " of ", setup_.input_pool.size(), " bytes, for ", most_inputs(), " inputs");
+                " of ", setup_.input_pool.size(), " bytes, for ", methods_.most_inputs(), " inputs");
   }
-  if (!sequence_.open({setup_.input_pool.data(), image_.bytes()}, image_.sequence_at(), most_inputs()) ||
-      !check_calls()) {
+  if (!sequence_.open({setup_.input_pool.data(), image_.bytes()}, image_.sequence_at(),
+                      methods_.most_inputs()) ||
+      !sequence_.calls_fit(methods_.count(), image_.sets())) {
     return fail("inputs", "wrong_sequence", "the sequence block at ", image_.sequence_at());
   }
   return begin_state();
@@ -219,7 +183,10 @@ bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
   }
   if (repeat != 0 && image_.resets_state()) {
     // Loading writes the initial values of the program's own tensors.
-    if (!load_method(chosen_) || !begin_state()) {
+    if (const Status status = methods_.load(methods_.chosen()); status != Status::ok) {
+      return fail_method("load", status);
+    }
+    if (!begin_state()) {
       return false;
     }
   }
@@ -241,7 +208,7 @@ bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
 }
 
 bool Runner::select_events(std::uint32_t repeat) {
-  if (delegates() == 0 || image_.event_groups() == 0) {
+  if (methods_.delegates() == 0 || image_.event_groups() == 0) {
     return true;
   }
   const std::uint32_t group = repeat % image_.event_groups();
@@ -341,14 +308,9 @@ void Runner::report_memory() {
       records_.write(protocol::memory, name, used, size);
     }
   };
-  std::size_t pool_used = 0, pool_bytes = 0;
-  for (std::size_t i = 0; i < setup_.methods.size(); ++i) {
-    pool_used += methods_[i].pool_used();
-    pool_bytes += setup_.methods[i].memory.method_pool.size();
-  }
   use("stack", hal::stack_used(), hal::stack_size());
   use("scratch", delegate_.scratch_used(), setup_.npu_memory.scratch.size());
-  use("method_pool", pool_used, pool_bytes);
+  use("method_pool", methods_.pool_used(), methods_.pool_bytes());
   use("input_image", image_.bytes(), setup_.input_pool.size());
 }
 

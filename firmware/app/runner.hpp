@@ -9,6 +9,7 @@
 #include "app/feeding.hpp"
 #include "app/input_image.hpp"
 #include "app/kept_state.hpp"
+#include "app/loaded_methods.hpp"
 #include "app/record_writer.hpp"
 #include "app/sequence.hpp"
 #include "base/span.hpp"
@@ -26,13 +27,6 @@ class RunFiles {
 
  protected:
   ~RunFiles() = default;
-};
-
-// A method of the program that is loaded.
-struct MethodSetup {
-  const char* name;
-  runtime::MemoryPlan memory;
-  Span<npu::Payload> payloads;  // one for each of its delegates
 };
 
 struct RunnerSetup {
@@ -63,19 +57,14 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   void announce();
   bool open_npu();
   bool load_methods();
-  bool load_method(std::uint32_t index);
-  void select(std::uint32_t index);
   bool begin_call(std::uint32_t number, std::uint32_t set);
   bool infer_sets(std::uint32_t first, std::uint32_t end);
-  std::uint32_t delegates() const;
-  std::uint32_t most_inputs() const;
-  bool check_calls() const;
   bool open_inputs();
   bool infer_all();
   bool infer(std::uint32_t set, std::uint32_t repeat);
   bool select_events(std::uint32_t repeat);
   bool begin_state();
-  KeptState::Planned planned() const { return setup_.methods[chosen_].memory.planned; }
+  KeptState::Planned planned() const { return methods_.setup().memory.planned; }
   bool set_input(std::uint32_t set, std::uint32_t index);
   bool bind_input(Tensor& tensor, Bytes bytes);
   bool report_outputs(bool first, bool whole);
@@ -87,8 +76,8 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   void on_instruction(std::uint32_t index, const char* kind, const char* name) override;
   void on_job(std::uint32_t instruction, const npu::Counters& counters) override;
   void on_call() override { ++delegate_calls_; }
-  runtime::Method& method() { return methods_[chosen_]; }
-  const runtime::Method& method() const { return methods_[chosen_]; }
+  runtime::Method& method() { return methods_.current(); }
+  const runtime::Method& method() const { return methods_.current(); }
 
   // Writes the `error` record; always false, for `return fail(...)`.
   template <typename... Pieces>
@@ -104,8 +93,7 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   RecordWriter records_{console_};
   npu::Driver npu_;
   EthosUDelegate delegate_;
-  runtime::Method methods_[protocol::max_methods];
-  std::uint32_t chosen_ = 0;  // of the methods, the one that runs
+  LoadedMethods methods_{delegate_};
   InputImage image_;
   Sequence sequence_;
   KeptState state_{sequence_, records_};

@@ -121,6 +121,17 @@ Call Sequence::call(std::uint32_t index) const {
   return {word(row), word(row + word_bytes)};
 }
 
+bool Sequence::calls_fit(std::uint32_t methods, std::uint32_t sets) const {
+  std::uint64_t found = 0;
+  for (std::uint32_t i = 0; i < calls_; ++i) {
+    if (call(i).method >= methods) {
+      return false;
+    }
+    found += call(i).sets;
+  }
+  return calls_ == 0 || found == sets;
+}
+
 std::uint32_t Sequence::word(std::size_t offset) const {
   std::uint32_t value;
   std::memcpy(&value, image_.data() + offset, sizeof value);

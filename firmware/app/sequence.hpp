@@ -55,6 +55,8 @@ class Sequence {
   StateTensor state(std::uint32_t index) const;
   std::uint32_t calls() const { return calls_; }
   Call call(std::uint32_t index) const;
+  // Whether the calls, if there are any, are of methods with numbers below `methods`, and of so many sets.
+  bool calls_fit(std::uint32_t methods, std::uint32_t sets) const;
   // The number of the image's first set in a longer sequence: samples are drawn by the number of the step.
   std::uint32_t first_step() const { return first_step_; }
 

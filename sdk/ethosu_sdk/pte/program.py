@@ -59,7 +59,9 @@ class Pte:
         for plan in self.plans:
             if plan.name == chosen:
                 return plan
-        raise InputError(f"the program has no method '{chosen}'", suggestion(chosen, self.methods))
+        raise InputError(
+            f"the program has no method '{chosen}'", suggestion(chosen, [plan.name for plan in self.plans])
+        )
 
     def _default(self) -> str:
         names = [plan.name for plan in self.plans]

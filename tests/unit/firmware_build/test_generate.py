@@ -4,6 +4,7 @@ from ethosu_sdk import boards, protocol
 from ethosu_sdk.firmware_build import generate, layout
 from ethosu_sdk.firmware_build.generate import Configuration
 from ethosu_sdk.firmware_build.kernels import Kernel
+from ethosu_sdk.firmware_build.method_memory import Buffer, MethodMemory
 
 NEEDS = layout.Requirements(
     model_bytes=960,
@@ -14,7 +15,8 @@ NEEDS = layout.Requirements(
     input_bytes=(160,),
 )
 LAYOUT = layout.plan(NEEDS, boards.board("corstone-300"))
-CONFIGURATION = Configuration("1.2.3", "forward", 0, "shared_sram", (320, 64), 10_000)
+METHOD = MethodMemory("forward", (Buffer(0, 320), Buffer(320, 64)), 2048, 0)
+CONFIGURATION = Configuration("1.2.3", (METHOD,), "shared_sram", 10_000)
 
 
 def test_the_protocol_header_has_constants_and_records_of_the_python_module() -> None:
@@ -51,7 +53,8 @@ def test_model_config_states_every_size() -> None:
     text = generate.model_config(CONFIGURATION, LAYOUT)
     for line in (
         'constexpr char firmware[] = "executor_runner 1.2.3";',
-        'constexpr char method[] = "forward";',
+        'constexpr Method methods[] = {{"forward", 0, 2048, 2}};',
+        "constexpr std::size_t method_count = 1;",
         "constexpr std::size_t delegate_count = 0;",
         "constexpr std::uint32_t npu_timeout_ms = 10000;",
         "constexpr npu::MemoryMode memory_mode = npu::MemoryMode::shared_sram;",
@@ -59,16 +62,17 @@ def test_model_config_states_every_size() -> None:
         "constexpr std::size_t planned_pool_bytes = 384;",
         "constexpr std::size_t input_image_bytes = 1048576;",
         "constexpr std::size_t planned_count = 2;",
-        "constexpr std::size_t planned_bytes[] = {320, 64};",
+        "constexpr Buffer planned[] = {{0, 320}, {320, 64}};",
     ):
         assert line in text.splitlines()
 
 
 def test_model_config_has_no_empty_array() -> None:
-    text = generate.model_config(Configuration("1", "forward", 1, "sram_only", (), 1), LAYOUT)
+    method = MethodMemory("forward", (), 512, 1)
+    text = generate.model_config(Configuration("1", (method,), "sram_only", 1), LAYOUT)
     assert "npu::MemoryMode::sram_only;" in text
     assert "planned_count = 0;" in text
-    assert "planned_bytes[] = {0};" in text
+    assert "planned[] = {{0, 0}};" in text
 
 
 def test_placement_aliases_every_pool() -> None:

@@ -10,10 +10,13 @@ from ethosu_sdk.aot.facts.compilation import StateFacts
 from ethosu_sdk.errors import VerdictError
 
 
-def find(manager: Any, written: Sequence[str], method: str = pte.ENTRY) -> tuple[StateFacts, ...]:
+def find(
+    manager: Any, written: Sequence[str], read: Sequence[str] = (), method: str = pte.ENTRY
+) -> tuple[StateFacts, ...]:
     """The state of a method in the `.pte` of `manager`. VerdictError for a buffer in `written`, those that the model
-    changes in an inference, that the `.pte` does not begin with or does not write."""
-    if not written:
+    changes in an inference, that the `.pte` does not begin with or does not write; or in `read`, which another method
+    writes, that it does not begin with."""
+    if not written and not read:
         return ()
     plan = pte.parse(bytes(manager.buffer)).plan(method)
     stored: dict[pte.Allocation, tuple[int, pte.Tensor | None]] = {
@@ -22,10 +25,10 @@ def find(manager: Any, written: Sequence[str], method: str = pte.ENTRY) -> tuple
         if isinstance(value, pte.Tensor) and value.allocation is not None and value.data is not None
     }
     places, found = _places(manager.exported_program(method)), []
-    for name in written:
+    for name in (*written, *read):
         place = places.get(name) or places.get(_plain(name))
         index, tensor = stored.get(place, (-1, None)) if place is not None else (-1, None)
-        if tensor is None or index not in _written(plan):
+        if tensor is None or (name not in read and index not in _written(plan)):
             raise VerdictError(
                 f"the program loses the state '{name}', which the model changes during an inference",
                 "nothing was written. This is a fault of the compiler; write the buffer with copy_ of a new tensor, "

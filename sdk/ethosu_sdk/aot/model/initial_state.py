@@ -6,7 +6,7 @@ Every execution in PyTorch changes them, calibration included, and ExecuTorch 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,6 +36,33 @@ class InitialState:
             yield
         finally:
             self.restore(module)
+
+
+@contextmanager
+def one_state(modules: Sequence[Any]) -> Iterator[None]:
+    """While the block runs, buffers of one name are one tensor in all `modules`; then each has its own again."""
+    import torch
+
+    first: dict[str, Any] = {}
+    shared = []
+    for module in modules:
+        for name, buffer in list(module.named_buffers()):
+            one = first.setdefault(name, buffer)
+            if one is not buffer and (one.shape, one.dtype) == (buffer.shape, buffer.dtype):
+                shared.append((module, name, buffer))
+                _set_buffer(module, name, one)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for module, name, buffer in shared:
+                buffer.copy_(first[name])
+                _set_buffer(module, name, buffer)
+
+
+def _set_buffer(module: Any, name: str, value: Any) -> None:
+    path, _, member = name.rpartition(".")
+    module.get_submodule(path)._buffers[member] = value
 
 
 def initialising_passes(program: Any) -> list[Any]:

@@ -16,10 +16,13 @@ def keep(program: Any, names: Sequence[str]) -> list[str]:
     from torch.export.graph_signature import OutputKind, OutputSpec, TensorArgument
 
     signature = program.graph_signature
+    flat = {name.replace(".", "_"): name for name in names}  # as quantised programs may have them
     found = [
         (node, signature.inputs_to_buffers[node.name])
         for node in program.graph.find_nodes(op="placeholder")
-        if signature.inputs_to_buffers.get(node.name) in names and node.users
+        if signature.inputs_to_buffers.get(node.name, "").replace(".", "_") in flat
+        and node.users
+        and signature.inputs_to_buffers[node.name] not in signature.buffers_to_mutate.values()
     ]
     if not found:
         return []
@@ -30,4 +33,4 @@ def keep(program: Any, names: Sequence[str]) -> list[str]:
         for node, buffer in found
     ]
     program.graph_module.recompile()
-    return [buffer for _, buffer in found]
+    return [flat[buffer.replace(".", "_")] for _, buffer in found]

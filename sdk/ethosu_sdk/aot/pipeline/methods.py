@@ -33,7 +33,8 @@ _FALLBACK_CORE = "cortex-m55"  # beside an NPU; the passes do the same for a Cor
 @dataclass(frozen=True)
 class Method:
     """A method as it is: its `plan`, the float program, what compares its stages; the program that is lowered, its
-    outputs for the example inputs; and what an evaluation found."""
+    outputs for the example inputs; what an evaluation found; and the buffers that it reads and another method writes.
+    """
 
     plan: Plan
     traced: FloatProgram
@@ -42,6 +43,7 @@ class Method:
     outputs: Tensors
     subject: Subject
     evaluation: EvaluationFacts | None = None
+    read: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,23 +78,6 @@ def trace(request: CompileRequest, plan: Plan, clock: StageClock, finder: Source
     return Method(plan, traced, chain, traced.program, traced.eager.outputs[0], subject)
 
 
-def with_shared_state(found: Sequence[Method]) -> list[Method]:
-    """`found`, in which a buffer that one method of a module writes is a state of all that read it.
-
-    InputError for buffers of one name in different modules.
-    """
-    written = {row.plan.name: row.traced.written for row in found}
-    methods.check_names(written, {row.plan.name: row.plan.root for row in found})
-    result = []
-    for row in found:
-        others = {
-            name for other in found if other.plan.root == row.plan.root for name in other.traced.written
-        }
-        read = shared_state.keep(row.program, sorted(others - set(row.traced.written)))
-        result.append(replace(row, traced=replace(row.traced, written=[*row.traced.written, *read])))
-    return result
-
-
 def quantised(request: CompileRequest, found: Sequence[Method], spec: Any, clock: StageClock) -> list[Method]:
     """`found` with their quantised programs, where they are to be quantised."""
     import torch
@@ -111,10 +96,28 @@ def quantised(request: CompileRequest, found: Sequence[Method], spec: Any, clock
         with clock.stage("quantize"), torch.no_grad():
             outputs = chain.example if chain is not None else _executed(module, plan.inputs, state)
             program = exporting.export(module, plan.inputs)
+            shared_state.keep(program, row.read)
             if plan.quantizer is not None:
                 program = prequantized_passes.complete(program, plan.inputs)
         subject = Subject(row.traced.reference, module, program)
         result.append(replace(row, program=program, outputs=outputs, subject=subject))
+    return result
+
+
+def with_shared_state(found: Sequence[Method]) -> list[Method]:
+    """`found`, in which a buffer that one method of a module writes is a state of all that read it.
+
+    InputError for buffers of one name in different modules.
+    """
+    written = {row.plan.name: row.traced.written for row in found}
+    methods.check_names(written, {row.plan.name: row.plan.root for row in found})
+    result = []
+    for row in found:
+        others = {
+            name for other in found if other.plan.root == row.plan.root for name in other.traced.written
+        }
+        read = shared_state.keep(row.program, sorted(others - set(row.traced.written)))
+        result.append(replace(row, read=tuple(read)))
     return result
 
 

@@ -11,7 +11,7 @@ from ethosu_sdk.aot.comparison.chain.links import Chain
 from ethosu_sdk.aot.comparison.evaluation.layers import LayerValues
 from ethosu_sdk.aot.graph import execution
 from ethosu_sdk.aot.lowering import exporting, quantizing
-from ethosu_sdk.aot.model.initial_state import InitialState
+from ethosu_sdk.aot.model.initial_state import InitialState, one_state
 from ethosu_sdk.aot.pipeline.stage_clock import StageClock
 from ethosu_sdk.aot.quantization import ranges, shared_ranges
 from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer
@@ -44,20 +44,26 @@ class Subject:
 
 
 def quantised(subjects: Sequence[Subject], spec: Any, clock: StageClock) -> list[Any]:
-    """The quantised module of each of the `subjects`. What methods of one root compute alike is quantised alike."""
+    """The quantised module of each of the `subjects`.
+
+    Methods of one root are calibrated in their order, each with the state that the one before left. What they compute
+    alike is quantised alike.
+    """
     branching = [exporting.has_branches(row.program) for row in subjects]
     prepared = [
         None if branches else _prepared(row, spec, clock)
         for row, branches in zip(subjects, branching, strict=True)
     ]
-    for root in {row.root for row in subjects}:
-        rows = zip(subjects, prepared, strict=True)
-        methods = [module for row, module in rows if row.root == root and module is not None]
-        if len(methods) > 1:
-            shared_ranges.share(methods)
-    for row, module in zip(subjects, prepared, strict=True):
-        if module is not None:
-            _calibrate(row, module, clock)
+    for root in dict.fromkeys(row.root for row in subjects):
+        rows = [
+            (row, module)
+            for row, module in zip(subjects, prepared, strict=True)
+            if row.root == root and module is not None
+        ]
+        shared_ranges.share([module for _, module in rows])
+        with one_state([module for _, module in rows]):
+            for row, module in rows:
+                _calibrate(row, module, clock)
     return [
         _of_branches(row, spec, clock) if module is None else _converted(row, module, clock)
         for row, module in zip(subjects, prepared, strict=True)

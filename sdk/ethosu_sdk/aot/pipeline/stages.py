@@ -16,6 +16,7 @@ from ethosu_sdk.aot.facts.compilation import (
     DelegateFacts,
     MethodFacts,
     OperatorCount,
+    StateFacts,
 )
 from ethosu_sdk.aot.graph import layout_changes, program_facts, program_state
 from ethosu_sdk.aot.graph.source_lines import SourceFinder, recorded
@@ -38,11 +39,12 @@ from ethosu_sdk.files import hashing, writing
 
 @dataclass(frozen=True)
 class _Program:
-    """The finished program manager, its methods in their order, and what each is checked against."""
+    """The finished program manager, its methods in their order, what each is checked against, and its state."""
 
     manager: Any
     methods: list[Lowered]
     checks: list[CheckFacts | None]
+    state: list[tuple[StateFacts, ...]]
 
 
 @net.explaining
@@ -159,7 +161,7 @@ def _facts(
         delegation=row.delegation,
         layout=layout_changes.find(manager, row.name),
         chain=None if chain is None else chain.facts,
-        state=program_state.find(manager, row.method.traced.written, row.name),
+        state=program.state[number],
     )
 
 
@@ -245,7 +247,10 @@ def _lower(
     with clock.stage("lower"):
         one = rows[0].edge if rows[0].name == pte.ENTRY and len(rows) == 1 else None
         manager = to_pte.to_executorch(one or to_pte.joined({row.name: row.edge for row in rows}))
-    return _Program(manager, rows, [methods.checked(request, row, manager, clock) for row in rows])
+    state = [
+        program_state.find(manager, row.method.traced.written, row.method.read, row.name) for row in rows
+    ]
+    return _Program(manager, rows, [methods.checked(request, row, manager, clock) for row in rows], state)
 
 
 def _without_npu(request: CompileRequest) -> str:

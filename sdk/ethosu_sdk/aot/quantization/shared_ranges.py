@@ -18,6 +18,8 @@ def share(prepared: Sequence[Any]) -> None:
     input or a buffer it is the operator that takes it. Where two methods have different numbers of an operator in a
     module, its results keep ranges of their own.
     """
+    if len(prepared) < 2:
+        return
     first: dict[Hashable, Any] = {}
     joined = _Joined()
     counts = [_counts(module) for module in prepared]

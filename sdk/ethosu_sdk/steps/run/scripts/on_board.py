@@ -18,6 +18,7 @@ from ethosu_sdk.plain_text import counted
 from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL, MAX_METHODS, SEQUENCE_MAX_FEEDS
 from ethosu_sdk.simulators import SimulationRequest, SimulatorOptions
 from ethosu_sdk.steps import build_command
+from ethosu_sdk.steps.build_command import Built
 from ethosu_sdk.steps.run import firmware
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.firmware import Boot
@@ -54,21 +55,7 @@ def execute(calls: Sequence[HostCall], reporter: Reporter) -> list[Execution]:
         for call in calls
     ]
     content = _content(calls, rows, names, groups)
-    image = build_command.build_in(
-        first.path,
-        first.program,
-        first.folder.parent.parent,
-        BuildOptions(
-            board=first.choice.board,
-            simulator=first.choice.simulator,
-            extra_image_bytes=len(content),
-            allow_spill=first.options.allow_spill,
-            areas=None if first.priced is None else first.priced.areas,
-            methods=names,
-        ),
-        reporter,
-        first.choice.reason,
-    )
+    image = _image(first, names, len(content), reporter)
     request = SimulationRequest(
         elf=image.firmware.elf,
         images=((image.firmware.symbols[INPUT_IMAGE_SYMBOL].address, content),),
@@ -93,6 +80,20 @@ def execute(calls: Sequence[HostCall], reporter: Reporter) -> list[Execution]:
         )
         for call, row, reported in zip(calls, rows, found, strict=True)
     ]
+
+
+def _image(job: RunJob, names: tuple[str, ...], image_bytes: int, reporter: Reporter) -> Built:
+    """The firmware that loads the methods, with room for an image of that size."""
+    options = BuildOptions(
+        board=job.choice.board,
+        simulator=job.choice.simulator,
+        extra_image_bytes=image_bytes,
+        allow_spill=job.options.allow_spill,
+        areas=None if job.priced is None else job.priced.areas,
+        methods=names,
+    )
+    folder = job.folder.parent.parent
+    return build_command.build_in(job.path, job.program, folder, options, reporter, job.choice.reason)
 
 
 def _methods(calls: Sequence[HostCall]) -> tuple[str, ...]:
