@@ -138,6 +138,10 @@ bool InputImage::resets_state() const {
   return (word(protocol::input_image_options_at) & protocol::input_image_resets_state) != 0;
 }
 
+bool InputImage::sends_last() const {
+  return (word(protocol::input_image_options_at) & protocol::input_image_sends_last) != 0;
+}
+
 std::uint32_t InputImage::event_count(std::uint32_t group) const {
   return word(group_at(group));
 }

@@ -49,6 +49,10 @@ class InputImage {
   bool counts_cycles() const;
   // Whether every repeat begins with the state that the program brings.
   bool resets_state() const;
+  // Whether the bytes of outputs are wanted of the last set alone.
+  bool sends_last() const;
+  // Where the sequence block is; 0: there is none. Sequence::open checks it.
+  std::uint32_t sequence_at() const { return word(protocol::input_image_sequence_at); }
   std::uint16_t event(std::uint32_t group, std::uint32_t index) const;
   Bytes input(std::uint32_t set, std::uint32_t index) const;
   // With pieces, the last repeat of every set runs those of each delegate, in turn, instead of its stream.

@@ -57,7 +57,7 @@ int Runner::finish(bool passed) {
 
 bool Runner::infer_all() {
   ETHOSU_LOG_INFO("Starting running ", image_.sets() * image_.repeats(), " inferences...");
-  for (std::uint32_t set = 0; set < image_.sets(); ++set) {
+  for (std::uint32_t set = 0; set < image_.sets() && !feeding_.stops(); ++set) {
     for (std::uint32_t repeat = 0; repeat < image_.repeats(); ++repeat) {
       if (!infer(set, repeat)) {
         return false;
@@ -115,7 +115,51 @@ bool Runner::open_inputs() {
                 Hex{static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(setup_.input_pool.data()))},
                 " of ", setup_.input_pool.size(), " bytes, for ", method_.input_count(), " inputs");
   }
+  if (!sequence_.open({setup_.input_pool.data(), image_.bytes()}, image_.sequence_at(),
+                      method_.input_count())) {
+    return fail("inputs", "wrong_sequence", "the sequence block at ", image_.sequence_at());
+  }
+  return begin_state();
+}
+
+// The values of the state that the image brings.
+bool Runner::begin_state() {
+  for (std::uint32_t i = 0; i < sequence_.states(); ++i) {
+    const StateTensor tensor = sequence_.state(i);
+    const Span<std::uint8_t> memory = memory_of(tensor);
+    if (memory.data() == nullptr) {
+      return fail("inputs", "wrong_state", "tensor ", i, " of the state lies outside of its planned buffer");
+    }
+    if (!tensor.initial.empty()) {
+      std::memcpy(memory.data(), tensor.initial.data(), tensor.initial.size());
+    }
+  }
   return true;
+}
+
+// Nothing for a tensor that does not lie in its buffer.
+Span<std::uint8_t> Runner::memory_of(const StateTensor& tensor) const {
+  if (tensor.buffer >= setup_.memory.planned.size()) {
+    return {};
+  }
+  const Span<std::uint8_t> buffer = setup_.memory.planned[tensor.buffer];
+  if (tensor.offset > buffer.size() || tensor.bytes > buffer.size() - tensor.offset) {
+    return {};
+  }
+  return {buffer.data() + tensor.offset, tensor.bytes};
+}
+
+void Runner::report_state(bool whole) {
+  for (std::uint32_t i = 0; i < sequence_.states(); ++i) {
+    const Span<std::uint8_t> memory = memory_of(sequence_.state(i));
+    records_.write(protocol::state, inference_, i, memory.size(),
+                   Crc32Digits{crc32(memory.data(), memory.size())});
+    for (std::size_t offset = 0; whole && offset < memory.size(); offset += protocol::data_chunk_bytes) {
+      const std::size_t left = memory.size() - offset;
+      const std::size_t chunk = left < protocol::data_chunk_bytes ? left : protocol::data_chunk_bytes;
+      records_.write(protocol::state_data, i, offset, Base64{{memory.data() + offset, chunk}});
+    }
+  }
 }
 
 bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
@@ -132,6 +176,9 @@ bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
     if (status != Status::ok) {
       return fail_method("load", status);
     }
+    if (!begin_state()) {
+      return false;
+    }
   }
   // Before every inference: planned inputs share memory with what is computed later.
   for (std::uint32_t index = 0; index < method_.input_count(); ++index) {
@@ -147,12 +194,15 @@ bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
     return fail_method("execute", status);
   }
   records_.write(protocol::inference, inference_, delegate_calls_);
-  for (std::uint32_t index = 0; index < method_.output_count(); ++index) {
-    if (!report_output(index, repeat == 0)) {
-      return false;
+  if (repeat + 1 == image_.repeats()) {
+    Failure failure;
+    if (!feeding_.prepare_next(set, inference_, failure)) {
+      return fail(failure);
     }
   }
-  return true;
+  const bool last = set + 1 == image_.sets() || feeding_.stops();
+  report_state(last && repeat + 1 == image_.repeats());
+  return report_outputs(repeat == 0, last || !image_.sends_last());
 }
 
 bool Runner::select_events(std::uint32_t repeat) {
@@ -202,8 +252,17 @@ bool Runner::bind_input(Tensor& tensor, Bytes bytes) {
   return true;
 }
 
-// The bytes of an output are sent once, and again whenever they have changed since.
-bool Runner::report_output(std::uint32_t index, bool first) {
+bool Runner::report_outputs(bool first, bool whole) {
+  for (std::uint32_t index = 0; index < method_.output_count(); ++index) {
+    if (!report_output(index, first, whole)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The bytes of an output are sent once, if `whole` asks for them, and again whenever they have changed since.
+bool Runner::report_output(std::uint32_t index, bool first, bool whole) {
   const Tensor* const tensor = method_.output(index);
   if (tensor == nullptr && setup_.files != nullptr) {  // as ExecuTorch's runner does: no file for it
     ETHOSU_LOG_INFO("Output ", index, " is not a tensor.");
@@ -216,6 +275,9 @@ bool Runner::report_output(std::uint32_t index, bool first) {
   const std::uint32_t crc = crc32(bytes.data(), bytes.size());
   records_.write(protocol::output, inference_, index, scalar_type_name(tensor->dtype),
                  Span<const std::int32_t>{tensor->sizes, tensor->rank}, bytes.size(), Crc32Digits{crc});
+  if (!whole) {
+    return true;
+  }
   if (index < remembered_outputs) {
     if (!first && sent_crcs_[index] == crc) {
       return true;

@@ -5,30 +5,16 @@
 
 #include "app/console.hpp"
 #include "app/ethosu_delegate.hpp"
+#include "app/failure.hpp"
+#include "app/feeding.hpp"
 #include "app/input_image.hpp"
 #include "app/record_writer.hpp"
+#include "app/sequence.hpp"
 #include "base/span.hpp"
 #include "npu/driver.hpp"
 #include "runtime/method.hpp"
 
 namespace ethosu_sdk::app {
-
-// Why a run cannot begin or go on, for the `error` record.
-struct Failure {
-  const char* stage = nullptr;
-  const char* code = nullptr;
-  Text<200> detail;
-
-  // Always false, for `return failure.say(...)`.
-  template <typename... Pieces>
-  bool say(const char* stage_name, const char* code_name, const Pieces&... pieces) {
-    stage = stage_name;
-    code = code_name;
-    detail = {};
-    write_all(detail, pieces...);
-    return false;
-  }
-};
 
 // Files that take the place of an input image and of `data` records.
 class RunFiles {
@@ -73,9 +59,13 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   bool infer_all();
   bool infer(std::uint32_t set, std::uint32_t repeat);
   bool select_events(std::uint32_t repeat);
+  bool begin_state();
+  void report_state(bool whole);
+  Span<std::uint8_t> memory_of(const StateTensor& tensor) const;
   bool set_input(std::uint32_t set, std::uint32_t index);
   bool bind_input(Tensor& tensor, Bytes bytes);
-  bool report_output(std::uint32_t index, bool first);
+  bool report_outputs(bool first, bool whole);
+  bool report_output(std::uint32_t index, bool first, bool whole);
   bool send_output(std::uint32_t index, Bytes bytes);
   int finish(bool passed);
   void report_memory();
@@ -100,6 +90,8 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   EthosUDelegate delegate_;
   runtime::Method method_;
   InputImage image_;
+  Sequence sequence_;
+  Feeding feeding_{method_, sequence_, records_};
   std::uint32_t inference_ = 0;  // the one that runs; the number of those that are done
   std::uint32_t delegate_calls_ = 0;
   std::uint64_t begun_ = 0;  // when the instruction began that is executed, in cycles

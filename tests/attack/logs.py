@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ethosu_sdk import schema
 from ethosu_sdk.errors import SdkError
-from ethosu_sdk.evidence import evidence, uart
+from ethosu_sdk.evidence import evidence, steps, uart
 from ethosu_sdk.readers.logs import parse_log_command
 from tests.attack import damage
 from tests.attack.case import Case, Context, Kind, Probe
@@ -19,7 +19,9 @@ from tests.places import GOLDEN_KIT_LOGS, GOLDEN_LOGS
 from tests.unit.report import wire
 
 _OWN = "own"
-_RUN = evidence.Expected("5" * 64, len(wire.MODEL), "corstone-300", ((wire.INPUT,),), outputs=1)
+_RUN = evidence.Expected(
+    "5" * 64, len(wire.MODEL), "corstone-300", steps.of_bytes(((wire.INPUT,),)), outputs=1
+)
 _PREFIX = b"~ethosu "
 _NUMBERS = (
     b"-1",

@@ -25,7 +25,7 @@ WRITES = {
     "simulators/qemu/bank_access.py": "/proc/PID/mem",
     "fvp_launcher/launcher.py": "the user's own name for UART0's output, as the FVPs take it; standard output",
     "simulators/fvp/simulator.py": "images in a new folder",
-    "npz.py": "into the new file of write_atomic",
+    "npz/writing.py": "into the new file of write_atomic",
     "aot/vela/capture.py": "a new folder",
     "aot/comparison/evaluation/layers.py": "a new folder",
     "aot/facts/layers.py": "a new folder",

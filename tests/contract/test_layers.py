@@ -24,7 +24,7 @@ BASE = {
 }
 FACTS = {
     *("proc", "provenance", "schema", "extras", "error_catalogue", "program_options", "boards", "protocol"),
-    *("targets", "tools", "toolchain_lock", "pte", "vela_blocks", "npz"),
+    *("targets", "tools", "toolchain_lock", "pte", "vela_blocks", "npz", "feeds"),
 }
 SHOWN = {"console", "results"}  # how commands speak, and folders of results
 WORKERS = {"aot", "firmware_build", "simulators", "evidence", "runtimes", "npu", "cpu_cycles"}
@@ -57,9 +57,10 @@ NARROW: dict[str, set[str]] = {
     "tools": {"proc", "provenance", *BASE},
     "provenance": {"proc", *BASE},
     "npz": {"pte", *BASE},
+    "feeds": {"protocol", *BASE},
     "pte": {"vela_blocks", "targets", *BASE},
     "boards": {"targets", *BASE},
-    **dict.fromkeys(FACTS - {"tools", "provenance", "npz", "pte", "boards", "proc"}, BASE),
+    **dict.fromkeys(FACTS - {"tools", "provenance", "npz", "pte", "boards", "proc", "feeds"}, BASE),
     "proc": {"errors", "files", "plain_text", "redaction"},
     **{room: {"errors", "files", "redaction", "records"} for room in ("records", "resources", "cache")},
     "plain_text": {"redaction"},

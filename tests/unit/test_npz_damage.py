@@ -79,8 +79,8 @@ def test_other_entries(path: Path, names: tuple[str, ...], method: int, words: s
 
 
 def test_zip_bombs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert npz._MAX_TOTAL_BYTES == 1 << 29
-    monkeypatch.setattr(npz, "_MAX_TOTAL_BYTES", 10 << 20)
+    assert npz.reading._MAX_TOTAL_BYTES == 1 << 29
+    monkeypatch.setattr(npz.reading, "_MAX_TOTAL_BYTES", 10 << 20)
     size = 6 << 20
     shape = f"({size},)"
     head = npy(f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}", b"")

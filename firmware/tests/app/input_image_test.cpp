@@ -15,7 +15,7 @@ using app::ImageError;
 
 struct Parts {
   std::uint32_t magic = app::protocol::input_image_magic;
-  std::uint32_t version = 4;
+  std::uint32_t version = 5;
   std::uint32_t sets = 2;
   std::uint32_t inputs = 1;
   std::uint32_t repeats = 3;

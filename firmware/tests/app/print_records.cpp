@@ -25,6 +25,9 @@ int main() {
   writer.write(protocol::output, 0U, 0U, "int8", ethosu_sdk::Span<const std::int32_t>{sizes, 2}, 4U,
                Crc32Digits{0xCBF43926});
   writer.write(protocol::data, 0U, 0U, 0U, Base64{{bytes, sizeof bytes}});
+  writer.write(protocol::choice, 0U, 1U, ethosu_sdk::Span<const std::int32_t>{sizes, 2});
+  writer.write(protocol::state, 0U, 1U, 4U, Crc32Digits{0xCBF43926});
+  writer.write(protocol::state_data, 1U, 0U, Base64{{bytes, sizeof bytes}});
   writer.write(protocol::error, "inputs", "no_image", "");
   writer.write(protocol::fault, "HardFault", 1U, 2U, 3U, 4U, 5U, 6U, 7U);
   const std::uint8_t nonce[] = {'n', 'o', 'n', 'c', 'e'};

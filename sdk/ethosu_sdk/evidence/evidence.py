@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk import protocol
-from ethosu_sdk.evidence import input_image
+from ethosu_sdk.evidence import input_image, steps
 from ethosu_sdk.evidence.repeats import Changed, Plan, changes
+from ethosu_sdk.evidence.steps import Choices
 from ethosu_sdk.evidence.uart import ProtocolError, UartLog
+from ethosu_sdk.feeds.stepping import Steps
 from ethosu_sdk.pte.scalar_types import RECORD_TYPES
 
 _DTYPES = {row.dtype for row in RECORD_TYPES}
@@ -32,7 +34,7 @@ class Expected:
     model_sha256: str
     model_bytes: int
     board: str
-    sets: tuple[tuple[bytes, ...], ...]  # the raw inputs of each set
+    steps: Steps  # the inputs, with the bytes that the firmware gets
     outputs: int
     repeats: int = 1  # of every set
     event_groups: int = 1  # which the repeats count in turn
@@ -42,11 +44,12 @@ class Expected:
         default_factory=dict
     )  # of a call's stream, by instruction; empty: never cut
     nonce: bytes = input_image.NO_NONCE  # that the input image brought
+    sends_last: bool = False  # whether the bytes of outputs come of the last set alone
 
     @property
     def plan(self) -> Plan:
         """How the run repeats."""
-        return Plan(len(self.sets), self.repeats, self.event_groups, bool(self.pieces), self.state)
+        return Plan(self.steps.count, self.repeats, self.event_groups, bool(self.pieces), self.state)
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,17 @@ class Operator:
 class Evidence:
     """A complete and consistent run, as the firmware reported it.
 
-    `outputs` are those of the first repeat of each set. A repeat that gave others, or whose counters are not those of
-    the first that counted the same events, is in `changed_outputs` or `changed_counters`. `pieces` are those of `pmu`
-    that belong to pieces of command streams; `jobs` is how many NPU jobs the delegate calls were.
+    `plan` is what ran, which a feed may have ended early. `outputs` are those of the first repeat of each set, or of
+    the last set alone; `crcs` are of all sets. `choices` are what feeds chose, by set and input. A repeat that gave
+    others, or whose counters are not those of the first that counted the same events, is in `changed_outputs` or
+    `changed_counters`. `pieces` are those of `pmu` that belong to pieces of command streams; `jobs` is how many NPU
+    jobs the delegate calls were.
     """
 
+    plan: Plan
     outputs: tuple[tuple[npt.NDArray[Any], ...], ...]  # [set][output]
+    crcs: tuple[tuple[str, ...], ...]  # [set][output]
+    choices: tuple[Choices, ...]
     npu: dict[str, int] | None  # ID and CONFIG as read
     memory: tuple[dict[str, Any], ...]
     pmu: tuple[PmuSample, ...]
@@ -107,20 +115,25 @@ def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
     if log.problems:
         raise ProtocolError(f"the firmware's records are damaged: {log.problems[0]}", "see uart.log")
     _check_identity(log, expected)
+    count = steps.done(log, expected.steps, expected.repeats)
+    expected = replace(expected, steps=replace(expected.steps, count=count))
     _check_end(log, expected, exit_code)
-    _check_inputs(log, expected)
     plan = expected.plan
     sent = _outputs(log, expected)
+    choices = _check_inputs(log, expected, sent)
     pmu = tuple(_pmu(row) for row in log.of_type("pmu"))
     pieces = tuple(row for row in pmu if plan.runs_pieces(row.inference))
     calls = {row["inference"]: row["delegate_calls"] for row in log.of_type("inference")}
     _check_pieces(expected, pmu, pieces)
     npu = log.of_type("npu")
     return Evidence(
-        outputs=tuple(
-            tuple(sent[first][index].array for index in range(expected.outputs))
+        plan=plan,
+        outputs=_arrays(sent, expected),
+        crcs=tuple(
+            tuple(row.crc for row in sent[first].values())
             for first in range(0, plan.inferences, plan.repeats)
         ),
+        choices=choices,
         npu=npu[0] if npu else None,
         memory=tuple(log.of_type("memory")),
         pmu=pmu,
@@ -193,20 +206,24 @@ def seal(records: Sequence[str], nonce: bytes) -> str:
     return hashlib.sha256(nonce + hashlib.sha256(text).digest()).hexdigest()
 
 
-def _check_inputs(log: UartLog, expected: Expected) -> None:
-    reported = {(row["inference"], row["index"]): row for row in log.of_type("input")}
-    sent = {
-        (inference, index): data
-        for inference in range(expected.plan.inferences)
-        for index, data in enumerate(expected.sets[inference // expected.repeats])
-    }
-    checksums = {id(data): f"{zlib.crc32(data):08x}" for inputs in expected.sets for data in inputs}
-    if set(reported) != set(sent):
-        raise ProtocolError(f"{len(reported)} inputs reached the firmware, but {len(sent)} were sent")
-    for key, data in sent.items():
-        row = reported[key]
-        if row["bytes"] != len(data) or row["crc32"] != checksums[id(data)]:
-            raise ProtocolError(f"input {key[1]} of inference {key[0]} changed on its way to the firmware")
+def _check_inputs(
+    log: UartLog, expected: Expected, sent: Sequence[dict[int, _Output]]
+) -> tuple[Choices, ...]:
+    last = sent[expected.repeats - 1 :: expected.repeats]  # from which feeds make the next step's
+    arrays = [{index: row.array for index, row in rows.items()} for rows in last]
+    crcs = [{index: row.crc for index, row in rows.items()} for rows in last]
+    return steps.check(log, expected.steps, expected.repeats, arrays, crcs)
+
+
+def _arrays(
+    sent: Sequence[dict[int, _Output]], expected: Expected
+) -> tuple[tuple[npt.NDArray[Any], ...], ...]:
+    """Of the first repeat of each set whose outputs were sent."""
+    first = sent[:: expected.repeats]
+    return tuple(
+        tuple(row.array for row in rows.values() if row.array is not None)
+        for rows in (first[-1:] if expected.sends_last else first)
+    )
 
 
 def _by_tensor(log: UartLog, name: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
@@ -219,14 +236,16 @@ def _by_tensor(log: UartLog, name: str) -> dict[tuple[int, int], list[dict[str, 
 
 @dataclass(frozen=True)
 class _Output:
-    """One output of one inference; `identity` is what tells it from another."""
+    """One output of one inference; `identity` is what tells it from another, `array` None if unsent."""
 
-    array: npt.NDArray[Any]
+    array: npt.NDArray[Any] | None
     identity: tuple[object, ...]
+    crc: str
 
 
 def _outputs(log: UartLog, expected: Expected) -> list[dict[int, _Output]]:
     """By inference, then by output index. A repeat that sent no bytes has those that were sent last."""
+    unsent = (expected.steps.count - 1) * expected.repeats if expected.sends_last else 0
     announced, pieces = _by_tensor(log, "output"), _by_tensor(log, "data")
     found: list[dict[int, _Output]] = []
     for inference in range(expected.plan.inferences):
@@ -236,7 +255,7 @@ def _outputs(log: UartLog, expected: Expected) -> list[dict[int, _Output]]:
             where, key = f"output {index} of inference {inference}", (inference, index)
             records, chunks = announced.get(key, []), pieces.get(key, [])
             before = None if is_first or chunks else found[-1][index]
-            row[index] = _output(records, chunks, where, before)
+            row[index] = _output(records, chunks, where, before, sent=inference >= unsent)
         found.append(row)
     if len(log.of_type("output")) != expected.plan.inferences * expected.outputs:
         raise ProtocolError("the firmware sent more outputs than the model has")
@@ -277,16 +296,24 @@ def _changed_counters(plan: Plan, samples: Sequence[PmuSample]) -> tuple[Changed
 
 
 def _output(
-    rows: list[dict[str, Any]], chunks: list[dict[str, Any]], where: str, before: _Output | None
+    rows: list[dict[str, Any]],
+    chunks: list[dict[str, Any]],
+    where: str,
+    before: _Output | None,
+    *,
+    sent: bool,
 ) -> _Output:
-    """The output that `rows` announce and `chunks` hold; without chunks it must be the one `before`."""
+    """The output that `rows` announce and `chunks` hold, if it is `sent`; without chunks it must be the one
+    `before`."""
     if len(rows) != 1:
         raise ProtocolError(f"{len(rows)} 'output' records for {where} instead of one")
     row = rows[0]
     identity = (row["dtype"], tuple(row["shape"]), row["bytes"], row["crc32"])
     if before is not None and identity == before.identity:
         return before
-    return _Output(_array(row, _joined(chunks, where), where), identity)
+    if not sent and not chunks:
+        return _Output(None, identity, row["crc32"])
+    return _Output(_array(row, _joined(chunks, where), where), identity, row["crc32"])
 
 
 def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:

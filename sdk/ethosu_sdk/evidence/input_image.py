@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from ethosu_sdk import protocol
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.evidence import sequence_block
+from ethosu_sdk.evidence.sequence_block import SequenceBlock
 from ethosu_sdk.plain_text import counted
 
 _LARGEST = 0xFFFF_FFFF
@@ -24,36 +26,55 @@ class StreamPiece:
     commands: bytes
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What an image asks of the firmware: the processor's cycles of each instruction, that every repeat begins with
+    the state which the program brings, the outputs of the last set alone."""
+
+    counts_cycles: bool = False
+    resets_state: bool = False
+    sends_last: bool = False
+
+    @property
+    def word(self) -> int:
+        """The image's word of options."""
+        return (
+            protocol.INPUT_IMAGE_COUNTS_CYCLES * self.counts_cycles
+            + protocol.INPUT_IMAGE_RESETS_STATE * self.resets_state
+            + protocol.INPUT_IMAGE_SENDS_LAST * self.sends_last
+        )
+
+
+PLAIN = Asked()
+
+
 def encode(
     sets: Sequence[Sequence[bytes]],
     event_groups: Sequence[Sequence[int]] = (),
     repeats: int = 1,
     nonce: bytes = NO_NONCE,
     *,
-    counts_cycles: bool = False,
-    resets_state: bool = False,
+    asked: Asked = PLAIN,
     pieces: Sequence[StreamPiece] = (),
+    sequence: SequenceBlock | None = None,
 ) -> bytes:
     """The image for `sets`, each the raw bytes of the model's inputs in order, each to be run `repeats` times.
 
     `event_groups` are PMU event numbers, at most eight in a group, at most 32 groups: repeat k counts those of group
-    k modulo their number; none leaves the choice to the firmware. The firmware seals its records with `nonce`; with
-    `counts_cycles` it reports the processor's cycles of each instruction; with `resets_state` every repeat begins
-    with the state that the program brings. With `pieces`, the last of the `repeats` runs those. Raises InputError for
-    more than that.
+    k modulo their number; none leaves the choice to the firmware. The firmware seals its records with `nonce`. With
+    `pieces`, the last of the `repeats` runs those. With `sequence`, the sets are its steps. InputError for more than
+    that.
     """
     _check_counts(sets, event_groups, repeats)
     per_set = len(sets[0]) if sets else 0
     header_bytes = protocol.INPUT_IMAGE_HEADER_BYTES
     start = _aligned(header_bytes + protocol.INPUT_IMAGE_REFERENCE_BYTES * len(sets) * per_set)
-    table = bytearray()
-    body = bytearray()
-    for inputs in sets:
-        for data in inputs:
-            table += struct.pack("<2I", start + len(body), len(data))
-            body += data.ljust(_aligned(len(data)), b"\0")
+    table, body, rooms = _inputs(sets, start, sequence)
     pieces_at = start + len(body)
     image = bytearray(start) + body + _pieces(pieces, pieces_at)
+    sequence_at = len(image)
+    if sequence is not None:
+        image += sequence_block.encode(sequence, rooms, sequence_at)
     image[header_bytes : header_bytes + len(table)] = table
     _put(image, protocol.INPUT_IMAGE_MAGIC_AT, protocol.INPUT_IMAGE_MAGIC)
     _put(image, protocol.INPUT_IMAGE_VERSION_AT, protocol.INPUT_IMAGE_VERSION)
@@ -63,18 +84,40 @@ def encode(
     _put(image, protocol.INPUT_IMAGE_REPEATS_AT, repeats)
     _put(image, protocol.INPUT_IMAGE_EVENT_GROUP_COUNT_AT, len(event_groups))
     image[protocol.INPUT_IMAGE_NONCE_AT : protocol.INPUT_IMAGE_NONCE_AT + len(nonce)] = nonce
-    options = (
-        protocol.INPUT_IMAGE_COUNTS_CYCLES * counts_cycles + protocol.INPUT_IMAGE_RESETS_STATE * resets_state
-    )
-    _put(image, protocol.INPUT_IMAGE_OPTIONS_AT, options)
+    _put(image, protocol.INPUT_IMAGE_OPTIONS_AT, asked.word)
     _put(image, protocol.INPUT_IMAGE_PIECES_AT, pieces_at if pieces else 0)
     _put(image, protocol.INPUT_IMAGE_PIECE_COUNT_AT, len(pieces))
+    _put(image, protocol.INPUT_IMAGE_SEQUENCE_AT, 0 if sequence is None else sequence_at)
     for number, row in enumerate(event_groups):
         group_at = protocol.INPUT_IMAGE_EVENT_GROUPS_AT + protocol.INPUT_IMAGE_EVENT_GROUP_BYTES * number
         _put(image, group_at, len(row), *row)
     covered = memoryview(image)[protocol.INPUT_IMAGE_CRC_COVERS_FROM :]
     _put(image, protocol.INPUT_IMAGE_CRC_AT, zlib.crc32(covered))
     return bytes(image)
+
+
+def _inputs(
+    sets: Sequence[Sequence[bytes]], start: int, sequence: SequenceBlock | None
+) -> tuple[bytes, bytes, dict[int, tuple[int, int]]]:
+    """The table of all inputs, their bytes for byte `start` of the image, and where feeds make values: offset and
+    size by input."""
+    table, body = bytearray(), bytearray()
+    places: dict[int, tuple[int, int]] = {}  # of what later sets share
+
+    def lay(data: bytes) -> tuple[int, int]:
+        place = (start + len(body), len(data))
+        body.extend(data.ljust(_aligned(len(data)), b"\0"))
+        return place
+
+    # A room begins with the last value that is given: a step counts on from it.
+    rooms = {} if sequence is None else {feed.input: lay(sets[-1][feed.input]) for feed in sequence.feeds}
+    for number, inputs in enumerate(sets):
+        for index, data in enumerate(inputs):
+            own = sequence is None or number < sequence.rows[index]
+            if own:
+                places[index] = lay(data)
+            table += struct.pack("<2I", *(places[index] if own else rooms.get(index, places[index])))
+    return bytes(table), bytes(body), rooms
 
 
 def _put(image: bytearray, offset: int, *words: int) -> None:

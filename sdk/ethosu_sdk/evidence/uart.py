@@ -112,4 +112,4 @@ def _is_pair(value: Any) -> bool:
 
 
 # What the members of a list must be, by the field's name.
-_LISTS: dict[str, Callable[[Any], bool]] = {"shape": _is_count, "counters": _is_pair}
+_LISTS: dict[str, Callable[[Any], bool]] = {"shape": _is_count, "counters": _is_pair, "values": _is_count}

@@ -22,11 +22,20 @@ little-endian uint32::
     0   magic "EUI1"      4   version          8   total bytes      12  crc32 of everything behind this word
     16  sets of inputs    20  inputs each      24  repeats          28  groups of PMU events
     32  nonce, 16 bytes   48  options           52  offset of the table of pieces, 0: none
-    56  pieces            60  0                 64  room for 32 groups of nine words: a count, eight event numbers
+    56  pieces            60  offset of the sequence block, 0: none
+    64  room for 32 groups of nine words: a count, eight event numbers
     1216 table: one (offset, bytes) pair per set and input; offsets from the image's start, aligned to 16
 
 Repeat k counts the events of group k modulo the number of groups; without groups the firmware chooses. An input that
-is no tensor has 0 bytes: the program's own value stands. Option 1 asks for `cpu` records.
+is no tensor has 0 bytes: the program's own value stands. Option 1 asks for `cpu` records, option 4 for the bytes of
+the outputs of the last set alone.
+
+Sequence block. When it is there, the sets are steps of a sequence: four words (feeds, tensors of the state, number of
+the first step, 0), a row of 64 bytes for each feed, a row of 16 bytes for each tensor of the state. A feed computes
+the value of an input from the outputs of the step before, in a room of the image that the table of the later steps
+refers to; the words of a feed are listed below. A step whose choice is one of a feed's stops is the last. A tensor of
+the state is (planned buffer, offset in it, bytes, offset of the value in the image that it begins with, 0: the
+program's); its CRC is reported after every step, its bytes after the last one.
 
 Pieces are parts of delegates' command streams (:mod:`ethosu_sdk.npu.stream.pieces`), one (delegate, offset, bytes)
 triple each. With them, the last repeat of every set runs a delegate's pieces in turn, a job and a `pmu` record each.
@@ -50,19 +59,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-VERSION = 5
+VERSION = 6
 RECORD_PREFIX = "~ethosu"
 DATA_CHUNK_BYTES = 768  # output bytes in one `data` record
 STATUS_OK = "ok"  # of the end record
 STATUS_ERROR = "error"
 
 INPUT_IMAGE_MAGIC = 0x31495545  # "EUI1"
-INPUT_IMAGE_VERSION = 4
+INPUT_IMAGE_VERSION = 5
 INPUT_IMAGE_SYMBOL = "input_image"
 INPUT_IMAGE_ALIGNMENT = 16
 INPUT_IMAGE_NONCE_BYTES = 16
 INPUT_IMAGE_COUNTS_CYCLES = 1  # an option
 INPUT_IMAGE_RESETS_STATE = 2  # another
+INPUT_IMAGE_SENDS_LAST = 4
 INPUT_IMAGE_MAX_EVENTS = 8  # in one group
 INPUT_IMAGE_MAX_EVENT_GROUPS = 32
 INPUT_IMAGE_EVENT_GROUP_BYTES = 4 + 4 * INPUT_IMAGE_MAX_EVENTS  # a count and event numbers
@@ -83,10 +93,43 @@ INPUT_IMAGE_NONCE_AT = 32
 INPUT_IMAGE_OPTIONS_AT = 48
 INPUT_IMAGE_PIECES_AT = 52
 INPUT_IMAGE_PIECE_COUNT_AT = 56
+INPUT_IMAGE_SEQUENCE_AT = 60
 INPUT_IMAGE_EVENT_GROUPS_AT = 64
 INPUT_IMAGE_HEADER_BYTES = (
     INPUT_IMAGE_EVENT_GROUPS_AT + INPUT_IMAGE_EVENT_GROUP_BYTES * INPUT_IMAGE_MAX_EVENT_GROUPS
 )
+
+SEQUENCE_HEADER_BYTES = 16
+SEQUENCE_FEED_BYTES = 64
+SEQUENCE_STATE_BYTES = 16
+SEQUENCE_MAX_FEEDS = 16
+SEQUENCE_MAX_STATES = 4096
+
+# The forms of a feed.
+FEED_COPY = 1  # the bytes of the output
+FEED_ARGMAX = 2  # the index of the largest number of each of its last rows
+FEED_SAMPLE = 3  # an index drawn by the numbers of each of its last rows
+FEED_STEP = 4  # the value before, plus the number of its elements
+# The words of a feed: form; input; output; row of the output, FEED_LAST_ROWS: as many of the last as the input has
+# elements; offset and bytes of the room; the first step that takes the fed value; for samples the weight's factor (a
+# float32), how many of the largest are drawn from (0: all), and the seed, low word first; number of stops, stops.
+
+FEED_LAST_ROWS = 0xFFFF_FFFF
+FEED_MAX_ROWS = 64  # indices of one input
+FEED_MAX_TOP_K = 256
+FEED_MAX_STOPS = 4
+FEED_FORM_AT = 0
+FEED_INPUT_AT = 4
+FEED_OUTPUT_AT = 8
+FEED_ROW_AT = 12
+FEED_ROOM_AT = 16
+FEED_ROOM_BYTES_AT = 20
+FEED_FIRST_AT = 24
+FEED_FACTOR_AT = 28
+FEED_TOP_K_AT = 32
+FEED_SEED_AT = 36
+FEED_STOP_COUNT_AT = 44
+FEED_STOPS_AT = 48
 
 PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
 PROGRAM_HEADER_VERSION = 2
@@ -212,6 +255,24 @@ RECORD_TYPES: dict[str, RecordType] = {
             index=int,
             offset=int,
             base64=str,
+        ),
+        _record(
+            "choice",
+            "the indices that a feed chose from an inference's outputs, for an input of the next",
+            inference=int,
+            input=int,
+            values=list,
+        ),
+        _record(
+            "state",
+            "a tensor of the program's state after an inference",
+            inference=int,
+            index=int,
+            bytes=int,
+            crc32=str,
+        ),
+        _record(
+            "state_data", "a piece of it after the last inference, base64", index=int, offset=int, base64=str
         ),
         _record("error", "the firmware refused or failed", stage=str, code=str, detail=str),
         _record(

@@ -9,7 +9,7 @@ from elftools.elf.elffile import ELFFile
 
 from ethosu_sdk import firmware_build, proc, tools
 from ethosu_sdk.errors import BuildError, InputError, ToolError
-from ethosu_sdk.evidence import evidence, input_image, uart
+from ethosu_sdk.evidence import evidence, input_image, steps, uart
 from ethosu_sdk.files import hashing, locks, writing
 from ethosu_sdk.firmware_build import FirmwareBuild, cmake
 from tests.conftest import ZooPte
@@ -193,7 +193,7 @@ def test_softmax_runs_on_the_plain_machine(softmax: FirmwareBuild, softmax_pte: 
         model_sha256=hashing.sha256_file(softmax_pte),
         model_bytes=softmax_pte.stat().st_size,
         board="corstone-300",
-        sets=inferences,
+        steps=steps.of_bytes(inferences),
         outputs=1,
     )
     found = evidence.gather(uart.parse(result.output.encode()), expected, result.returncode)

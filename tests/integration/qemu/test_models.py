@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ethosu_sdk import firmware_build, npu, proc, pte, schema, simulators, vela_blocks
-from ethosu_sdk.evidence import evidence, input_image, uart
+from ethosu_sdk.evidence import evidence, input_image, steps, uart
 from ethosu_sdk.files import locks, writing
 from ethosu_sdk.npu.extent import written_bytes
 from ethosu_sdk.npu.machine import Counters, Machine, Ports
@@ -194,7 +194,7 @@ def simulate(
         model_sha256=program.sha256,
         model_bytes=program.size,
         board=built.board,
-        sets=raw,
+        steps=steps.of_bytes(raw),
         outputs=len(program.plan("forward").outputs),
     )
     return evidence.gather(uart.parse(result.uart), expected, result.exit_code)

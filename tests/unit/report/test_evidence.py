@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ethosu_sdk.evidence import evidence, uart, witness
+from ethosu_sdk.evidence import evidence, steps, uart, witness
 from ethosu_sdk.evidence.repeats import Changed
 from ethosu_sdk.evidence.uart import ProtocolError
 from tests.unit.report import wire
@@ -17,7 +17,7 @@ EXPECTED = evidence.Expected(
     model_sha256="5" * 64,
     model_bytes=len(wire.MODEL),
     board="corstone-300",
-    sets=((wire.INPUT,),),
+    steps=steps.of_bytes(((wire.INPUT,),)),
     outputs=1,
 )
 Rows = list[wire.Row]

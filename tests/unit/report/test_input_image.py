@@ -15,7 +15,7 @@ def test_the_layout_is_what_the_protocol_says() -> None:
     image = input_image.encode(sets, [[130, 32], [48]], repeats=5, nonce=bytes(range(16)))
     words = struct.unpack_from("<16I", image)
     assert image[:4] == b"EUI1"
-    assert words[1] == 4
+    assert words[1] == 5
     assert words[2] == len(image)
     assert words[3] == zlib.crc32(image[16:])
     assert words[4:8] == (2, 2, 5, 2)

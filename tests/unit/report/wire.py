@@ -43,7 +43,7 @@ def good_rows() -> list[Row]:
     first, second = OUTPUT[:6], OUTPUT[6:]
     crc_of_input, crc_of_output = (f"{zlib.crc32(data):08x}" for data in (INPUT, OUTPUT))
     rows = [
-        row("boot", protocol=5, firmware="0.1.0", board="corstone-300", model_bytes=7, model_sha256="5" * 64),
+        row("boot", protocol=6, firmware="0.1.0", board="corstone-300", model_bytes=7, model_sha256="5" * 64),
         row("npu", id=0x10064001, config=0x1807),
         ("method", {"name": "forward", "inputs": 1, "outputs": 1, "delegates": 1}),
         ("memory", {"name": "scratch", "used_bytes": 10, "size_bytes": 20}),

@@ -45,6 +45,7 @@ class Execution:
     operators: Sequence[Record]
     unavailable: Sequence[Record]
     repeated: Repeated
+    choices: Sequence[Mapping[int, tuple[int, ...]]] = ()  # what feeds chose, by step and input
     cpu: Record = field(default_factory=dict)
     checks: Sequence[Check] = ()  # beside those of the repeats
     pieces: Sequence[Record] = ()  # counters of each piece of the command streams, where they were cut

@@ -13,12 +13,14 @@ from ethosu_sdk import __version__, provenance, simulators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.cpu_cycles.counts import Mark
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.evidence import evidence, input_image, uart, witness
+from ethosu_sdk.evidence import evidence, input_image, listening, uart, witness
 from ethosu_sdk.evidence.evidence import Evidence, PmuSample
+from ethosu_sdk.evidence.input_image import Asked
+from ethosu_sdk.evidence.sequence_block import SequenceBlock
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.firmware_build import BuildOptions
 from ethosu_sdk.plain_text import counted
-from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_SYMBOL
+from ethosu_sdk.protocol import INPUT_IMAGE_NONCE_BYTES, INPUT_IMAGE_REFERENCE_BYTES, INPUT_IMAGE_SYMBOL
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
 from ethosu_sdk.simulators import (
@@ -43,7 +45,7 @@ from ethosu_sdk.steps.run.execution import (
     npu_part,
 )
 from ethosu_sdk.steps.run.job import UART_NAME, RunJob
-from ethosu_sdk.steps.run.options import OWN, RunOptions
+from ethosu_sdk.steps.run.options import LAST_STEP, OWN, RunOptions
 from ethosu_sdk.steps.run.pieces import Cut
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.run.resident import Loaded
@@ -111,8 +113,8 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
     build_options = BuildOptions(
         board=job.choice.board,
         simulator=job.choice.simulator,
-        inferences=job.samples.count,
-        extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()),
+        inferences=max(map(len, job.samples.steps.given), default=1),
+        extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()) + _sequence_bytes(job),
         allow_spill=options.allow_spill,
         areas=None if job.priced is None else job.priced.areas,
     )
@@ -122,16 +124,12 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
 
 
 def _expected(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> evidence.Expected:
-    tensors = job.plan.input_tensors()
     whole = max(job.options.repeat, len(groups))  # every group of events needs an inference
     return evidence.Expected(
         model_sha256=job.program.sha256,
         model_bytes=job.program.size,
         board=job.choice.board,
-        sets=tuple(
-            tuple(inputs.physical_bytes(array, tensor) for array, tensor in zip(row, tensors, strict=True))
-            for row in job.samples.inferences
-        ),
+        steps=inputs.as_kept(job.samples, job.plan),
         outputs=len(job.plan.outputs),
         repeats=whole + 1 if cut.pieces else whole,
         state=repeats.state(job, whole),
@@ -139,25 +137,27 @@ def _expected(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> eviden
         counts_cycles=job.options.count_instructions and figures.instructions_per_cycle > 0,
         pieces=cut.counts,
         nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
+        sends_last=job.options.outputs == LAST_STEP,
     )
 
 
 def _request(boot: _Boot) -> SimulationRequest:
     options, expected, image = boot.job.options, boot.expected, boot.image
     parts = boot.cut.for_image()
+    sets = [[row.tobytes() for row in expected.steps.rows(step)] for step in range(expected.steps.count)]
     content = input_image.encode(
-        expected.sets,
+        sets,
         boot.groups,
         expected.repeats,
         expected.nonce,
-        counts_cycles=expected.counts_cycles,
-        resets_state=expected.state == repeats.RESET,
+        asked=Asked(expected.counts_cycles, expected.state == repeats.RESET, expected.sends_last),
         pieces=parts,
+        sequence=_sequence(boot.job),
     )
     symbol = image.firmware.symbols[INPUT_IMAGE_SYMBOL]
     if len(content) > symbol.bytes:
         raise UsageError(
-            f"{len(expected.sets)} sets of inputs and {len(parts)} pieces of command streams need "
+            f"{len(sets)} sets of inputs and {len(parts)} pieces of command streams need "
             f"{len(content):,} bytes, there are {symbol.bytes:,}",
             "leave --resident out" if options.resident else "run them in several parts",
         )
@@ -171,7 +171,24 @@ def _request(boot: _Boot) -> SimulationRequest:
         count_instructions=expected.counts_cycles,
         compare_loaded=True,
         marks=None if boot.no_cpu_cycles else _marks(image),
+        uart_tee=listening.stream(options.on_step),
     )
+
+
+def _sequence(job: RunJob) -> SequenceBlock | None:
+    """The sequence block of the job's input image; None where all inputs are given, and no state."""
+    steps = job.samples.steps
+    if not job.samples.is_sequence:
+        return None
+    return SequenceBlock(tuple(map(len, steps.given)), steps.feeds, first_step=steps.first_step)
+
+
+def _sequence_bytes(job: RunJob) -> int:
+    """What the image needs for the sequence, beside the inputs that are given and their table."""
+    block, sizes = _sequence(job), [row.nbytes for row in job.plan.input_tensors()]
+    if block is None:
+        return 0
+    return INPUT_IMAGE_REFERENCE_BYTES * len(sizes) * job.samples.count + block.image_bytes(sizes)
 
 
 def _marks(image: Image) -> tuple[Mark, ...]:
@@ -179,7 +196,7 @@ def _marks(image: Image) -> tuple[Mark, ...]:
 
 
 def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Execution:
-    job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, boot.expected.plan
+    job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, reported.plan
     npu, unavailable = _npu(boot, reported)
     modelled = boot.figures.source == MODELLED
     loaded = loaded_part(firmware.elf_sha256, result.loaded)
@@ -191,6 +208,7 @@ def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Exe
             "the firmware's evidence is complete", True, _DONE.format(counted(plan.inferences, "inference"))
         ),
         runtime={"name": OWN, "version": __version__, **loaded},
+        choices=reported.choices,
         simulator={
             "name": simulator.name,
             "version": boot.version,
@@ -227,7 +245,7 @@ def _with_pieces(execution: Execution, boot: _Boot, reported: Evidence) -> Execu
     return replace(
         execution,
         pieces=rows,
-        checks=[pieces.check(boot.expected.plan, reported.changed_outputs, len(reported.pieces))],
+        checks=[pieces.check(reported.plan, reported.changed_outputs, len(reported.pieces))],
         unavailable=[*execution.unavailable, *pieces.unavailable(boot.cut, boot.figures)],
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -14,15 +14,15 @@ from ethosu_sdk import cache, provenance, pte, simulators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.evidence.repeats import Plan, changes
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.feeds.stepping import Stepper
 from ethosu_sdk.files import hashing
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import target_record
 from ethosu_sdk.steps.run import inputs, repeats
 from ethosu_sdk.steps.run.execution import Execution, NpuFacts, instructions, npu_part
-from ethosu_sdk.steps.run.inputs import Samples
 from ethosu_sdk.steps.run.job import RunJob
-from ethosu_sdk.steps.run.options import EXECUTORCH, HOST, RunOptions
+from ethosu_sdk.steps.run.options import EXECUTORCH, HOST, LAST_STEP, RunOptions
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.shared.board import Choice
 
@@ -62,11 +62,15 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
             opened = host.open_pte(runner, job.path, model, method=pte.ENTRY, timeout_s=options.timeout_s)
             return stack.enter_context(opened)
 
-        results = _run_all(start, model, job.samples, plan)
+        results = _run_all(start, model, job, plan)
+    plan = replace(plan, sets=len(results.outputs))  # a feed may have ended it
     npu, unavailable = _npu(job, model, results.calls[0])
     version = provenance.package_version(_PACKAGE) or "unknown"
     return Execution(
-        outputs=inputs.stack(tuple(results.outputs), job.samples.stacked),
+        outputs=inputs.stack(
+            tuple(results.outputs[-1:] if options.outputs == LAST_STEP else results.outputs),
+            job.samples.stacked,
+        ),
         done=Check(
             "every inference ended", True, f"{counted(plan.inferences, 'inference')} ended without an error"
         ),
@@ -80,6 +84,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
         tools=[provenance.tool_entry(_PACKAGE, version)],
         npu=npu,
         memory={"regions": [], "pools": []},
+        choices=results.choices,
         operators=instructions(job.program, npu),
         unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
         repeated=_repeated(plan, results, model),
@@ -93,21 +98,27 @@ class _Results:
     outputs: list[tuple[npt.NDArray[Any], ...]]
     digests: list[dict[int, object]]
     calls: list[int]  # up to the end of each inference
+    choices: list[dict[int, tuple[int, ...]]]  # of each set
 
 
-def _run_all(start: Callable[[], Any], model: Any, samples: Samples, plan: Plan) -> _Results:
+def _run_all(start: Callable[[], Any], model: Any, job: RunJob, plan: Plan) -> _Results:
     """`start` loads the program anew, with the state that it brings."""
-    results, runtime = _Results([], [], []), start()
-    for inference in range(plan.inferences):
-        if inference and plan.state == repeats.RESET:
-            runtime = start()
-        outputs = tuple(runtime.run(samples.inferences[inference // plan.repeats]))
-        if plan.first(inference) == inference:
-            results.outputs.append(outputs)
-        results.digests.append(
-            {i: (a.shape, hashing.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)}
-        )
-        results.calls.append(len(model.calls))
+    results, runtime, stepper = _Results([], [], [], []), start(), Stepper(job.samples.steps)
+    while not stepper.is_over:
+        values = stepper.inputs()
+        for repeat in range(plan.repeats):
+            if results.calls and plan.state == repeats.RESET:
+                runtime = start()
+            outputs = tuple(runtime.run(values))
+            if repeat == 0:
+                results.outputs.append(outputs)
+            results.digests.append(
+                {i: (a.shape, hashing.sha256_bytes(a.tobytes())) for i, a in enumerate(outputs)}
+            )
+            results.calls.append(len(model.calls))
+        results.choices.append(stepper.take(dict(enumerate(outputs))))
+        if job.options.on_step is not None:
+            job.options.on_step(stepper.step - 1, results.choices[-1])
     return results
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,12 @@ import numpy.typing as npt
 
 from ethosu_sdk import npz, pte
 from ethosu_sdk.errors import InputError
+from ethosu_sdk.feeds import Feed
+from ethosu_sdk.feeds.stepping import Steps
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.results import locations
 from ethosu_sdk.steps.run import input_values
+from ethosu_sdk.steps.run.sequences import fitting
 
 Array = npt.NDArray[Any]
 _SEED = 0
@@ -24,35 +29,71 @@ _SEED = 0
 class Samples:
     """The inputs of every inference, in the model's order and with logical shapes.
 
-    `stacked` says that the user's arrays carried a leading axis of inferences, which the outputs get too.
+    `stacked` says that the outputs get a leading axis of inferences. `is_sequence` says that the inferences are steps
+    of which not all inputs are given: the rest is fed, or held.
     """
 
-    inferences: tuple[tuple[Array, ...], ...]
+    steps: Steps
     source: str
     stacked: bool
+    is_sequence: bool = False
 
     @property
     def count(self) -> int:
-        """The number of inferences."""
-        return len(self.inferences)
+        """The number of inferences; of a sequence that a feed can stop, the most."""
+        return self.steps.count
+
+    @functools.cached_property
+    def inferences(self) -> tuple[tuple[Array, ...], ...]:
+        """The inputs of each inference; a fed one has the last value that is given."""
+        return tuple(map(self.steps.rows, range(self.count)))
+
+    def given(self) -> list[Array]:
+        """What is given of each input: one array, or all rows with a leading axis."""
+        if not self.is_sequence:
+            return stack(self.inferences, self.stacked)
+        return [rows[0] if len(rows) == 1 else np.stack(rows) for rows in self.steps.given]
 
 
-def load(path: Path | None, model: Path, plan: pte.ExecutionPlan) -> Samples:
+def load(
+    path: Path | None,
+    model: Path,
+    plan: pte.ExecutionPlan,
+    feeds: Sequence[Feed] = (),
+    steps: int | None = None,
+) -> Samples:
     """The samples in `path`; else the example inputs beside `model`; else random values with a fixed seed.
 
-    Raises InputError when a file does not fit the model's inputs or holds values that the program cannot take, or
-    inputs and outputs have a type that NumPy lacks.
+    With `feeds`, or a number of `steps`, they are a sequence (:mod:`ethosu_sdk.steps.run.sequences.fitting`). Raises
+    InputError when a file does not fit the model's inputs or holds values that the program cannot take, or inputs and
+    outputs have a type that NumPy lacks. UsageError for feeds that do not fit.
     """
     tensors = plan.input_tensors()
     _check_types(tensors, "input")
     _check_types(plan.output_tensors(), "output")
+    fitting.check(feeds, plan)
+    is_sequence = bool(feeds) or steps is not None
     if path is None and locations.example_io(model).is_file():
         path = locations.example_io(model)
-        return _from_file(path, plan, f"example inputs, {path.name}")
+        source = f"example inputs, {path.name}"
+    elif path is None:
+        source = f"random values with seed {_SEED}"
+    else:
+        source = path.name
+    rows: tuple[tuple[Array, ...], ...]
     if path is None:
-        values = tuple(_random(index, tensor) for index, tensor in enumerate(tensors))
-        return Samples((values,), f"random values with seed {_SEED}", False)
-    return _from_file(path, plan, path.name)
+        rows = tuple((_random(index, tensor),) for index, tensor in enumerate(tensors))
+        stacked = False
+    elif is_sequence:
+        rows, stacked = npz.read_rows(path, "input", tensors), True
+    else:
+        loaded = npz.read_samples(path, "input", tensors)
+        rows, stacked = tuple(zip(*loaded.samples, strict=True)), loaded.stacked
+    count = fitting.count(rows, feeds, steps) if is_sequence else max(map(len, rows), default=1)
+    samples = Samples(Steps(count, rows, tuple(feeds)), source, stacked or is_sequence, is_sequence)
+    if path is not None:
+        input_values.check(str(path), plan, samples.inferences)
+    return samples
 
 
 def _check_types(tensors: tuple[pte.Tensor, ...], what: str) -> None:
@@ -63,12 +104,6 @@ def _check_types(tensors: tuple[pte.Tensor, ...], what: str) -> None:
                 f"{what} {index} of the program is {tensor.dtype}, a type that an .npz cannot hold",
                 "compile the model with float32 inputs and outputs, or whole numbers of 8 to 64 bits",
             )
-
-
-def _from_file(path: Path, plan: pte.ExecutionPlan, source: str) -> Samples:
-    loaded = npz.read_samples(path, "input", plan.input_tensors())
-    input_values.check(str(path), plan, loaded.samples)
-    return Samples(loaded.samples, source, loaded.stacked)
 
 
 def _random(index: int, tensor: pte.Tensor) -> Array:
@@ -87,6 +122,15 @@ def _random(index: int, tensor: pte.Tensor) -> Array:
 def physical_bytes(array: Array, tensor: pte.Tensor) -> bytes:
     """The bytes of `array` as the program keeps them: axes in the tensor's dim_order, outermost first."""
     return np.ascontiguousarray(array.transpose(tensor.dim_order)).tobytes()
+
+
+def as_kept(samples: Samples, plan: pte.ExecutionPlan) -> Steps:
+    """The steps of `samples` with the bytes of each array as the program keeps them, under its logical shape."""
+    given = tuple(
+        tuple(np.frombuffer(physical_bytes(row, tensor), row.dtype).reshape(row.shape) for row in rows)
+        for rows, tensor in zip(samples.steps.given, plan.input_tensors(), strict=True)
+    )
+    return replace(samples.steps, given=given)
 
 
 def logical(array: Array, tensor: pte.Tensor) -> Array:

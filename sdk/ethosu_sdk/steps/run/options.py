@@ -3,6 +3,7 @@
 The module is imported for every `--help`: it must stay light.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ OWN = "own"
 EXECUTORCH = "executorch"
 BOTH = "both"
 RUNTIMES = (OWN, EXECUTORCH, BOTH)
+ALL_STEPS, LAST_STEP = "all", "last"
+SENT = (ALL_STEPS, LAST_STEP)
 _IDLE_LIMIT_S = 30.0
 VELA_TIMING = "vela"  # memories as the system configuration has them
 LONGEST_S = 604_800.0  # a week: a limit that is never reached is none
@@ -34,10 +37,34 @@ class RunOptions:
 
     With `count_instructions`, a simulator that can counts what the CPU executes: that takes longer. With `split`, one
     more inference runs each NPU operation as a job of its own. `memory_timing` names the timing adapters that
-    modelled cycles are for, `priced` is the system that they are for (None: the program's).
+    modelled cycles are for, `priced` is the system that they are for (None: the program's). `on_step` is told of each
+    step of a run without repeats as soon as it is done: its number, and by input the indices that feeds chose.
     """
 
     inputs: Path | None = option(None, INPUTS)
+    steps: int | None = option(
+        None,
+        Option(
+            "Number of inferences in a row; an input without a leading axis keeps its value.",
+            metavar="N",
+            minimum=1,
+            maximum=65_536,
+            shown_default="that of the inputs",
+        ),
+    )
+    feed: tuple[str, ...] = option(
+        (),
+        Option(
+            "Make an input from the outputs of the step before: output0:input1, argmax(output0):input0, "
+            "sample(output0, temperature=0.8, top_k=40, seed=1):input0, step:input1; can be given several times.",
+            metavar="FROM:INPUT",
+            shown_default="none",
+        ),
+    )
+    outputs: str = option(
+        ALL_STEPS,
+        Option("Steps whose outputs are sent from the board; of the others their CRCs are.", choices=SENT),
+    )
     expect: Path | None = option(
         None,
         Option("Expected outputs: output0, output1 …; exit code 7 if the run gives others.", metavar="F.npz"),
@@ -126,6 +153,7 @@ class RunOptions:
     count_instructions: bool = False
     split: bool = False
     priced: "Priced | None" = None
+    on_step: Callable[[int, Mapping[int, tuple[int, ...]]], None] | None = None
 
     @property
     def idle_timeout_s(self) -> float:

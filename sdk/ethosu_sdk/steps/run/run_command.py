@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ethosu_sdk import npz, pte, schema
+from ethosu_sdk import feeds, npz, pte, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.errors import VerdictError
@@ -114,7 +114,7 @@ def _resolve(
     runner, choice = runners.choose(options, npu)
     memories = memory_timing.choose(program.target(), priced, options.memory_timing)
     events = choose_events(npu, options.events)
-    samples = inputs.load(options.inputs, path, plan)
+    samples = inputs.load(options.inputs, path, plan, feeds.parse(options.feed), options.steps)
     memory.check_outputs(plan, samples)
     if samples.source.startswith("random"):
         reporter.warn(f"no inputs were given: using {escape(samples.source)}")

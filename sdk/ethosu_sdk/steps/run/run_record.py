@@ -20,7 +20,6 @@ from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.run import memory_timing, reference, repeats
 from ethosu_sdk.steps.run.execution import Execution
-from ethosu_sdk.steps.run.inputs import stack
 from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.options import FVP
 from ethosu_sdk.steps.run.reference import Reference
@@ -62,7 +61,7 @@ def make(
         **repeats.part(execution.repeated),
         "inputs": [
             {**_tensor(index, array), "source": job.samples.source}
-            for index, array in enumerate(stack(job.samples.inferences, job.samples.stacked))
+            for index, array in enumerate(job.samples.given())
         ],
         "outputs": [
             {**_tensor(index, array), "name": f"output{index}", "file": outputs_file}

@@ -1,9 +1,4 @@
-"""Inputs and outputs as `.npz` files: read with every size checked, nothing unpickled; written reproducibly.
-
-A `.npz` is a ZIP archive of `.npy` files (NumPy Enhancement Proposal 1). Arrays are called `input0`, `input1`, … and
-`output0`, … in the model's order; several inferences are one extra leading axis on every array. NumPy's own reader
-does not suffice: it sets no limit to what an archive expands to, and reads no array in parts.
-"""
+"""Reads `.npz` files with every size checked, nothing unpickled."""
 
 from __future__ import annotations
 
@@ -14,7 +9,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.files import opening, writing
+from ethosu_sdk.files import opening
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T")
@@ -39,7 +34,6 @@ _DEFLATE_LIMIT = 1032  # no deflate stream expands more than that (zlib's techni
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _NPY_MAGIC = b"\x93NUMPY"
-_NPY_ALIGNMENT = 64
 # The header as NumPy writes it: a Python dictionary with these keys in this order.
 _NPY_HEADER = re.compile(
     r"\{'descr': '(?P<descr>[<>|=]?[a-zA-Z?][0-9]{0,9})', 'fortran_order': (?P<fortran>True|False), "
@@ -48,9 +42,6 @@ _NPY_HEADER = re.compile(
 _NUMBER_TYPES = re.compile(r"[<>|=]?(?:b1|\?|[iu][1248]|f[248])")
 _KEY = re.compile(r"(input|output)(0|[1-9][0-9]{0,5})")
 
-_FIXED_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date that ZIP can store
-_REGULAR_FILE = 0o100644 << 16
-_UNIX = 3
 
 # What zipfile and zlib raise for damaged archives, besides BadZipFile.
 _DAMAGE = (
@@ -113,23 +104,36 @@ def read_samples(path: Path, prefix: str, tensors: Sequence[TensorType]) -> Samp
     shapes equal or, for all arrays alike, with one more leading axis. Raises InputError that gives what was
     expected.
     """
+    found = _read(path, prefix, tensors, alike=True)
+    stacked = bool(found) and found[0][0] is not None
+    arrays = [array for _, array in found]
+    return SampleSet(tuple(zip(*arrays, strict=True)) if stacked else (tuple(arrays),), stacked)
+
+
+def read_rows(path: Path, prefix: str, tensors: Sequence[TensorType]) -> tuple[tuple[Array, ...], ...]:
+    """As :func:`read_samples`, but by array, and each has rows of its own: one without a leading axis has one."""
+    found = _read(path, prefix, tensors, alike=False)
+    return tuple((array,) if count is None else tuple(array) for count, array in found)
+
+
+def _read(
+    path: Path, prefix: str, tensors: Sequence[TensorType], *, alike: bool
+) -> list[tuple[int | None, Array]]:
+    """Each array with the length of its leading axis of inferences (None: it has none), which is one for all that
+    are `alike`."""
     with _Archive(path) as archive:
         entries = _chosen(archive, prefix, len(tensors))
         counts = [
             _count(path, f"{prefix}{index}", entry, tensor)
             for index, (entry, tensor) in enumerate(zip(entries, tensors, strict=True))
         ]
-        if len(set(counts)) > 1:
+        if alike and len(set(counts)) > 1:
             listed = ", ".join(f"{prefix}{i}: {n or 'no such axis'}" for i, n in enumerate(counts))
             raise InputError(
                 f"{path} has arrays for different numbers of inferences ({listed})",
                 "give every array the same leading axis, or give none of them one",
             )
-        arrays = [archive.load(entry) for entry in entries]
-    stacked = bool(counts) and counts[0] is not None
-    if not stacked:
-        return SampleSet((tuple(arrays),), False)
-    return SampleSet(tuple(zip(*arrays, strict=True)), True)
+        return [(count, archive.load(entry)) for count, entry in zip(counts, entries, strict=True)]
 
 
 def read_npz(path: Path) -> dict[str, Array]:
@@ -160,34 +164,6 @@ def open_rows(path: Path) -> Iterator[RowReader]:
     """`path`, whatever its size, for reading in rows. InputError as :func:`read_npz` raises."""
     with _Archive(path, bounded=False) as archive:
         yield RowReader(archive)
-
-
-def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write `arrays` under their names, atomically; equal arrays give equal bytes. Nothing is compressed."""
-    for name, array in arrays.items():
-        if array.dtype.kind not in "biuf":
-            raise InputError(f"array '{name}' cannot be stored: its type {array.dtype} is not numeric")
-    writing.write_atomic(path, lambda temporary: _write_archive(temporary, arrays))
-
-
-def _write_archive(path: Path, arrays: Mapping[str, Array]) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            info = zipfile.ZipInfo(f"{name}.npy", _FIXED_DATE)
-            info.create_system = _UNIX
-            info.external_attr = _REGULAR_FILE
-            archive.writestr(info, _npy(array))
-
-
-def _npy(array: Array) -> bytes:
-    """`array` as a `.npy` file of version 1.0, little-endian, in C order, data on a multiple of 64 bytes."""
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    header = f"{{'descr': '{little.dtype.str}', 'fortran_order': False, 'shape': {array.shape}, }}"
-    head_bytes = len(_NPY_MAGIC) + 4
-    length = -(-(head_bytes + len(header) + 1) // _NPY_ALIGNMENT) * _NPY_ALIGNMENT - head_bytes
-    text = header.ljust(length - 1) + "\n"
-    head = _NPY_MAGIC + b"\x01\x00" + length.to_bytes(2, "little")
-    return head + text.encode("ascii") + little.tobytes("C")
 
 
 def _chosen(archive: _Archive, prefix: str, count: int) -> list[_Entry]:

@@ -1,0 +1,1 @@
+"""Runs whose inferences are steps of a sequence."""
