@@ -9,10 +9,9 @@ namespace {
 constexpr std::uint32_t fraction_bits = 16;
 constexpr float smallest = -32.0F * 65536.0F;  // a weight below 2^-32 is none
 // 2^(32 - 2^(bit - 16)), rounded down, for each bit of a fraction.
-constexpr std::uint64_t powers[fraction_bits] = {4294921870, 4294876444, 4294785595, 4294603902,
-                                                 4294240539, 4293513906, 4292061009, 4289156690,
-                                                 4283353945, 4271771996, 4248701964, 4202935003,
-                                                 4112874773, 3938502375, 3611622602, 3037000499};
+constexpr std::uint64_t powers[fraction_bits] = {
+    4294921870, 4294876444, 4294785595, 4294603902, 4294240539, 4293513906, 4292061009, 4289156690,
+    4283353945, 4271771996, 4248701964, 4202935003, 4112874773, 3938502375, 3611622602, 3037000499};
 
 // The largest numbers so far, the first of them the largest.
 class Largest {

@@ -1,5 +1,5 @@
-// Chooses an index by numbers: the largest, or one drawn by weights. The same bits on every machine; the host's half
-// is sdk/ethosu_sdk/feeds/choosing.py.
+// Chooses an index by numbers: the largest, or one drawn by weights. The same bits on every machine; the
+// host's half is sdk/ethosu_sdk/feeds/choosing.py.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +29,9 @@ class Row {
 // The index of the largest number, of equal ones the lowest. False where one is not a number.
 bool choose_greatest(const Row& row, std::uint32_t& index);
 
-// The index that `draw` chooses: number i has the weight 2^((x[i] - max) * factor / 65536), cut to 32 bits behind the
-// point; only the `top_k` largest (0: all; of equal ones those with the lowest indices) have one. False where a number
-// is none, or the largest is infinite.
+// The index that `draw` chooses: number i has the weight 2^((x[i] - max) * factor / 65536), cut to 32 bits
+// behind the point; only the `top_k` largest (0: all; of equal ones those with the lowest indices) have one.
+// False where a number is none, or the largest is infinite.
 bool choose_drawn(const Row& row, const Feed& feed, std::uint64_t draw, std::uint32_t& index);
 
 // 64 random bits: number `draw` of SplitMix64's sequence for `seed` (Steele, Lea and Flood, OOPSLA 2014).

@@ -30,10 +30,10 @@ Status EthosUDelegate::refuse(const npu::Result& result) {
 }
 
 Status EthosUDelegate::init(std::uint32_t index, Span<const std::uint8_t> bytes) {
-  if (index >= memory_.payloads.size()) {
-    return refuse("too_many_delegates", "delegate ", index, " of ", memory_.payloads.size());
+  if (index >= payloads_.size()) {
+    return refuse("too_many_delegates", "delegate ", index, " of ", payloads_.size());
   }
-  npu::Payload& payload = memory_.payloads[index];
+  npu::Payload& payload = payloads_[index];
   if (const npu::Result result = npu::parse_payload(bytes.data(), bytes.size(), payload); !result.ok()) {
     return refuse(result);
   }
@@ -51,10 +51,10 @@ Status EthosUDelegate::init(std::uint32_t index, Span<const std::uint8_t> bytes)
 }
 
 Status EthosUDelegate::execute(std::uint32_t index, std::uint32_t instruction, Span<Value* const> arguments) {
-  if (index >= memory_.payloads.size()) {
-    return refuse("too_many_delegates", "delegate ", index, " of ", memory_.payloads.size());
+  if (index >= payloads_.size()) {
+    return refuse("too_many_delegates", "delegate ", index, " of ", payloads_.size());
   }
-  const npu::Payload& payload = memory_.payloads[index];
+  const npu::Payload& payload = payloads_[index];
   if (const Status status = check_arguments(payload, arguments); status != Status::ok) {
     return status;
   }
@@ -89,7 +89,7 @@ void EthosUDelegate::forget() {
 }
 
 Status EthosUDelegate::run_pieces(std::uint32_t index, std::uint32_t instruction) {
-  npu::Job job = job_for(memory_.payloads[index]);
+  npu::Job job = job_for(payloads_[index]);
   for (std::uint32_t i = 0; i < pieces_->pieces(); ++i) {
     const StreamPiece piece = pieces_->piece(i);
     if (piece.delegate != index) {

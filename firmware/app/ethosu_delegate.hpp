@@ -35,7 +35,6 @@ class EthosUDelegate final : public runtime::Delegate {
   struct Memory {
     Span<std::uint8_t> scratch;       // region 1
     Span<std::uint8_t> fast_scratch;  // region 2; empty unless the memory mode has one
-    Span<npu::Payload> payloads;      // one for each delegate of the method
   };
 
   EthosUDelegate(npu::Driver& driver, JobObserver& observer) : driver_(driver), observer_(observer) {}
@@ -45,6 +44,9 @@ class EthosUDelegate final : public runtime::Delegate {
     memory_ = memory;
     timeout_ms_ = timeout_ms;
   }
+
+  // Before a method is loaded, and before it runs: one payload for each of its delegates.
+  void use_payloads(Span<npu::Payload> payloads) { payloads_ = payloads; }
 
   // From here on calls run the pieces that `image` has of their streams; nullptr: whole streams.
   void cut(const InputImage* image) { pieces_ = image; }
@@ -71,6 +73,7 @@ class EthosUDelegate final : public runtime::Delegate {
   npu::Driver& driver_;
   JobObserver& observer_;
   Memory memory_{};
+  Span<npu::Payload> payloads_;
   std::uint32_t timeout_ms_ = 0;
   const InputImage* pieces_ = nullptr;
   DelegateError error_;

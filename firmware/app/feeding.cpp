@@ -57,21 +57,39 @@ bool same_layout(const Tensor& left, const Tensor& right) {
 
 }  // namespace
 
-bool Feeding::prepare_next(std::uint32_t set, std::uint32_t inference, Failure& failure) {
+bool Feeding::prepare_next(const runtime::Method& method, std::uint32_t set, std::uint32_t inference,
+                           Failure& failure) {
+  source_ = target_ = &method;
   set_ = set;
   inference_ = inference;
   stops_ = false;
   for (std::uint32_t i = 0; i < sequence_.feeds(); ++i) {
     const Feed feed = sequence_.feed(i);
-    if (set + 1 >= feed.first && !prepare(feed, failure)) {
+    if (!feed.takes && set + 1 >= feed.first && set + 1 <= feed.end && !fill(feed, failure)) {
       return false;
     }
   }
   return true;
 }
 
-bool Feeding::prepare(const Feed& feed, Failure& failure) {
-  const Tensor* const input = method_.input(feed.input);
+bool Feeding::take(const runtime::Method& source, const runtime::Method& target, std::uint32_t set,
+                   std::uint32_t inference, Failure& failure) {
+  source_ = &source;
+  target_ = &target;
+  set_ = set - 1;
+  inference_ = inference;
+  for (std::uint32_t i = 0; i < sequence_.feeds(); ++i) {
+    const Feed feed = sequence_.feed(i);
+    if (feed.takes && feed.first == set && !fill(feed, failure)) {
+      return false;
+    }
+  }
+  stops_ = false;
+  return true;
+}
+
+bool Feeding::fill(const Feed& feed, Failure& failure) {
+  const Tensor* const input = target_->input(feed.input);
   if (input == nullptr || input->byte_count() != feed.room.size()) {
     return failure.say(stage, "wrong_size", "input ", feed.input, " is not a tensor of ", feed.room.size(),
                        " bytes");
@@ -87,7 +105,7 @@ bool Feeding::prepare(const Feed& feed, Failure& failure) {
 }
 
 bool Feeding::copy(const Feed& feed, const Tensor& input, Failure& failure) {
-  const Tensor* const output = method_.output(feed.output);
+  const Tensor* const output = source_->output(feed.output);
   if (output == nullptr || output->data == nullptr || !same_layout(*output, input)) {
     return failure.say(stage, "wrong_type", "output ", feed.output, " has not the layout of input ",
                        feed.input);
@@ -110,7 +128,7 @@ bool Feeding::count(const Feed& feed, const Tensor& input, Failure& failure) {
 }
 
 bool Feeding::choose(const Feed& feed, const Tensor& input, Failure& failure) {
-  const Tensor* const output = method_.output(feed.output);
+  const Tensor* const output = source_->output(feed.output);
   const Keeping keeping = keeping_of(input.dtype);
   const std::size_t chosen = input.element_count();
   const std::size_t length =

@@ -8,20 +8,11 @@
 namespace ethosu_sdk {
 namespace {
 
-npu::Payload payloads[model_config::delegate_count == 0 ? 1 : model_config::delegate_count];
-
 app::RunnerSetup setup() {
   return {
-      model_config::firmware,
-      model_config::method,
-      model_config::memory_mode,
-      model_config::npu_timeout_ms,
-      app::embedded_model(),
-      app::memory_plan(),
-      {app::scratch_pool(), app::fast_scratch_pool(), {payloads, model_config::delegate_count}},
-      app::selected_kernels(),
-      app::input_image_pool(),
-      nullptr,
+      model_config::firmware,  model_config::memory_mode, model_config::npu_timeout_ms,
+      app::embedded_model(),   app::method_setups(),      {app::scratch_pool(), app::fast_scratch_pool()},
+      app::selected_kernels(), app::input_image_pool(),   nullptr,
   };
 }
 

@@ -15,9 +15,6 @@ namespace config = ethosu_sdk::model_config;
 constexpr std::size_t at_least_one(std::size_t size) {
   return size == 0 ? 1 : size;  // C++ has no arrays of no elements
 }
-constexpr std::size_t aligned(std::size_t size) {
-  return (size + 15) / 16 * 16;
-}
 
 }  // namespace
 
@@ -37,6 +34,8 @@ ETHOSU_POOL("planned") std::uint8_t planned[at_least_one(config::planned_pool_by
 ETHOSU_POOL("method") std::uint8_t method_pool[at_least_one(config::method_pool_bytes)];
 
 Span<std::uint8_t> planned_buffers[at_least_one(config::planned_count)];
+npu::Payload payloads[at_least_one(config::delegate_count)];
+MethodSetup methods[config::method_count];
 
 }  // namespace
 
@@ -53,13 +52,23 @@ Span<std::uint8_t> fast_scratch_pool() {
   return {config::fast_scratch_bytes == 0 ? nullptr : fast_scratch, config::fast_scratch_bytes};
 }
 
-runtime::MemoryPlan memory_plan() {
-  std::uint8_t* next = planned;
-  for (std::size_t i = 0; i < config::planned_count; ++i) {
-    planned_buffers[i] = {next, config::planned_bytes[i]};
-    next += aligned(config::planned_bytes[i]);
+Span<const MethodSetup> method_setups() {
+  std::size_t pool_at = 0, buffers = 0, delegates = 0;
+  for (std::size_t i = 0; i < config::method_count; ++i) {
+    const config::Method& method = config::methods[i];
+    for (std::size_t k = 0; k < method.planned_count; ++k) {
+      const config::Buffer& buffer = config::planned[buffers + k];
+      planned_buffers[buffers + k] = {planned + buffer.offset, buffer.bytes};
+    }
+    methods[i] = {
+        method.name,
+        {{method_pool + pool_at, method.pool_bytes}, {planned_buffers + buffers, method.planned_count}},
+        {payloads + delegates, method.delegates}};
+    pool_at += method.pool_bytes;
+    buffers += method.planned_count;
+    delegates += method.delegates;
   }
-  return {{method_pool, config::method_pool_bytes}, {planned_buffers, config::planned_count}};
+  return {methods, config::method_count};
 }
 
 Span<std::uint8_t> input_image_pool() {

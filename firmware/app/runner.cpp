@@ -1,5 +1,6 @@
 #include "app/runner.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "app/crc32.hpp"
@@ -37,7 +38,7 @@ int Runner::run(const RunnerSetup& setup) {
   setup_ = setup;
   delegate_.use(setup.npu_memory, setup.npu_timeout_ms);
   announce();
-  return finish(open_npu() && load_method() && open_inputs() && infer_all());
+  return finish(open_npu() && load_methods() && open_inputs() && infer_all());
 }
 
 int Runner::refuse(const Failure& failure) {
@@ -57,16 +58,59 @@ int Runner::finish(bool passed) {
 
 bool Runner::infer_all() {
   ETHOSU_LOG_INFO("Starting running ", image_.sets() * image_.repeats(), " inferences...");
-  for (std::uint32_t set = 0; set < image_.sets() && !feeding_.stops(); ++set) {
+  if (sequence_.calls() == 0 && !infer_sets(0, image_.sets())) {
+    return false;
+  }
+  for (std::uint32_t number = 0, first = 0; number < sequence_.calls(); ++number) {
+    const std::uint32_t end = first + sequence_.call(number).sets;
+    if (!begin_call(number, first) || !infer_sets(first, end)) {
+      return false;
+    }
+    first = end;
+  }
+  ETHOSU_LOG_INFO(inference_, " inferences finished");
+  return true;
+}
+
+// A feed that stops skips what is left of the sets before `end`.
+bool Runner::infer_sets(std::uint32_t first, std::uint32_t end) {
+  bool stops = false;
+  for (std::uint32_t set = first; set < end && !stops; ++set) {
     for (std::uint32_t repeat = 0; repeat < image_.repeats(); ++repeat) {
       if (!infer(set, repeat)) {
+        return false;
+      }
+      const bool is_last = repeat + 1 == image_.repeats();
+      Failure failure;
+      if (is_last && !feeding_.prepare_next(method(), set, inference_, failure)) {
+        return fail(failure);
+      }
+      stops = feeding_.stops();
+      const bool last = set + 1 == end || stops;
+      state_.report(planned(), inference_, last && is_last && image_.sends_state());
+      if (!report_outputs(repeat == 0, last || !image_.sends_last())) {
         return false;
       }
       ++inference_;
     }
   }
-  ETHOSU_LOG_INFO(inference_, " inferences finished");
   return true;
+}
+
+// Its first set may take outputs of the call before, which still lie in memory.
+bool Runner::begin_call(std::uint32_t number, std::uint32_t set) {
+  const runtime::Method& before = method();
+  const std::uint32_t index = sequence_.call(number).method;
+  select(index);
+  call_begun_ = inference_;
+  records_.write(protocol::call, number, setup_.methods[index].name);
+  Failure failure;
+  return number == 0 || feeding_.take(before, method(), set, inference_, failure) || fail(failure);
+}
+
+void Runner::select(std::uint32_t index) {
+  chosen_ = index;
+  delegate_.use_payloads(setup_.methods[index].payloads);
 }
 
 void Runner::announce() {
@@ -79,7 +123,7 @@ void Runner::announce() {
 }
 
 bool Runner::open_npu() {
-  if (setup_.npu_memory.payloads.size() == 0) {
+  if (delegates() == 0) {
     return true;
   }
   const npu::Result result = npu_.open(setup_.memory_mode);
@@ -91,32 +135,70 @@ bool Runner::open_npu() {
   return true;
 }
 
-bool Runner::load_method() {
-  ETHOSU_LOG_INFO("Running method ", setup_.method);
-  const Status status = method_.load(setup_.model, setup_.method, setup_.memory, setup_.kernels, &delegate_);
-  if (status != Status::ok) {
-    return fail_method("load", status);
+// All before the first inference: loading writes the initial values of the program's own tensors, and methods
+// may share those.
+bool Runner::load_methods() {
+  for (std::uint32_t index = 0; index < setup_.methods.size(); ++index) {
+    ETHOSU_LOG_INFO("Running method ", setup_.methods[index].name);
+    if (!load_method(index)) {
+      return false;
+    }
+    records_.write(protocol::method, setup_.methods[index].name, method().input_count(),
+                   method().output_count(), method().delegate_count());
+    ETHOSU_LOG_INFO("Method '", setup_.methods[index].name, "' loaded.");
   }
-  records_.write(protocol::method, setup_.method, method_.input_count(), method_.output_count(),
-                 method_.delegate_count());
-  ETHOSU_LOG_INFO("Method '", setup_.method, "' loaded.");
+  select(0);
   return true;
+}
+
+bool Runner::load_method(std::uint32_t index) {
+  select(index);
+  const MethodSetup& row = setup_.methods[index];
+  const Status status = method().load(setup_.model, row.name, row.memory, setup_.kernels, &delegate_);
+  return status == Status::ok || fail_method("load", status);
+}
+
+std::uint32_t Runner::delegates() const {
+  std::size_t count = 0;
+  for (const MethodSetup& row : setup_.methods) {
+    count += row.payloads.size();
+  }
+  return static_cast<std::uint32_t>(count);
+}
+
+std::uint32_t Runner::most_inputs() const {
+  std::uint32_t most = 0;
+  for (std::size_t i = 0; i < setup_.methods.size(); ++i) {
+    most = std::max(most, methods_[i].input_count());
+  }
+  return most;
+}
+
+// Whether the calls are of methods that are loaded, and of all sets.
+bool Runner::check_calls() const {
+  std::uint64_t sets = 0;
+  for (std::uint32_t number = 0; number < sequence_.calls(); ++number) {
+    if (sequence_.call(number).method >= setup_.methods.size()) {
+      return false;
+    }
+    sets += sequence_.call(number).sets;
+  }
+  return sequence_.calls() == 0 || sets == image_.sets();
 }
 
 bool Runner::open_inputs() {
   Failure failure;
-  if (setup_.files != nullptr && !setup_.files->provide_inputs(method_, failure)) {
+  if (setup_.files != nullptr && !setup_.files->provide_inputs(method(), failure)) {
     return fail(failure);
   }
-  const ImageError error =
-      image_.open(setup_.input_pool.data(), setup_.input_pool.size(), method_.input_count());
+  const ImageError error = image_.open(setup_.input_pool.data(), setup_.input_pool.size(), most_inputs());
   if (error != ImageError::none) {
     return fail("inputs", image_error_name(error), "the input image at ",
                 Hex{static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(setup_.input_pool.data()))},
-                " of ", setup_.input_pool.size(), " bytes, for ", method_.input_count(), " inputs");
+                " of ", setup_.input_pool.size(), " bytes, for ", most_inputs(), " inputs");
   }
-  if (!sequence_.open({setup_.input_pool.data(), image_.bytes()}, image_.sequence_at(),
-                      method_.input_count())) {
+  if (!sequence_.open({setup_.input_pool.data(), image_.bytes()}, image_.sequence_at(), most_inputs()) ||
+      !check_calls()) {
     return fail("inputs", "wrong_sequence", "the sequence block at ", image_.sequence_at());
   }
   return begin_state();
@@ -124,42 +206,8 @@ bool Runner::open_inputs() {
 
 // The values of the state that the image brings.
 bool Runner::begin_state() {
-  for (std::uint32_t i = 0; i < sequence_.states(); ++i) {
-    const StateTensor tensor = sequence_.state(i);
-    const Span<std::uint8_t> memory = memory_of(tensor);
-    if (memory.data() == nullptr) {
-      return fail("inputs", "wrong_state", "tensor ", i, " of the state lies outside of its planned buffer");
-    }
-    if (!tensor.initial.empty()) {
-      std::memcpy(memory.data(), tensor.initial.data(), tensor.initial.size());
-    }
-  }
-  return true;
-}
-
-// Nothing for a tensor that does not lie in its buffer.
-Span<std::uint8_t> Runner::memory_of(const StateTensor& tensor) const {
-  if (tensor.buffer >= setup_.memory.planned.size()) {
-    return {};
-  }
-  const Span<std::uint8_t> buffer = setup_.memory.planned[tensor.buffer];
-  if (tensor.offset > buffer.size() || tensor.bytes > buffer.size() - tensor.offset) {
-    return {};
-  }
-  return {buffer.data() + tensor.offset, tensor.bytes};
-}
-
-void Runner::report_state(bool whole) {
-  for (std::uint32_t i = 0; i < sequence_.states(); ++i) {
-    const Span<std::uint8_t> memory = memory_of(sequence_.state(i));
-    records_.write(protocol::state, inference_, i, memory.size(),
-                   Crc32Digits{crc32(memory.data(), memory.size())});
-    for (std::size_t offset = 0; whole && offset < memory.size(); offset += protocol::data_chunk_bytes) {
-      const std::size_t left = memory.size() - offset;
-      const std::size_t chunk = left < protocol::data_chunk_bytes ? left : protocol::data_chunk_bytes;
-      records_.write(protocol::state_data, i, offset, Base64{{memory.data() + offset, chunk}});
-    }
-  }
+  Failure failure;
+  return state_.begin(planned(), failure) || fail(failure);
 }
 
 bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
@@ -171,42 +219,29 @@ bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {
   }
   if (repeat != 0 && image_.resets_state()) {
     // Loading writes the initial values of the program's own tensors.
-    const Status status =
-        method_.load(setup_.model, setup_.method, setup_.memory, setup_.kernels, &delegate_);
-    if (status != Status::ok) {
-      return fail_method("load", status);
-    }
-    if (!begin_state()) {
+    if (!load_method(chosen_) || !begin_state()) {
       return false;
     }
   }
   // Before every inference: planned inputs share memory with what is computed later.
-  for (std::uint32_t index = 0; index < method_.input_count(); ++index) {
+  for (std::uint32_t index = 0; index < method().input_count(); ++index) {
     if (!set_input(set, index)) {
       return false;
     }
   }
   begun_ = hal::clock_cycles();
   hal::mark_operator();
-  const Status status = method_.execute(this);
+  const Status status = method().execute(this);
   hal::mark_end();
   if (status != Status::ok) {
     return fail_method("execute", status);
   }
   records_.write(protocol::inference, inference_, delegate_calls_);
-  if (repeat + 1 == image_.repeats()) {
-    Failure failure;
-    if (!feeding_.prepare_next(set, inference_, failure)) {
-      return fail(failure);
-    }
-  }
-  const bool last = set + 1 == image_.sets() || feeding_.stops();
-  report_state(last && repeat + 1 == image_.repeats());
-  return report_outputs(repeat == 0, last || !image_.sends_last());
+  return true;
 }
 
 bool Runner::select_events(std::uint32_t repeat) {
-  if (setup_.npu_memory.payloads.size() == 0 || image_.event_groups() == 0) {
+  if (delegates() == 0 || image_.event_groups() == 0) {
     return true;
   }
   const std::uint32_t group = repeat % image_.event_groups();
@@ -221,7 +256,7 @@ bool Runner::select_events(std::uint32_t repeat) {
 
 bool Runner::set_input(std::uint32_t set, std::uint32_t index) {
   const Bytes bytes = image_.input(set, index);
-  Tensor* const tensor = method_.input(index);
+  Tensor* const tensor = method().input(index);
   const bool is_scalar =
       tensor == nullptr && bytes.size() == 0;  // it keeps the value that the program gives it
   if (!is_scalar && (tensor == nullptr || tensor->constant)) {
@@ -242,7 +277,7 @@ bool Runner::set_input(std::uint32_t set, std::uint32_t index) {
 // An input that the program plans no memory for gets the image's.
 bool Runner::bind_input(Tensor& tensor, Bytes bytes) {
   if (tensor.data == nullptr) {
-    const Status status = method_.bind(
+    const Status status = method().bind(
         tensor, {setup_.input_pool.data() + (bytes.data() - setup_.input_pool.data()), bytes.size()});
     if (status != Status::ok) {
       return fail_method("inputs", status);
@@ -253,7 +288,7 @@ bool Runner::bind_input(Tensor& tensor, Bytes bytes) {
 }
 
 bool Runner::report_outputs(bool first, bool whole) {
-  for (std::uint32_t index = 0; index < method_.output_count(); ++index) {
+  for (std::uint32_t index = 0; index < method().output_count(); ++index) {
     if (!report_output(index, first, whole)) {
       return false;
     }
@@ -263,7 +298,7 @@ bool Runner::report_outputs(bool first, bool whole) {
 
 // The bytes of an output are sent once, if `whole` asks for them, and again whenever they have changed since.
 bool Runner::report_output(std::uint32_t index, bool first, bool whole) {
-  const Tensor* const tensor = method_.output(index);
+  const Tensor* const tensor = method().output(index);
   if (tensor == nullptr && setup_.files != nullptr) {  // as ExecuTorch's runner does: no file for it
     ETHOSU_LOG_INFO("Output ", index, " is not a tensor.");
     return true;
@@ -306,16 +341,21 @@ void Runner::report_memory() {
       records_.write(protocol::memory, name, used, size);
     }
   };
+  std::size_t pool_used = 0, pool_bytes = 0;
+  for (std::size_t i = 0; i < setup_.methods.size(); ++i) {
+    pool_used += methods_[i].pool_used();
+    pool_bytes += setup_.methods[i].memory.method_pool.size();
+  }
   use("stack", hal::stack_used(), hal::stack_size());
   use("scratch", delegate_.scratch_used(), setup_.npu_memory.scratch.size());
-  use("method_pool", method_.pool_used(), setup_.memory.method_pool.size());
+  use("method_pool", pool_used, pool_bytes);
   use("input_image", image_.bytes(), setup_.input_pool.size());
 }
 
 void Runner::on_instruction(std::uint32_t index, const char* kind, const char* name) {
   hal::mark_report();
   const std::uint64_t cycles = hal::clock_cycles() - begun_;
-  if (inference_ == 0) {
+  if (inference_ == call_begun_) {
     records_.write(protocol::instruction, inference_, index, kind, name);
     if (image_.counts_cycles()) {
       records_.write(protocol::cpu, inference_, index, cycles);
@@ -354,7 +394,7 @@ bool Runner::fail_method(const char* stage, Status status) {
   if (error.code != nullptr) {
     return fail(stage, error.code, error.detail.c_str());
   }
-  return fail(stage, status_name(status), method_.error_text());
+  return fail(stage, status_name(status), method().error_text());
 }
 
 }  // namespace ethosu_sdk::app

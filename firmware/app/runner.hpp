@@ -8,6 +8,7 @@
 #include "app/failure.hpp"
 #include "app/feeding.hpp"
 #include "app/input_image.hpp"
+#include "app/kept_state.hpp"
 #include "app/record_writer.hpp"
 #include "app/sequence.hpp"
 #include "base/span.hpp"
@@ -27,13 +28,20 @@ class RunFiles {
   ~RunFiles() = default;
 };
 
+// A method of the program that is loaded.
+struct MethodSetup {
+  const char* name;
+  runtime::MemoryPlan memory;
+  Span<npu::Payload> payloads;  // one for each of its delegates
+};
+
 struct RunnerSetup {
   const char* firmware;  // name and version
-  const char* method;
   npu::MemoryMode memory_mode;
   std::uint32_t npu_timeout_ms;
   Span<const std::uint8_t> model;
-  runtime::MemoryPlan memory;
+  Span<const MethodSetup>
+      methods;  // protocol::max_methods at most; the first runs unless the image has calls
   EthosUDelegate::Memory npu_memory;
   Span<const runtime::KernelEntry> kernels;
   Span<std::uint8_t> input_pool;
@@ -54,14 +62,20 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   bool run_stages();
   void announce();
   bool open_npu();
-  bool load_method();
+  bool load_methods();
+  bool load_method(std::uint32_t index);
+  void select(std::uint32_t index);
+  bool begin_call(std::uint32_t number, std::uint32_t set);
+  bool infer_sets(std::uint32_t first, std::uint32_t end);
+  std::uint32_t delegates() const;
+  std::uint32_t most_inputs() const;
+  bool check_calls() const;
   bool open_inputs();
   bool infer_all();
   bool infer(std::uint32_t set, std::uint32_t repeat);
   bool select_events(std::uint32_t repeat);
   bool begin_state();
-  void report_state(bool whole);
-  Span<std::uint8_t> memory_of(const StateTensor& tensor) const;
+  KeptState::Planned planned() const { return setup_.methods[chosen_].memory.planned; }
   bool set_input(std::uint32_t set, std::uint32_t index);
   bool bind_input(Tensor& tensor, Bytes bytes);
   bool report_outputs(bool first, bool whole);
@@ -73,6 +87,8 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   void on_instruction(std::uint32_t index, const char* kind, const char* name) override;
   void on_job(std::uint32_t instruction, const npu::Counters& counters) override;
   void on_call() override { ++delegate_calls_; }
+  runtime::Method& method() { return methods_[chosen_]; }
+  const runtime::Method& method() const { return methods_[chosen_]; }
 
   // Writes the `error` record; always false, for `return fail(...)`.
   template <typename... Pieces>
@@ -88,11 +104,14 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   RecordWriter records_{console_};
   npu::Driver npu_;
   EthosUDelegate delegate_;
-  runtime::Method method_;
+  runtime::Method methods_[protocol::max_methods];
+  std::uint32_t chosen_ = 0;  // of the methods, the one that runs
   InputImage image_;
   Sequence sequence_;
-  Feeding feeding_{method_, sequence_, records_};
-  std::uint32_t inference_ = 0;  // the one that runs; the number of those that are done
+  KeptState state_{sequence_, records_};
+  Feeding feeding_{sequence_, records_};
+  std::uint32_t call_begun_ = 0;  // the first inference of the call
+  std::uint32_t inference_ = 0;   // the one that runs; the number of those that are done
   std::uint32_t delegate_calls_ = 0;
   std::uint64_t begun_ = 0;  // when the instruction began that is executed, in cycles
   std::uint32_t sent_crcs_[remembered_outputs] = {};  // of each output as it was last sent

@@ -28,14 +28,16 @@ bool Sequence::open(Span<std::uint8_t> image, std::uint32_t at, std::uint32_t in
   if (!holds(at, protocol::sequence_header_bytes)) {
     return false;
   }
-  const std::uint32_t feeds = word(at), states = word(at + word_bytes);
-  if (feeds > protocol::sequence_max_feeds || states > protocol::sequence_max_states) {
+  const std::uint32_t feeds = word(at), states = word(at + word_bytes), calls = word(at + 3 * word_bytes);
+  if (feeds > protocol::sequence_max_feeds || states > protocol::sequence_max_states ||
+      calls > protocol::sequence_max_calls) {
     return false;
   }
+  calls_ = calls;
   feeds_ = feeds;
   states_ = states;
   first_step_ = word(at + 2 * word_bytes);
-  if (!holds(at, static_cast<std::uint32_t>(state_at(states) - at))) {
+  if (!holds(at, static_cast<std::uint32_t>(call_at(calls) - at))) {
     return false;
   }
   for (std::uint32_t i = 0; i < feeds; ++i) {
@@ -74,6 +76,8 @@ Feed Sequence::feed(std::uint32_t index) const {
   feed.row = word(row + protocol::feed_row_at);
   feed.room = {image_.data() + word(row + protocol::feed_room_at), word(row + protocol::feed_room_bytes_at)};
   feed.first = word(row + protocol::feed_first_at);
+  feed.end = word(row + protocol::feed_end_at);
+  feed.takes = word(row + protocol::feed_takes_at) != 0;
   std::memcpy(&feed.factor, image_.data() + row + protocol::feed_factor_at, sizeof feed.factor);
   feed.top_k = word(row + protocol::feed_top_k_at);
   feed.seed = word(row + protocol::feed_seed_at) |
@@ -106,6 +110,15 @@ std::size_t Sequence::feed_at(std::uint32_t index) const {
 
 std::size_t Sequence::state_at(std::uint32_t index) const {
   return feed_at(feeds_) + std::size_t{protocol::sequence_state_bytes} * index;
+}
+
+std::size_t Sequence::call_at(std::uint32_t index) const {
+  return state_at(states_) + std::size_t{protocol::sequence_call_bytes} * index;
+}
+
+Call Sequence::call(std::uint32_t index) const {
+  const std::size_t row = call_at(index);
+  return {word(row), word(row + word_bytes)};
 }
 
 std::uint32_t Sequence::word(std::size_t offset) const {

@@ -1,5 +1,5 @@
-// The sequence block of an input image: which outputs of a step become inputs of the next, and which tensors are the
-// program's state. Laid out in sdk/ethosu_sdk/protocol.
+// The sequence block of an input image: which outputs of a step become inputs of the next, and which tensors
+// are the program's state. Laid out in sdk/ethosu_sdk/protocol.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,8 @@ struct Feed {
   std::uint32_t row;
   Span<std::uint8_t> room;  // where the input's value is made
   std::uint32_t first;      // the first step that takes it
+  std::uint32_t end;        // the last one for which it is computed
+  bool takes;               // from the last step of the call before, for this one step
   float factor;             // of a sample's weights
   std::uint32_t top_k;
   std::uint64_t seed;
@@ -35,16 +37,24 @@ struct StateTensor {
   Bytes initial;  // empty: the program's own
 };
 
+// Inferences of one method: of as many sets as there are, behind those of the call before.
+struct Call {
+  std::uint32_t method;
+  std::uint32_t sets;
+};
+
 class Sequence {
  public:
-  // `image` is all of a checked image, the block is at byte `at` of it (0: there is none). False when it is damaged:
-  // the accessors cannot fail after true.
+  // `image` is all of a checked image, the block is at byte `at` of it (0: there is none). False when it is
+  // damaged: the accessors cannot fail after true.
   bool open(Span<std::uint8_t> image, std::uint32_t at, std::uint32_t inputs);
 
   std::uint32_t feeds() const { return feeds_; }
   Feed feed(std::uint32_t index) const;
   std::uint32_t states() const { return states_; }
   StateTensor state(std::uint32_t index) const;
+  std::uint32_t calls() const { return calls_; }
+  Call call(std::uint32_t index) const;
   // The number of the image's first set in a longer sequence: samples are drawn by the number of the step.
   std::uint32_t first_step() const { return first_step_; }
 
@@ -54,12 +64,14 @@ class Sequence {
   bool holds(std::uint32_t offset, std::uint32_t size) const;
   std::size_t feed_at(std::uint32_t index) const;
   std::size_t state_at(std::uint32_t index) const;
+  std::size_t call_at(std::uint32_t index) const;
   std::uint32_t word(std::size_t offset) const;
 
   Span<std::uint8_t> image_;
   std::uint32_t at_ = 0;
   std::uint32_t feeds_ = 0;
   std::uint32_t states_ = 0;
+  std::uint32_t calls_ = 0;
   std::uint32_t first_step_ = 0;
 };
 

@@ -37,6 +37,7 @@ ETHOSU_POOL("planned") std::uint8_t planned[config::planned_bytes];
 ETHOSU_POOL("method") std::uint8_t method_pool[config::method_pool_bytes];
 npu::Payload payloads[max_delegates];
 Span<std::uint8_t> planned_buffers[runtime::max_planned_buffers];
+app::MethodSetup method_setup;
 
 char command_text[max_command_line];
 app::CommandLine command_line;
@@ -112,9 +113,13 @@ bool prepare(app::RunnerSetup& setup, app::Failure& failure) {
   setup.kernels = app::selected_kernels();
   setup.input_pool = {input_image, sizeof input_image};
   setup.files = laid ? nullptr : &files;
-  const app::ResidentPools pools{{fast, sizeof fast},       {scratch, sizeof scratch},
-                                 {planned, sizeof planned}, {method_pool, sizeof method_pool},
-                                 {payloads, max_delegates}, {planned_buffers, runtime::max_planned_buffers}};
+  const app::ResidentPools pools{{fast, sizeof fast},
+                                 {scratch, sizeof scratch},
+                                 {planned, sizeof planned},
+                                 {method_pool, sizeof method_pool},
+                                 {payloads, max_delegates},
+                                 {planned_buffers, runtime::max_planned_buffers},
+                                 method_setup};
   return app::place_program(program, pools, laid ? mode_of(header) : app::GivenMode{}, setup, failure);
 }
 

@@ -155,12 +155,13 @@ bool place_program(Span<const std::uint8_t> model, const ResidentPools& pools, G
   if (needs.mode == npu::MemoryMode::sram_only && beside && facts.delegate_count != 0) {
     setup.model = place_model(model, pools.fast, needs.scratch_bytes);
   }
-  setup.method = facts.method;
+  pools.method_setup = {facts.method,
+                        {pools.method, {pools.planned_buffers.data(), facts.planned_count}},
+                        {pools.payloads.data(), facts.delegate_count}};
+  setup.methods = {&pools.method_setup, 1};
   setup.memory_mode = needs.mode;
-  setup.memory = {pools.method, {pools.planned_buffers.data(), facts.planned_count}};
   setup.npu_memory = {beside ? Span<std::uint8_t>{pools.fast.data(), needs.scratch_bytes} : pools.scratch,
-                      dedicated ? pools.fast : Span<std::uint8_t>{},
-                      {pools.payloads.data(), facts.delegate_count}};
+                      dedicated ? pools.fast : Span<std::uint8_t>{}};
   return true;
 }
 

@@ -19,6 +19,7 @@ struct ResidentPools {
   Span<std::uint8_t> method;
   Span<npu::Payload> payloads;
   Span<Span<std::uint8_t>> planned_buffers;
+  MethodSetup& method_setup;
 };
 
 // What the Vela flags in a program ask for.

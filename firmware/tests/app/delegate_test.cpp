@@ -42,7 +42,8 @@ struct Call {
       values[i].kind = ValueKind::tensor;
       values[i].tensor = &tensors[i];
     }
-    delegate.use({{scratch, sizeof scratch}, {}, {&payload, 1}}, 1);
+    delegate.use({{scratch, sizeof scratch}, {}}, 1);
+    delegate.use_payloads({&payload, 1});
   }
 
   bool refused(std::size_t count = 2) {

@@ -15,6 +15,7 @@ int main() {
   writer.write(protocol::boot, 1U, "a \"name\" \\ with\n\xC3\xA9", "host", 960U, "00ff");
   writer.write(protocol::npu, 0x10066001U, 0x1807U);
   writer.write(protocol::method, "forward", 1U, 2U, 0U);
+  writer.write(protocol::call, 1U, "forward");
   writer.write(protocol::memory, "stack", 100U, 32768U);
   writer.write(protocol::input, 0U, 0U, 4U, Crc32Digits{0xAB});
   writer.write(protocol::instruction, 0U, 1U, "kernel", "aten::_softmax.out");

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from ethosu_sdk.aot.comparison.chain.figures import figures
 from ethosu_sdk.aot.facts.chain import ChainFacts, Link, LinkedOutput
-from ethosu_sdk.aot.facts.check import CheckedOutput, CheckFacts, StartFacts, delegate_array, sample_array
+from ethosu_sdk.aot.facts.check import (
+    CheckedOutput,
+    CheckFacts,
+    StartFacts,
+    delegate_array,
+    method_folder,
+    sample_array,
+)
 from ethosu_sdk.aot.facts.compilation import (
     STAGES,
     CallSite,
     CompileOutput,
     CompileRequest,
     DelegateFacts,
+    MethodFacts,
     OperationFacts,
     OperatorCount,
     StateFacts,
@@ -43,6 +51,7 @@ __all__ = [
     "EvaluationRequest",
     "Link",
     "LinkedOutput",
+    "MethodFacts",
     "ModelSpec",
     "OperationFacts",
     "OperatorCount",
@@ -53,6 +62,7 @@ __all__ = [
     "compile_model",
     "delegate_array",
     "figures",
+    "method_folder",
     "parse_model_spec",
     "refusal_of",
     "resolve_target",

@@ -26,6 +26,11 @@ def run_command(
     The options from --target to --no-delegate are those of `compile`; a MODEL.pte keeps the target that it was
     compiled for. A model FILE.py is executed.
     """
+    if options.script is not None:
+        from ethosu_sdk.steps.run.scripts import script_command
+
+        script_command.run(model, compile_options, options, output, invocation.reporter())
+        return
     from ethosu_sdk.steps.run import run_command
 
     run_command.run(model, compile_options, options, output, invocation.reporter())

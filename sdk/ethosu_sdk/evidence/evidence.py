@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import math
 import zlib
@@ -17,6 +15,7 @@ import numpy.typing as npt
 
 from ethosu_sdk import protocol
 from ethosu_sdk.evidence import input_image, steps
+from ethosu_sdk.evidence.chunks import joined
 from ethosu_sdk.evidence.repeats import Changed, Plan, changes
 from ethosu_sdk.evidence.steps import Choices
 from ethosu_sdk.evidence.uart import ProtocolError, UartLog
@@ -45,6 +44,7 @@ class Expected:
     )  # of a call's stream, by instruction; empty: never cut
     nonce: bytes = input_image.NO_NONCE  # that the input image brought
     sends_last: bool = False  # whether the bytes of outputs come of the last set alone
+    method: str = ""  # its name; empty: any
 
     @property
     def plan(self) -> Plan:
@@ -111,14 +111,38 @@ def gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
 
 
 def _gather(log: UartLog, expected: Expected, exit_code: int) -> Evidence:
+    check_log(log, [expected])
+    count = steps.done(log, expected.steps, expected.repeats)
+    check_end(log, count * expected.repeats, expected.nonce, exit_code)
+    return of_inferences(log, expected)
+
+
+def check_log(log: UartLog, expected: Sequence[Expected]) -> None:
+    """ProtocolError for a log that is damaged, of another program or firmware, or reports a failure. `expected` has
+    an element for each method."""
     _refuse_reported_failures(log)
     if log.problems:
         raise ProtocolError(f"the firmware's records are damaged: {log.problems[0]}", "see uart.log")
-    _check_identity(log, expected)
+    _check_identity(log, expected[0])
+    methods = log.of_type("method")
+    if len(methods) != len(expected):
+        raise ProtocolError(f"{len(methods)} 'method' records instead of {len(expected)}")
+    for method, row in zip(methods, expected, strict=True):
+        if method["name"] != (row.method or method["name"]) or method["outputs"] != row.outputs:
+            raise ProtocolError(
+                f"the firmware's method '{method['name']}' has {method['outputs']} outputs, but the file has "
+                f"'{row.method}' with {row.outputs}"
+            )
+
+
+def of_inferences(log: UartLog, expected: Expected) -> Evidence:
+    """What the records of a checked log say of the inferences of a method."""
     count = steps.done(log, expected.steps, expected.repeats)
     expected = replace(expected, steps=replace(expected.steps, count=count))
-    _check_end(log, expected, exit_code)
     plan = expected.plan
+    done = [row["inference"] for row in log.of_type("inference")]
+    if done != list(range(plan.inferences)):
+        raise ProtocolError(f"{len(done)} of {plan.inferences} inferences are reported as done")
     sent = _outputs(log, expected)
     choices = _check_inputs(log, expected, sent)
     pmu = tuple(_pmu(row) for row in log.of_type("pmu"))
@@ -177,21 +201,17 @@ def _check_identity(log: UartLog, expected: Expected) -> None:
                 f"the firmware's {name} is {boot[name]}, but this run needs {expected_value}",
                 "build the firmware again",
             )
-    method = _single(log, "method")
-    if method["outputs"] != expected.outputs:
-        raise ProtocolError(
-            f"the firmware's method has {method['outputs']} outputs, but the file has {expected.outputs}"
-        )
 
 
-def _check_end(log: UartLog, expected: Expected, exit_code: int) -> None:
+def check_end(log: UartLog, inferences: int, nonce: bytes, exit_code: int) -> None:
+    """ProtocolError for a log without a proper end, or with more or less than so many `inferences`."""
     end = _single(log, "end")
     done = [row["inference"] for row in log.of_type("inference")]
     if log.records[-1].type != "end" or end["records"] != len(log.records):
         raise ProtocolError(f"{len(log.records)} records arrived, but the firmware counted {end['records']}")
-    if done != list(range(expected.plan.inferences)) or end["inferences"] != len(done):
-        raise ProtocolError(f"{len(done)} of {expected.plan.inferences} inferences are reported as done")
-    if end["seal"] != seal([record.covered for record in log.records[:-1]], expected.nonce):
+    if done != list(range(inferences)) or end["inferences"] != len(done):
+        raise ProtocolError(f"{len(done)} of {inferences} inferences are reported as done")
+    if end["seal"] != seal([record.covered for record in log.records[:-1]], nonce):
         raise ProtocolError(
             "the log is not from this run: its seal does not match the nonce that the firmware was given",
             "the UART's output was replayed or changed, or the firmware's memory was overwritten: run it again",
@@ -313,7 +333,7 @@ def _output(
         return before
     if not sent and not chunks:
         return _Output(None, identity, row["crc32"])
-    return _Output(_array(row, _joined(chunks, where), where), identity, row["crc32"])
+    return _Output(_array(row, joined(chunks, where), where), identity, row["crc32"])
 
 
 def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
@@ -326,18 +346,6 @@ def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
     if f"{zlib.crc32(data):08x}" != row["crc32"]:
         raise ProtocolError(f"the CRC of {where} does not match its bytes")
     return np.frombuffer(data, dtype).reshape(shape)
-
-
-def _joined(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
-    data = bytearray()
-    for chunk in chunks:
-        if chunk["offset"] != len(data):
-            raise ProtocolError(f"a piece of {where} is missing before byte {chunk['offset']}")
-        try:
-            data += base64.b64decode(chunk["base64"], validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise ProtocolError(f"a piece of {where} is not base64") from error
-    return bytes(data)
 
 
 def _operators(log: UartLog, expected: Expected) -> tuple[Operator, ...]:

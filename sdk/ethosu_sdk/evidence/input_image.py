@@ -11,6 +11,7 @@ from ethosu_sdk import protocol
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.evidence import sequence_block
 from ethosu_sdk.evidence.sequence_block import SequenceBlock
+from ethosu_sdk.feeds import Feed
 from ethosu_sdk.plain_text import counted
 
 _LARGEST = 0xFFFF_FFFF
@@ -34,6 +35,7 @@ class Asked:
     counts_cycles: bool = False
     resets_state: bool = False
     sends_last: bool = False
+    sends_state: bool = False
 
     @property
     def word(self) -> int:
@@ -42,6 +44,7 @@ class Asked:
             protocol.INPUT_IMAGE_COUNTS_CYCLES * self.counts_cycles
             + protocol.INPUT_IMAGE_RESETS_STATE * self.resets_state
             + protocol.INPUT_IMAGE_SENDS_LAST * self.sends_last
+            + protocol.INPUT_IMAGE_SENDS_STATE * self.sends_state
         )
 
 
@@ -67,27 +70,114 @@ def encode(
     """
     _check_counts(sets, event_groups, repeats)
     per_set = len(sets[0]) if sets else 0
-    header_bytes = protocol.INPUT_IMAGE_HEADER_BYTES
-    start = _aligned(header_bytes + protocol.INPUT_IMAGE_REFERENCE_BYTES * len(sets) * per_set)
+    start = _start(len(sets), per_set)
     table, body, rooms = _inputs(sets, start, sequence)
     pieces_at = start + len(body)
     image = bytearray(start) + body + _pieces(pieces, pieces_at)
     sequence_at = len(image)
     if sequence is not None:
         image += sequence_block.encode(sequence, rooms, sequence_at)
+    _put(image, protocol.INPUT_IMAGE_REPEATS_AT, repeats)
+    _put(image, protocol.INPUT_IMAGE_PIECES_AT, pieces_at if pieces else 0)
+    _put(image, protocol.INPUT_IMAGE_PIECE_COUNT_AT, len(pieces))
+    counts = (len(sets), per_set, 0 if sequence is None else sequence_at)
+    return _finished(image, table, counts, event_groups, nonce, asked)
+
+
+@dataclass(frozen=True)
+class ImageCall:
+    """A call of the method that the firmware loads as number `method`: its sets of inputs, and the sequence that they
+    are. Inputs of the first set come from the call before by `takes`."""
+
+    method: int
+    sets: Sequence[Sequence[bytes]]
+    sequence: SequenceBlock
+    takes: tuple[Feed, ...] = ()
+
+
+def encode_calls(
+    calls: Sequence[ImageCall],
+    columns: int,
+    nonce: bytes = NO_NONCE,
+    *,
+    asked: Asked = PLAIN,
+    event_groups: Sequence[Sequence[int]] = (),
+) -> bytes:
+    """The image for `calls`, one behind the other. `columns` is the largest number of inputs of a method that the
+    firmware loads. InputError for more than an image holds."""
+    count = sum(len(call.sets) for call in calls)
+    _check_counts(range(count), event_groups, 1)
+    start = _start(count, columns)
+    table, body, rows, done = bytearray(), bytearray(), [], 0
+    for call in calls:
+        own, data, rooms = _inputs(call.sets, start + len(body), call.sequence)
+        places = {feed.input: _place(own, feed.input) for feed in call.takes}
+        if call.takes:
+            own, places = _with_takes(own, call, rooms, places)
+        width = protocol.INPUT_IMAGE_REFERENCE_BYTES * len(call.sets[0])
+        for number in range(len(call.sets)):
+            row = own[number * width : (number + 1) * width]
+            table += row.ljust(protocol.INPUT_IMAGE_REFERENCE_BYTES * columns, b"\0")
+        body += data
+        rows += sequence_block.feed_rows(call.sequence, rooms, done, len(call.sets))
+        rows += [sequence_block.take_row(feed, done, places[feed.input]) for feed in call.takes]
+        done += len(call.sets)
+    image = bytearray(start) + body
+    sequence_at = len(image)
+    image += sequence_block.encode_calls(rows, [(call.method, len(call.sets)) for call in calls])
+    _put(image, protocol.INPUT_IMAGE_REPEATS_AT, 1)
+    return _finished(image, bytes(table), (count, columns, sequence_at), event_groups, nonce, asked)
+
+
+def _place(table: bytes, index: int) -> tuple[int, int]:
+    offset, size = struct.unpack_from("<2I", table, protocol.INPUT_IMAGE_REFERENCE_BYTES * index)
+    return offset, size
+
+
+def _with_takes(
+    table: bytes,
+    call: ImageCall,
+    rooms: dict[int, tuple[int, int]],
+    places: dict[int, tuple[int, int]],
+) -> tuple[bytes, dict[int, tuple[int, int]]]:
+    """The table of a call's inputs, and where the ones that it takes are made: in the place of the value that is
+    given, or where that is the only one before a feed, in the feed's room, which counts on from there."""
+    changed, found = bytearray(table), dict(places)
+    for feed in call.takes:
+        if call.sequence.rows[feed.input] == 1 and feed.input in rooms:
+            found[feed.input] = rooms[feed.input]
+            struct.pack_into(
+                "<2I", changed, protocol.INPUT_IMAGE_REFERENCE_BYTES * feed.input, *rooms[feed.input]
+            )
+    return bytes(changed), found
+
+
+def _start(sets: int, columns: int) -> int:
+    """Where the inputs begin, behind the table of so many."""
+    table = protocol.INPUT_IMAGE_REFERENCE_BYTES * sets * columns
+    return _aligned(protocol.INPUT_IMAGE_HEADER_BYTES + table)
+
+
+def _finished(
+    image: bytearray,
+    table: bytes,
+    counts: tuple[int, int, int],
+    event_groups: Sequence[Sequence[int]],
+    nonce: bytes,
+    asked: Asked,
+) -> bytes:
+    """The image with its header; `counts` are sets, inputs of each, and the offset of the sequence block."""
+    header_bytes = protocol.INPUT_IMAGE_HEADER_BYTES
     image[header_bytes : header_bytes + len(table)] = table
     _put(image, protocol.INPUT_IMAGE_MAGIC_AT, protocol.INPUT_IMAGE_MAGIC)
     _put(image, protocol.INPUT_IMAGE_VERSION_AT, protocol.INPUT_IMAGE_VERSION)
     _put(image, protocol.INPUT_IMAGE_BYTES_AT, len(image))
-    _put(image, protocol.INPUT_IMAGE_SETS_AT, len(sets))
-    _put(image, protocol.INPUT_IMAGE_INPUTS_AT, per_set)
-    _put(image, protocol.INPUT_IMAGE_REPEATS_AT, repeats)
+    _put(image, protocol.INPUT_IMAGE_SETS_AT, counts[0])
+    _put(image, protocol.INPUT_IMAGE_INPUTS_AT, counts[1])
     _put(image, protocol.INPUT_IMAGE_EVENT_GROUP_COUNT_AT, len(event_groups))
     image[protocol.INPUT_IMAGE_NONCE_AT : protocol.INPUT_IMAGE_NONCE_AT + len(nonce)] = nonce
     _put(image, protocol.INPUT_IMAGE_OPTIONS_AT, asked.word)
-    _put(image, protocol.INPUT_IMAGE_PIECES_AT, pieces_at if pieces else 0)
-    _put(image, protocol.INPUT_IMAGE_PIECE_COUNT_AT, len(pieces))
-    _put(image, protocol.INPUT_IMAGE_SEQUENCE_AT, 0 if sequence is None else sequence_at)
+    _put(image, protocol.INPUT_IMAGE_SEQUENCE_AT, counts[2])
     for number, row in enumerate(event_groups):
         group_at = protocol.INPUT_IMAGE_EVENT_GROUPS_AT + protocol.INPUT_IMAGE_EVENT_GROUP_BYTES * number
         _put(image, group_at, len(row), *row)
@@ -149,9 +239,7 @@ def encode_program_header(program_bytes: int, mode: int = protocol.PROGRAM_MODE_
     return words + struct.pack("<I", zlib.crc32(words))
 
 
-def _check_counts(
-    sets: Sequence[Sequence[bytes]], event_groups: Sequence[Sequence[int]], repeats: int
-) -> None:
+def _check_counts(sets: Sequence[object], event_groups: Sequence[Sequence[int]], repeats: int) -> None:
     if repeats < 1 or len(sets) * repeats > _LARGEST:
         raise InputError(f"{repeats} repeats of {counted(len(sets), 'set')} of inputs are not possible")
     if len(event_groups) > protocol.INPUT_IMAGE_MAX_EVENT_GROUPS:

@@ -73,12 +73,43 @@ def encode(block: SequenceBlock, rooms: Mapping[int, tuple[int, int]], start: in
     return bytes(table.ljust(first - start, b"\0") + values)
 
 
-def _feed(feed: Feed, first: int, room: int, room_bytes: int) -> bytes:
+def feed_rows(
+    block: SequenceBlock, rooms: Mapping[int, tuple[int, int]], start: int, count: int
+) -> list[bytes]:
+    """The rows of a call's feeds, whose `count` sets begin with number `start` of the image."""
+    return [
+        _feed(feed, start + block.rows[feed.input], *rooms[feed.input], end=start + count)
+        for feed in block.feeds
+    ]
+
+
+def take_row(feed: Feed, start: int, room: tuple[int, int]) -> bytes:
+    """The row of what the call that begins with set `start` takes from the call before."""
+    return _feed(feed, start, *room, end=start, takes=True)
+
+
+def encode_calls(rows: Sequence[bytes], calls: Sequence[tuple[int, int]]) -> bytes:
+    """The block with the `rows` of all feeds and the `calls`, each a method's number and its sets."""
+    head = struct.pack("<4I", len(rows), 0, 0, len(calls))
+    return head + b"".join(rows) + b"".join(struct.pack("<4I", *call, 0, 0) for call in calls)
+
+
+def _feed(
+    feed: Feed,
+    first: int,
+    room: int,
+    room_bytes: int,
+    *,
+    end: int = protocol.FEED_NO_END,
+    takes: bool = False,
+) -> bytes:
     row = protocol.FEED_LAST_ROWS if feed.row is None else feed.row
     factor = choosing.factor(feed.temperature, feed.scale or 1.0)
     head = (_FORMS[feed.form], feed.input, feed.output, row, room, room_bytes, first)
     words = struct.pack("<7IfIQI", *head, factor, feed.top_k, feed.seed, len(feed.stops))
-    return (words + struct.pack(f"<{len(feed.stops)}I", *feed.stops)).ljust(
+    stops = struct.pack(f"<{len(feed.stops)}I", *feed.stops)
+    behind = struct.pack("<2I", end, takes)
+    return ((words + stops).ljust(protocol.FEED_END_AT, b"\0") + behind).ljust(
         protocol.SEQUENCE_FEED_BYTES, b"\0"
     )
 

@@ -108,6 +108,15 @@ class Stepper:
         return chosen
 
 
+def taken(feed: Feed, output: Array, template: Array, step: int) -> tuple[Array, tuple[int, ...] | None]:
+    """The value of an input like `template` that a call takes from an `output` of step number `step`, the last of the
+    call before; and the indices that were chosen for it, None for a copy. SimulationError as :meth:`Stepper.take`."""
+    if feed.form == COPY:
+        return output, None
+    chosen = choose(feed, output, template.size, step)
+    return _kept(np.array(chosen, object).reshape(template.shape), template, feed), chosen
+
+
 def choose(feed: Feed, output: Array, count: int, step: int) -> tuple[int, ...]:
     """The `count` indices that `feed` chooses from `output` [..., rows, n] after step number `step`."""
     rows = output.reshape(-1, output.shape[-1])

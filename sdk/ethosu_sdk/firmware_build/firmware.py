@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import __version__, boards, protocol, pte
 from ethosu_sdk.errors import BuildError, InputError
-from ethosu_sdk.firmware_build import cmake, executable, fit, generate, kernels, layout
+from ethosu_sdk.firmware_build import cmake, executable, fit, generate, kernels, layout, method_memory
 from ethosu_sdk.firmware_build.board_choice import BoardChoice, choose_board
 from ethosu_sdk.firmware_build.elf import Section, section_bytes
 from ethosu_sdk.firmware_build.executable import Executable, Recipe
+from ethosu_sdk.firmware_build.layout import aligned
 from ethosu_sdk.firmware_build.memory_modes import memory_mode
-from ethosu_sdk.firmware_build.method_pool import method_pool_bytes
 from ethosu_sdk.targets import MemoryAreas, Target
 
 DEFAULT_NPU_TIMEOUT_MS = 10_000
 _MODEL_SECTION = ".model"  # app/model.S
 _WORK = "firmware"  # the folder beside the ELF
 WORK_FILES = (f"{_WORK}/{cmake.LOG_NAME}", f"{_WORK}/{executable.STAMP_NAME}")
+_MOST_METHODS = protocol.MAX_METHODS
 _METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
@@ -40,7 +41,7 @@ class FirmwareBuild(Executable):
     """The firmware of one program."""
 
     board_reason: str  # why it is this board
-    method: str
+    methods: tuple[str, ...]
     model_sha256: str
     model_bytes: int
     target: Target | None  # None when nothing is delegated
@@ -55,18 +56,19 @@ class BuildOptions:
     """What :func:`build` may be asked for.
 
     `board` is the name of one of `BOARDS`, by default the one that carries the program's NPU; `simulator`, such as
-    ``qemu``, is where the firmware is to run, if that is known (:func:`choose_board`). `method` is the one to run: by
-    default ``forward``, or the only one. `inferences` is how many one run must be able to take (its inputs lie in
-    memory together). `npu_timeout_ms` bounds one NPU job in the board's own time. `fast_scratch_bytes` is what the
-    command streams need of region 2, by default the most that the memory mode allows them. `allow_spill` lets a model
-    or scratch that is too large for where its memory mode has it lie in the large memory, with a note.
+    ``qemu``, is where the firmware is to run, if that is known (:func:`choose_board`). `methods` are those that it
+    loads, by default ``forward`` or the only one: the first runs, unless an input image calls others. `inferences` is
+    how many one run must be able to take (its inputs lie in memory together). `npu_timeout_ms` bounds one NPU job in
+    the board's own time. `fast_scratch_bytes` is what the command streams need of region 2, by default the most that
+    the memory mode allows them. `allow_spill` lets a model or scratch that is too large for where its memory mode has
+    it lie in the large memory, with a note.
     `extra_image_bytes` is what the input image holds beside inputs. `areas` say where the memory mode has things,
     where its name does not.
     """
 
     board: str | None = None
     simulator: str | None = None
-    method: str | None = None
+    methods: tuple[str, ...] = ()
     inferences: int = 1
     npu_timeout_ms: int = DEFAULT_NPU_TIMEOUT_MS
     fast_scratch_bytes: int | None = None
@@ -85,7 +87,7 @@ class _Plan:
     choice: BoardChoice
     program: pte.Pte
     data: bytes
-    method: str
+    methods: tuple[str, ...]
     target: Target | None
     delegates: int
     layout: layout.Layout
@@ -108,7 +110,7 @@ def build(pte_path: Path, out_dir: Path, options: BuildOptions = _DEFAULTS) -> F
     return FirmwareBuild(
         **vars(made),
         board_reason=plan.choice.reason,
-        method=plan.method,
+        methods=plan.methods,
         model_sha256=plan.program.sha256,
         model_bytes=len(plan.data),
         target=plan.target,
@@ -126,12 +128,12 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
         )
     data = _read(path)
     program = pte.parse(data)
-    name = _method_name(program, options.method)
-    plan = program.plan(name)
-    target = program.target()
-    selected = kernels.select((row.full_name for row in plan.operators), kernels.all_known())
+    plans = [program.plan(name) for name in _method_names(program, options.methods)]
+    target, loaded = program.target(), method_memory.of(plans)
+    operators = (row.full_name for plan in plans for row in plan.operators)
+    selected = kernels.select(operators, kernels.all_known())
     needs = replace(
-        requirements(len(data), plan, target, options.fast_scratch_bytes, options.areas),
+        requirements(len(data), plans, target, options.fast_scratch_bytes, options.areas),
         extra_image_bytes=options.extra_image_bytes,
     )
     choice = choose_board(program.npu(), options.board, options.simulator)
@@ -140,10 +142,8 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
     memory = fit.plan(needs, board, options.inferences, modes, allow_spill=options.allow_spill)
     configuration = generate.Configuration(
         version=__version__,
-        method=name,
-        delegates=len(plan.delegates),
+        methods=loaded.methods,
         npu_settings=memory_mode(needs.memory_mode, needs.areas).settings,
-        planned_bytes=_planned(plan),
         npu_timeout_ms=options.npu_timeout_ms,
     )
     files = {
@@ -158,7 +158,9 @@ def _plan(path: Path, options: BuildOptions) -> _Plan:
         files=files,
         symbols=(protocol.INPUT_IMAGE_SYMBOL,),
     )
-    return _Plan(choice, program, data, name, target, len(plan.delegates), memory, recipe)
+    delegates = sum(row.delegates for row in loaded.methods)
+    names = tuple(plan.name for plan in plans)
+    return _Plan(choice, program, data, names, target, delegates, memory, recipe)
 
 
 def allowed_modes(target: Target | None) -> tuple[str, ...]:
@@ -175,40 +177,44 @@ def _read(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _method_name(program: pte.Pte, requested: str | None) -> str:
-    names = [plan.name for plan in program.plans]
-    name = requested or (names[0] if len(names) == 1 else pte.ENTRY)
-    if not _METHOD_NAME.fullmatch(name):  # it becomes C++ source
-        raise InputError(f"the method name {name!r} is not an identifier")
-    return name
-
-
-def _planned(plan: pte.ExecutionPlan) -> tuple[int, ...]:
-    return tuple(plan.non_const_buffer_sizes[1:])  # ExecuTorch reserves the first
+def _method_names(program: pte.Pte, requested: Sequence[str]) -> Sequence[str]:
+    names = requested or (program.plan().name,)
+    if len(names) > _MOST_METHODS:
+        raise InputError(f"{len(names)} methods, but the firmware loads {_MOST_METHODS} at most")
+    for name in names:
+        if not _METHOD_NAME.fullmatch(name):  # it becomes C++ source
+            raise InputError(f"the method name {name!r} is not an identifier")
+    return names
 
 
 def requirements(
     data_bytes: int,
-    plan: pte.ExecutionPlan,
+    plans: Sequence[pte.ExecutionPlan],
     target: Target | None,
     fast_scratch_bytes: int | None,
     areas: MemoryAreas | None = None,
 ) -> layout.Requirements:
-    """What a program of `data_bytes` asks of the memory. InputError when it delegates to anything but an Ethos-U."""
-    foreign = sorted({row.id for row in plan.delegates} - {pte.ETHOSU_BACKEND})
+    """What a program of `data_bytes` whose methods `plans` are loaded asks of the memory.
+
+    InputError when it delegates to anything but an Ethos-U.
+    """
+    foreign = sorted({row.id for plan in plans for row in plan.delegates} - {pte.ETHOSU_BACKEND})
     if foreign:
         raise InputError(
             f"the program delegates to {', '.join(foreign)}, which no Ethos-U board has",
             "compile it for an Ethos-U target",
         )
-    scratch = (row.vela.scratch_bytes for row in plan.delegates if row.vela is not None)
+    rows = (row for plan in plans for row in plan.delegates)
+    scratch = (row.vela.scratch_bytes for row in rows if row.vela is not None)
+    loaded = method_memory.of(plans)
+    inputs = [tuple(tensor.nbytes for tensor in plan.input_tensors()) for plan in plans]
     return layout.Requirements(
         model_bytes=data_bytes,
         memory_mode=target.memory_mode if target else None,
         scratch_bytes=max(scratch, default=0),
-        planned_bytes=_planned(plan),
-        method_pool_bytes=method_pool_bytes(plan),
-        input_bytes=tuple(tensor.nbytes for tensor in plan.input_tensors()),
+        planned_bytes=loaded.planned_bytes,
+        method_pool_bytes=loaded.method_pool_bytes,
+        input_bytes=max(inputs, key=lambda sizes: sum(map(aligned, sizes))),
         fast_scratch_bytes=fast_scratch_bytes,
         areas=areas,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ethosu_sdk.boards import Board, boards
 from ethosu_sdk.firmware_build.kernels import Kernel
 from ethosu_sdk.firmware_build.layout import Layout
+from ethosu_sdk.firmware_build.method_memory import MethodMemory
 from ethosu_sdk.protocol import cpp_header
 from ethosu_sdk.pte import fbs
 from ethosu_sdk.targets import Family, Generation, families
@@ -20,10 +21,8 @@ class Configuration:
     """Compile-time constants for the firmware of one model; `npu_settings` is a MemoryMode of npu/settings.hpp."""
 
     version: str
-    method: str
-    delegates: int
+    methods: tuple[MethodMemory, ...]
     npu_settings: str
-    planned_bytes: tuple[int, ...]
     npu_timeout_ms: int
 
 
@@ -119,7 +118,12 @@ def _short(family: Family) -> str:
 
 def model_config(configuration: Configuration, layout: Layout) -> str:
     """The text of model_config.hpp: constants only."""
-    planned = configuration.planned_bytes or (0,)  # C++ has no arrays of no elements
+    methods = configuration.methods
+    buffers = [row for method in methods for row in method.buffers]
+    planned = [f"{{{row.offset}, {row.size_bytes}}}" for row in buffers] or ["{0, 0}"]  # never an empty array
+    rows = [
+        f'{{"{row.name}", {row.delegates}, {row.method_pool_bytes}, {len(row.buffers)}}}' for row in methods
+    ]
     sizes = {
         "scratch_bytes": layout.size_of("SCRATCH"),
         "fast_scratch_bytes": layout.size_of("FAST_SCRATCH"),
@@ -140,13 +144,21 @@ def model_config(configuration: Configuration, layout: Layout) -> str:
             "namespace ethosu_sdk::model_config {",
             "",
             f'constexpr char firmware[] = "executor_runner {configuration.version}";',
-            f'constexpr char method[] = "{configuration.method}";',
-            f"constexpr std::size_t delegate_count = {configuration.delegates};",
+            "struct Method {",
+            "  const char* name;",
+            "  std::size_t delegates, pool_bytes, planned_count;",
+            "};",
+            "struct Buffer {",
+            "  std::size_t offset, bytes;",
+            "};",
+            f"constexpr Method methods[] = {{{', '.join(rows)}}};",
+            f"constexpr std::size_t method_count = {len(methods)};",
+            f"constexpr std::size_t delegate_count = {sum(row.delegates for row in methods)};",
             f"constexpr std::uint32_t npu_timeout_ms = {configuration.npu_timeout_ms};",
             f"constexpr npu::MemoryMode memory_mode = npu::MemoryMode::{configuration.npu_settings};",
             *(f"constexpr std::size_t {name} = {size};" for name, size in sizes.items()),
-            f"constexpr std::size_t planned_count = {len(configuration.planned_bytes)};",
-            f"constexpr std::size_t planned_bytes[] = {{{', '.join(map(str, planned))}}};",
+            f"constexpr std::size_t planned_count = {len(buffers)};",
+            f"constexpr Buffer planned[] = {{{', '.join(planned)}}};",
             "",
             "}  // namespace ethosu_sdk::model_config",
             "",

@@ -60,7 +60,7 @@ def check_fit(
     """
     board = boards.board(board_name)
     plan, target = program.plan(method), program.target()
-    needs = requirements(program.size, plan, target, None, areas)
+    needs = requirements(program.size, [plan], target, None, areas)
     placed = fit.plan(needs, board, 1, allowed_modes(target), allow_spill=allow_spill)
     room = _pool_bytes(board)
     in_bulk = {row.name for row in placed.placements if row.memory == board.bulk}

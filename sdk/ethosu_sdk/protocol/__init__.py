@@ -28,14 +28,19 @@ little-endian uint32::
 
 Repeat k counts the events of group k modulo the number of groups; without groups the firmware chooses. An input that
 is no tensor has 0 bytes: the program's own value stands. Option 1 asks for `cpu` records, option 4 for the bytes of
-the outputs of the last set alone.
+the outputs of the last set alone, option 8 for those of the state after it.
 
 Sequence block. When it is there, the sets are steps of a sequence: four words (feeds, tensors of the state, number of
-the first step, 0), a row of 64 bytes for each feed, a row of 16 bytes for each tensor of the state. A feed computes
-the value of an input from the outputs of the step before, in a room of the image that the table of the later steps
-refers to; the words of a feed are listed below. A step whose choice is one of a feed's stops is the last. A tensor of
-the state is (planned buffer, offset in it, bytes, offset of the value in the image that it begins with, 0: the
-program's); its CRC is reported after every step, its bytes after the last one.
+the first step, calls), a row of 80 bytes for each feed, a row of 16 bytes for each tensor of the state, a row of 16
+bytes for each call. A call is (number of a method that the firmware has loaded, sets of inputs, 0, 0): its sets
+follow those of the call before. The firmware begins it with a `call` record, behind which are the `choice` records of
+what it takes from the call before. Without calls, all sets are of the first method. Where methods have different
+numbers of inputs, the missing ones have 0 bytes.
+
+A feed computes the value of an input from the outputs of the step before, in a room of the image that the table of
+the later steps refers to; the words of a feed are listed below. A step whose choice is one of a feed's stops is the
+last of its call. A tensor of the state is (planned buffer, offset in it, bytes, offset of the value in the image that
+it begins with, 0: the program's); its CRC is reported after every step.
 
 Pieces are parts of delegates' command streams (:mod:`ethosu_sdk.npu.stream.pieces`), one (delegate, offset, bytes)
 triple each. With them, the last repeat of every set runs a delegate's pieces in turn, a job and a `pmu` record each.
@@ -73,6 +78,7 @@ INPUT_IMAGE_NONCE_BYTES = 16
 INPUT_IMAGE_COUNTS_CYCLES = 1  # an option
 INPUT_IMAGE_RESETS_STATE = 2  # another
 INPUT_IMAGE_SENDS_LAST = 4
+INPUT_IMAGE_SENDS_STATE = 8
 INPUT_IMAGE_MAX_EVENTS = 8  # in one group
 INPUT_IMAGE_MAX_EVENT_GROUPS = 32
 INPUT_IMAGE_EVENT_GROUP_BYTES = 4 + 4 * INPUT_IMAGE_MAX_EVENTS  # a count and event numbers
@@ -100,10 +106,13 @@ INPUT_IMAGE_HEADER_BYTES = (
 )
 
 SEQUENCE_HEADER_BYTES = 16
-SEQUENCE_FEED_BYTES = 64
+SEQUENCE_FEED_BYTES = 80
 SEQUENCE_STATE_BYTES = 16
+SEQUENCE_CALL_BYTES = 16
 SEQUENCE_MAX_FEEDS = 16
 SEQUENCE_MAX_STATES = 4096
+SEQUENCE_MAX_CALLS = 4096
+MAX_METHODS = 8  # that a firmware loads
 
 # The forms of a feed.
 FEED_COPY = 1  # the bytes of the output
@@ -112,7 +121,9 @@ FEED_SAMPLE = 3  # an index drawn by the numbers of each of its last rows
 FEED_STEP = 4  # the value before, plus the number of its elements
 # The words of a feed: form; input; output; row of the output, FEED_LAST_ROWS: as many of the last as the input has
 # elements; offset and bytes of the room; the first step that takes the fed value; for samples the weight's factor (a
-# float32), how many of the largest are drawn from (0: all), and the seed, low word first; number of stops, stops.
+# float32), how many of the largest are drawn from (0: all), and the seed, low word first; number of stops, stops; the
+# last step that it is computed for, FEED_NO_END: every later one; whether it is taken from the last step of the call
+# before; two words of 0.
 
 FEED_LAST_ROWS = 0xFFFF_FFFF
 FEED_MAX_ROWS = 64  # indices of one input
@@ -130,6 +141,9 @@ FEED_TOP_K_AT = 32
 FEED_SEED_AT = 36
 FEED_STOP_COUNT_AT = 44
 FEED_STOPS_AT = 48
+FEED_END_AT = 64
+FEED_TAKES_AT = 68
+FEED_NO_END = 0xFFFF_FFFF
 
 PROGRAM_HEADER_MAGIC = 0x31505545  # "EUP1"
 PROGRAM_HEADER_VERSION = 2
@@ -210,7 +224,8 @@ RECORD_TYPES: dict[str, RecordType] = {
             model_sha256=str,
         ),
         _record("npu", "the NPU's ID and CONFIG registers as read", id=int, config=int),
-        _record("method", "the loaded method", name=str, inputs=int, outputs=int, delegates=int),
+        _record("method", "a loaded method", name=str, inputs=int, outputs=int, delegates=int),
+        _record("call", "a call of a script begins", number=int, method=str),
         _record("memory", "use of one memory pool", name=str, used_bytes=int, size_bytes=int),
         _record("input", "an input as it arrived", inference=int, index=int, bytes=int, crc32=str),
         _record(

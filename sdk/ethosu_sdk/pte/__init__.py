@@ -22,6 +22,7 @@ from ethosu_sdk.pte.model import (
     Value,
 )
 from ethosu_sdk.pte.program import Pte, parse, read
+from ethosu_sdk.pte.shared_state import shares_state
 
 __all__ = [
     "ENTRY",
@@ -46,4 +47,5 @@ __all__ = [
     "Value",
     "parse",
     "read",
+    "shares_state",
 ]

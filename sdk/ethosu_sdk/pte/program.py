@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ethosu_sdk.errors import InputError
+from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import opening
 from ethosu_sdk.pte import schema
 from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table, make_schema
@@ -43,13 +43,31 @@ class Pte:
     named_data: Mapping[str, memoryview] = field(repr=False)
     data: memoryview = field(repr=False)
 
-    def plan(self, name: str = ENTRY) -> ExecutionPlan:
-        """The method called `name`. InputError when there is none."""
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The names of the methods that compute something; others only give a constant, such as a scale."""
+        return tuple(row.name for row in self.plans if row.inputs or row.instructions) or (
+            self.plans[0].name,
+        )
+
+    def plan(self, name: str | None = None) -> ExecutionPlan:
+        """The method called `name`; by default ``forward``, or the only one.
+
+        InputError when there is none of that name, UsageError when one must be chosen.
+        """
+        chosen = name if name is not None else self._default()
         for plan in self.plans:
-            if plan.name == name:
+            if plan.name == chosen:
                 return plan
-        raise InputError(
-            f"the program has no method '{name}'", suggestion(name, [plan.name for plan in self.plans])
+        raise InputError(f"the program has no method '{chosen}'", suggestion(chosen, self.methods))
+
+    def _default(self) -> str:
+        names = [plan.name for plan in self.plans]
+        if ENTRY in names or len(self.methods) == 1:
+            return ENTRY if ENTRY in names else self.methods[0]
+        raise UsageError(
+            f"the program has {len(self.methods)} methods: {', '.join(self.methods)}",
+            "choose one with --method NAME",
         )
 
     @property

@@ -25,6 +25,7 @@ class Options(Part):
     inferences: int
     allow_spill: bool
     simulator: str | None = None
+    methods: tuple[str, ...] | None = None
 
 
 class Elf(Part):

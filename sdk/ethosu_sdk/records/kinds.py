@@ -19,6 +19,7 @@ from ethosu_sdk.records import (
     generate,
     profile,
     run,
+    script,
     sweep,
     sweep_cell,
     sweep_compare,
@@ -45,6 +46,7 @@ COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, export.KIND, advice.KIND, compa
 GENERATE = generate.KIND
 SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.KIND, sweep_cell.KIND, sweep_compare.KIND
 MANIFEST = bundle.KIND
+SCRIPT = script.KIND
 # Printed only.
 INSPECT, VERIFY, LOG, CONVERSION = inspect.KIND, verify.KIND, log.KIND, conversion.KIND
 SWEEP_PLAN, SWEEP_ANSWER = sweep_plan.KIND, sweep_answer.KIND
@@ -54,7 +56,7 @@ EXPLANATION, ERROR, BOARDS = explanation.KIND, error.KIND, boards.KIND
 # Those that lie in folders of results; first those that say what a folder is about.
 IN_FOLDERS: tuple[RecordKind[Any], ...] = (
     *(RUN, PROFILE, BUILD, COMPILE, COMPARE, DEBUG, ADVICE, EXPORT, GENERATE),
-    *(SWEEP, SWEEP_CELL, SWEEP_COMPARE),
+    *(SWEEP, SWEEP_CELL, SWEEP_COMPARE, SCRIPT),
 )
 PRINTED: tuple[RecordKind[Any], ...] = (
     *(INSPECT, VERIFY, LOG, CONVERSION, SWEEP_PLAN, SWEEP_ANSWER),

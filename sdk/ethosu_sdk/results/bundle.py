@@ -42,9 +42,9 @@ _ROLES = (
     ("*.cmake", "definitions for ExecuTorch's runner", "text/plain", ""),
     ("*.conf", "fragment of Zephyr's configuration", "text/plain", ""),
     ("*.clayer.yml", "layer for CMSIS-Toolbox", "application/yaml", ""),
-    ("delegate*.tosa", "TOSA graph of a delegate", "application/octet-stream", ""),
-    ("delegate*.csv", "Vela's estimates of a delegate", "text/csv", ""),
-    ("delegate*.debug.xml", "Vela's debug database of a delegate", "application/xml", ""),
+    ("*delegate*.tosa", "TOSA graph of a delegate", "application/octet-stream", ""),
+    ("*delegate*.csv", "Vela's estimates of a delegate", "text/csv", ""),
+    ("*delegate*.debug.xml", "Vela's debug database of a delegate", "application/xml", ""),
     ("*/current.json", "state of the build", "application/json", ""),
     ("*.log", "log", "text/plain", ""),
 )

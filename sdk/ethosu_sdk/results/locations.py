@@ -33,9 +33,10 @@ def compile_record(pte: Path) -> Path:
     return pte.with_name(kinds.COMPILE.name(pte.stem))
 
 
-def example_io(pte: Path) -> Path:
-    """The example inputs and outputs that `compile` writes beside its `.pte`."""
-    return pte.with_name(f"{pte.stem}.io.npz")
+def example_io(pte: Path, method: str | None = None) -> Path:
+    """The example inputs and outputs of a method that `compile` writes beside its `.pte`; None: of the first."""
+    own = pte.with_name(f"{pte.stem}.{method}.io.npz")
+    return own if method is not None and own.is_file() else pte.with_name(f"{pte.stem}.io.npz")
 
 
 def require_pte(path: Path) -> Path:

@@ -62,6 +62,7 @@ def build(
             simulator=choice.simulator or None,
             allow_spill=allow_spill,
             areas=systems.areas(path, program, vela_config),
+            methods=program.methods,
         )
         with (
             bundle.published(folder, "build") as add,
@@ -107,9 +108,9 @@ def build_in(
     return built
 
 
-def model_part(path: Path, program: pte.Pte) -> Record:
-    """The `model` object of a record."""
-    return {"file": path.name, "sha256": program.sha256, "bytes": program.size, "entry": pte.ENTRY}
+def model_part(path: Path, program: pte.Pte, method: str) -> Record:
+    """The `model` object of a record of a method."""
+    return {"file": path.name, "sha256": program.sha256, "bytes": program.size, "entry": method}
 
 
 def tool_rows() -> list[Record]:
@@ -124,7 +125,7 @@ def _content(
     return Build(
         status="pass",
         **provenance.origin([provenance.file_entry("model", path, program.sha256)], tool_rows()),
-        model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=pte.ENTRY),
+        model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=firmware.methods[0]),
         target=target,
         board=convert(firmware.board, Board),
         board_reason=firmware.board_reason,
@@ -133,6 +134,7 @@ def _content(
             inferences=options.inferences,
             allow_spill=options.allow_spill,
             simulator=options.simulator or None,
+            methods=firmware.methods if len(program.methods) > 1 else None,
         ),
         elf=Elf(file=firmware.elf.name, sha256=firmware.elf_sha256, bytes=firmware.elf.stat().st_size),
         map=FileDigest(file=firmware.map.name, sha256=hashing.sha256_file(firmware.map)),

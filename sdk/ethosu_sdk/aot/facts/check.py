@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ethosu_sdk.aot.facts.evaluation import Quantisation
 from ethosu_sdk.aot.facts.source_line import SourceLine
+from ethosu_sdk.pte import ENTRY
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,10 @@ class CheckedOutput:
 
 @dataclass(frozen=True)
 class CheckFacts:
-    """The check's folder holds arrays by the names of :func:`sample_array`, for `samples` in a row: ``input``, in the
-    program's own types; ``reference``, the outputs in PyTorch of the program that was lowered; ``trialT_``, those
-    with every value rounded another way (:mod:`ethosu_sdk.aot.comparison.check.rounding`). The first sample,
-    the example inputs, has all `trials`.
+    """A method's folder (:func:`method_folder`) holds arrays by the names of :func:`sample_array`, for `samples` in a
+    row: ``input``, in the program's own types; ``reference``, the outputs in PyTorch of the program that was lowered;
+    ``trialT_``, those with every value rounded another way (:mod:`ethosu_sdk.aot.comparison.check.rounding`). The
+    first sample, the example inputs, has all `trials`.
 
     `stateful` says that the model changes tensors of its own in an inference; then all samples have all trials. With
     `ties_up` there are ``ties_upN.npy`` too: the outputs with the NPU's rounding
@@ -35,6 +37,11 @@ class CheckFacts:
     stateful: bool
     ties_up: bool = False
     samples: int = 1
+
+
+def method_folder(folder: Path, method: str) -> Path:
+    """The part of the check's `folder` that is a method's: all of it for ``forward``."""
+    return folder if method == ENTRY else folder / f"method-{method}"
 
 
 def sample_array(kind: str, sample: int, index: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 
 from ethosu_sdk.aot.facts.chain import ChainFacts
@@ -147,11 +147,31 @@ class DelegateFacts:
 
 
 @dataclass(frozen=True)
+class MethodFacts:
+    """A method of a program after the first: its name, and what :class:`CompileOutput` has for the first."""
+
+    name: str
+    io: Path
+    calibration_source: str
+    calibration_samples: int
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    cpu_operators: tuple[OperatorCount, ...]
+    delegates: tuple[DelegateFacts, ...]
+    check: CheckFacts | None = None
+    start: StartFacts | None = None
+    delegation: tuple[DelegationCount, ...] = ()
+    chain: ChainFacts | None = None
+    state: tuple[StateFacts, ...] = ()
+
+
+@dataclass(frozen=True)
 class CompileOutput:
     """Everything that a compilation produced: files (absolute paths) and facts.
 
+    What differs from method to method is of the first, whose name is `entry`; the others are `other_methods`.
     `calibration_source` is ``none``, ``file``, ``model``, ``zoo`` or ``example``; `cpu_operators` are those of
-    ``forward`` in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
+    the method in order of first call; `timings_s` maps a stage of STAGES to seconds. `warnings` are whole
     sentences. `prequantized` says that the model came quantised, and `quantize` is then ``none``; `own_quantizer`
     is ``function`` or ``instance`` when its file defines the quantiser; with an instance `quantize` means
     nothing. `evaluation`, `check`, `chain` and `etrecord`, the name of a file, are there when they were asked for.
@@ -187,3 +207,11 @@ class CompileOutput:
     etrecord: str | None = None
     chain: ChainFacts | None = None
     state: tuple[StateFacts, ...] = ()
+    entry: str = "forward"
+    other_methods: tuple[MethodFacts, ...] = ()
+
+    @property
+    def all_methods(self) -> tuple[MethodFacts, ...]:
+        """Every method, the first too."""
+        members = {row.name: getattr(self, row.name) for row in fields(MethodFacts) if row.name != "name"}
+        return (MethodFacts(name=self.entry, **members), *self.other_methods)

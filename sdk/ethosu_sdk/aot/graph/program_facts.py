@@ -22,15 +22,15 @@ def methods(manager: Any) -> tuple[str, ...]:
     return tuple(plan.name for plan in manager.executorch_program.execution_plan)
 
 
-def inputs(manager: Any) -> tuple[TensorFacts, ...]:
-    """The inputs of ``forward``."""
-    plan = _plan(manager)
+def inputs(manager: Any, method: str = pte.ENTRY) -> tuple[TensorFacts, ...]:
+    """The inputs of a method."""
+    plan = _plan(manager, method)
     return tuple(_tensor(plan, index) for index in plan.inputs)
 
 
-def outputs(manager: Any) -> tuple[TensorFacts, ...]:
-    """The outputs of ``forward``."""
-    plan = _plan(manager)
+def outputs(manager: Any, method: str = pte.ENTRY) -> tuple[TensorFacts, ...]:
+    """The outputs of a method."""
+    plan = _plan(manager, method)
     return tuple(_tensor(plan, index) for index in plan.outputs)
 
 
@@ -50,9 +50,9 @@ def delegation(edge: Any) -> tuple[DelegationCount, ...]:
     )
 
 
-def kernel_calls(manager: Any) -> tuple[tuple[str, str], ...]:
-    """(name, overload) of each operator that ``forward`` calls on the CPU, in the order of the calls."""
-    plan = _plan(manager)
+def kernel_calls(manager: Any, method: str = pte.ENTRY) -> tuple[tuple[str, str], ...]:
+    """(name, overload) of each operator that a method calls on the CPU, in the order of the calls."""
+    plan = _plan(manager, method)
     operators = [
         plan.operators[instruction.instr_args.op_index]
         for chain in plan.chains
@@ -62,23 +62,23 @@ def kernel_calls(manager: Any) -> tuple[tuple[str, str], ...]:
     return tuple((operator.name, operator.overload) for operator in operators)
 
 
-def delegate_payloads(manager: Any) -> tuple[bytes, ...]:
-    """The payload of each delegate of ``forward``, in the plan's order. BuildError when one is not in
+def delegate_payloads(manager: Any, method: str = pte.ENTRY) -> tuple[bytes, ...]:
+    """The payload of each delegate of a method, in the plan's order. BuildError when one is not in
     line."""
     program = manager.executorch_program
     payloads = []
-    for delegate in _plan(manager).delegates:
+    for delegate in _plan(manager, method).delegates:
         if delegate.processed.location.name != "INLINE":
             raise BuildError(f"the payload of a {delegate.id} delegate is not stored in the program itself")
         payloads.append(bytes(program.backend_delegate_data[delegate.processed.index].data))
     return tuple(payloads)
 
 
-def delegate_arguments(manager: Any) -> dict[int, int]:
-    """With how many tensors ``forward`` calls each delegate, by the delegate's index."""
+def delegate_arguments(manager: Any, method: str = pte.ENTRY) -> dict[int, int]:
+    """With how many tensors a method calls each delegate, by the delegate's index."""
     return {
         call.delegate_index: len(call.args)
-        for chain in _plan(manager).chains
+        for chain in _plan(manager, method).chains
         for call in (instruction.instr_args for instruction in chain.instructions)
         if type(call).__name__ == "DelegateCall"
     }
@@ -91,8 +91,8 @@ def versions() -> dict[str, str]:
     }
 
 
-def _plan(manager: Any) -> Any:
-    return next(plan for plan in manager.executorch_program.execution_plan if plan.name == pte.ENTRY)
+def _plan(manager: Any, method: str) -> Any:
+    return next(plan for plan in manager.executorch_program.execution_plan if plan.name == method)
 
 
 def _tensor(plan: Any, index: int) -> TensorFacts:

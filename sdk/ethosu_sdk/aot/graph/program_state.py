@@ -10,18 +10,18 @@ from ethosu_sdk.aot.facts.compilation import StateFacts
 from ethosu_sdk.errors import VerdictError
 
 
-def find(manager: Any, written: Sequence[str]) -> tuple[StateFacts, ...]:
-    """The state in the `.pte` of `manager`. VerdictError for a buffer in `written`, those that the model
+def find(manager: Any, written: Sequence[str], method: str = pte.ENTRY) -> tuple[StateFacts, ...]:
+    """The state of a method in the `.pte` of `manager`. VerdictError for a buffer in `written`, those that the model
     changes in an inference, that the `.pte` does not begin with or does not write."""
     if not written:
         return ()
-    plan = pte.parse(bytes(manager.buffer)).plan()
+    plan = pte.parse(bytes(manager.buffer)).plan(method)
     stored: dict[pte.Allocation, tuple[int, pte.Tensor | None]] = {
         value.allocation: (index, value)
         for index, value in enumerate(plan.values)
         if isinstance(value, pte.Tensor) and value.allocation is not None and value.data is not None
     }
-    places, found = _places(manager.exported_program()), []
+    places, found = _places(manager.exported_program(method)), []
     for name in written:
         place = places.get(name) or places.get(_plain(name))
         index, tensor = stored.get(place, (-1, None)) if place is not None else (-1, None)

@@ -24,15 +24,17 @@ _SWITCHED_OFF = "delegation was switched off"
 _UNTOLD = "ExecuTorch's partitioner left it out and gives no reason"
 
 
-def find(manager: Any, finder: SourceFinder, *, delegated: bool) -> tuple[OperatorCount, ...]:
-    """The operators that ``forward`` calls on the CPU, in order of first call.
+def find(
+    manager: Any, finder: SourceFinder, *, delegated: bool, method: str = pte.ENTRY
+) -> tuple[OperatorCount, ...]:
+    """The operators that a method calls on the CPU, in order of first call.
 
     Calls are joined with the nodes of the program's graph, which come in the same order; a call without a node
     (those inside of a control-flow branch) has no source line.
     """
-    nodes, position = _operator_nodes(manager), 0
+    nodes, position = _operator_nodes(manager, method), 0
     sites: dict[str, Counter[tuple[str, SourceLine | None]]] = {}
-    for name, overload in program_facts.kernel_calls(manager):
+    for name, overload in program_facts.kernel_calls(manager, method):
         found_at = _next(nodes, position, (name, overload))
         meta: Mapping[str, Any] = {} if found_at is None else nodes[found_at][1]
         position = position if found_at is None else found_at + 1
@@ -58,9 +60,9 @@ def _reason(name: str, meta: Mapping[str, Any], delegated: bool) -> str:
     return str(meta.get(REASON_KEY, _UNTOLD)).strip().rstrip(".")
 
 
-def _operator_nodes(manager: Any) -> list[tuple[tuple[str, str], Mapping[str, Any]]]:
-    """((name, overload), meta) of each node of ``forward`` that calls an operator."""
-    graph = manager.exported_program(pte.ENTRY).graph
+def _operator_nodes(manager: Any, method: str) -> list[tuple[tuple[str, str], Mapping[str, Any]]]:
+    """((name, overload), meta) of each node of a method that calls an operator."""
+    graph = manager.exported_program(method).graph
     schemas = ((node, getattr(node.target, "_schema", None)) for node in graph.nodes)
     return [
         ((schema.name, schema.overload_name), node.meta)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ethosu_sdk.aot.graph.fx import operator_name
@@ -107,16 +107,41 @@ def _not_int8(tensors: Tensors) -> list[int]:
     return [index for index, tensor in enumerate(tensors) if tensor.dtype != torch.int8]
 
 
-def to_executorch(edge: Any) -> Any:
-    """The finished program manager: `.buffer` is the `.pte`, delegates stored in line."""
-    from executorch.exir import ExecutorchBackendConfig
+def joined(edges: Mapping[str, Any]) -> Any:
+    """One edge program of the single methods `edges`, by their names. Scales of int8 inputs and outputs get the
+    method's name in front."""
+    from executorch.exir import EdgeCompileConfig, EdgeProgramManager
 
-    lost_write_backs.repair(edge.exported_program())
+    constants = {
+        f"{method}_{name}": value
+        for method, edge in edges.items()
+        for name, value in (edge._config_methods or {}).items()
+    }
+    return EdgeProgramManager(
+        {name: edge.exported_program() for name, edge in edges.items()},
+        constants or None,
+        EdgeCompileConfig(_check_ir_validity=False),
+    )
+
+
+def to_executorch(edge: Any) -> Any:
+    """The finished program manager: `.buffer` is the `.pte`, delegates stored in line. Several methods share the
+    memory of buffers of the same name."""
+    from executorch.exir import ExecutorchBackendConfig
+    from executorch.exir.passes import MemoryPlanningPass
+
+    programs = [edge.exported_program(name) for name in sorted(edge.methods)]
+    for program in programs:
+        lost_write_backs.repair(program)
     added = [
         passes.of_edge("WidenIndicesPass", narrowed_indices.repair),
-        *initialising_passes(edge.exported_program()),
+        *(part for program in programs for part in initialising_passes(program)),
     ]
-    config = ExecutorchBackendConfig(extract_delegate_segments=False, passes=added)
+    config = ExecutorchBackendConfig(
+        extract_delegate_segments=False,
+        passes=added,
+        memory_planning_pass=MemoryPlanningPass(share_mutable_buffers=len(programs) > 1),
+    )
     return guarded("ExecuTorch could not emit the program", lambda: edge.to_executorch(config=config))
 
 

@@ -21,8 +21,9 @@ from ethosu_sdk import plain_text
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.graph.patching import patched
 from ethosu_sdk.aot.graph.source_lines import ZOO_FOLDER, Line, SourceFinder
-from ethosu_sdk.aot.model import python_source, saved_program
+from ethosu_sdk.aot.model import methods, python_source, saved_program
 from ethosu_sdk.aot.model.construction_lines import ConstructionLines
+from ethosu_sdk.aot.model.methods import LoadedMethod
 from ethosu_sdk.aot.model.spec import ModelSpec
 from ethosu_sdk.aot.quantization import own_quantizer, prequantized
 from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer
@@ -47,7 +48,8 @@ class LoadedModel:
     """A module (``nn.Module`` in eval mode, or ``ExportedProgram``), its example inputs (a tuple of tensors,
     or None when the model brings none), calibration samples, and the quantisation it is meant for.
     `prequantized` says that it was quantised before it came here, `quantizer` is the one that its file defines.
-    `lines` are those that constructed each module, by the module's name."""
+    `lines` are those that constructed each module, by the module's name. With `methods`, a program has these instead
+    of ``forward``."""
 
     module: Any
     example_inputs: tuple[Any, ...] | None
@@ -57,6 +59,7 @@ class LoadedModel:
     prequantized: bool = False
     lines: Mapping[str, Line] = field(default_factory=dict)
     quantizer: OwnQuantizer | None = None
+    methods: tuple[LoadedMethod, ...] = ()
 
 
 def load(spec: ModelSpec, *, trust: bool = False) -> LoadedModel:
@@ -168,6 +171,8 @@ def _load_python(path: Path, entry: str | None) -> LoadedModel:
 
 def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines) -> LoadedModel:
     namespace = _execute(path)
+    if entry == methods.NAME or (entry is None and hasattr(namespace, methods.NAME)):
+        return _load_methods(namespace, path, constructed)
     name = entry or _default_entry(namespace, path)
     if not hasattr(namespace, name):
         public = [word for word in vars(namespace) if not word.startswith("_")]
@@ -187,6 +192,34 @@ def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines)
         prequantized=quantized,
         lines=constructed.of(module),
         quantizer=own_quantizer.find(namespace, path),
+    )
+
+
+def _load_methods(namespace: ModuleType, path: Path, constructed: ConstructionLines) -> LoadedModel:
+    """The model of a file that declares methods; what stands for its module is that of the first."""
+    value = getattr(namespace, methods.NAME, None)
+    try:
+        given = value() if callable(value) else value
+    except Exception as error:
+        raise InputError(_failed(f"'{methods.NAME}' of {path} failed", error, path)) from error
+    found = methods.read(given, as_inputs, str(path))
+    lines: dict[str, Line] = {}
+    for row in found:
+        prequantized.refuse_unfinished_module(row.module, f"{path}: method '{row.name}'")
+        if prequantized.is_quantized(getattr(row.module, "graph", None)):
+            raise InputError(
+                f"{path}: the method '{row.name}' is quantised already, which several methods cannot be",
+                "give the float modules",
+            )
+        for name, line in constructed.of(row.owner).items():
+            lines.setdefault(name, line)
+    first = found[0]
+    return LoadedModel(
+        first.module,
+        first.example_inputs,
+        lines=lines,
+        quantizer=own_quantizer.find(namespace, path),
+        methods=found,
     )
 
 

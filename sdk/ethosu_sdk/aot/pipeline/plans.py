@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ethosu_sdk import pte
 from ethosu_sdk.aot.comparison.evaluation.layers import LayerValues
 from ethosu_sdk.aot.facts.compilation import CompileRequest
 from ethosu_sdk.aot.graph import arrays, program_facts, tensors
@@ -23,8 +24,8 @@ Tensors = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Plan:
-    """A loaded model with everything decided: its inputs, calibration samples and quantisation, and what keeps the
-    values of its layers, if they are asked for."""
+    """A method of a loaded model with everything decided: its inputs, calibration samples and quantisation, and what
+    keeps the values of its layers, if they are asked for. Methods of one `root` share their buffers."""
 
     module: Any
     inputs: Tensors
@@ -35,6 +36,8 @@ class Plan:
     lines: Mapping[str, Line] = field(default_factory=dict)
     quantizer: OwnQuantizer | None = None
     layers: LayerValues | None = None
+    name: str = pte.ENTRY
+    root: int = 0
 
     def quantising(self, request: CompileRequest) -> Quantising:
         """How it is quantised here."""
@@ -45,6 +48,57 @@ class Plan:
     def quantized(self) -> bool:
         """Whether the program computes with quantised values, whoever quantised it."""
         return self.prequantized or self.quantize != "none"
+
+
+def of_methods(request: CompileRequest, model: LoadedModel) -> list[Plan]:
+    """The plan of each method of a loaded model, which is ``forward`` alone unless the model says otherwise.
+
+    InputError or UsageError for what does not fit together.
+    """
+    if not model.methods:
+        return [make(request, model)]
+    _refuse_for_several(request)
+    found = []
+    for row in model.methods:
+        samples = row.calibration
+        method = replace(
+            model,
+            module=row.module,
+            example_inputs=row.example_inputs,
+            calibration=samples,
+            calibration_source="model" if samples else "none",
+        )
+        try:
+            found.append(replace(make(request, method), name=row.name, root=row.root))
+        except InputError as error:
+            raise InputError(f"method '{row.name}': {error.message}", error.hint) from error
+    return found
+
+
+def _refuse_for_several(request: CompileRequest) -> None:
+    """UsageError or InputError for what is made for one method alone."""
+    options = request.options
+    for option, given in (
+        ("--inputs", options.inputs is not None),
+        ("--calibration", bool(options.calibration)),
+    ):
+        if given:
+            raise UsageError(
+                f"{option} cannot tell the methods of {request.model} apart",
+                "give example inputs and calibration samples in 'methods' of the model's file",
+            )
+    for what, asked in (
+        ("--evaluate", request.evaluation is not None),
+        ("--etrecord", options.etrecord),
+        ("debug", request.layers is not None),
+        ("advise --try", bool(request.lines)),
+        ("sweep", request.without_vela),
+    ):
+        if asked:
+            raise UsageError(
+                f"{request.model} has several methods, which {what} does not handle",
+                "give one of the modules: FILE.py:NAME",
+            )
 
 
 def make(request: CompileRequest, model: LoadedModel) -> Plan:

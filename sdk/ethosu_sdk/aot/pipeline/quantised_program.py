@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from ethosu_sdk.aot.graph import execution
 from ethosu_sdk.aot.lowering import exporting, quantizing
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.pipeline.stage_clock import StageClock
-from ethosu_sdk.aot.quantization import ranges
+from ethosu_sdk.aot.quantization import ranges, shared_ranges
 from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer
 
 Tensors = tuple[Any, ...]
@@ -30,25 +31,83 @@ class Quantising:
     layers: LayerValues | None
 
 
-def quantised(
-    program: Any, spec: Any, wanted: Quantising, clock: StageClock, chain: Chain | None, state: InitialState
-) -> Any:
-    """The quantised module of the exported `program`."""
+@dataclass(frozen=True)
+class Subject:
+    """The exported `program` of a method, how it is quantised, what compares it, and the state that it begins with.
+    Methods of one `root` share their buffers."""
+
+    program: Any
+    wanted: Quantising
+    chain: Chain | None
+    state: InitialState
+    root: int = 0
+
+
+def quantised(subjects: Sequence[Subject], spec: Any, clock: StageClock) -> list[Any]:
+    """The quantised module of each of the `subjects`. What methods of one root compute alike is quantised alike."""
+    branching = [exporting.has_branches(row.program) for row in subjects]
+    prepared = [
+        None if branches else _prepared(row, spec, clock)
+        for row, branches in zip(subjects, branching, strict=True)
+    ]
+    for root in {row.root for row in subjects}:
+        rows = zip(subjects, prepared, strict=True)
+        methods = [module for row, module in rows if row.root == root and module is not None]
+        if len(methods) > 1:
+            shared_ranges.share(methods)
+    for row, module in zip(subjects, prepared, strict=True):
+        if module is not None:
+            _calibrate(row, module, clock)
+    return [
+        _of_branches(row, spec, clock) if module is None else _converted(row, module, clock)
+        for row, module in zip(subjects, prepared, strict=True)
+    ]
+
+
+def _prepared(subject: Subject, spec: Any, clock: StageClock) -> Any:
     import torch
 
-    per_channel = wanted.per == "channel"
-    adjust = None if wanted.quantizer is None else wanted.quantizer.applied
+    wanted = subject.wanted
     with clock.stage("calibrate"), torch.no_grad():
-        if exporting.has_branches(program):
-            quantized = quantizing.quantize_branches(
-                program, spec, wanted.quantize, wanted.calibration, per_channel=per_channel, adjust=adjust
-            )
-            return _judged(quantized, None, clock, chain, state)
-        prepared = quantizing.prepare(program, spec, wanted.quantize, per_channel=per_channel, adjust=adjust)
-        for sample in wanted.calibration:
+        return quantizing.prepare(
+            subject.program,
+            spec,
+            wanted.quantize,
+            per_channel=wanted.per == "channel",
+            adjust=None if wanted.quantizer is None else wanted.quantizer.applied,
+        )
+
+
+def _calibrate(subject: Subject, prepared: Any, clock: StageClock) -> None:
+    import torch
+
+    with clock.stage("calibrate"), torch.no_grad():
+        for sample in subject.wanted.calibration:
             execution.run_eager(prepared, sample)
-        if wanted.layers is not None:
-            wanted.layers.take_float(prepared)
+        if subject.wanted.layers is not None:
+            subject.wanted.layers.take_float(prepared)
+
+
+def _of_branches(subject: Subject, spec: Any, clock: StageClock) -> Any:
+    import torch
+
+    wanted = subject.wanted
+    with clock.stage("calibrate"), torch.no_grad():
+        quantized = quantizing.quantize_branches(
+            subject.program,
+            spec,
+            wanted.quantize,
+            wanted.calibration,
+            per_channel=wanted.per == "channel",
+            adjust=None if wanted.quantizer is None else wanted.quantizer.applied,
+        )
+    return _judged(quantized, None, clock, subject.chain, subject.state)
+
+
+def _converted(subject: Subject, prepared: Any, clock: StageClock) -> Any:
+    import torch
+
+    chain, state = subject.chain, subject.state
     with clock.stage("quantize"):
         ranges.choose(prepared)
         ranges.fit_biases(prepared)

@@ -7,30 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ethosu_sdk import cache
-from ethosu_sdk.aot.comparison.chain.links import Chain
-from ethosu_sdk.aot.comparison.check import fault, rounding
-from ethosu_sdk.aot.comparison.evaluation import eager_outputs
-from ethosu_sdk.aot.facts.chain import ChainFacts
-from ethosu_sdk.aot.facts.check import CheckFacts, StartFacts
+from ethosu_sdk import cache, pte
+from ethosu_sdk.aot.comparison.check import fault
+from ethosu_sdk.aot.facts.check import CheckFacts, StartFacts, method_folder
 from ethosu_sdk.aot.facts.compilation import (
     CompileOutput,
     CompileRequest,
     DelegateFacts,
-    DelegationCount,
-    StateFacts,
+    MethodFacts,
+    OperatorCount,
 )
-from ethosu_sdk.aot.facts.evaluation import EvaluationFacts
-from ethosu_sdk.aot.graph import execution, program_facts, program_state
+from ethosu_sdk.aot.graph import program_facts, program_state
 from ethosu_sdk.aot.graph.source_lines import SourceFinder, recorded
-from ethosu_sdk.aot.lowering import acceleration, cpu_operators, etrecords, exporting, substeps, to_pte
-from ethosu_sdk.aot.model import added_lines, loading, model_checks
-from ethosu_sdk.aot.model.initial_state import InitialState
+from ethosu_sdk.aot.lowering import acceleration, cpu_operators, etrecords, substeps, to_pte
+from ethosu_sdk.aot.model import added_lines, loading
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.pipeline import float_program, plans, quantised_program
+from ethosu_sdk.aot.pipeline import methods, plans
+from ethosu_sdk.aot.pipeline.methods import Lowered
 from ethosu_sdk.aot.pipeline.plans import Plan
 from ethosu_sdk.aot.pipeline.stage_clock import Progress, StageClock
-from ethosu_sdk.aot.quantization import calibration_samples, prequantized_passes
+from ethosu_sdk.aot.quantization import calibration_samples
 from ethosu_sdk.aot.refusals import kernels, net
 from ethosu_sdk.aot.sharing.without_vela import WITHOUT_VELA
 from ethosu_sdk.aot.vela import artefacts, vela_config
@@ -39,25 +35,14 @@ from ethosu_sdk.aot.vela.delegate_compiler import VELA, DelegateCompiler
 from ethosu_sdk.aot.vela.vela_config import VelaConfig
 from ethosu_sdk.files import hashing, writing
 
-Tensors = tuple[Any, ...]
-
 
 @dataclass(frozen=True)
-class _Lowered:
-    """The finished program manager, the inputs and outputs in the program's own types, what an evaluation and a
-    check found, and a warning for the user."""
+class _Program:
+    """The finished program manager, its methods in their order, and what each is checked against."""
 
     manager: Any
-    inputs: Tensors
-    outputs: Tensors
-    evaluation: EvaluationFacts | None = None
-    check: CheckFacts | None = None
-    program: Any = None  # that was lowered, and its inputs before they are quantised
-    examples: Tensors = ()
-    warning: str | None = None
-    delegation: tuple[DelegationCount, ...] = ()
-    chain: ChainFacts | None = None
-    state: tuple[StateFacts, ...] = ()
+    methods: list[Lowered]
+    checks: list[CheckFacts | None]
 
 
 @net.explaining
@@ -71,28 +56,51 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
     spec = parse_model_spec(request.model)
     with clock.stage("model"):
         loaded = loading.load(spec, trust=request.options.trust)
-        plan = plans.make(request, added_lines.applied(loaded, request.lines))
+        found = plans.of_methods(request, added_lines.applied(loaded, request.lines))
     config = vela_config.of(request.options)
-    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, plan.lines)
+    finder = SourceFinder(None if spec.path is None else spec.path.resolve().parent, found[0].lines)
     with (
         acceleration.accelerated(),
         _compiler(request).captured(config) as captures,
         substeps.told(progress),
         recorded(finder),
     ):
-        lowered = _lower(request, plan, config, clock, finder)
-    _keep_layers(plan, lowered, captures, clock, finder)
-    operators = cpu_operators.find(lowered.manager, finder, delegated=request.options.delegate)
-    lacking = kernels.check(operators, strict=request.check_folder is not None)
+        program = _lower(request, found, config, clock, finder)
+    _keep_layers(program, captures, clock, finder)
+    return _output(request, spec, program, captures, clock, finder)
+
+
+def _output(
+    request: CompileRequest,
+    spec: ModelSpec,
+    program: _Program,
+    captures: Sequence[VelaCapture],
+    clock: StageClock,
+    finder: SourceFinder,
+) -> CompileOutput:
+    """Write every file; the facts of the compilation."""
+    delegated = request.options.delegate
+    operators = [
+        cpu_operators.find(program.manager, finder, delegated=delegated, method=row.name)
+        for row in program.methods
+    ]
+    strict = request.check_folder is not None
+    lacking = dict.fromkeys(text for rows in operators for text in kernels.check(rows, strict=strict))
     etrecord = f"{spec.name}{etrecords.SUFFIX}" if request.options.etrecord else None
     with clock.stage("write"):
-        delegates, data = _written(request, spec, lowered, captures, finder)
+        delegates, data = _written(request, spec, program, captures, finder)
+    facts = [
+        _facts(request, spec, program, number, (operators[number], delegates[number]), captures, finder)
+        for number in range(len(program.methods))
+    ]
+    first, plan = facts[0], program.methods[0].method.plan
+    warnings = [row.method.traced.warning for row in program.methods]
     return CompileOutput(
         name=spec.name,
         pte=request.out_dir / f"{spec.name}.pte",
         pte_sha256=hashing.sha256_bytes(data),
         pte_bytes=len(data),
-        io=request.out_dir / f"{spec.name}.io.npz",
+        io=first.io,
         log=request.out_dir / artefacts.LOG_NAME,
         etrecord=etrecord,
         model_source=request.model,
@@ -100,41 +108,80 @@ def run(request: CompileRequest, progress: Progress) -> CompileOutput:
         target=request.target,
         quantize=plan.quantize,
         io_type=request.options.io,
-        calibration_source=plan.calibration_source,
-        calibration_samples=len(plan.calibration),
-        methods=program_facts.methods(lowered.manager),
-        inputs=program_facts.inputs(lowered.manager),
-        outputs=program_facts.outputs(lowered.manager),
-        cpu_operators=operators,
-        delegates=delegates,
+        calibration_source=first.calibration_source,
+        calibration_samples=first.calibration_samples,
+        methods=program_facts.methods(program.manager),
+        inputs=first.inputs,
+        outputs=first.outputs,
+        cpu_operators=first.cpu_operators,
+        delegates=first.delegates,
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
-        warnings=tuple(_warnings(request, plan, len(delegates), (lowered.warning, *lacking))),
+        warnings=tuple(_warnings(request, program, sum(map(len, delegates)), (*warnings, *lacking))),
         prequantized=plan.prequantized,
         own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
-        evaluation=lowered.evaluation,
-        check=lowered.check,
-        start=_start(request, lowered, captures, finder),
-        delegation=lowered.delegation,
-        chain=lowered.chain,
-        state=lowered.state,
+        evaluation=program.methods[0].method.evaluation,
+        check=first.check,
+        start=first.start,
+        delegation=first.delegation,
+        chain=first.chain,
+        state=first.state,
+        entry=first.name,
+        other_methods=tuple(facts[1:]),
     )
+
+
+def _facts(
+    request: CompileRequest,
+    spec: ModelSpec,
+    program: _Program,
+    number: int,
+    parts: tuple[tuple[OperatorCount, ...], tuple[DelegateFacts, ...]],
+    captures: Sequence[VelaCapture],
+    finder: SourceFinder,
+) -> MethodFacts:
+    """The facts of a method; `parts` are its operators on the CPU and its delegates."""
+    manager, row = program.manager, program.methods[number]
+    plan, chain = row.method.plan, row.method.chain
+    return MethodFacts(
+        name=row.name,
+        io=request.out_dir / _io_name(spec, program, number),
+        calibration_source=plan.calibration_source,
+        calibration_samples=len(plan.calibration),
+        inputs=program_facts.inputs(manager, row.name),
+        outputs=program_facts.outputs(manager, row.name),
+        cpu_operators=parts[0],
+        delegates=parts[1],
+        check=program.checks[number],
+        start=_start(request, row, captures, finder),
+        delegation=row.delegation,
+        chain=None if chain is None else chain.facts,
+        state=program_state.find(manager, row.method.traced.written, row.name),
+    )
+
+
+def _io_name(spec: ModelSpec, program: _Program, number: int) -> str:
+    return f"{spec.name}.{program.methods[number].name}.io.npz" if number else f"{spec.name}.io.npz"
 
 
 def _written(
     request: CompileRequest,
     spec: ModelSpec,
-    lowered: _Lowered,
+    program: _Program,
     captures: Sequence[VelaCapture],
     finder: SourceFinder,
-) -> tuple[tuple[DelegateFacts, ...], bytes]:
-    """Write every file; the facts of the delegates, and the program."""
-    etrecord, data = f"{spec.name}{etrecords.SUFFIX}", bytes(lowered.manager.buffer)
+) -> tuple[list[tuple[DelegateFacts, ...]], bytes]:
+    """Write every file; the facts of each method's delegates, and the program."""
+    etrecord, data = f"{spec.name}{etrecords.SUFFIX}", bytes(program.manager.buffer)
+    delegates = []
     with artefacts.published(request.out_dir, etrecord) as folder:
-        delegates = _compiler(request).write(folder, lowered.manager, captures, finder)
+        for number, row in enumerate(program.methods):
+            prefix = f"{row.name}." if number else ""
+            write = _compiler(request).write
+            delegates.append(write(folder, program.manager, captures, finder, row.name, prefix))
+            artefacts.write_io(folder / _io_name(spec, program, number), row.inputs, row.outputs)
         if request.options.etrecord:
-            etrecords.write(folder / etrecord, lowered.manager, captures)
-        artefacts.write_io(folder / f"{spec.name}.io.npz", lowered.inputs, lowered.outputs)
+            etrecords.write(folder / etrecord, program.manager, captures)
         writing.write_bytes(folder / f"{spec.name}.pte", data)
     return delegates, data
 
@@ -144,20 +191,22 @@ def _compiler(request: CompileRequest) -> DelegateCompiler:
 
 
 def _keep_layers(
-    plan: Plan, lowered: _Lowered, captures: Sequence[VelaCapture], clock: StageClock, finder: SourceFinder
+    program: _Program, captures: Sequence[VelaCapture], clock: StageClock, finder: SourceFinder
 ) -> None:
-    if plan.layers is not None:
-        with clock.stage("evaluate"):
-            cpu_calls = [name for name, _ in program_facts.kernel_calls(lowered.manager)]
-            plan.layers.finish(lowered.program, cpu_calls, captures, finder)
+    for row in program.methods:
+        if row.method.plan.layers is not None:
+            with clock.stage("evaluate"):
+                cpu_calls = [name for name, _ in program_facts.kernel_calls(program.manager, row.name)]
+                row.method.plan.layers.finish(row.method.program, cpu_calls, captures, finder)
 
 
 def _start(
-    request: CompileRequest, lowered: _Lowered, captures: Sequence[VelaCapture], finder: SourceFinder
+    request: CompileRequest, row: Lowered, captures: Sequence[VelaCapture], finder: SourceFinder
 ) -> StartFacts | None:
     if not request.locate or request.check_folder is None:
         return None
-    return fault.find(lowered.program, lowered.examples, captures, request.check_folder, finder)
+    folder = method_folder(request.check_folder, row.name)
+    return fault.find(row.method.program, row.method.plan.inputs, captures, folder, finder)
 
 
 @acceleration.rare_collections()
@@ -178,79 +227,22 @@ def import_tools() -> None:
 
 
 def _lower(
-    request: CompileRequest, plan: Plan, config: VelaConfig | None, clock: StageClock, finder: SourceFinder
-) -> _Lowered:
-    import torch
-
+    request: CompileRequest,
+    found: Sequence[Plan],
+    config: VelaConfig | None,
+    clock: StageClock,
+    finder: SourceFinder,
+) -> _Program:
     spec = _spec(request, config)
-    with clock.stage("export"), torch.no_grad(), model_checks.explained(finder):
-        traced = float_program.traced(plan, request.target, finder)
-    eager, state, program = traced.eager, traced.state, traced.program
-    outputs = eager.outputs[0]
-    chain = Chain(eager, finder) if request.check_folder is not None and not plan.prequantized else None
-    if chain is not None:
-        with clock.stage("compare"):
-            chain.graph(program)
-    subject = eager_outputs.subject(traced.reference, program, prequantized=plan.prequantized)
-    if plan.quantize != "none":
-        quantized = quantised_program.quantised(program, spec, plan.quantising(request), clock, chain, state)
-        with clock.stage("quantize"), torch.no_grad():
-            outputs = chain.example if chain is not None else _executed(quantized, plan.inputs, state)
-            program = exporting.export(quantized, plan.inputs)
-            if plan.quantizer is not None:
-                program = prequantized_passes.complete(program, plan.inputs)
-            subject = eager_outputs.Subject(traced.reference, quantized, program)
-    evaluated = None
-    if request.evaluation is not None:
-        with clock.stage("evaluate"):
-            samples = eager_outputs.Samples(
-                plan.inputs, outputs, plan.calibration, request.options.io == "int8"
-            )
-            evaluated = eager_outputs.evaluate(request.evaluation, subject, samples, state)
+    traced = methods.with_shared_state([methods.trace(request, plan, clock, finder) for plan in found])
+    rows = [
+        methods.lowered(request, methods.evaluated(request, row, clock), spec, clock)
+        for row in methods.quantised(request, traced, spec, clock)
+    ]
     with clock.stage("lower"):
-        edge = to_pte.lower(
-            program, spec if request.options.delegate else None, etrecord=request.options.etrecord
-        )
-        edge, inputs, outputs = _with_io(request, edge, plan.inputs, outputs)
-        delegation = program_facts.delegation(edge)
-        manager = to_pte.to_executorch(edge)
-    check = None
-    int8_io, rows = request.options.io == "int8", [row.inputs for row in eager.samples]
-    if request.check_folder is not None:
-        with clock.stage("check"), torch.no_grad():
-            cpu_calls = [name for name, _ in program_facts.kernel_calls(manager)]
-            check = rounding.explore(program, rows, cpu_calls, request.check_folder)
-            given = [to_pte.quantized_io_values(edge, "input", row) if int8_io else row for row in rows]
-            rounding.save_samples(request.check_folder, given)
-    return _Lowered(
-        manager,
-        inputs,
-        outputs,
-        evaluated,
-        check,
-        program,
-        plan.inputs,
-        traced.warning,
-        delegation,
-        None if chain is None else chain.facts,
-        program_state.find(manager, traced.written),
-    )
-
-
-def _executed(quantized: Any, inputs: Tensors, state: InitialState) -> Tensors:
-    with state.restored(quantized):
-        return execution.run_eager(quantized, inputs)
-
-
-def _with_io(
-    request: CompileRequest, edge: Any, inputs: Tensors, outputs: Tensors
-) -> tuple[Any, Tensors, Tensors]:
-    """The edge program with the inputs and outputs that are asked for, and examples of them."""
-    if request.options.io != "int8":
-        return edge, inputs, outputs
-    edge = to_pte.quantize_io(edge, inputs, outputs)
-    given = to_pte.quantized_io_values(edge, "input", inputs)
-    return edge, given, to_pte.quantized_io_values(edge, "output", outputs)
+        one = rows[0].edge if rows[0].name == pte.ENTRY and len(rows) == 1 else None
+        manager = to_pte.to_executorch(one or to_pte.joined({row.name: row.edge for row in rows}))
+    return _Program(manager, rows, [methods.checked(request, row, manager, clock) for row in rows])
 
 
 def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
@@ -266,9 +258,17 @@ def _source_digest(spec: ModelSpec) -> str:
     return hashing.sha256_file(zoo.source(str(spec.entry)))
 
 
-def _warnings(request: CompileRequest, plan: Plan, delegates: int, first: Sequence[str | None]) -> list[str]:
+def _warnings(
+    request: CompileRequest, program: _Program, delegates: int, first: Sequence[str | None]
+) -> list[str]:
     found = [text for text in first if text]
     if request.options.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
-    samples = calibration_samples.warnings(plan.inputs, plan.calibration, plan.calibration_source)
-    return [*found, *samples, *cache.take_notes()]
+    samples = [
+        text
+        for row in program.methods
+        for text in calibration_samples.warnings(
+            row.method.plan.inputs, row.method.plan.calibration, row.method.plan.calibration_source
+        )
+    ]
+    return list(dict.fromkeys([*found, *samples, *cache.take_notes()]))

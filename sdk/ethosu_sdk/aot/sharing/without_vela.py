@@ -45,12 +45,17 @@ def _captured(_config: VelaConfig | None = None) -> Iterator[list[VelaCapture]]:
 
 
 def _write(
-    folder: Path, manager: Any, captures: Sequence[VelaCapture], finder: SourceFinder
+    folder: Path,
+    manager: Any,
+    captures: Sequence[VelaCapture],
+    finder: SourceFinder,
+    method: str,
+    _prefix: str,
 ) -> tuple[DelegateFacts, ...]:
     """Write each delegate's graph and origins, in the program's order."""
-    arguments = program_facts.delegate_arguments(manager)
+    arguments = program_facts.delegate_arguments(manager, method)
     facts = []
-    for index, turn in enumerate(capture.turns(program_facts.delegate_payloads(manager), captures)):
+    for index, turn in enumerate(capture.turns(program_facts.delegate_payloads(manager, method), captures)):
         made = captures[turn]
         found = {name: finder.find(meta) for name, meta in made.nodes.items()}
         sources = {name: asdict(line) for name, line in found.items() if line is not None}

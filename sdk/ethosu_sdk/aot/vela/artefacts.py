@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import npz
+from ethosu_sdk import npz, pte
 from ethosu_sdk.aot.facts.compilation import DelegateFacts, OperationFacts
 from ethosu_sdk.aot.graph import arrays, program_facts, tensors, tosa_operators
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
@@ -25,7 +25,7 @@ _SUFFIXES = {
     "per_layer_csv": ".per-layer.csv",
     "debug_xml": ".debug.xml",
 }
-_ARTEFACT = re.compile(r"delegate\d+(\.tosa|\.summary\.csv|\.per-layer\.csv|\.debug\.xml)")
+_ARTEFACT = re.compile(r"(\w+\.)?delegate\d+(\.tosa|\.summary\.csv|\.per-layer\.csv|\.debug\.xml)")
 
 
 @contextlib.contextmanager
@@ -56,32 +56,40 @@ def write_io(path: Path, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
 
 
 def write_delegates(
-    folder: Path, manager: Any, captures: Sequence[VelaCapture], finder: SourceFinder
+    folder: Path,
+    manager: Any,
+    captures: Sequence[VelaCapture],
+    finder: SourceFinder,
+    method: str = pte.ENTRY,
+    prefix: str = "",
 ) -> tuple[DelegateFacts, ...]:
-    """Write each delegate's artefacts and return the facts in the program's order.
+    """Write the artefacts of each delegate of a method, in files that begin with `prefix`, and return the facts in
+    the program's order.
 
     BuildError when a delegate has no Vela run, or not all outputs of its graph, or weights for other channels than
     its layers have; InputError when it loses a look-up table.
     """
-    arguments = program_facts.delegate_arguments(manager)
-    payloads = list(program_facts.delegate_payloads(manager))
+    arguments = program_facts.delegate_arguments(manager, method)
+    payloads = list(program_facts.delegate_payloads(manager, method))
     facts = []
     for index, turn in enumerate(capture.turns(payloads, captures)):
         payload, made = payloads[index], captures[turn]
         delegate_outputs.check(index, payload, made, finder)
         delegate_outputs.check_call(index, payload, made, finder, arguments.get(index))
-        facts.append(write_one(folder, index, made, finder))
+        facts.append(write_one(folder, index, made, finder, prefix))
         delegate_weights.check(facts[-1], made.debug_xml)
         delegate_tables.check(facts[-1], payload)
     return tuple(facts)
 
 
-def _file_names(index: int) -> dict[str, str]:
-    return {part: f"delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
+def _file_names(index: int, prefix: str) -> dict[str, str]:
+    return {part: f"{prefix}delegate{index}{suffix}" for part, suffix in _SUFFIXES.items()}
 
 
-def write_one(folder: Path, index: int, made: VelaCapture, finder: SourceFinder) -> DelegateFacts:
-    names = _file_names(index)
+def write_one(
+    folder: Path, index: int, made: VelaCapture, finder: SourceFinder, prefix: str = ""
+) -> DelegateFacts:
+    names = _file_names(index, prefix)
     for part, name in names.items():
         writing.write_bytes(folder / name, getattr(made, part))
     return DelegateFacts(

@@ -20,11 +20,11 @@ class DelegateCompiler:
     """Vela, unless another is given.
 
     While the block of `captured` runs, each delegate that is compiled adds to its list; `write` lays the artefacts of
-    a finished program into a folder.
+    a method of a finished program into a folder, in files whose names begin with the last argument.
     """
 
     captured: Callable[[VelaConfig | None], AbstractContextManager[list[VelaCapture]]] = capture.captured
-    write: Callable[[Path, Any, Sequence[VelaCapture], SourceFinder], tuple[DelegateFacts, ...]] = (
+    write: Callable[[Path, Any, Sequence[VelaCapture], SourceFinder, str, str], tuple[DelegateFacts, ...]] = (
         artefacts.write_delegates
     )
 

@@ -17,6 +17,7 @@ from ethosu_sdk.files import locks, writing
 from ethosu_sdk.pte import executorch_package
 
 _SOURCE = Path(__file__).with_name("runner.cpp")
+_HEADER = Path(__file__).with_name("planned_memory.hpp")
 _DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED", "-DET_USE_THREADPOOL")
 _KERNEL_LIBRARIES = ("executorch_threadpool", "executorch_kernels_optimized", "executorch_kernels_quantized")
 _TIMEOUT_S = 300.0
@@ -74,7 +75,7 @@ def _make(program: Path, root: Path) -> None:
 
 
 def _program_name(root: Path) -> str:
-    key = hashlib.sha256(_SOURCE.read_bytes())
+    key = hashlib.sha256(_SOURCE.read_bytes() + _HEADER.read_bytes())
     version = importlib.metadata.version("executorch")
     key.update("\n".join([version, *runner_argv("g++", root, Path("runner"))]).encode())
     return f"host-runner-{key.hexdigest()[:16]}"

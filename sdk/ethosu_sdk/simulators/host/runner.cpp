@@ -11,6 +11,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -20,8 +21,12 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "planned_memory.hpp"
 
 namespace {
 
@@ -56,10 +61,9 @@ enum class Kind : std::uint32_t {
   kDone = 4,      // to the parent: descriptor and data of each output
   kError = 5,     // to the parent: text
   kRun = 6,       // from the parent: data of each input
+  kRead = 7,      // from the parent: arena, offset, bytes of planned memory; back: its content
+  kWrite = 8,     // from the parent: arena, offset, content; back: nothing
 };
-
-// Planned buffers are aligned as the firmware's are; ExecuTorch plans tensors at multiples of 16.
-constexpr std::size_t kAlignment = 64;
 
 [[noreturn]] void parent_is_gone() {
   std::_Exit(1);
@@ -214,28 +218,13 @@ void fail(const std::string& what, Error error) {
   g_socket->send(Kind::kError, {Blob(text.begin(), text.end())});
 }
 
-// Owns the memory that the method's planned tensors live in.
-class PlannedMemory {
- public:
-  explicit PlannedMemory(const MethodMeta& meta) {
-    for (std::size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
-      const std::size_t size = static_cast<std::size_t>(meta.memory_planned_buffer_size(i).get());
-      auto* data = static_cast<std::uint8_t*>(
-          ::operator new (size == 0 ? kAlignment : size, std::align_val_t{kAlignment}));
-      spans_.push_back({data, size});
-    }
+// The sizes of a method's planned buffers, or larger ones in `sizes`.
+void grow(std::vector<std::size_t>& sizes, const MethodMeta& meta) {
+  for (std::size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+    if (i == sizes.size()) sizes.push_back(0);
+    sizes[i] = std::max(sizes[i], static_cast<std::size_t>(meta.memory_planned_buffer_size(i).get()));
   }
-  ~PlannedMemory() {
-    for (const auto& span : spans_) ::operator delete (span.data(), std::align_val_t{kAlignment});
-  }
-  PlannedMemory(const PlannedMemory&) = delete;
-  PlannedMemory& operator=(const PlannedMemory&) = delete;
-
-  Span<Span<std::uint8_t>> spans() { return {spans_.data(), spans_.size()}; }
-
- private:
-  std::vector<Span<std::uint8_t>> spans_;
-};
+}
 
 // Inputs are set before every execution: planned inputs share memory with later tensors.
 bool set_inputs(Method& method, const MethodMeta& meta, std::vector<Blob>& data) {
@@ -300,41 +289,107 @@ bool run_once(Method& method, const MethodMeta& meta, std::vector<Blob>& inputs)
   return true;
 }
 
-int serve(const char* path, const char* name) {
+// Reads or writes planned memory: where a method keeps its state.
+bool access(Kind kind, const std::vector<Blob>& request, PlannedMemory& planned) {
+  std::uint32_t words[3] = {};  // arena, offset, bytes
+  const bool reads = kind == Kind::kRead;
+  std::uint8_t* data = nullptr;
+  if (request.size() == 2 && request[0].size() == sizeof words) {
+    std::memcpy(words, request[0].data(), sizeof words);
+    data = planned.find(words[0], words[1], words[2]);
+  }
+  if (data == nullptr || (!reads && request[1].size() != words[2])) {
+    fail("a part of the state lies outside of the planned memory", Error::InvalidArgument);
+    return false;
+  }
+  if (!reads) std::memcpy(data, request[1].data(), words[2]);
+  g_socket->send(kind, reads ? std::vector<Blob>{Blob(data, data + words[2])} : std::vector<Blob>{});
+  return true;
+}
+
+// A method with its memory.
+struct Loaded {
+  explicit Loaded(const MethodMeta& described) : meta(described) {}
+
+  // `shared` is the memory of all methods, nullptr: this one has memory of its own.
+  Error load(Program& program, const char* name, PlannedMemory* shared) {
+    std::vector<std::size_t> sizes;
+    grow(sizes, meta);
+    if (shared == nullptr) own.allocate(sizes);
+    arenas = std::make_unique<HierarchicalAllocator>((shared == nullptr ? own : *shared).spans());
+    memory = std::make_unique<MemoryManager>(&method_memory, arenas.get(), &temporary_memory);
+    Result<Method> loaded = program.load_method(name, memory.get());
+    if (!loaded.ok()) return loaded.error();
+    method = std::make_unique<Method>(std::move(*loaded));
+    return Error::Ok;
+  }
+
+  MethodMeta meta;
+  PlannedMemory own;
+  MallocMemoryAllocator method_memory;
+  MallocMemoryAllocator temporary_memory;
+  std::unique_ptr<HierarchicalAllocator> arenas;
+  std::unique_ptr<MemoryManager> memory;
+  std::unique_ptr<Method> method;
+};
+
+// `names` are separated by commas; with `shares`, methods have one memory.
+int serve(const char* path, const char* names, bool shares) {
   std::ifstream stream(path, std::ios::binary);
   const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
   BufferDataLoader loader(file.data(), file.size());
   Result<Program> program = Program::load(&loader, Program::Verification::InternalConsistency);
   if (!program.ok()) return fail("the file is not a program", program.error()), 1;
-  const Result<MethodMeta> meta = program->method_meta(name);
-  if (!meta.ok()) return fail(std::string("the program has no method ") + name, meta.error()), 1;
-  MallocMemoryAllocator method_memory;
-  MallocMemoryAllocator temporary_memory;
-  PlannedMemory planned(*meta);
-  HierarchicalAllocator arenas(planned.spans());
-  MemoryManager memory(&method_memory, &arenas, &temporary_memory);
-  Result<Method> method = program->load_method(name, &memory);
-  if (!method.ok()) return fail("the method could not be loaded", method.error()), 1;
-  if (!describe(*meta)) return 1;
+  std::vector<std::string> wanted;
+  std::stringstream list(names);
+  for (std::string name; std::getline(list, name, ',');) wanted.push_back(name);
+  std::vector<std::unique_ptr<Loaded>> methods;
+  std::vector<std::size_t> sizes;
+  for (const std::string& name : wanted) {
+    const Result<MethodMeta> meta = program->method_meta(name.c_str());
+    if (!meta.ok()) return fail("the program has no method " + name, meta.error()), 1;
+    methods.push_back(std::make_unique<Loaded>(*meta));
+    grow(sizes, *meta);
+  }
+  PlannedMemory shared;
+  if (shares) shared.allocate(sizes);
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    const Error error = methods[i]->load(*program, wanted[i].c_str(), shares ? &shared : nullptr);
+    if (error != Error::Ok) return fail("the method could not be loaded", error), 1;
+  }
+  for (const auto& row : methods) {
+    if (!describe(row->meta)) return 1;
+  }
   std::vector<Blob> request;
   while (true) {
-    if (g_socket->receive(request) != Kind::kRun) return fail("unexpected message", Error::InvalidState), 1;
-    if (!run_once(*method, *meta, request)) return 1;
+    const Kind kind = g_socket->receive(request);
+    if (kind == Kind::kRead || kind == Kind::kWrite) {
+      if (!access(kind, request, shares ? shared : methods[0]->own)) return 1;
+      continue;
+    }
+    if (kind != Kind::kRun || request.empty() || request[0].size() != sizeof(std::uint32_t)) {
+      return fail("unexpected message", Error::InvalidState), 1;
+    }
+    std::uint32_t index;
+    std::memcpy(&index, request[0].data(), sizeof index);
+    if (index >= methods.size()) return fail("no such method", Error::InvalidArgument), 1;
+    request.erase(request.begin());
+    if (!run_once(*methods[index]->method, methods[index]->meta, request)) return 1;
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: %s MODEL.pte METHOD FD\n", argv[0]);
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: %s MODEL.pte METHOD,... own|shared FD\n", argv[0]);
     return 2;
   }
-  const Socket socket(std::atoi(argv[3]));
+  const Socket socket(std::atoi(argv[4]));
   g_socket = &socket;
   executorch::runtime::runtime_init();
   static RemoteEthosU backend;
   const Error error = executorch::runtime::register_backend(Backend{"EthosUBackend", &backend});
   if (error != Error::Ok) return fail("EthosUBackend could not be registered", error), 1;
-  return serve(argv[1], argv[2]);
+  return serve(argv[1], argv[2], std::strcmp(argv[3], "shared") == 0);
 }

@@ -48,10 +48,18 @@ Delegate = Callable[[DelegateCall], Sequence[Array]]
 
 
 class HostRuntime:
-    """A loaded method that can be run many times. Made by :func:`open_pte`."""
+    """Loaded methods that can be run many times. Made by :func:`open_pte`.
+
+    `inputs` and `outputs` describe those of the first method, `methods` those of each.
+    """
 
     def __init__(
-        self, connection: socket.socket, delegate: Delegate | None, log: IO[bytes], silence_s: float
+        self,
+        connection: socket.socket,
+        delegate: Delegate | None,
+        log: IO[bytes],
+        silence_s: float,
+        names: Sequence[str] = (pte.ENTRY,),
     ) -> None:
         self._connection = connection
         self._silence_s = silence_s
@@ -60,37 +68,52 @@ class HostRuntime:
         self._payloads: list[bytes] = []
         self._input_counts: list[int] = []
         self._digests: list[str] = []
-        self.inputs: tuple[TensorInfo, ...] = ()
-        self.outputs: tuple[TensorInfo, ...] = ()
-        self._load()
+        self.methods: dict[str, tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]] = {
+            name: self._load() for name in names
+        }
+        self.inputs, self.outputs = self.methods[names[0]]
 
-    def _load(self) -> None:
-        """Answer the runner's questions until the method is loaded."""
+    def _load(self) -> tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...]]:
+        """Answer the runner's questions until it describes the next method: its inputs and outputs."""
         blobs = self._converse(Kind.READY, "loading")
         count = wire.parse_u32(blobs[0])
         tensors = tuple(wire.parse_descriptor(blob) for blob in blobs[1:])
-        self.inputs, self.outputs = tensors[:count], tensors[count:]
+        return tensors[:count], tensors[count:]
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs for `inputs`, all with the logical shapes of ``self.inputs`` and ``self.outputs``.
+    def run(self, inputs: Sequence[Array], method: str | None = None) -> list[Array]:
+        """The outputs of a method for `inputs`, all with their logical shapes; None is the first method.
 
         InputError when number, dtype or shape of the inputs differ; SimulationError when the runtime fails.
         What the delegate callable raises passes through, and the runtime is not usable after it.
         """
-        if len(inputs) != len(self.inputs):
-            raise InputError(f"{len(inputs)} inputs given, but the program takes {len(self.inputs)}")
-        for index, (array, info) in enumerate(zip(inputs, self.inputs, strict=True)):
+        name = method if method is not None else next(iter(self.methods))
+        number, described = list(self.methods).index(name), self.methods[name][0]
+        if len(inputs) != len(described):
+            raise InputError(f"{len(inputs)} inputs given, but the program takes {len(described)}")
+        for index, (array, info) in enumerate(zip(inputs, described, strict=True)):
             if array.dtype != np.dtype(info.dtype) or array.shape != info.shape:
                 raise InputError(
                     f"input {index} is {array.dtype} {array.shape}, but the program takes {info.dtype} {info.shape}"
                 )
-        data = [info.to_memory(array) for array, info in zip(inputs, self.inputs, strict=True)]
-        self._send(Kind.RUN, data)
+        data = [info.to_memory(array) for array, info in zip(inputs, described, strict=True)]
+        self._send(Kind.RUN, [wire.u32(number), *data])
         blobs = self._converse(Kind.DONE, "execution")
         return [
             wire.parse_descriptor(description).from_memory(content)
             for description, content in zip(blobs[::2], blobs[1::2], strict=True)
         ]
+
+    def read(self, arena: int, offset: int, size_bytes: int) -> bytes:
+        """What is in planned memory. SimulationError for a place outside of it."""
+        place = b"".join(map(wire.u32, (arena, offset, size_bytes)))
+        self._send(Kind.READ, [place, b""])
+        return self._converse(Kind.READ, "a look at its state")[0]
+
+    def write(self, arena: int, offset: int, content: bytes) -> None:
+        """Put `content` into planned memory. SimulationError for a place outside of it."""
+        place = b"".join(map(wire.u32, (arena, offset, len(content))))
+        self._send(Kind.WRITE, [place, content])
+        self._converse(Kind.WRITE, "a change of its state")
 
     def _converse(self, until: Kind, doing: str) -> list[bytes]:
         """Serve delegates until the runner sends `until`; its blobs."""
@@ -184,10 +207,13 @@ def open_pte(
     path: Path,
     delegate: Delegate | None = None,
     *,
-    method: str = pte.ENTRY,
+    method: str | Sequence[str] = pte.ENTRY,
+    shares_state: bool = False,
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Iterator[HostRuntime]:
-    """The method of the `.pte` at `path`, loaded, for the time of a `with` block.
+    """Methods of the `.pte` at `path`, loaded, for the time of a `with` block.
+
+    With `shares_state` they have one memory, as they were planned.
 
     `runner` comes from :func:`ethosu_sdk.simulators.host.build_runner`. `delegate` executes Ethos-U delegates
     in this process; without it a program that calls one fails. The runner may be silent for `timeout_s`
@@ -199,10 +225,12 @@ def open_pte(
     ours, theirs = socket.socketpair()
     with ours, theirs, tempfile.TemporaryFile() as log:
         ours.settimeout(timeout_s)
-        argv = [str(runner), str(path), method, str(theirs.fileno())]
+        names = (method,) if isinstance(method, str) else tuple(method)
+        memory = "shared" if shares_state else "own"
+        argv = [str(runner), str(path), ",".join(names), memory, str(theirs.fileno())]
         with proc.spawn(argv, pass_fds=(theirs.fileno(),), stdout=log):
             theirs.close()
-            yield HostRuntime(ours, delegate, log, timeout_s)
+            yield HostRuntime(ours, delegate, log, timeout_s, names)
 
 
 def run_pte(

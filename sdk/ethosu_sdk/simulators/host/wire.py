@@ -33,12 +33,14 @@ class Kind(enum.IntEnum):
     """What a message says; the replies of the parent carry the kind that they answer."""
 
     DELEGATE = 1  # from the runner: index, payload; reply: u32 number of the delegate's inputs
-    READY = 2  # from the runner: u32 number of inputs, a descriptor for each input and each output
+    READY = 2  # from the runner, for each method: u32 number of inputs, a descriptor for each input and each output
     EXECUTE = 3  # from the runner: index, descriptor and data of each input, descriptor of each output;
     #              reply: the data of each output
     DONE = 4  # from the runner: descriptor and data of each output
     ERROR = 5  # from the runner: text
-    RUN = 6  # to the runner: the data of each input
+    RUN = 6  # to the runner: u32 number of the method, the data of each input
+    READ = 7  # to the runner: u32 arena, offset and bytes of planned memory, nothing; reply: its content
+    WRITE = 8  # to the runner: u32 arena, offset and bytes, the content; the reply is empty
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,9 @@ def _words(link: Link, quantised: str) -> str:
     return f"{name} {words}" + (" (different)" if link.status == FAIL else "")
 
 
-def raise_if_low(record: Record, *, recorded: bool) -> None:
-    """VerdictError when the quantised model is farther from the float one than ``--min-sqnr`` allows."""
+def raise_if_low(record: Record, method: str = "", *, recorded: bool) -> None:
+    """VerdictError when the quantised model is farther from the float one than ``--min-sqnr`` allows; `record` is
+    that of the program, or its part for a method; `method` begins the message."""
     if "chain" not in record:
         return
     compared = convert(record["chain"], Chain)
@@ -157,7 +158,7 @@ def raise_if_low(record: Record, *, recorded: bool) -> None:
         return
     found = "no output has a signal-to-noise ratio" if ratio is None else f"{ratio:.1f} dB"
     raise VerdictError(
-        f"the quantised model is farther from the float model than --min-sqnr {least_db:g} allows: {found}",
+        f"{method}the quantised model is farther from the float model than --min-sqnr {least_db:g} allows: {found}",
         "`ethosu-sdk debug` shows which layer loses most; all files were written",
         recorded=recorded,
     )

@@ -23,7 +23,7 @@ from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
-from ethosu_sdk.steps.compile import chain_record, check_record
+from ethosu_sdk.steps.compile import chain_record, check_record, methods_record
 from ethosu_sdk.steps.compile.check_record import Checked
 from ethosu_sdk.steps.evaluate.evaluate_command import in_float
 
@@ -43,33 +43,66 @@ class Check:
     least_db: float | None = None
 
     def extend(self, record: Record, request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
-        """The record of the compilation with what the check found."""
+        """The record of the compilation with what the check of each method found."""
         start = time.monotonic()
-        checked = self._checked(output)
-        if self.locate and not all(row.explained for row in checked.distances):
-            checked = replace(checked, start=self._start(request))
+        found = [
+            self._of_method(request, output, number, row) for number, row in enumerate(output.all_methods)
+        ]
         seconds = output.timings_s["check"] + time.monotonic() - start
-        extended = check_record.extend(record, checked, seconds)
-        return chain_record.extend(extended, output.chain, checked.linked, self.least_db)
+        extended = check_record.extend(record, found[0], seconds)
+        extended = chain_record.extend(extended, output.chain, found[0].linked, self.least_db)
+        for number, (row, checked) in enumerate(zip(output.other_methods, found[1:], strict=True)):
+            extended = methods_record.extend(extended, number, row, checked, self.least_db)
+        return extended
 
-    def _checked(self, output: aot.CompileOutput) -> Checked:
-        if output.check is None:
+    def _of_method(
+        self, request: aot.CompileRequest, output: aot.CompileOutput, number: int, row: aot.MethodFacts
+    ) -> Checked:
+        part = _Part(replace(self, folder=aot.method_folder(self.folder, row.name)), output.pte, row)
+        checked = part.checked()
+        if self.locate and not all(near.explained for near in checked.distances):
+            checked = replace(checked, start=self._start(request, number))
+        return checked
+
+    def _start(self, request: aot.CompileRequest, number: int) -> aot.StartFacts | None:
+        """Compile again, with a look at every value; None when no place is found, or this fails."""
+        again = replace(request, out_dir=self.folder / "again", evaluation=None, locate=True)
+        with self.reporter.stage("looking for the operation that is wrong first") as step:
+            try:
+                return aot.compile_model(again, step).all_methods[number].start
+            except SdkError:
+                return None  # what the check found stands without it
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The check of one `method` of the program at `pte`, in a folder of its own."""
+
+    of: Check
+    pte: Path
+    method: aot.MethodFacts
+
+    @property
+    def folder(self) -> Path:
+        return self.of.folder
+
+    def checked(self) -> Checked:
+        facts, reporter = self.method.check, self.of.reporter
+        if facts is None:
             return Checked(unavailable="the compiler left nothing to compare with")
         try:
-            with self.reporter.stage("building the host runner (the first time only)"):
+            with reporter.stage("building the host runner (the first time only)"):
                 runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
         except ToolError as error:
             return Checked(unavailable=f"the host simulator cannot be built: {error.message}")
         try:
-            with self.reporter.stage("checking the program on the host simulator"):
-                executed = self._execute(runner, output, output.check.samples)
-                distances = self._distances(output.check, executed)
+            with reporter.stage("checking the program on the host simulator"):
+                executed = self._execute(runner, facts.samples)
+                distances = self._distances(facts, executed)
         except SdkError as error:
             limit = isinstance(error, UnsupportedCommand) or _NO_KERNEL in error.message
             return Checked(unavailable=error.message) if limit else Checked(failure=error)
-        return Checked(
-            executed[0], distances, output.check, runner, linked=self._linked(output.check, executed)
-        )
+        return Checked(executed[0], distances, facts, runner, linked=self._linked(facts, executed))
 
     def _distances(self, facts: aot.CheckFacts, executed: Sequence[Sequence[Array]]) -> list[Distance]:
         """The distance of each output on the first sample, or on the first one where rounding does not explain it."""
@@ -125,10 +158,10 @@ class Check:
             for index in range(len(facts.outputs))
         )
 
-    def _execute(self, runner: Path, output: aot.CompileOutput, samples: int) -> list[list[Array]]:
+    def _execute(self, runner: Path, samples: int) -> list[list[Array]]:
         """The program's outputs for its samples in a row. Errors of host simulator and NPU model pass through."""
         rows = [
-            [self._load("input", sample, index) for index in range(len(output.inputs))]
+            [self._load("input", sample, index) for index in range(len(self.method.inputs))]
             for sample in range(samples)
         ]
         model = NpuModel()
@@ -142,17 +175,8 @@ class Check:
                         np.save(path, array)
             return given
 
-        with host.open_pte(runner, output.pte, delegate) as runtime:
+        with host.open_pte(runner, self.pte, delegate, method=self.method.name) as runtime:
             return [runtime.run(inputs) for inputs in rows]
-
-    def _start(self, request: aot.CompileRequest) -> aot.StartFacts | None:
-        """Compile again, with a look at every value; None when no place is found, or this fails."""
-        again = replace(request, out_dir=self.folder / "again", evaluation=None, locate=True)
-        with self.reporter.stage("looking for the operation that is wrong first") as step:
-            try:
-                return aot.compile_model(again, step).start
-            except SdkError:
-                return None  # what the check found stands without it
 
     def _load(self, kind: str, sample: int, index: int) -> Array:
         array: Array = np.load(self.folder / aot.sample_array(kind, sample, index))

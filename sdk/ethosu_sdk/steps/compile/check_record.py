@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy.typing as npt
+from msgspec import convert
 
 from ethosu_sdk import aot, provenance
 from ethosu_sdk.aot.comparison import distance
 from ethosu_sdk.errors import SdkError, VerdictError
 from ethosu_sdk.files import hashing
-from ethosu_sdk.records import Record, kinds
+from ethosu_sdk.records import Record
 from ethosu_sdk.records.common import SourceLine, Unavailable
-from ethosu_sdk.records.compile import Check, CheckedOutput, Figure, Start, StartTosa, TiesUp
+from ethosu_sdk.records.compile import Check, CheckedOutput, CpuOperator, Figure, Start, StartTosa, TiesUp
 from ethosu_sdk.steps.compile import unrunnable
 
 PASS: Literal["pass"] = "pass"
@@ -42,7 +43,9 @@ class Checked:
 
 def left_out(record: Record) -> Record:
     """`record`, with the check marked as left out."""
-    return {**record, "check": Check(status=LEFT_OUT, reason="--no-check").to_json()}
+    check = {"check": Check(status=LEFT_OUT, reason="--no-check").to_json()}
+    others = [{**row, **check} for row in record.get("other_methods", ())]
+    return {**record, **check, **({"other_methods": others} if others else {})}
 
 
 def extend(record: Record, checked: Checked, seconds: float) -> Record:
@@ -140,8 +143,9 @@ def source_line(line: aot.SourceLine) -> SourceLine:
 
 
 def does_not_run(record: Record) -> bool:
-    """Whether the check found a program that cannot be executed."""
-    return record["check"]["status"] == FAIL and "outputs" not in record["check"]
+    """Whether the check found a program, or a method of it, that cannot be executed."""
+    parts = (record, *record.get("other_methods", ()))
+    return any(row["check"]["status"] == FAIL and "outputs" not in row["check"] for row in parts)
 
 
 def line(record: Record) -> str:
@@ -149,28 +153,38 @@ def line(record: Record) -> str:
     check = record["check"]
     if check["status"] in (UNAVAILABLE, LEFT_OUT):
         return f"not executed: {check['reason']}"
-    seconds = f"({record['check_time_s']:.1f} s)"
+    seconds = f"({record['check_time_s']:.1f} s)" if "check_time_s" in record else ""
     if "outputs" not in check:
-        return f"failed: {check['reason']} {seconds}"
+        return f"failed: {check['reason']} {seconds}".rstrip()
     rows = check["outputs"]
     names = [f"output{row['index']}: " if len(rows) > 1 else "" for row in rows]
-    return "; ".join(name + row["detail"] for name, row in zip(names, rows, strict=True)) + f" {seconds}"
+    return (
+        "; ".join(name + row["detail"] for name, row in zip(names, rows, strict=True))
+        + f" {seconds}".rstrip()
+    )
 
 
-def raise_if_failed(record: Record, *, recorded: bool) -> None:
+def raise_if_failed(record: Record, method: str = "", *, recorded: bool) -> None:
     """VerdictError when rounding does not explain what the program gives, InputError when it does not run.
 
-    `recorded` says that the record is on stdout.
+    `record` is that of the program, or its part for a method; `method` begins the message. `recorded` says that the
+    record is on stdout.
     """
     check = record["check"]
     if check["status"] != FAIL:
         return
     if "outputs" not in check:
-        raise unrunnable.refusal(kinds.COMPILE.convert(record), recorded=recorded)
+        raise unrunnable.refusal(
+            convert(check, Check),
+            convert(record["cpu_operators"], tuple[CpuOperator, ...]),
+            method,
+            recorded=recorded,
+        )
     lines = [f"  output{row['index']}: {row['detail']}" for row in check["outputs"] if row["status"] == FAIL]
     lines += [f"  {check['start']['text']}"] if "start" in check else []
     raise VerdictError(
-        "the program's outputs differ from those of the model it was made from:\n" + "\n".join(lines),
+        f"{method}the program's outputs differ from those of the model it was made from:\n"
+        + "\n".join(lines),
         _HINT,
         recorded=recorded,
     )

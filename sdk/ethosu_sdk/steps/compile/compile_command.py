@@ -17,7 +17,14 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.results.reading import read
-from ethosu_sdk.steps.compile import chain_record, check, check_record, compile_record, compile_tables
+from ethosu_sdk.steps.compile import (
+    chain_record,
+    check,
+    check_record,
+    compile_record,
+    compile_tables,
+    methods_record,
+)
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.evaluate import evaluate_command, evaluate_record
 from ethosu_sdk.steps.shared import compilers, systems
@@ -62,16 +69,18 @@ def compile_model(
             if reuse:
                 for line in compile_rows.cpu_lines(kinds.COMPILE.convert(record)):
                     reporter.note(escape(line))
-                reporter.note(f"check: {escape(check_record.line(record))}")
-                if "chain" in record:
-                    reporter.note(f"compared: {escape(chain_record.of(record))}")
+                for words, part in methods_record.each(record):
+                    reporter.note(f"{words}check: {escape(check_record.line(part))}")
+                    if "chain" in part:
+                        reporter.note(f"{words}compared: {escape(chain_record.of(part))}")
             else:
                 reporter.show(*compile_tables.tables(record, folder))
             reporter.emit(record)
     if options.require_full_delegation:
         _check_delegation(kinds.COMPILE.convert(record), recorded=reporter.as_json)
-    check_record.raise_if_failed(record, recorded=reporter.as_json)
-    chain_record.raise_if_low(record, recorded=reporter.as_json)
+    for words, part in methods_record.each(record):
+        check_record.raise_if_failed(part, words, recorded=reporter.as_json)
+        chain_record.raise_if_low(part, words, recorded=reporter.as_json)
     evaluate_record.check(record, recorded=reporter.as_json)
     return pte
 
@@ -83,16 +92,24 @@ def target_of(options: CompileOptions) -> Target:
 
 def _files(pte: Path, record: Record) -> list[str]:
     """What a compilation leaves in its folder."""
-    delegates = (name for row in record["delegates"] for name in row["files"].values())
-    return [locations.compile_record(pte).name, *record["files"].values(), *delegates]
+    others = record.get("other_methods", ())
+    delegates = (row for part in (record, *others) for row in part["delegates"])
+    return [
+        locations.compile_record(pte).name,
+        *record["files"].values(),
+        *(row["io"] for row in others),
+        *(name for row in delegates for name in row["files"].values()),
+    ]
 
 
 def _check_delegation(record: Compilation, *, recorded: bool) -> None:
     """VerdictError when an operator stays on the CPU; `recorded` says that the record is on stdout."""
-    if not record.cpu_operators:
+    others = (row for part in record.other_methods or () for row in part.cpu_operators)
+    rows = [*record.cpu_operators, *others]
+    if not rows:
         return
     hint = "compile.json lists where each comes from, under cpu_operators"
-    if all(row.boundary for row in record.cpu_operators) and record.options.io == "float":
+    if all(row.boundary for row in rows) and record.options.io == "float":
         hint = "only the conversions from and to float are left: --io int8 removes those of an int8 model"
     lines = [f"  {line}" for line in compile_rows.cpu_lines(record)]
     raise VerdictError(

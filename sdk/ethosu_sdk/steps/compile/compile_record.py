@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ethosu_sdk import aot, provenance, pte, schema
+from ethosu_sdk import aot, provenance, schema
 from ethosu_sdk.boards import profiles
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record, kinds
@@ -58,7 +58,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
             "file": output.pte.name,
             "sha256": output.pte_sha256,
             "bytes": output.pte_bytes,
-            "entry": pte.ENTRY,
+            "entry": output.entry,
         },
         "target": target_record.part(output.target),
         "system": systems.part(systems.for_options(output.target, request.options)),
@@ -69,14 +69,9 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
             "delegate": request.options.delegate,
             "vela_flags": list(request.options.vela_flags),
         },
-        "calibration": {"source": output.calibration_source, "samples": output.calibration_samples},
         "prequantized": output.prequantized,
-        "inputs": _tensors(output.inputs),
-        "outputs": _tensors(output.outputs),
-        **({"state": [_state(row) for row in output.state]} if output.state else {}),
-        "cpu_operators": [_cpu_operator(row) for row in output.cpu_operators],
-        "delegates": [delegate(row) for row in output.delegates],
-        "delegation": [asdict(row) for row in output.delegation],
+        **_of_method(output.all_methods[0]),
+        **_other_methods(output.other_methods),
         "files": {
             "pte": output.pte.name,
             "io": output.io.name,
@@ -88,6 +83,24 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),
     }
+
+
+def _of_method(row: aot.MethodFacts) -> Record:
+    """What the record has of each method."""
+    return {
+        "calibration": {"source": row.calibration_source, "samples": row.calibration_samples},
+        "inputs": _tensors(row.inputs),
+        "outputs": _tensors(row.outputs),
+        **({"state": [_state(part) for part in row.state]} if row.state else {}),
+        "cpu_operators": [_cpu_operator(part) for part in row.cpu_operators],
+        "delegates": [delegate(part) for part in row.delegates],
+        "delegation": [asdict(part) for part in row.delegation],
+    }
+
+
+def _other_methods(rows: Sequence[aot.MethodFacts]) -> Record:
+    found = [{"name": row.name, "io": row.io.name, **_of_method(row)} for row in rows]
+    return {"other_methods": found} if found else {}
 
 
 def write(path: Path, record: Record) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ethosu_sdk import aot
 from ethosu_sdk.errors import InputError
-from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.compile import Check, CpuOperator
 from ethosu_sdk.results import source_place
 
 _OPERATOR = re.compile(r"\b[A-Za-z_]\w*::\w+(\.\w+)?")
@@ -17,12 +18,13 @@ _DELEGATE = (
 _KERNEL = "the CPU's kernel refuses the call: use other operators, or compute it outside of the model"
 
 
-def refusal(record: Compilation, *, recorded: bool) -> InputError:
-    """The error for a program whose check failed before it gave outputs; `recorded`: its record is on stdout."""
-    reason = record.check.reason or ""
+def refusal(check: Check, cpu_operators: Sequence[CpuOperator], method: str, *, recorded: bool) -> InputError:
+    """The error for a program whose `check` failed before it gave outputs; `method` begins the message; `recorded`:
+    its record is on stdout."""
+    reason = check.reason or ""
     name = _OPERATOR.search(reason)
-    rows = [row for row in record.cpu_operators if name and row.name == name[0]]
-    text, hint = f"the program that was made does not run: {reason}", _DELEGATE
+    rows = [row for row in cpu_operators if name and row.name == name[0]]
+    text, hint = f"{method}the program that was made does not run: {reason}", _DELEGATE
     if rows:
         hint = _KERNEL
         places = {source_place.place(site.source) for site in rows[0].sites if site.source is not None}

@@ -38,7 +38,7 @@ def export(path: Path, run: Path | None, out_dir: Path | None, reading: Reading,
         sha256=program.sha256,
         target=program.target(),
         kernels=_kernels(program),
-        sizes=sizes.of(program, _method(program), ran),
+        sizes=sizes.of(program, program.plan().name, ran),
     )
     _check_settings(facts)
     folder = locations.for_pte(path, facts.target, out_dir)
@@ -59,11 +59,6 @@ def export(path: Path, run: Path | None, out_dir: Path | None, reading: Reading,
         add(files.cmake, files.kconfig, files.clayer, name)
     _show(facts, folder, reporter)
     reporter.emit(content)
-
-
-def _method(program: pte.Pte) -> str:
-    names = [plan.name for plan in program.plans]
-    return names[0] if len(names) == 1 else pte.ENTRY
 
 
 def _run_file(path: Path, reading: Reading) -> Path:
@@ -88,7 +83,7 @@ def _run(path: Path, program: pte.Pte, reading: Reading) -> Run:
 
 
 def _kernels(program: pte.Pte) -> list[str]:
-    names = sorted({row.full_name for row in program.plan(_method(program)).operators})
+    names = sorted({row.full_name for row in program.plan(program.plan().name).operators})
     for name in names:
         if not _OPERATOR.fullmatch(name):
             raise InputError(f"the program calls {name[:80]!r}, which is not an operator's name")
@@ -113,7 +108,7 @@ def _record(path: Path, program: pte.Pte, facts: texts.Facts, run: Path | None, 
     return Export(
         status="pass",
         **provenance.origin(inputs, []),
-        model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=_method(program)),
+        model=Model(file=path.name, sha256=program.sha256, bytes=program.size, entry=program.plan().name),
         target=target_record.content(facts.target),
         kernels=tuple(facts.kernels),
         sizes=tuple(facts.sizes.values()),

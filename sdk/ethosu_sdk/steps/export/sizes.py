@@ -31,7 +31,7 @@ def of(program: pte.Pte, method: str, run: Run | None) -> dict[str, Size]:
 
 def _by_program(program: pte.Pte, method: str) -> Iterator[Size]:
     plan = program.plan(method)
-    needs = requirements(program.size, plan, program.target(), None)
+    needs = requirements(program.size, [plan], program.target(), None)
     scratch, planned = needs.scratch_bytes, _planned(needs.planned_bytes)
     yield _size(
         SCRATCH, scratch, EXACT, "the largest delegate's, of all its inputs, outputs and feature maps"

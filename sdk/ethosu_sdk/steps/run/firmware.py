@@ -13,10 +13,11 @@ from ethosu_sdk import __version__, provenance, simulators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.cpu_cycles.counts import Mark
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.evidence import evidence, input_image, listening, uart, witness
+from ethosu_sdk.evidence import evidence, input_image, kept_state, listening, uart, witness
 from ethosu_sdk.evidence.evidence import Evidence, PmuSample
 from ethosu_sdk.evidence.input_image import Asked
-from ethosu_sdk.evidence.sequence_block import SequenceBlock
+from ethosu_sdk.evidence.kept_state import StateSeen
+from ethosu_sdk.evidence.sequence_block import SequenceBlock, StateTensor
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.firmware_build import BuildOptions
 from ethosu_sdk.plain_text import counted
@@ -49,16 +50,18 @@ from ethosu_sdk.steps.run.options import LAST_STEP, OWN, RunOptions
 from ethosu_sdk.steps.run.pieces import Cut
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.run.resident import Loaded
+from ethosu_sdk.steps.run.sequences.stepping_facts import StepFacts
 from ethosu_sdk.steps.shared import board, moved
 from ethosu_sdk.steps.shared.board import Choice
 
 _DONE = "{} reported done, every record complete, CRCs, seal, model SHA-256 match"
+_NO_STATE = StateSeen()
 Image = Built | Loaded
 Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
 
 
 @dataclass(frozen=True)
-class _Boot:
+class Boot:
     """One boot of the firmware for a job: what runs, and what it must report."""
 
     job: RunJob
@@ -92,16 +95,24 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     version = simulator.version()  # a missing simulator is reported before anything is built
     cut = pieces.cut(job.plan) if job.options.split else Cut()
     groups = simulators.event_groups(job.npu, job.events)
-    expected = _expected(job, groups, cut, simulator.figures)
+    expected = expected_of(job, groups, cut, simulator.figures)
     no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
     image = _image(job, cut, reporter)
-    boot = _Boot(job, simulator, version, image, groups, cut, expected, no_cpu_cycles)
+    boot = Boot(job, simulator, version, image, groups, cut, expected, no_cpu_cycles)
     with reporter.stage(f"running {counted(expected.plan.inferences, 'inference')} on {simulator.name}"):
         result = simulator.run(_request(boot))
-    reported = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
+    log = uart.parse(result.uart)
+    reported = evidence.gather(log, expected, result.exit_code)
+    kept = job.kept
+    seen = kept_state.gather(
+        log,
+        [row.place[2] for row in kept.tensors] if kept.is_watched else [],
+        reported.plan.inferences,
+        is_sent=kept.is_saved,
+    )
     if result.npu_jobs is not None:
         witness.check_jobs(reported, [job.cycles for job in result.npu_jobs])
-    execution = _execution(boot, reported, result)
+    execution = execution_of(boot, reported, result, seen)
     return _with_pieces(execution, boot, reported) if job.options.split else execution
 
 
@@ -117,13 +128,15 @@ def _image(job: RunJob, cut: Cut, reporter: Reporter) -> Image:
         extra_image_bytes=input_image.bytes_of_pieces(cut.for_image()) + _sequence_bytes(job),
         allow_spill=options.allow_spill,
         areas=None if job.priced is None else job.priced.areas,
+        methods=(job.plan.name,),
     )
     return build_command.build_in(
         job.path, job.program, job.folder, build_options, reporter, job.choice.reason
     )
 
 
-def _expected(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> evidence.Expected:
+def expected_of(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> evidence.Expected:
+    """What a run of `job` must report."""
     whole = max(job.options.repeat, len(groups))  # every group of events needs an inference
     return evidence.Expected(
         model_sha256=job.program.sha256,
@@ -138,10 +151,11 @@ def _expected(job: RunJob, groups: Groups, cut: Cut, figures: Figures) -> eviden
         pieces=cut.counts,
         nonce=secrets.token_bytes(INPUT_IMAGE_NONCE_BYTES),
         sends_last=job.options.outputs == LAST_STEP,
+        method=job.plan.name,
     )
 
 
-def _request(boot: _Boot) -> SimulationRequest:
+def _request(boot: Boot) -> SimulationRequest:
     options, expected, image = boot.job.options, boot.expected, boot.image
     parts = boot.cut.for_image()
     sets = [[row.tobytes() for row in expected.steps.rows(step)] for step in range(expected.steps.count)]
@@ -150,7 +164,12 @@ def _request(boot: _Boot) -> SimulationRequest:
         boot.groups,
         expected.repeats,
         expected.nonce,
-        asked=Asked(expected.counts_cycles, expected.state == repeats.RESET, expected.sends_last),
+        asked=Asked(
+            expected.counts_cycles,
+            expected.state == repeats.RESET,
+            expected.sends_last,
+            boot.job.kept.is_saved,
+        ),
         pieces=parts,
         sequence=_sequence(boot.job),
     )
@@ -177,10 +196,11 @@ def _request(boot: _Boot) -> SimulationRequest:
 
 def _sequence(job: RunJob) -> SequenceBlock | None:
     """The sequence block of the job's input image; None where all inputs are given, and no state."""
-    steps = job.samples.steps
-    if not job.samples.is_sequence:
+    steps, kept = job.samples.steps, job.kept
+    if not job.samples.is_sequence and not kept.is_watched:
         return None
-    return SequenceBlock(tuple(map(len, steps.given)), steps.feeds, first_step=steps.first_step)
+    states = [StateTensor(*row.place, row.initial) for row in kept.tensors] if kept.is_watched else []
+    return SequenceBlock(tuple(map(len, steps.given)), steps.feeds, tuple(states), steps.first_step)
 
 
 def _sequence_bytes(job: RunJob) -> int:
@@ -195,7 +215,10 @@ def _marks(image: Image) -> tuple[Mark, ...]:
     return cpu_time.marks({name: row.address for name, row in image.firmware.symbols.items()})
 
 
-def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Execution:
+def execution_of(
+    boot: Boot, reported: Evidence, result: SimulationResult, seen: StateSeen = _NO_STATE
+) -> Execution:
+    """The execution of a boot's job, or of one of its calls, from what the firmware `reported`."""
     job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, reported.plan
     npu, unavailable = _npu(boot, reported)
     modelled = boot.figures.source == MODELLED
@@ -208,7 +231,8 @@ def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Exe
             "the firmware's evidence is complete", True, _DONE.format(counted(plan.inferences, "inference"))
         ),
         runtime={"name": OWN, "version": __version__, **loaded},
-        choices=reported.choices,
+        steps=_steps(boot, reported, seen),
+        state=seen.contents,
         simulator={
             "name": simulator.name,
             "version": boot.version,
@@ -240,7 +264,28 @@ def _execution(boot: _Boot, reported: Evidence, result: SimulationResult) -> Exe
     )
 
 
-def _with_pieces(execution: Execution, boot: _Boot, reported: Evidence) -> Execution:
+def _steps(boot: Boot, reported: Evidence, seen: StateSeen) -> list[StepFacts]:
+    """Of each step the first repeat's cycles, and the counters of the first repeat that counts each group."""
+    plan, found = reported.plan, []
+    by_inference: dict[int, list[PmuSample]] = {}
+    for row in () if boot.figures.absent else reported.pmu:
+        by_inference.setdefault(row.inference, []).append(row)
+    for step, choices in enumerate(reported.choices):
+        first = step * plan.repeats
+        samples = by_inference.get(first)
+        counted = [row for number in range(plan.event_groups) for row in by_inference.get(first + number, ())]
+        found.append(
+            StepFacts(
+                choices,
+                seen.crcs[first + plan.repeats - 1] if seen.crcs else (),
+                None if samples is None else sum(row.cycles for row in samples),
+                {event: value for event, (value, overflowed) in _totals(counted).items() if not overflowed},
+            )
+        )
+    return found
+
+
+def _with_pieces(execution: Execution, boot: Boot, reported: Evidence) -> Execution:
     rows = pieces.record_part(boot.cut, reported.pieces, boot.job.npu or "", boot.figures)
     return replace(
         execution,
@@ -274,13 +319,13 @@ def _operators(reported: Evidence, figures: Figures, cpu: CpuTime) -> list[Recor
     return rows
 
 
-def _not_counted(boot: _Boot) -> list[Record]:
+def _not_counted(boot: Boot) -> list[Record]:
     if not boot.job.options.count_instructions or boot.figures.instructions_per_cycle:
         return []
     return [{"path": "/cpu/instructions", "reason": "the simulator does not count instructions"}]
 
 
-def _npu(boot: _Boot, reported: Evidence) -> tuple[Record | None, list[Record]]:
+def _npu(boot: Boot, reported: Evidence) -> tuple[Record | None, list[Record]]:
     """The record's `npu` object from the inferences of the first set that counted one group each."""
     groups, npu = boot.groups, boot.job.npu
     if reported.npu is None or npu is None:

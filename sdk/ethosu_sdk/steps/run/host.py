@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from ethosu_sdk import cache, provenance, pte, simulators
 from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.evidence import calls as script_calls
 from ethosu_sdk.evidence.repeats import Plan, changes
 from ethosu_sdk.evidence.verdict import Check
+from ethosu_sdk.feeds import Feed
 from ethosu_sdk.feeds.stepping import Stepper
 from ethosu_sdk.files import hashing
 from ethosu_sdk.plain_text import counted
@@ -24,6 +28,7 @@ from ethosu_sdk.steps.run.execution import Execution, NpuFacts, instructions, np
 from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.options import EXECUTORCH, HOST, LAST_STEP, RunOptions
 from ethosu_sdk.steps.run.repeats import Repeated
+from ethosu_sdk.steps.run.sequences.stepping_facts import StepFacts
 from ethosu_sdk.steps.shared.board import Choice
 
 _FIDELITY = (
@@ -59,11 +64,98 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
 
         def start() -> host.HostRuntime:
             stack.close()
-            opened = host.open_pte(runner, job.path, model, method=pte.ENTRY, timeout_s=options.timeout_s)
-            return stack.enter_context(opened)
+            opened = host.open_pte(runner, job.path, model, method=job.plan.name, timeout_s=options.timeout_s)
+            runtime = stack.enter_context(opened)
+            for row in job.kept.tensors:
+                if row.initial:
+                    runtime.write(*row.place[:2], row.initial)
+            return runtime
 
         results = _run_all(start, model, job, plan)
-    plan = replace(plan, sets=len(results.outputs))  # a feed may have ended it
+    return _execution(job, plan, results, model, runner)
+
+
+def execute_calls(calls: Sequence[HostCall], reporter: Reporter) -> list[Execution]:
+    """Run the jobs of a script one after the other, with the methods of their program loaded once."""
+    from ethosu_sdk.npu import deadline
+    from ethosu_sdk.simulators import host
+    from ethosu_sdk.simulators.host.npu_model import NpuModel
+
+    first = calls[0].job
+    with reporter.stage("building the host runner (the first time only)"):
+        runner = host.build_runner(cache.directory_or_own(host.CACHE_PART))
+    names = tuple(dict.fromkeys(call.job.plan.name for call in calls))
+    shared = pte.shares_state([first.program.plan(name) for name in first.program.methods])
+    models = [NpuModel(call.job.memories) for call in calls]
+    running = _Running(models[0])
+    found: list[Execution] = []
+    with (
+        reporter.stage(f"running {counted(len(calls), 'call')} on the host"),
+        deadline.until(time.monotonic() + first.options.timeout_s),
+        host.open_pte(
+            runner,
+            first.path,
+            running,
+            method=names,
+            shares_state=shared,
+            timeout_s=first.options.timeout_s,
+        ) as runtime,
+    ):
+        last: tuple[npt.NDArray[Any], ...] = ()
+        for call, model in zip(calls, models, strict=True):
+            running.model = model
+            job, plan = call.begun(last), Plan(call.job.samples.count)
+            bound = _Bound(runtime, job.plan.name)
+            results = _run_all(bound.ready, model, job, plan)
+            last = results.outputs[-1]
+            found.append(_execution(job, plan, results, model, runner))
+    return found
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """A call of a script. Inputs of its first step come from the outputs of the call before by `takes`."""
+
+    job: RunJob
+    takes: tuple[Feed, ...] = ()
+
+    def begun(self, last: Sequence[npt.NDArray[Any]]) -> RunJob:
+        """The job with what it takes from the `last` outputs."""
+        samples = self.job.samples
+        steps = script_calls.with_taken(samples.steps, self.takes, last)
+        kept = replace(self.job.kept, is_watched=False)
+        return replace(self.job, samples=replace(samples, steps=steps), kept=kept)
+
+
+@dataclass
+class _Running:
+    """The NPU model of the call that runs: each counts for itself."""
+
+    model: Any
+
+    def __call__(self, call: Any) -> Any:
+        return self.model(call)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A method of a runtime that has several."""
+
+    runtime: Any
+    method: str
+
+    def ready(self) -> _Bound:
+        """This: there is nothing to load anew."""
+        return self
+
+    def run(self, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """The outputs of the method for `inputs`."""
+        found: list[npt.NDArray[Any]] = self.runtime.run(inputs, self.method)
+        return found
+
+
+def _execution(job: RunJob, plan: Plan, results: _Results, model: Any, runner: Path) -> Execution:
+    plan, options = replace(plan, sets=len(results.outputs)), job.options  # a feed may have ended it
     npu, unavailable = _npu(job, model, results.calls[0])
     version = provenance.package_version(_PACKAGE) or "unknown"
     return Execution(
@@ -84,8 +176,9 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
         tools=[provenance.tool_entry(_PACKAGE, version)],
         npu=npu,
         memory={"regions": [], "pools": []},
-        choices=results.choices,
-        operators=instructions(job.program, npu),
+        steps=_steps(job, results, model, plan.repeats),
+        state=results.states[-1] if job.kept.is_saved else (),
+        operators=instructions(job.plan, npu),
         unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
         repeated=_repeated(plan, results, model),
     )
@@ -99,11 +192,12 @@ class _Results:
     digests: list[dict[int, object]]
     calls: list[int]  # up to the end of each inference
     choices: list[dict[int, tuple[int, ...]]]  # of each set
+    states: list[list[bytes]]  # after each set, where the state is watched
 
 
 def _run_all(start: Callable[[], Any], model: Any, job: RunJob, plan: Plan) -> _Results:
     """`start` loads the program anew, with the state that it brings."""
-    results, runtime, stepper = _Results([], [], [], []), start(), Stepper(job.samples.steps)
+    results, runtime, stepper = _Results([], [], [], [], []), start(), Stepper(job.samples.steps)
     while not stepper.is_over:
         values = stepper.inputs()
         for repeat in range(plan.repeats):
@@ -117,9 +211,27 @@ def _run_all(start: Callable[[], Any], model: Any, job: RunJob, plan: Plan) -> _
             )
             results.calls.append(len(model.calls))
         results.choices.append(stepper.take(dict(enumerate(outputs))))
+        if job.kept.is_watched:
+            results.states.append([runtime.read(*row.place) for row in job.kept.tensors])
         if job.options.on_step is not None:
             job.options.on_step(stepper.step - 1, results.choices[-1])
     return results
+
+
+def _steps(job: RunJob, results: _Results, model: Any, each: int) -> list[StepFacts]:
+    """The first repeat of each set, of which there are `each`."""
+    from ethosu_sdk.simulators.host.npu_model import event_totals
+
+    starts, found = [0, *results.calls], []
+    for step, choices in enumerate(results.choices):
+        calls = model.calls[starts[step * each] : starts[step * each + 1]]
+        crcs = tuple(f"{zlib.crc32(data):08x}" for data in results.states[step]) if results.states else ()
+        if job.target is None:
+            found.append(StepFacts(choices, crcs))
+            continue
+        counters = event_totals(job.target.npu, job.events, calls)
+        found.append(StepFacts(choices, crcs, sum(row.total_cycles for row in calls), counters))
+    return found
 
 
 def _repeated(plan: Plan, results: _Results, model: Any) -> Repeated:

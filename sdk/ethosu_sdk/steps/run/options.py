@@ -71,6 +71,16 @@ class RunOptions:
     )
     atol: float = option(0.0, Option("Allowed absolute difference from --expect.", minimum=0.0, finite=True))
     rtol: float = option(0.0, Option("Allowed relative difference from --expect.", minimum=0.0, finite=True))
+    growth: float = option(
+        0.0,
+        Option(
+            "How much the allowed difference grows with each step of a sequence: step n is allowed 1 + G·n times "
+            "--atol and --rtol.",
+            metavar="G",
+            minimum=0.0,
+            finite=True,
+        ),
+    )
     simulator: str = option(
         "auto",
         Option(
@@ -125,6 +135,23 @@ class RunOptions:
     )
     keep_state: bool = option(
         False, Option("Start each repeat from the state of the one before; repeats may then differ.")
+    )
+    method: str | None = option(
+        None,
+        Option("The method of the program to run.", metavar="NAME", shown_default="forward, or the only one"),
+    )
+    script: Path | None = option(
+        None,
+        Option("Run the calls of a file in turn, each of a method, in one boot.", metavar="CALLS.toml"),
+    )
+    state: Path | None = option(
+        None,
+        Option(
+            "Begin with a state that --save-state wrote.", metavar="F.npz", shown_default="the program's own"
+        ),
+    )
+    save_state: Path | None = option(
+        None, Option("Write the state after the last inference to a file.", metavar="F.npz")
     )
     resident: bool = option(
         False, Option("Load MODEL into a firmware with all kernels instead of building one for it.")

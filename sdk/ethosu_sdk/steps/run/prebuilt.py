@@ -109,7 +109,7 @@ def prepare(job: RunJob) -> Request:
     expected = KitExpected(
         sha256=job.program.sha256,
         program_address=runner.program.address,
-        method=pte.ENTRY,
+        method=job.plan.name,
         macs=target.macs,
         inputs=tuple(map(len, raw_inputs)),
         outputs=tuple(row.nbytes for row in plan.output_tensors()),
@@ -186,7 +186,7 @@ def _execution(request: Request, evidence: KitEvidence, result: SimulationResult
             "regions": [],
             "pools": [build_command.use(name, used, size) for name, (used, size) in log.pools.items()],
         },
-        operators=instructions(job.program, npu),
+        operators=instructions(job.plan, npu),
         cpu=cpu.part,
         unavailable=[
             *cpu.unavailable,

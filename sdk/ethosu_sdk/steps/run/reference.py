@@ -38,9 +38,11 @@ class Reference:
     checks: tuple[Check, ...] = ()
 
 
-def compare(path: Path, program: pte.Pte, samples: Samples, outputs: Sequence[Array]) -> Reference:
-    """The `outputs` of a run of the `.pte` at `path` against what lies beside it."""
-    stored = locations.example_io(path)
+def compare(
+    path: Path, program: pte.Pte, plan: pte.ExecutionPlan, samples: Samples, outputs: Sequence[Array]
+) -> Reference:
+    """The `outputs` of a run of a method of the `.pte` at `path` against what lies beside it."""
+    stored = locations.example_io(path, plan.name)
     try:
         content, reason = _stored(stored, samples, outputs)
     except SdkError as error:
@@ -53,7 +55,7 @@ def compare(path: Path, program: pte.Pte, samples: Samples, outputs: Sequence[Ar
         rows.append(row)
         gaps += missing
     return Reference(
-        {"file": stored.name, "outputs": rows}, tuple(gaps), _same_as_compiled(path, program, outputs)
+        {"file": stored.name, "outputs": rows}, tuple(gaps), _same_as_compiled(path, program, plan, outputs)
     )
 
 
@@ -99,7 +101,9 @@ def _distance(index: int, stored: Array, array: Array) -> tuple[Record, list[Rec
     return row, gaps
 
 
-def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) -> tuple[Check, ...]:
+def _same_as_compiled(
+    path: Path, program: pte.Pte, plan: pte.ExecutionPlan, outputs: Sequence[Array]
+) -> tuple[Check, ...]:
     """The check that the outputs are those which `compile` executed; none where nothing says that they must be.
 
     InputError for a record that is not the one which the manifest beside it lists.
@@ -111,8 +115,11 @@ def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) ->
         record = results.read(compiled)
     except SdkError:
         return ()
-    rows = record["check"].get("outputs", [])
-    if record["model"]["sha256"] != program.sha256 or len(rows) != len(outputs) or not exact(program):
+    methods = [{**record, "name": record["model"]["entry"]}, *record.get("other_methods", ())]
+    rows: list[Record] = next(
+        (row["check"].get("outputs", []) for row in methods if row["name"] == plan.name), []
+    )
+    if record["model"]["sha256"] != program.sha256 or len(rows) != len(outputs) or not exact(plan):
         return ()
     other = [
         row["index"]
@@ -127,9 +134,8 @@ def _same_as_compiled(path: Path, program: pte.Pte, outputs: Sequence[Array]) ->
     return (Check("the outputs are those that compile executed", not other, detail),)
 
 
-def exact(program: pte.Pte) -> bool:
-    """Whether the program gives the same bits on every machine."""
-    plan = program.plan()
+def exact(plan: pte.ExecutionPlan) -> bool:
+    """Whether the method gives the same bits on every machine."""
     used = {
         plan.operators[step.op_index].full_name
         for step in plan.instructions

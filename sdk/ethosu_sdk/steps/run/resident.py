@@ -38,7 +38,9 @@ def load(job: RunJob, reporter: Reporter) -> Loaded:
     areas = None if job.priced is None else job.priced.areas
     with reporter.stage("preparing the resident firmware (built the first time only)"):
         firmware = resident.build(_folder(board), board)
-    notes = resident.check_fit(program, pte.ENTRY, firmware.board, areas, allow_spill=job.options.allow_spill)
+    notes = resident.check_fit(
+        program, job.plan.name, firmware.board, areas, allow_spill=job.options.allow_spill
+    )
     for note in notes:
         reporter.warn(escape(note))
     mode = resident.mode_number(program.target(), areas)

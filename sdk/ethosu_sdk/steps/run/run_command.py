@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ethosu_sdk import feeds, npz, pte, schema
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.console.terminal import escape
-from ethosu_sdk.errors import VerdictError
+from ethosu_sdk.errors import UsageError, VerdictError
 from ethosu_sdk.evidence import verdict
 from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.records import Record, kinds
@@ -30,12 +31,15 @@ from ethosu_sdk.steps.run import (
 )
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.job import UART_NAME, RunJob
-from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.steps.run.options import LAST_STEP, RunOptions
 from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
+from ethosu_sdk.steps.run.sequences import judging, kept_state
+from ethosu_sdk.steps.run.sequences.judging import Array, StepsVerdict
 from ethosu_sdk.steps.shared import hazards, memory_advice, systems, time_line
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
+from ethosu_sdk.targets import suggestion
 
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
@@ -61,8 +65,8 @@ def run(
     Raises VerdictError, after everything was written, when an expectation is not met.
     """
     runners.check(options)
-    _check_board(model, options, compile_options)
-    path = _program_file(model, compile_options, out_dir, reporter)
+    check_board(model, options, compile_options)
+    path = program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
     priced = options.priced or systems.asked_for(path, program, compile_options)
     clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
@@ -75,30 +79,31 @@ def run(
             (folder / name).unlink(missing_ok=True)
         with memory_advice.added(path, compiled_here=not model.endswith(".pte")):
             start = time.monotonic()
-            runner, job = _resolve(path, program, folder, options, (priced, clock), reporter)
+            runner, job = resolve(path, program, folder, options, (priced, clock), reporter)
             execution = runner.execute(job, reporter)
-            record = _write(job, execution, _judge(job, execution), start, reporter)
-        add(*_RESULTS, *(execution.built or _earlier_build(folder)))
+            record = write(job, execution, judge(job, execution), start, reporter)
+        add(*_RESULTS, *(execution.built or earlier_build(folder)))
     reporter.show(run_record.summary(record, folder))
     reporter.emit(record)
     _raise_if_failed(record, folder)
     return RunResult(folder, record, path)
 
 
-def _check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
+def check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
     """UsageError, before anything is compiled, for a board that does not exist or lacks the target's NPU."""
     if options.board is not None and not model.endswith(".pte"):
         npu = compile_command.target_of(compile_options).npu
         runners.choose(options, npu if compile_options.delegate else None)
 
 
-def _program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
+def program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
+    """The program of `model`, which is compiled where it must be."""
     if model.endswith(".pte"):
         return locations.require_pte(Path(model))
     return compile_command.compile_model(model, options, out_dir, reporter.for_step(), reuse=True)
 
 
-def _resolve(
+def resolve(
     path: Path,
     program: pte.Pte,
     folder: Path,
@@ -107,7 +112,7 @@ def _resolve(
     reporter: Reporter,
 ) -> tuple[Runner, RunJob]:
     """The job, and what runs it. Raises before anything is built for what cannot be run."""
-    plan, npu = program.plan(), program.npu()
+    plan, npu = _method(program, options.method), program.npu()
     priced, clock = pricing
     memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
@@ -115,6 +120,16 @@ def _resolve(
     memories = memory_timing.choose(program.target(), priced, options.memory_timing)
     events = choose_events(npu, options.events)
     samples = inputs.load(options.inputs, path, plan, feeds.parse(options.feed), options.steps)
+    kept = kept_state.load(
+        path,
+        program,
+        plan,
+        options.state,
+        saves=options.save_state is not None,
+        is_sequence=samples.is_sequence or samples.count > 1,
+    )
+    samples = samples.going_on(kept.steps)
+    _check_growth(options, samples, plan)
     memory.check_outputs(plan, samples)
     if samples.source.startswith("random"):
         reporter.warn(f"no inputs were given: using {escape(samples.source)}")
@@ -131,37 +146,72 @@ def _resolve(
         priced=priced,
         memories=memories,
         cpu_clock=clock,
+        kept=kept,
     )
 
 
-def _judge(job: RunJob, execution: Execution) -> Verdict:
+def _check_growth(options: RunOptions, samples: inputs.Samples, plan: pte.ExecutionPlan) -> None:
+    """UsageError for a tolerance that grows where no step depends on the one before."""
+    if options.growth and not (plan.is_stateful or samples.steps.feeds):
+        raise UsageError(
+            "--growth is for steps that depend on the one before: the program keeps no state, and nothing is fed",
+            "leave --growth out, or give --atol and --rtol what every inference is allowed",
+        )
+
+
+def _method(program: pte.Pte, name: str | None) -> pte.ExecutionPlan:
+    """The method to run. UsageError for one that the program does not have."""
+    if name is not None and name not in program.methods:
+        raise UsageError(f"the program has no method '{name}'", suggestion(name, program.methods))
+    return program.plan(name)
+
+
+def judge(job: RunJob, execution: Execution) -> Verdict:
     """Everything that is checked of an execution, in the order of the record."""
     distance = reference.Reference()
     if job.expected is None:
-        distance = reference.compare(job.path, job.program, job.samples, execution.outputs)
+        distance = reference.compare(job.path, job.program, job.plan, job.samples, execution.outputs)
     checks = [execution.done, *repeats.checks(execution.repeated), *execution.checks]
+    steps = None
     if job.expected is not None:
         tolerance = verdict.Tolerance(job.options.atol, job.options.rtol)
-        checks += verdict.compare_outputs(execution.outputs, job.expected, tolerance)
+        if job.samples.count > 1:
+            steps = _judge_steps(job, execution, job.expected, tolerance)
+            checks += steps.checks
+        else:
+            checks += verdict.compare_outputs(execution.outputs, job.expected, tolerance)
     checks += distance.checks
     if execution.second_opinion is not None:
         checks += execution.second_opinion.checks
-    return Verdict(checks, distance, tuple(hazards.warnings(job.plan)))
+    return Verdict(checks, distance, tuple(hazards.warnings(job.plan)), steps)
 
 
-def _write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:
+def _judge_steps(
+    job: RunJob, execution: Execution, expected: Sequence[Array], tolerance: verdict.Tolerance
+) -> StepsVerdict:
+    first = 0
+    if job.options.outputs == LAST_STEP:
+        first = len(execution.steps) - 1
+        expected = [array[first : first + 1] for array in expected]
+    return judging.judge(execution.outputs, expected, tolerance, job.options.growth, first)
+
+
+def write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:
     """Write outputs and record; `start` is when the run began."""
     for sentence in judged.hazards:
         reporter.warn(escape(f"{sentence}. {hazards.HINT}"))
     arrays = {f"output{index}": array for index, array in enumerate(execution.outputs)}
     npz.write_npz(job.folder / OUTPUTS_NAME, arrays)
+    if job.options.save_state is not None:
+        done = len(execution.steps)
+        kept_state.save(job.kept, job.options.save_state, job.program, execution.state, done)
     record = run_record.make(job, execution, judged, OUTPUTS_NAME, time.monotonic() - start)
     schema.check(record, "the run result")
     json_text.write_json(job.folder / kinds.RUN.file, record)
     return record
 
 
-def _earlier_build(folder: Path) -> tuple[str, ...]:
+def earlier_build(folder: Path) -> tuple[str, ...]:
     """The files of the firmware that an earlier command built in the folder. InputError if its record has changed."""
     path = folder / kinds.BUILD.file
     return build_command.files(results.read(path)) if path.is_file() else ()

@@ -49,7 +49,7 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
         own,
         provenance_inputs=[*own.provenance_inputs, *other.provenance_inputs],
         tools=[*own.tools, *(row for row in other.tools if row not in own.tools)],
-        second_opinion=_compare(own, other, may_round=not exact(job.program)),
+        second_opinion=_compare(own, other, may_round=not exact(job.plan)),
     )
 
 

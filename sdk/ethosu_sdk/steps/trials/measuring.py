@@ -54,7 +54,7 @@ def measured(path: Path, profile: Profile) -> Measured:
 def fits(program: pte.Pte, own: systems.Priced | None) -> bool:
     """Whether the firmware of `program` has room on the board of its NPU; `own` is its system."""
     areas = None if own is None else own.areas
-    needs = requirements(program.size, program.plan(), program.target(), None, areas)
+    needs = requirements(program.size, [program.plan()], program.target(), None, areas)
     board = boards.board(choose_board(program.npu(), None, _SIMULATOR).board)
     try:
         memory_fit.plan(needs, board, 1, (), allow_spill=False)

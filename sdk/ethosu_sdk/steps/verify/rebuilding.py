@@ -60,6 +60,7 @@ def build(record: Build, path: Path, vela_config: Path | None = None) -> Rebuilt
         inferences=options.inferences,
         allow_spill=options.allow_spill,
         areas=systems.areas(path, program, vela_config),
+        methods=options.methods or (),
     )
     with _from_nothing() as folder:
         made = build_command.build_in(path, program, folder, build_options, Reporter(quiet=True))
@@ -106,6 +107,7 @@ def _built_for_run(record: Run, path: Path, priced: Priced | None, why: str) -> 
         inferences=record.inferences,
         allow_spill=True,
         areas=None if priced is None else priced.areas,
+        methods=(record.model.entry,),
     )
     with _from_nothing() as folder:
         if _is_resident(record):
@@ -180,4 +182,5 @@ def _run_options(record: Run, inputs: Path | None, priced: Priced | None) -> Run
         split=record.pieces is not None,
         memory_timing=_timing(record),
         priced=priced,
+        method=record.model.entry,
     )

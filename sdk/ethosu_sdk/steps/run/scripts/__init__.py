@@ -1,0 +1,1 @@
+"""Runs of several methods in turn, as a script of calls says."""
