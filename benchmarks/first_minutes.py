@@ -3,10 +3,10 @@
     .venv/bin/python benchmarks/first_minutes.py [COMMIT ...]
 
 Each COMMIT (HEAD without one) is cloned to an empty folder, with an empty cache, and the commands of the README run
-there, without terminal. Given two commits, before and after stand side by side. A row has the seconds of its step, the
-seconds since the clone began, the processor's seconds, and the megabytes that the machine's network interfaces received
-meanwhile, of all its programs. Debian's packages stay installed, and wheels that pip finds on this machine are not
-downloaded: their time and bytes are missing.
+there, without a terminal. Given two commits, before and after stand side by side. A row has the seconds of its step,
+the seconds since the clone began, the processor's seconds, and the megabytes that the machine's network interfaces
+received meanwhile, of all its programs. Debian's packages stay installed, and wheels that pip finds on this machine
+are not downloaded: their time and bytes are missing.
 """
 
 from __future__ import annotations

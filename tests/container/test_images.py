@@ -30,6 +30,19 @@ def test_the_image_starts_the_command_as_an_ordinary_user(image: Image) -> None:
     assert json.loads(image.inspect("{{json .Config.Entrypoint}}")) == ["ethosu-sdk"]
 
 
+def test_every_library_of_executorch_finds_what_it_is_linked_with(full: Image) -> None:
+    """`compile` does without one that cannot be loaded, until a program has float inputs."""
+    code = (
+        "import ctypes, pathlib, sysconfig, torch\n"
+        "folder = pathlib.Path(sysconfig.get_path('purelib'), 'executorch')\n"
+        "found = sorted(folder.rglob('*_aot_lib.so'))\n"
+        "print(*[path.name for path in found if ctypes.CDLL(str(path))])\n"
+    )
+    outcome = full.script("python3", code)
+    assert outcome.code == 0, outcome.err
+    assert "libquantized_ops_aot_lib.so" in outcome.out.split()
+
+
 def test_nothing_of_the_builder_stays(image: Image) -> None:
     outcome = image.script("sh", "ls /opt /etc/pip.conf /tmp /opt/venv/bin/pip; command -v pip g++ gcc git")
     assert outcome.out.split() == ["/opt:", "prebuilt", "venv", "/tmp:"] or outcome.out.split()[:1] == [
