@@ -6,7 +6,7 @@ Every execution in PyTorch changes them, calibration included, and ExecuTorch 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,11 @@ class InitialState:
     def __init__(self, module: Any) -> None:
         named = module.named_buffers(remove_duplicate=False)
         self._values = {name: buffer.detach().clone() for name, buffer in named}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the buffers."""
+        return frozenset(self._values)
 
     def restore(self, module: Any) -> None:
         """Give the buffers of `module`, which is the same one or was made of it, these values again."""
@@ -39,14 +44,15 @@ class InitialState:
 
 
 @contextmanager
-def one_state(modules: Sequence[Any]) -> Iterator[None]:
-    """While the block runs, buffers of one name are one tensor in all `modules`; then each has its own again."""
+def one_state(modules: Sequence[Any], names: Collection[str]) -> Iterator[None]:
+    """While the block runs, each of the buffers `names` is one tensor in all `modules`; then each has its own
+    again."""
     import torch
 
     first: dict[str, Any] = {}
     shared = []
     for module in modules:
-        for name, buffer in list(module.named_buffers()):
+        for name, buffer in [row for row in module.named_buffers() if row[0] in names]:
             one = first.setdefault(name, buffer)
             if one is not buffer and (one.shape, one.dtype) == (buffer.shape, buffer.dtype):
                 shared.append((module, name, buffer))

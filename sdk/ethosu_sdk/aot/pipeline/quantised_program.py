@@ -61,7 +61,8 @@ def quantised(subjects: Sequence[Subject], spec: Any, clock: StageClock) -> list
             if row.root == root and module is not None
         ]
         shared_ranges.share([module for _, module in rows])
-        with one_state([module for _, module in rows]):
+        names = frozenset(name for row, _ in rows for name in row.state.names)
+        with one_state([module for _, module in rows], names):
             for row, module in rows:
                 _calibrate(row, module, clock)
     return [

@@ -1,0 +1,232 @@
+"""Programs with several methods: one at a time, and scripts of calls, on the host and on QEMU."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ethosu_sdk import npz, pte, schema
+from ethosu_sdk.files import locks, writing
+from tests.integration.cli import sdk
+from tests.integration.run import methods_models
+
+pytestmark = [pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.torch]
+SIMULATORS = ("host", "qemu")
+STEPS, HALF = 32, 16
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(scope="session")
+def decoder(shared_folder: Path) -> Path:
+    """The compiled decoder, with the inputs of all its steps beside it."""
+    return compiled(shared_folder, "decoder", methods_models.DECODER, "--target", "ethos-u85-256")
+
+
+def compiled(shared: Path, name: str, source: str, *options: str) -> Path:
+    folder = writing.make_directory(shared / "methods" / name)
+    program = folder / f"{name}.pte"
+    with locks.locked(folder.parent):
+        if not program.is_file():
+            (folder / f"{name}.py").write_text(source)
+            done = sdk("compile", f"{name}.py", *options, "-o", ".", "-q", cwd=folder)
+            assert done.code == 0, done.err
+    return program
+
+
+def values(name: str, source: str, folder: Path) -> Any:
+    """The model's file as a module."""
+    path = folder / f"{name}_source.py"
+    path.write_text(source)
+    sys.path.insert(0, str(folder))
+    try:
+        return __import__(path.stem)
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop(path.stem, None)
+
+
+def run(program: Path, folder: Path, script: str, simulator: str) -> list[Array]:
+    """The first output of each call of `script`, whose records are valid."""
+    (folder / "calls.toml").write_text(script)
+    results = folder / f"{simulator}-{len(list(folder.iterdir()))}"
+    done = sdk(
+        *("run", program, "--script", "calls.toml", "--simulator", simulator, "--json", "-o", results),
+        cwd=folder,
+    )
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert schema.problems(record) == []
+    found = []
+    for row in record["calls"]:
+        call = json.loads((results / row["folder"] / "run.json").read_text())
+        assert schema.problems(call) == []
+        assert call["model"]["entry"] == row["method"]
+        found.append(npz.read_npz(results / row["folder"] / "outputs.npz")["output0"])
+    return found
+
+
+def inputs(folder: Path) -> None:
+    model = values("decoder", methods_models.DECODER, folder)
+    x, places = model.X.numpy(), model.PLACES.numpy()
+    steps = {"input0": x.reshape(STEPS, 1, 1, -1), "input1": places.reshape(STEPS, 1)}
+    npz.write_npz(folder / "prompt.npz", {"input0": x[:, :HALF], "input1": places[:HALF]})
+    npz.write_npz(folder / "all.npz", steps)
+    npz.write_npz(folder / "rest.npz", {name: rows[HALF:] for name, rows in steps.items()})
+
+
+PREFILL = '[[call]]\nmethod = "prefill"\ninputs = "prompt.npz"\n'
+REST = '[[call]]\nmethod = "decode"\ninputs = "rest.npz"\nsteps = 16\n'
+ALL = '[[call]]\nmethod = "decode"\ninputs = "all.npz"\nsteps = 32\n'
+
+
+@pytest.mark.parametrize("simulator", SIMULATORS)
+def test_prefill_and_decode_share_a_cache(decoder: Path, tmp_path: Path, simulator: str) -> None:
+    inputs(tmp_path)
+    (steps,) = run(decoder, tmp_path, ALL, simulator)
+    prefill, decode = run(decoder, tmp_path, PREFILL + REST, simulator)
+    assert prefill.reshape(steps[:HALF].shape).tobytes() == steps[:HALF].tobytes()
+    assert decode.tobytes() == steps[HALF:].tobytes()
+    model = values("decoder", methods_models.DECODER, tmp_path)
+    wanted = model.model.attend(model.X, model.PLACES).detach().numpy().reshape(steps.shape)
+    noise = float(np.square(steps - wanted).sum() / np.square(wanted).sum())
+    assert 10 * np.log10(1 / noise) > 25
+    # Without the prefill, the same decode sees an empty cache.
+    (alone,) = run(decoder, tmp_path, REST, simulator)
+    assert alone.tobytes() != decode.tobytes()
+
+
+def test_the_record_of_the_compilation_has_each_method(decoder: Path) -> None:
+    record = json.loads((decoder.parent / "decoder.compile.json").read_text())
+    assert record["model"]["entry"] == "prefill"
+    (decode,) = record["other_methods"]
+    assert decode["name"] == "decode"
+    assert [row["name"] for row in record["state"]] == ["keys", "values"]
+    assert record["state"] == decode["state"]
+    assert {record["check"]["status"], decode["check"]["status"]} == {"pass"}
+    assert decode["chain"]["links"][0]["link"] == "graph"
+    assert (decoder.parent / decode["io"]).is_file()
+    program = pte.read(decoder)
+    assert pte.shares_state([program.plan(name) for name in program.methods])
+
+
+def test_one_method_runs_by_its_name(decoder: Path, tmp_path: Path) -> None:
+    done = sdk("run", decoder, "--method", "decode", "--json", "-o", tmp_path / "r", cwd=tmp_path)
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert record["model"]["entry"] == "decode"
+    assert record["reference"]["file"] == "decoder.decode.io.npz"
+    assert any(row["name"] == "the firmware's evidence is complete" for row in record["verdict"]["checks"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "the program has 2 methods: decode, prefill"),
+        (("--method", "decoed"), "did you mean 'decode'"),
+        (("--script", "a.toml", "--method", "decode"), "--method cannot be combined with --script"),
+        (("--script", "a.toml", "--repeat", "2"), "--repeat cannot be combined with --script"),
+        (("--script", "a.toml", "--runtime", "executorch"), "leave --runtime out"),
+    ],
+)
+def test_wrong_options_are_refused(decoder: Path, tmp_path: Path, options: Sequence[str], words: str) -> None:
+    (tmp_path / "a.toml").write_text('[[call]]\nmethod = "decode"\n')
+    done = sdk("run", decoder, *options, "-o", tmp_path / "r", cwd=tmp_path)
+    assert done.code == 2
+    assert words in done.err
+
+
+DECODE = '[[call]]\nmethod = "decode"\n'
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("", "has no calls"),
+        ("call = 3", "has no calls"),
+        ("[[call]]\nmethod = 'prefil'", "calls.toml:2: the program has no method 'prefil'"),
+        ("[[call]]\nsteps = 1", "calls.toml:1: a call needs a method"),
+        (DECODE + "times = 2", "calls.toml:3: 'times' is no member of a call"),
+        (DECODE + "steps = 0", "steps must be a whole number from 1 to 65,536"),
+        (DECODE + "steps = true", "steps must be a whole number"),
+        (DECODE + "inputs = 'none.npz'", "calls.toml:3: there is no file"),
+        (DECODE + "inputs = 7", "inputs must be the name of an .npz file"),
+        (DECODE + "feed = 'output0:input0'", "feed must be a list of texts"),
+        (DECODE + "feed = ['output0']", "'output0' is not a feed"),
+        (DECODE + "feed = ['output7:input0']\nsteps = 2", "the program has no output7"),
+        (DECODE + "take = ['output0:input0']", "the first call has no call before it"),
+        (DECODE + DECODE + "take = ['step:input1']", "cannot be taken from another call"),
+        (DECODE + DECODE + "take = ['output0:input1']", "the output is float32[1, 1, 16]"),
+        (DECODE + "[extra]\na = 1", "'extra' is no member of a script"),
+        ("[[call]\n", "this is not TOML"),
+    ],
+)
+def test_damaged_scripts_are_refused(decoder: Path, tmp_path: Path, script: str, words: str) -> None:
+    (tmp_path / "calls.toml").write_text(script)
+    done = sdk("run", decoder, "--script", "calls.toml", "-o", tmp_path / "r", cwd=tmp_path)
+    assert done.code == 3, done.err
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+SCRIPT = """
+[[call]]
+method = "encode"
+
+[[call]]
+method = "score"
+steps = 4
+take = ["argmax(output0):input0"]
+feed = ["argmax(output0):input0"]
+"""
+
+
+def expected(folder: Path) -> Array:
+    """What eager PyTorch gives for SCRIPT."""
+    model = values("memory", methods_models.MEMORY, folder)
+    token, rows = model.model.encode(model.X).argmax(-1, keepdim=True), []
+    for _ in range(4):
+        scores = model.model.score(token)
+        token = scores.argmax(-1, keepdim=True)
+        rows.append(scores.detach().numpy())
+    return np.stack(rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "most"), [(("--quantize", "none", "--no-delegate"), 1e-6), ((), 0.05)], ids=["float", "int8"]
+)
+def test_a_method_reads_what_another_wrote(
+    shared_folder: Path, tmp_path: Path, options: Sequence[str], most: float
+) -> None:
+    name = f"memory{len(options)}"
+    program = compiled(shared_folder, name, methods_models.MEMORY, "--target", "ethos-u55-128", *options)
+    wanted = expected(tmp_path)
+    assert len({int(row.argmax()) for row in wanted}) > 1  # the choices matter
+    found = [run(program, tmp_path, SCRIPT, simulator)[1] for simulator in SIMULATORS]
+    assert found[0].tobytes() == found[1].tobytes()
+    assert np.abs(found[0] - wanted).max() < most * np.abs(wanted).max()
+
+
+def test_modules_with_a_buffer_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text(
+        "import torch\n"
+        "class Last(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.register_buffer('last', torch.zeros(1, 4))\n"
+        "    def forward(self, x):\n"
+        "        y = x + self.last\n"
+        "        self.last.copy_(x)\n"
+        "        return y\n"
+        "methods = {'a': (Last(), torch.ones(1, 4)), 'b': (Last(), torch.ones(1, 4))}\n"
+    )
+    done = sdk("compile", "two.py", "-o", "out", cwd=tmp_path)
+    assert done.code == 3
+    assert "each changes a buffer 'last'" in done.err
+    assert not (tmp_path / "out" / "two.pte").exists()
