@@ -149,6 +149,11 @@ class Start(Part):
     source: SourceLine | None = None
 
 
+class Dialect(Part):
+    elements: int
+    equal: int
+
+
 class Check(Part):
     status: Literal["left-out", "unavailable", "fail", "pass"]
     reason: str | None = None
@@ -157,6 +162,7 @@ class Check(Part):
     trials: int | None = None
     stateful: bool | None = None
     outputs: tuple[CheckedOutput, ...] | None = None
+    dialect: Dialect | None = None
     start: Start | None = None
 
 
@@ -348,6 +354,7 @@ def check_follows_its_figures(record: Compilation) -> list[str]:
         if row.index != number or row.status != ("fail" if beyond else "pass"):
             found.append(f"output {number} of the check has figures that do not go with '{row.status}'")
     failed = any(row.status == "fail" for row in check.outputs)
+    failed |= check.dialect is not None and check.dialect.equal != check.dialect.elements
     if check.status != ("fail" if failed else "pass"):
         found.append(f"the check's outputs say otherwise than '{check.status}'")
     return found

@@ -4,12 +4,12 @@ files."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ethosu_sdk import cache
 from ethosu_sdk.aot.comparison.chain.links import Chain
-from ethosu_sdk.aot.comparison.check import fault, rounding
+from ethosu_sdk.aot.comparison.check import dialect, fault, rounding
 from ethosu_sdk.aot.comparison.evaluation import eager_outputs
 from ethosu_sdk.aot.facts.chain import ChainFacts
 from ethosu_sdk.aot.facts.check import CheckFacts, StartFacts
@@ -224,6 +224,8 @@ def _lower(
     with clock.stage("lower"):
         edge, inputs, outputs = _edge(request, program, spec, plan.inputs, outputs)
         delegation = program_facts.delegation(edge)
+        has_references = request.core is not None or request.options.fallback == CORTEX_M
+        references = dialect.module(edge) if has_references and not request.without_vela else None
         manager = to_pte.to_executorch(edge)
     check = None
     int8_io, rows = request.options.io == "int8", [row.inputs for row in eager.samples]
@@ -233,6 +235,9 @@ def _lower(
             check = rounding.explore(program, rows, cpu_calls, request.check_folder)
             given = [to_pte.quantized_io_values(edge, "input", row) if int8_io else row for row in rows]
             rounding.save_samples(request.check_folder, given)
+            if references is not None and dialect.decides(cpu_calls):
+                rounding.save_dialect(request.check_folder, references, given)
+                check = replace(check, dialect=True)
     return _Lowered(
         manager,
         inputs,
