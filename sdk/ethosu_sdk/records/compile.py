@@ -328,6 +328,16 @@ def system_is_that_of_the_target(record: Compilation) -> list[str]:
     return [] if record.system is None else rules.system_problems(record.system, record.target)
 
 
+def has_one_target(record: Compilation) -> list[str]:
+    """A program is for an NPU or for a processor."""
+    found = [record.target, record.core]
+    return (
+        []
+        if found.count(None) == 1
+        else ["a program is for a target or for a core, and for one of them alone"]
+    )
+
+
 def status_follows_accuracy(record: Compilation) -> list[str]:
     """A missed threshold fails the compilation, and so does a check that failed."""
     verdict = record.accuracy.verdict if record.accuracy is not None else None
@@ -378,6 +388,7 @@ KIND = RecordKind(
     (
         rules.unavailable_is_absent,
         rules.files_stay_in_the_folder,
+        has_one_target,
         system_is_that_of_the_target,
         status_follows_accuracy,
         check_follows_its_figures,

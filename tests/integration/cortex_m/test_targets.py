@@ -5,6 +5,8 @@ bits.
 """
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +71,40 @@ def test_without_the_fallback_the_portable_kernel_stays(tmp_path: Path) -> None:
     assert "aten::avg_pool2d.out" in {row["name"] for row in record["cpu_operators"]}
     assert record["layout_changes"] == {"calls": 0, "bytes": 0}
     assert "dialect" not in record["check"]
+
+
+def test_the_commands_of_the_guide_run(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "guide" / "cortex-m.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ ethosu-sdk (.*)$", page, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        outcome = sdk(*shlex.split(command), cwd=tmp_path)
+        assert outcome.code == 0, outcome.err
+    record = _record(tmp_path / "build" / "ds_cnn-ethos-u55-128" / "ds_cnn.compile.json")
+    assert record["options"]["fallback"] == "cortex-m"
+    assert record["layout_changes"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--target", "cortex-m56"), "did you mean 'cortex-m85'"),
+        (("--target", "cortex-m55", "--memory-mode", "Sram_Only"), "leave --memory-mode out"),
+        (("--target", "cortex-m55", "--quantize", "int16"), "use --quantize int8"),
+        (("--target", "cortex-m55", "--fallback", "cortex-m"), "leave --fallback out"),
+        (("--target", "cortex-m85", "--system", "alif-e8-hp"), "--target cortex-m55"),
+        (("--fallback", "cortex"), "did you mean 'cortex-m'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_way_out(
+    options: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    outcome = sdk("compile", "zoo:ds_cnn", *options, cwd=tmp_path)
+    assert outcome.code == 2
+    assert words in outcome.err
+
+
+def test_a_program_for_cortex_m85_has_its_board(tmp_path: Path) -> None:
+    assert sdk("compile", "zoo:ds_cnn", "--target", "cortex-m85", "-o", "out", "-q", cwd=tmp_path).code == 0
+    assert sdk("build", "out/ds_cnn.pte", "-q", cwd=tmp_path).code == 0
+    assert _record(tmp_path / "out" / "build.json")["board"] == "corstone-320"
