@@ -149,6 +149,11 @@ class Start(Part):
     source: SourceLine | None = None
 
 
+class Dialect(Part):
+    elements: int
+    equal: int
+
+
 class Check(Part):
     status: Literal["left-out", "unavailable", "fail", "pass"]
     reason: str | None = None
@@ -157,6 +162,7 @@ class Check(Part):
     trials: int | None = None
     stateful: bool | None = None
     outputs: tuple[CheckedOutput, ...] | None = None
+    dialect: Dialect | None = None
     start: Start | None = None
 
 
@@ -350,6 +356,16 @@ def system_is_that_of_the_target(record: Compilation) -> list[str]:
     return [] if record.system is None else rules.system_problems(record.system, record.target)
 
 
+def has_one_target(record: Compilation) -> list[str]:
+    """A program is for an NPU or for a processor."""
+    found = [record.target, record.core]
+    return (
+        []
+        if found.count(None) == 1
+        else ["a program is for a target or for a core, and for one of them alone"]
+    )
+
+
 def status_follows_accuracy(record: Compilation) -> list[str]:
     """A missed threshold fails the compilation, and so does a check that failed."""
     verdict = record.accuracy.verdict if record.accuracy is not None else None
@@ -379,6 +395,7 @@ def _problems(check: Check) -> list[str]:
         if row.index != number or row.status != ("fail" if beyond else "pass"):
             found.append(f"output {number} of the check has figures that do not go with '{row.status}'")
     failed = any(row.status == "fail" for row in check.outputs)
+    failed |= check.dialect is not None and check.dialect.equal != check.dialect.elements
     if check.status != ("fail" if failed else "pass"):
         found.append(f"the check's outputs say otherwise than '{check.status}'")
     return found
@@ -402,6 +419,7 @@ KIND = RecordKind(
     (
         rules.unavailable_is_absent,
         rules.files_stay_in_the_folder,
+        has_one_target,
         system_is_that_of_the_target,
         status_follows_accuracy,
         check_follows_its_figures,

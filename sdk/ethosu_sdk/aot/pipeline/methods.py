@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ethosu_sdk.aot.comparison.chain.links import Chain
-from ethosu_sdk.aot.comparison.check import rounding
+from ethosu_sdk.aot.comparison.check import dialect, rounding
 from ethosu_sdk.aot.comparison.evaluation import eager_outputs
 from ethosu_sdk.aot.comparison.evaluation.eager_outputs import Subject
 from ethosu_sdk.aot.facts.check import CheckFacts, method_folder
@@ -55,6 +55,7 @@ class Lowered:
     inputs: Tensors
     outputs: Tensors
     delegation: tuple[DelegationCount, ...]
+    references: Any = None
 
     @property
     def name(self) -> str:
@@ -159,7 +160,9 @@ def lowered(request: CompileRequest, method: Method, spec: Any, clock: StageCloc
             edge = cortex_m.replace(edge, request.core)
         elif falls_back:
             edge = fallback.replace(edge, _FALLBACK_CORE)
-        return Lowered(method, edge, inputs, outputs, program_facts.delegation(edge))
+        has_references = (request.core is not None or falls_back) and not request.without_vela
+        references = dialect.module(edge) if has_references else None
+        return Lowered(method, edge, inputs, outputs, program_facts.delegation(edge), references)
 
 
 def checked(request: CompileRequest, row: Lowered, manager: Any, clock: StageClock) -> CheckFacts | None:
@@ -177,4 +180,7 @@ def checked(request: CompileRequest, row: Lowered, manager: Any, clock: StageClo
         int8 = request.options.io == "int8"
         given = [to_pte.quantized_io_values(row.edge, "input", inputs) if int8 else inputs for inputs in rows]
         rounding.save_samples(folder, given)
+        if row.references is not None and dialect.decides(cpu_calls):
+            rounding.save_dialect(folder, row.references, given)
+            facts = replace(facts, dialect=True)
     return facts
