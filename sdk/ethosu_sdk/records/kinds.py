@@ -21,8 +21,6 @@ from ethosu_sdk.records import (
     run,
     script,
     sweep,
-    sweep_cell,
-    sweep_compare,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
 from ethosu_sdk.records.printed import (
@@ -40,11 +38,12 @@ from ethosu_sdk.records.printed import (
     verify,
     zoo,
 )
+from ethosu_sdk.records.sweep import cell, comparison
 
 RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.KIND, debug.KIND
 COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, export.KIND, advice.KIND, compare.KIND
 GENERATE = generate.KIND
-SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.KIND, sweep_cell.KIND, sweep_compare.KIND
+SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.KIND, cell.KIND, comparison.KIND
 MANIFEST = bundle.KIND
 SCRIPT = script.KIND
 # Printed only.

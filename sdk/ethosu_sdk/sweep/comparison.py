@@ -20,10 +20,11 @@ from ethosu_sdk.readers.compare import compare_command, compare_record, subjects
 from ethosu_sdk.readers.compare.options import CompareOptions
 from ethosu_sdk.readers.compare.policy import Policy, load
 from ethosu_sdk.readers.compare.subjects import Compared, Subject
-from ethosu_sdk.records import kinds, sweep_compare
+from ethosu_sdk.records import kinds
 from ethosu_sdk.records.compare import Comparison, KindName, Status
-from ethosu_sdk.records.sweep_cell import Cell
-from ethosu_sdk.records.sweep_compare import CellStatus, CellVerdict, ComparedCell, Counts, SweepComparison
+from ethosu_sdk.records.sweep import comparison
+from ethosu_sdk.records.sweep.cell import Cell
+from ethosu_sdk.records.sweep.comparison import CellStatus, CellVerdict, ComparedCell, Counts, SweepComparison
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.results.reading import present
 from ethosu_sdk.sweep import query, rows, store
@@ -85,7 +86,7 @@ def make(before: Path, after: Path, policy: Policy) -> SweepComparison:
     record = SweepComparison(
         status=status,
         **provenance.origin(_inputs(old, new), []),
-        policy=sweep_compare.Policy(source=policy.source, sha256=policy.sha256, allow=policy.allow),
+        policy=comparison.Policy(source=policy.source, sha256=policy.sha256, allow=policy.allow),
         before=old.folder.name,
         after=new.folder.name,
         counts=convert({name: counted[name] for name in (PASS, FAIL, BLOCKED, MISSING, NEW)}, Counts),

@@ -18,7 +18,7 @@ from ethosu_sdk.files import json_text
 from ethosu_sdk.proc.forks import Task
 from ethosu_sdk.records import kinds, sweep
 from ethosu_sdk.records.printed.sweep_plan import Left
-from ethosu_sdk.records.sweep_cell import SweepCell
+from ethosu_sdk.records.sweep.cell import SweepCell
 from ethosu_sdk.results import locations
 from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.sweep import evidence, places, rows

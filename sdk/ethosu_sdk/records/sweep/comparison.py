@@ -10,7 +10,7 @@ import msgspec
 from ethosu_sdk.records.common import Host, Provenance, Tool
 from ethosu_sdk.records.compare import MetricChange
 from ethosu_sdk.records.kind import Part, RecordKind
-from ethosu_sdk.records.sweep_cell import Cell
+from ethosu_sdk.records.sweep.cell import Cell
 
 CellStatus = Literal["pass", "fail", "refused", "failed", "timeout", "out of memory", "killed", "not run"]
 CellVerdict = Literal["pass", "fail", "blocked", "missing", "new"]
