@@ -7,11 +7,8 @@ from typing import Literal
 from ethosu_sdk.records.common import Dtype, Number, Verdict
 from ethosu_sdk.records.kind import Part
 
-SampleOrigin = Literal["example", "calibration", "shuffled"]
 ExecutionName = Literal["float", "quantised", "executed"]
 Reference = Literal["float", "quantised", "labels", "expected"]
-
-_DISTANCES = ("sqnr_db", "cosine", "max_abs_error", "lsb_histogram")
 
 
 class EvaluationData(Part):

@@ -28,8 +28,6 @@ from ethosu_sdk.records.kind import Part, RecordKind
 LinkName = Literal["graph", "prepared", "quantised", "executed"]
 LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]
 SampleOrigin = Literal["example", "calibration", "shuffled"]
-ExecutionName = Literal["float", "quantised", "executed"]
-Reference = Literal["float", "quantised", "labels", "expected"]
 
 _DISTANCES = ("sqnr_db", "cosine", "max_abs_error", "lsb_histogram")
 
