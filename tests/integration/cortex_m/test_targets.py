@@ -108,3 +108,23 @@ def test_a_program_for_cortex_m85_has_its_board(tmp_path: Path) -> None:
     assert sdk("compile", "zoo:ds_cnn", "--target", "cortex-m85", "-o", "out", "-q", cwd=tmp_path).code == 0
     assert sdk("build", "out/ds_cnn.pte", "-q", cwd=tmp_path).code == 0
     assert _record(tmp_path / "out" / "build.json")["board"] == "corstone-320"
+
+
+def test_a_processor_is_a_row_of_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(
+        'models = ["zoo:deep_autoencoder"]\ntargets = ["ethos-u55-128", "cortex-m55"]\nsimulators = ["host"]\n'
+        'quantize = ["default", "int16"]\n'
+    )
+    outcome = sdk("sweep", "sweep.toml", "-o", "store", "--dry-run", "--json", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert "there is no int16 for cortex-m55" in outcome.out
+    (tmp_path / "sweep.toml").write_text(
+        'models = ["zoo:deep_autoencoder"]\ntargets = ["cortex-m55"]\nsimulators = ["host"]\n'
+    )
+    outcome = sdk("sweep", "sweep.toml", "-o", "store", "-q", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    (cell,) = (tmp_path / "store").rglob("cell.json")
+    record = _record(cell)
+    assert record["status"] == "pass"
+    assert record["cell"]["target"] == "cortex-m55"
+    assert record["cell"]["memory_mode"] == "none"
