@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 from tests.integration.cli import sdk
@@ -128,3 +129,15 @@ def test_a_processor_is_a_row_of_a_sweep(tmp_path: Path) -> None:
     assert record["status"] == "pass"
     assert record["cell"]["target"] == "cortex-m55"
     assert record["cell"]["memory_mode"] == "none"
+
+
+def test_arms_runner_gives_the_same_bytes_where_it_has_all_operators(tmp_path: Path) -> None:
+    options = ("--target", "cortex-m55", "--runtime", "both", "-o", "out", "-q")
+    outcome = sdk("run", "zoo:deep_autoencoder", *options, cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    with (
+        numpy.load(tmp_path / "out" / "outputs.npz") as own,
+        numpy.load(tmp_path / "out" / "outputs-executorch.npz") as arms,
+    ):
+        assert own["output0"].tobytes() == arms["output0"].tobytes()
+        assert numpy.unique(own["output0"]).size > 1
