@@ -17,8 +17,9 @@ from ethosu_sdk.npu.timing import vela_ini
 from ethosu_sdk.program_options import QUANTIZE_CHOICES
 from ethosu_sdk.sweep.configuration import HOST, NONE, QEMU, SIMULATORS, Configuration
 from ethosu_sdk.sweep.configuration.systems import DEFAULT, System
-from ethosu_sdk.targets import Target, parse_name, parse_target, target_names
+from ethosu_sdk.targets import AnyTarget, Core, Target, cores, parse_name, parse_target, target_names
 
+_CORES = "cortex-m"  # how the names of processors begin
 MOST_CELLS = 20_000  # more do not fit into a record that can be read
 
 
@@ -30,7 +31,7 @@ class Cell:
     """
 
     model: str
-    target: Target
+    target: AnyTarget
     quantize: str
     vela: str
     simulator: str
@@ -39,14 +40,22 @@ class Cell:
     samples: str | None = None
     system: str | None = None
 
+    @property
+    def configuration(self) -> tuple[str, str]:
+        """System configuration and memory mode; NONE for a processor."""
+        if isinstance(self.target, Core):
+            return NONE, NONE
+        return self.target.system_config, self.target.memory_mode
+
     def dimensions(self) -> dict[str, str | None]:
         """The cell by the names of the columns."""
+        system_config, memory_mode = self.configuration
         return {
             "model": self.model,
             "target": self.target.name,
             "system": self.system,
-            "system_config": self.target.system_config,
-            "memory_mode": self.target.memory_mode,
+            "system_config": system_config,
+            "memory_mode": memory_mode,
             "quantize": self.quantize,
             "vela": self.vela,
             "simulator": self.simulator,
@@ -57,7 +66,7 @@ class Cell:
     @property
     def label(self) -> str:
         """A few words for people."""
-        words = (self.model, self.target.name, self.target.system_config, self.target.memory_mode)
+        words = (self.model, self.target.name, *(word for word in self.configuration if word != NONE))
         board = (self.system,) if self.system else ()
         return " ".join(
             (
@@ -113,13 +122,20 @@ def _add(found: dict[Cell, None], cell: Cell, configuration: Configuration) -> N
 def _product(
     values: Mapping[str, Sequence[str]], systems: Mapping[str, System], dropped: Counter[str]
 ) -> Iterator[Cell]:
-    targets = [row for word in values["system"] for row in _targets(values, word, systems[word])]
-    ways = {npu: list(_ways(values, npu)) for npu in {row.name.rpartition("-")[0] for row in targets}}
+    targets = [
+        row
+        for word in values["system"]
+        for find in (_targets, _cores)
+        for row in find(values, word, systems[word])
+    ]
+    ways = {row.name: list(_ways(values, row)) for row in targets}
     quantizations = _matching(values["quantize"], QUANTIZE_CHOICES)
     compilers = [versions.own() if word == DEFAULT else word for word in values["vela"]]
     for model, row, quantize, vela in product(values["model"], targets, quantizations, compilers):
-        for way in ways[row.name.rpartition("-")[0]]:
+        for way in ways[row.name]:
             why = row.reason or way.reason
+            if isinstance(row.target, Core) and quantize == "int16":
+                why = f"there is no int16 for {row.name}"
             if row.target is None or why:
                 dropped[why] += 1
             else:
@@ -142,7 +158,7 @@ class _Asked:
 
     name: str
     system: str | None
-    target: Target | None = None
+    target: AnyTarget | None = None
     reason: str = ""
 
 
@@ -157,6 +173,19 @@ def _targets(values: Mapping[str, Sequence[str]], word: str, system: System) -> 
                     yield _Asked(name, called, target)
                 except SdkError as error:
                     yield _Asked(name, called, reason=error.message)
+
+
+def _cores(values: Mapping[str, Sequence[str]], word: str, system: System) -> Iterator[_Asked]:
+    """The processors that are targets. A pattern such as * stands for NPUs: a processor is a baseline, which a sweep
+    asks for by its name or by a pattern that begins like it."""
+    board = None if system.config is None else system.config.board
+    called = system.name if word == DEFAULT else word
+    patterns = [row for row in values["target"] if row.startswith(_CORES)]
+    for name in (name for name in cores() if any(fnmatchcase(name, row) for row in patterns)):
+        if board is not None and board.cpu.core != name:
+            yield _Asked(name, called, reason=f"{board.name} has a {board.cpu.core}, not a {name}")
+        else:
+            yield _Asked(name, called, cores()[name])
 
 
 def _expanded(words: Sequence[str], known: Sequence[str]) -> list[str]:
@@ -193,7 +222,9 @@ class _Way:
     reason: str = ""
 
 
-def _ways(values: Mapping[str, Sequence[str]], npu: str) -> Iterator[_Way]:
+def _ways(values: Mapping[str, Sequence[str]], asked: _Asked) -> Iterator[_Way]:
+    core = cores().get(asked.name)
+    npu, own = (None, core.board) if core is not None else (asked.name.rpartition("-")[0], None)
     for simulator in _matching(values["simulator"], SIMULATORS):
         if simulator == NONE:
             yield _Way(NONE)
@@ -202,12 +233,15 @@ def _ways(values: Mapping[str, Sequence[str]], npu: str) -> Iterator[_Way]:
             if simulator == HOST:
                 yield _Way(HOST, None, inputs)
             else:
-                yield from (_on_board(npu, board, inputs) for board in _matching(values["board"], BOARDS))
+                yield from (
+                    _on_board(npu, own, board, inputs) for board in _matching(values["board"], BOARDS)
+                )
 
 
-def _on_board(npu: str, board: str, inputs: str) -> _Way:
+def _on_board(npu: str | None, own: str | None, board: str, inputs: str) -> _Way:
+    """The way on `board`; DEFAULT is a processor's `own`, or an NPU's."""
     try:
-        choice = choose_board(npu, None if board == DEFAULT else board, QEMU)
+        choice = choose_board(npu, own if board == DEFAULT else board, QEMU)
         return _Way(QEMU, choice.board, inputs)
     except SdkError as error:
         return _Way(QEMU, None, inputs, error.message)

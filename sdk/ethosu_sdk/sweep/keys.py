@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk import resources, tools
-from ethosu_sdk.aot import zoo
+from ethosu_sdk.aot import sharing, zoo
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.sharing import tosa_variant
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.steps.shared import compilers
 from ethosu_sdk.sweep.cells import Cell
 from ethosu_sdk.sweep.configuration import NONE, QEMU
 from ethosu_sdk.sweep.configuration.systems import DEFAULT
+from ethosu_sdk.targets import Target
 
 
 def _digest(basis: Mapping[str, Any]) -> str:
@@ -64,7 +64,7 @@ class Keys:
                 "model": cell.model,
                 "sha256": self.model_sha256(cell.model),
                 "entry": self.spec(cell.model).entry,
-                "variant": tosa_variant(cell.target),
+                "variant": sharing.variant(cell.target),
                 "quantize": cell.quantize,
                 "samples": None if cell.samples is None else self._file(self._folder / cell.samples),
                 "trust": self._trust,
@@ -74,8 +74,8 @@ class Keys:
     def compilation(self, cell: Cell) -> str:
         """The key of its compilation, which is executed too: its check and its accuracy are of the whole SDK."""
         target = cell.target
-        names = [target.name, target.system_config, target.memory_mode]
-        names += [target.vela_config] if target.vela_config else []
+        names = [target.name, *cell.configuration]
+        names += [target.vela_config] if isinstance(target, Target) and target.vela_config else []
         return _digest(
             {
                 "step": "compile",

@@ -20,6 +20,7 @@ from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.steps.evaluate.thresholds import EXECUTED, TRUTHS
 from ethosu_sdk.sweep import places
+from ethosu_sdk.targets import cores
 
 Row = dict[str, Any]  # of the table of cells, by its columns
 PASS, FAIL, REFUSED, FAILED, NOT_RUN = "pass", "fail", "refused", "failed", "not run"
@@ -149,8 +150,11 @@ def row(record: SweepCell) -> Row:
 
 
 def _head(key: str, model_sha256: str, target: str) -> Row:
+    head: Row = {"cell": places.short(key), "model_sha256": model_sha256}
+    if target in cores():
+        return head
     npu, _, macs = target.rpartition("-")
-    return {"cell": places.short(key), "model_sha256": model_sha256, "npu": npu, "macs": int(macs)}
+    return {**head, "npu": npu, "macs": int(macs)}
 
 
 def not_run(key: str, model_sha256: str, dimensions: Mapping[str, Any]) -> Row:

@@ -33,7 +33,7 @@ from ethosu_sdk.steps.run.options import RunOptions
 from ethosu_sdk.sweep import rows
 from ethosu_sdk.sweep.configuration.systems import DEFAULT
 from ethosu_sdk.sweep.reads import Reads
-from ethosu_sdk.targets import Target
+from ethosu_sdk.targets import AnyTarget, Core, Target
 
 Outcome = dict[str, Any]
 
@@ -89,22 +89,29 @@ def unexpected(text: str) -> Outcome:
     return {**known.to_json(), "class": text.partition(":")[0]}
 
 
+def _target(task: Task) -> AnyTarget:
+    row = task["target"]
+    return Target(**row) if "npu" in row else Core(**row)
+
+
 def _options(task: Task) -> CompileOptions:
-    target = Target(**task["target"])
+    target = _target(task)
     return CompileOptions(
         target=target.name,
-        system_config=target.system_config,
-        memory_mode=target.memory_mode,
+        system_config=target.system_config if isinstance(target, Target) else None,
+        memory_mode=target.memory_mode if isinstance(target, Target) else None,
         quantize=None if task["quantize"] == DEFAULT else task["quantize"],
         trust=task["trust"],
     )
 
 
 def _request(task: Task, options: CompileOptions, out: Path) -> aot.CompileRequest:
+    target = _target(task)
     return aot.CompileRequest(
         task["model"],
-        Target(**task["target"]),
+        target if isinstance(target, Target) else None,
         out,
+        core=target.name if isinstance(target, Core) else None,
         options=options,
         check_folder=out / lowered_program.CHECK_FOLDER,
         evaluation=_evaluation(task, out),

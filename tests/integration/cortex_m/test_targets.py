@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 from tests.integration.cli import sdk
@@ -108,3 +109,35 @@ def test_a_program_for_cortex_m85_has_its_board(tmp_path: Path) -> None:
     assert sdk("compile", "zoo:ds_cnn", "--target", "cortex-m85", "-o", "out", "-q", cwd=tmp_path).code == 0
     assert sdk("build", "out/ds_cnn.pte", "-q", cwd=tmp_path).code == 0
     assert _record(tmp_path / "out" / "build.json")["board"] == "corstone-320"
+
+
+def test_a_processor_is_a_row_of_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(
+        'models = ["zoo:deep_autoencoder"]\ntargets = ["ethos-u55-128", "cortex-m55"]\nsimulators = ["host"]\n'
+        'quantize = ["default", "int16"]\n'
+    )
+    outcome = sdk("sweep", "sweep.toml", "-o", "store", "--dry-run", "--json", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert "there is no int16 for cortex-m55" in outcome.out
+    (tmp_path / "sweep.toml").write_text(
+        'models = ["zoo:deep_autoencoder"]\ntargets = ["cortex-m55"]\nsimulators = ["host"]\n'
+    )
+    outcome = sdk("sweep", "sweep.toml", "-o", "store", "-q", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    (cell,) = (tmp_path / "store").rglob("cell.json")
+    record = _record(cell)
+    assert record["status"] == "pass"
+    assert record["cell"]["target"] == "cortex-m55"
+    assert record["cell"]["memory_mode"] == "none"
+
+
+def test_arms_runner_gives_the_same_bytes_where_it_has_all_operators(tmp_path: Path) -> None:
+    options = ("--target", "cortex-m55", "--runtime", "both", "-o", "out", "-q")
+    outcome = sdk("run", "zoo:deep_autoencoder", *options, cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    with (
+        numpy.load(tmp_path / "out" / "outputs.npz") as own,
+        numpy.load(tmp_path / "out" / "outputs-executorch.npz") as arms,
+    ):
+        assert own["output0"].tobytes() == arms["output0"].tobytes()
+        assert numpy.unique(own["output0"]).size > 1

@@ -7,6 +7,6 @@ Ethos-U55-32 and -64, whose look-up tables need a repair (:mod:`ethosu_sdk.aot.r
 
 from __future__ import annotations
 
-from ethosu_sdk.aot.sharing.variants import representative, tosa_variant
+from ethosu_sdk.aot.sharing.variants import representative, tosa_variant, variant
 
-__all__ = ["representative", "tosa_variant"]
+__all__ = ["representative", "tosa_variant", "variant"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ethosu_sdk.aot.repairs import lost_lookup_tables
-from ethosu_sdk.targets import Target, parse_target
+from ethosu_sdk.targets import AnyTarget, Target, parse_target
 
 # TOSA extensions in ExecuTorch 1.5.1's EthosUCompileSpec, by family.
 _VARIANTS = {"ethos-u55": "u55", "ethos-u65": "u55", "ethos-u85": "cf"}
@@ -17,6 +17,13 @@ def tosa_variant(target: Target) -> str:
     return "u55-small" if target.name in lost_lookup_tables.TARGETS else _VARIANTS[target.npu]
 
 
-def representative(target: Target) -> Target:
+def variant(target: AnyTarget) -> str:
+    """The same of any target: each processor is lowered for by itself."""
+    return tosa_variant(target) if isinstance(target, Target) else target.name
+
+
+def representative(target: AnyTarget) -> AnyTarget:
     """The target that programs for `target`, and for all that are lowered alike, are lowered for."""
+    if not isinstance(target, Target):
+        return target
     return parse_target(_REPRESENTATIVES[tosa_variant(target)])

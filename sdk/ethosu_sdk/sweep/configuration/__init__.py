@@ -24,7 +24,7 @@ from ethosu_sdk.sweep.configuration import source as sweep_source, systems
 from ethosu_sdk.sweep.configuration.source import Source
 from ethosu_sdk.sweep.configuration.systems import DEFAULT, System
 from ethosu_sdk.sweep.goals import Goals
-from ethosu_sdk.targets import families, suggestion, target_names
+from ethosu_sdk.targets import every_target, families, suggestion
 
 Names = Mapping[str, tuple[str, ...]]  # of a dimension
 
@@ -227,7 +227,7 @@ def _known(chosen: Mapping[str, System]) -> Names:
         every = (mode for row in own.values() for mode in row)
         modes.update(dict.fromkeys(every if config is None else config.ini.names(vela_ini.MODE)))
     return {
-        "target": target_names(),
+        "target": every_target(),
         "system_config": (DEFAULT, *configs),
         "memory_mode": (DEFAULT, *modes),
         "quantize": (DEFAULT, *QUANTIZE_CHOICES),
