@@ -12,18 +12,26 @@ mve_pred16_t lanes_of(std::size_t count) {
   return vctp32q(static_cast<std::uint32_t>(count));
 }
 
-// Whether saturation cannot change a product: a left shift could overflow, as could the product of two
-// minima.
-mve_pred16_t plain_lanes(int32x4_t multipliers, int32x4_t shifts, mve_pred16_t lanes) {
-  const mve_pred16_t right = vcmpleq_m_n_s32(shifts, 0, lanes);
-  return vcmpgtq_m_n_s32(multipliers, std::numeric_limits<std::int32_t>::min(), right);
-}
-
 // For shifts to the right: rounds half away from zero (CMSIS-NN, arm_divide_by_power_of_two_mve).
 int32x4_t requantized(int32x4_t sums, int32x4_t multipliers, int32x4_t shifts) {
   const int32x4_t products = vqrdmulhq_s32(sums, multipliers);
   const int32x4_t negative = vshrq_n_s32(vandq_s32(products, shifts), 31);
   return vrshlq_s32(vqaddq_s32(products, negative), shifts);
+}
+
+// Whether saturation cannot change a product: a left shift could overflow, as could the product of two
+// minima.
+bool are_plain(const std::int32_t* multipliers, const std::int32_t* shifts, std::size_t count) {
+  int32x4_t least = vdupq_n_s32(std::numeric_limits<std::int32_t>::max());
+  int32x4_t most = vdupq_n_s32(0);
+  for (std::size_t left = count / 4; left > 0; --left) {
+    least = vminq_s32(least, vld1q_s32(multipliers));
+    most = vmaxq_s32(most, vld1q_s32(shifts));
+    multipliers += 4;
+    shifts += 4;
+  }
+  return vmaxvq_s32(0, most) == 0 && vminvq_s32(std::numeric_limits<std::int32_t>::max(), least) >
+                                         std::numeric_limits<std::int32_t>::min();
 }
 
 void requantize_each(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
@@ -214,18 +222,21 @@ void add_all(const Addition& addition, const std::int8_t* left, const std::int8_
 
 void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
                     const OutputRange& range, std::int8_t* to, std::size_t count) {
-  for (std::size_t i = 0; i < count; i += 4) {
-    const mve_pred16_t lanes = lanes_of(count - i);
-    const int32x4_t multiplier = vld1q_z_s32(multipliers + i, lanes);
-    const int32x4_t shift = vld1q_z_s32(shifts + i, lanes);
-    if (plain_lanes(multiplier, shift, lanes) != lanes) {
-      const std::size_t left = count - i;
-      requantize_each(sums + i, multipliers + i, shifts + i, range, to + i, left < 4 ? left : 4);
-      continue;
-    }
-    const int32x4_t scaled = requantized(vld1q_z_s32(sums + i, lanes), multiplier, shift);
-    vstrbq_p_s32(to + i, in_range(scaled, range), lanes);
+  if (!are_plain(multipliers, shifts, count)) {
+    requantize_each(sums, multipliers, shifts, range, to, count);
+    return;
   }
+  const int32x4_t least = vdupq_n_s32(range.minimum);
+  const int32x4_t most = vdupq_n_s32(range.maximum);
+  for (std::size_t left = count / 4; left > 0; --left) {
+    const int32x4_t scaled = requantized(vld1q_s32(sums), vld1q_s32(multipliers), vld1q_s32(shifts));
+    vstrbq_s32(to, vminq_s32(vmaxq_s32(vaddq_n_s32(scaled, range.offset), least), most));
+    sums += 4;
+    multipliers += 4;
+    shifts += 4;
+    to += 4;
+  }
+  requantize_each(sums, multipliers, shifts, range, to, count % 4);
 }
 
 void requantize_all(const std::int32_t* sums, const Requantization& scale, const OutputRange& range,
