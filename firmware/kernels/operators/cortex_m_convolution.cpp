@@ -94,9 +94,42 @@ void add_window(std::int32_t* sums, const ImageLayer& layer, const Channels& cha
   }
 }
 
+// Windows of up to so many bytes are copied: then all elements of one are next to one another.
+constexpr std::size_t largest_copy = 1024;
+
+// Whether windows are copied, and padding becomes the value that the offset makes 0.
+bool copies_windows(const ImageLayer& layer, const Channels& channels) {
+  const auto taps = static_cast<std::size_t>(layer.height.kernel * layer.width.kernel);
+  return taps > 1 && channels.weight_step <= largest_copy && layer.input_offset >= -127 &&
+         layer.input_offset <= 128;
+}
+
+// The window of one output pixel, row by row.
+void copy_window(const ImageLayer& layer, const Channels& channels, const Window& window,
+                 const std::int8_t* from, std::int8_t* to) {
+  const auto padding = static_cast<std::int8_t>(-layer.input_offset);
+  const bool joined = layer.width.dilation == 1 && channels.group_inputs == layer.inputs;
+  const auto inputs = static_cast<std::int64_t>(layer.inputs);
+  if (!window.is_whole(layer)) {
+    std::fill_n(to, channels.weight_step, padding);
+  }
+  for (std::int64_t i = window.top; i < window.bottom && !window.is_empty(); ++i) {
+    const std::int8_t* const row = from + i * layer.height.dilation * layer.width.input * inputs;
+    std::int8_t* const place = to + static_cast<std::size_t>(i * layer.width.kernel) * channels.group_inputs;
+    const auto taps = joined ? window.right - window.left : std::int64_t{1};
+    for (std::int64_t j = window.left; j < window.right; j += taps) {
+      copy_values(row + j * layer.width.dilation * inputs,
+                  place + static_cast<std::size_t>(j) * channels.group_inputs,
+                  static_cast<std::size_t>(taps) * channels.group_inputs);
+    }
+  }
+}
+
 void convolve_some(const ImageLayer& layer, const Channels& channels) {
   std::int32_t biases[channels_at_once];
   std::int32_t starts[channels_at_once];  // with the offset's share of a whole window
+  std::int8_t copy[largest_copy];
+  const bool copies = copies_windows(layer, channels);
   const auto taps = static_cast<std::size_t>(layer.height.kernel * layer.width.kernel);
   for (std::size_t k = 0; k < channels.count; ++k) {
     biases[k] = layer.bias_of(channels.first + k);
@@ -105,9 +138,15 @@ void convolve_some(const ImageLayer& layer, const Channels& channels) {
   }
   for_each_pixel(layer, [&](std::size_t image, std::int64_t y, std::int64_t x, std::int8_t* to) {
     const Window window(layer, y, x);
+    const std::int8_t* const from = window_start(layer, image, y, x) + channels.first_input;
     std::int32_t sums[channels_at_once];
-    std::copy_n(window.is_whole(layer) ? starts : biases, channels.count, sums);
-    add_window(sums, layer, channels, window, window_start(layer, image, y, x) + channels.first_input);
+    std::copy_n(copies || window.is_whole(layer) ? starts : biases, channels.count, sums);
+    if (copies) {
+      copy_window(layer, channels, window, from, copy);
+      dot_products(sums, copy, channels.weights, channels.weight_step, channels.weight_step, channels.count);
+    } else {
+      add_window(sums, layer, channels, window, from);
+    }
     finish_channels(layer, sums, channels.first, channels.count, to);
   });
 }
@@ -145,8 +184,10 @@ Taps taps_of(const ImageLayer& layer, const Window& window, const std::int8_t* f
 void convolve_block(const ImageLayer& layer, const Window& window, Taps taps, std::size_t multiplier,
                     std::size_t first, std::size_t count, std::int8_t* to) {
   std::int32_t sums[channels_at_once];
-  for (std::size_t k = 0; k < count; ++k) {
-    sums[k] = layer.bias_of(first + k);
+  if (layer.bias != nullptr) {
+    std::copy_n(layer.bias + first, count, sums);
+  } else {
+    std::fill_n(sums, count, 0);
   }
   taps.values += first / multiplier;
   taps.weights += first;

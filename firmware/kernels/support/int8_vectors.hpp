@@ -15,6 +15,9 @@ void dot_products(std::int32_t* sums, const std::int8_t* values, const std::int8
 // Σ values[i]
 std::int32_t sum_of(const std::int8_t* values, std::size_t count);
 
+// to[i] = from[i], of a few.
+void copy_values(const std::int8_t* from, std::int8_t* to, std::size_t count);
+
 // The elements of a window for one channel; those of the next channel follow.
 struct Taps {
   const std::int8_t* values;
@@ -27,7 +30,8 @@ struct Taps {
   std::size_t weight_column_step;
 };
 
-// sums[k] += Σ (value + offset) × weight over the window, for each of `channels`
+// sums[k] += Σ (value + offset) × weight over the window, for each of `channels`. There is room for a
+// multiple of eight sums.
 void window_products(std::int32_t* sums, const Taps& taps, std::int32_t offset, std::size_t channels);
 
 // The same where all channels have the values of the first.

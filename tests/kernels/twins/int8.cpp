@@ -14,7 +14,7 @@ constexpr std::size_t longest = 70;
 
 std::int8_t left[longest], found[longest], wanted[longest];
 std::int8_t values[1000], weights[1000];
-std::int32_t sums[longest], start[longest], multipliers[longest], shifts[longest];
+std::int32_t sums[longest + 8], start[longest], multipliers[longest], shifts[longest];
 
 void fill(Random& random) {
   for (std::size_t i = 0; i < sizeof values; ++i) {
@@ -33,7 +33,7 @@ void fill(Random& random) {
 
 bool dots(Random& random, std::size_t count) {
   const std::size_t step = random.below(longest), channels = random.below(11);
-  std::memcpy(sums, start, sizeof sums);
+  std::memcpy(sums, start, sizeof start);
   dot_products(sums, left, weights, step, count, channels);
   bool same = true;
   for (std::size_t k = 0; k < longest; ++k) {
@@ -61,7 +61,7 @@ bool windows(Random& random, std::size_t count) {
                                                    : random.between(-128, 128);
   const Taps taps = {values,           weights,          random.below(4),  random.below(4),
                      random.below(90), random.below(90), random.below(90), random.below(90)};
-  std::memcpy(sums, start, sizeof sums);
+  std::memcpy(sums, start, sizeof start);
   (shared ? shared_window_products : window_products)(sums, taps, offset, count);
   bool same = true;
   for (std::size_t k = 0; k < longest; ++k) {

@@ -12,18 +12,26 @@ mve_pred16_t lanes_of(std::size_t count) {
   return vctp32q(static_cast<std::uint32_t>(count));
 }
 
-// Whether saturation cannot change a product: a left shift could overflow, as could the product of two
-// minima.
-mve_pred16_t plain_lanes(int32x4_t multipliers, int32x4_t shifts, mve_pred16_t lanes) {
-  const mve_pred16_t right = vcmpleq_m_n_s32(shifts, 0, lanes);
-  return vcmpgtq_m_n_s32(multipliers, std::numeric_limits<std::int32_t>::min(), right);
-}
-
 // For shifts to the right: rounds half away from zero (CMSIS-NN, arm_divide_by_power_of_two_mve).
 int32x4_t requantized(int32x4_t sums, int32x4_t multipliers, int32x4_t shifts) {
   const int32x4_t products = vqrdmulhq_s32(sums, multipliers);
   const int32x4_t negative = vshrq_n_s32(vandq_s32(products, shifts), 31);
   return vrshlq_s32(vqaddq_s32(products, negative), shifts);
+}
+
+// Whether saturation cannot change a product: a left shift could overflow, as could the product of two
+// minima.
+bool are_plain(const std::int32_t* multipliers, const std::int32_t* shifts, std::size_t count) {
+  int32x4_t least = vdupq_n_s32(std::numeric_limits<std::int32_t>::max());
+  int32x4_t most = vdupq_n_s32(0);
+  for (std::size_t left = count / 4; left > 0; --left) {
+    least = vminq_s32(least, vld1q_s32(multipliers));
+    most = vmaxq_s32(most, vld1q_s32(shifts));
+    multipliers += 4;
+    shifts += 4;
+  }
+  return vmaxvq_s32(0, most) == 0 && vminvq_s32(std::numeric_limits<std::int32_t>::max(), least) >
+                                         std::numeric_limits<std::int32_t>::min();
 }
 
 void requantize_each(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
@@ -82,41 +90,41 @@ std::int32_t dot_product(std::int32_t sum, const std::int8_t* values, const std:
   return sum;
 }
 
-// One tap of four channels; `shared` ones read the same value.
-template <bool shared>
-int32x4_t add_products(int32x4_t sum, const std::int8_t* values, const std::int8_t* weights,
-                       std::int32_t offset) {
-  if constexpr (shared) {
-    return vmlaq_n_s32(sum, vldrbq_s32(weights), wrapping_sum(std::int32_t{*values}, offset));
-  } else {
-    return vaddq_s32(sum, vmulq_s32(vaddq_n_s32(vldrbq_s32(values), offset), vldrbq_s32(weights)));
-  }
+// Products of eight channels' values with an offset, which together fit 16 bits.
+constexpr std::int32_t largest_offset = 32000;
+
+template <bool all>
+int16x8_t load_eight(const std::int8_t* from, mve_pred16_t lanes) {
+  return all ? vldrbq_s16(from) : vldrbq_z_s16(from, lanes);
 }
 
-// The whole window of sixteen channels: their sums stay in registers.
-template <bool shared>
-void add_sixteen(std::int32_t* sums, const Taps& taps, std::int32_t offset) {
-  constexpr std::size_t next = shared ? 0 : 4;  // values of the next four channels
-  int32x4_t s0 = vld1q_s32(sums);
-  int32x4_t s1 = vld1q_s32(sums + 4);
-  int32x4_t s2 = vld1q_s32(sums + 8);
-  int32x4_t s3 = vld1q_s32(sums + 12);
-  for (std::size_t row = 0; row < taps.rows; ++row) {
-    const std::int8_t* values = taps.values + row * taps.value_row_step;
-    const std::int8_t* weights = taps.weights + row * taps.weight_row_step;
+// The whole window of eight channels, or of fewer: their sums stay in registers, even and odd channels apart.
+// Not inlined, so that the pointers stay in registers too.
+template <bool shared, bool all>
+__attribute__((noinline)) void add_eight(std::int32_t* sums, const Taps& taps, std::int16_t offset,
+                                         std::size_t channels) {
+  const mve_pred16_t lanes = vctp16q(static_cast<std::uint32_t>(channels));
+  const std::size_t value_step = taps.value_column_step;
+  const std::size_t weight_step = taps.weight_column_step;
+  const std::int8_t* value_row = taps.values;
+  const std::int8_t* weight_row = taps.weights;
+  int32x4x2_t totals = vld2q_s32(sums);
+  for (std::size_t row = taps.rows; row > 0; --row) {
+    const std::int8_t* values = value_row;
+    const std::int8_t* weights = weight_row;
     for (std::size_t column = taps.columns; column > 0; --column) {
-      s0 = add_products<shared>(s0, values, weights, offset);
-      s1 = add_products<shared>(s1, values + next, weights + 4, offset);
-      s2 = add_products<shared>(s2, values + 2 * next, weights + 8, offset);
-      s3 = add_products<shared>(s3, values + 3 * next, weights + 12, offset);
-      values += taps.value_column_step;
-      weights += taps.weight_column_step;
+      const int16x8_t read = shared ? vdupq_n_s16(*values) : load_eight<all>(values, lanes);
+      const int16x8_t shifted = vaddq_n_s16(read, offset);
+      const int16x8_t weight = load_eight<all>(weights, lanes);
+      totals.val[0] = vaddq_s32(totals.val[0], vmullbq_int_s16(shifted, weight));
+      totals.val[1] = vaddq_s32(totals.val[1], vmulltq_int_s16(shifted, weight));
+      values += value_step;
+      weights += weight_step;
     }
+    value_row += taps.value_row_step;
+    weight_row += taps.weight_row_step;
   }
-  vst1q_s32(sums, s0);
-  vst1q_s32(sums + 4, s1);
-  vst1q_s32(sums + 8, s2);
-  vst1q_s32(sums + 12, s3);
+  vst2q_s32(sums, totals);
 }
 
 template <bool shared>
@@ -135,16 +143,17 @@ void add_one(std::int32_t& sum, const Taps& taps, std::int32_t offset) {
 
 template <bool shared>
 void add_windows(std::int32_t* sums, Taps taps, std::int32_t offset, std::size_t channels) {
-  std::size_t k = 0;
-  for (; k + 16 <= channels; k += 16) {
-    add_sixteen<shared>(sums + k, taps, offset);
-    taps.values += shared ? 0 : 16;
-    taps.weights += 16;
-  }
-  for (; k < channels; ++k) {
-    add_one<shared>(sums[k], taps, offset);
-    taps.values += shared ? 0 : 1;
-    taps.weights += 1;
+  const bool fits = offset <= largest_offset && offset >= -largest_offset;
+  const std::size_t step = fits ? 8 : 1;
+  for (std::size_t k = 0; k < channels; k += step) {
+    if (fits) {
+      const auto add = channels - k < 8 ? add_eight<shared, false> : add_eight<shared, true>;
+      add(sums + k, taps, static_cast<std::int16_t>(offset), channels - k);
+    } else {
+      add_one<shared>(sums[k], taps, offset);
+    }
+    taps.values += shared ? 0 : step;
+    taps.weights += step;
   }
 }
 
@@ -213,18 +222,21 @@ void add_all(const Addition& addition, const std::int8_t* left, const std::int8_
 
 void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
                     const OutputRange& range, std::int8_t* to, std::size_t count) {
-  for (std::size_t i = 0; i < count; i += 4) {
-    const mve_pred16_t lanes = lanes_of(count - i);
-    const int32x4_t multiplier = vld1q_z_s32(multipliers + i, lanes);
-    const int32x4_t shift = vld1q_z_s32(shifts + i, lanes);
-    if (plain_lanes(multiplier, shift, lanes) != lanes) {
-      const std::size_t left = count - i;
-      requantize_each(sums + i, multipliers + i, shifts + i, range, to + i, left < 4 ? left : 4);
-      continue;
-    }
-    const int32x4_t scaled = requantized(vld1q_z_s32(sums + i, lanes), multiplier, shift);
-    vstrbq_p_s32(to + i, in_range(scaled, range), lanes);
+  if (!are_plain(multipliers, shifts, count)) {
+    requantize_each(sums, multipliers, shifts, range, to, count);
+    return;
   }
+  const int32x4_t least = vdupq_n_s32(range.minimum);
+  const int32x4_t most = vdupq_n_s32(range.maximum);
+  for (std::size_t left = count / 4; left > 0; --left) {
+    const int32x4_t scaled = requantized(vld1q_s32(sums), vld1q_s32(multipliers), vld1q_s32(shifts));
+    vstrbq_s32(to, vminq_s32(vmaxq_s32(vaddq_n_s32(scaled, range.offset), least), most));
+    sums += 4;
+    multipliers += 4;
+    shifts += 4;
+    to += 4;
+  }
+  requantize_each(sums, multipliers, shifts, range, to, count % 4);
 }
 
 void requantize_all(const std::int32_t* sums, const Requantization& scale, const OutputRange& range,
@@ -278,6 +290,13 @@ void softmax_lane(const float (&exponentials)[256], const std::int8_t* from, std
     const float32x4_t shares = vmulq_n_f32(exponentials_of(exponentials, maximum, from + i, lanes), factor);
     const int32x4_t results = vsubq_n_s32(vcvtnq_s32_f32(shares), 128);
     vstrbq_p_s32(to + i, vminq_s32(results, vdupq_n_s32(127)), lanes);
+  }
+}
+
+void copy_values(const std::int8_t* from, std::int8_t* to, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 16) {
+    const mve_pred16_t lanes = vctp8q(count - i);
+    vstrbq_p_s8(to + i, vldrbq_z_s8(from + i, lanes), lanes);
   }
 }
 

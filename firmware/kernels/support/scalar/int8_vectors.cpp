@@ -1,5 +1,7 @@
 #include "kernels/support/int8_vectors.hpp"
 
+#include <cstring>
+
 namespace ethosu_sdk::kernels {
 
 void dot_products(std::int32_t* sums, const std::int8_t* values, const std::int8_t* weights, std::size_t step,
@@ -72,6 +74,10 @@ void requantize_all(const std::int32_t* sums, const Requantization& scale, const
 void softmax_lane(const float (&exponentials)[256], const std::int8_t* from, std::int8_t* to,
                   std::size_t count, std::size_t stride) {
   softmax_lane_by_element(exponentials, from, to, count, stride);
+}
+
+void copy_values(const std::int8_t* from, std::int8_t* to, std::size_t count) {
+  std::memcpy(to, from, count);
 }
 
 }  // namespace ethosu_sdk::kernels
