@@ -60,9 +60,9 @@ void test_damage() {
     CHECK(!opens(block_of({count, 1, 0, 0}, feed, state)));
     CHECK(!opens(block_of({1, count == 2 ? 3 : count, 0, 0}, feed, state)));
   }
-  constexpr std::uint32_t bad[][2] = {{0, 0},         {0, 5},          {1, inputs}, {4, values_at + 4},
-                                      {4, 0},         {5, 17},         {5, 1U << 31}, {8, 257},
-                                      {11, 5},        {4, 0xFFFFFFF0}};
+  constexpr std::uint32_t bad[][2] = {{0, 0},  {0, 5},         {1, inputs},   {4, values_at + 4},
+                                      {4, 0},  {5, 17},        {5, 1U << 31}, {8, 257},
+                                      {11, 5}, {4, 0xFFFFFFF0}};
   for (const auto& change : bad) {
     std::vector<std::uint32_t> row = feed;
     row[change[0]] = change[1];
