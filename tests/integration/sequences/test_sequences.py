@@ -175,11 +175,12 @@ def test_phases_are_in_the_profile(page: Path) -> None:
     assert [(row["name"], row["steps"]) for row in profile["phases"]] == [("prefill", 4), ("decode", 16)]
     total = sum(row["npu_cycles"]["total"] for row in profile["phases"])
     assert total == sum(row["npu_cycles"] for row in steps) > 0
-    outcome = sdk("profile", "greedy", "--json", "-o", "again", cwd=page)
+    assert run(page, "tokens", "build", "--simulator", "host", "--steps", "5").code == 0
+    outcome = sdk("profile", "build", "--json", "-o", "again", cwd=page)
     assert outcome.code == 0, outcome.err
     names = [row["name"] for row in json.loads(outcome.out)["phases"]]
     assert names == ["first step", "steady state"]
-    assert sdk("profile", "greedy", "--prefill", "20", cwd=page).code == 2
+    assert sdk("profile", "build", "--prefill", "5", cwd=page).code == 2
 
 
 @pytest.mark.parametrize(
