@@ -3,8 +3,10 @@
     .venv/bin/python benchmarks/first_minutes.py [COMMIT ...]
 
 Each COMMIT (HEAD without one) is cloned to an empty folder, with an empty cache, and the commands of the README run
-there. Debian packages stay installed, so their time is not in it. Bytes are what the network interfaces received
-meanwhile, of all programs of the machine. Given two commits, before and after stand side by side.
+there, without a terminal. Given two commits, before and after stand side by side. A row has the seconds of its step,
+the seconds since the clone began, the processor's seconds, and the megabytes that the machine's network interfaces
+received meanwhile, of all its programs. Debian's packages stay installed, and wheels that pip finds on this machine
+are not downloaded: their time and bytes are missing.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -28,15 +31,16 @@ example_inputs = (torch.rand(1, 3, 16, 16),)
 """
 SDK = ".venv/bin/ethosu-sdk"
 STEPS: dict[str, Sequence[str]] = {
+    "git clone": ("git", "clone", "-q", "{root}", "."),
+    "git checkout": ("git", "checkout", "-q", "{commit}"),
     "scripts/setup": ("scripts/setup",),
-    "scripts/quickstart after it": ("scripts/quickstart",),
-    "run zoo:digits_cnn": (SDK, "run", "zoo:digits_cnn", "-o", "first"),
-    "run my.py, of one's own": (SDK, "run", "my.py", "-o", "own"),
-    "profile of it": (SDK, "profile", "own/my.pte", "-o", "profile"),
+    "scripts/quickstart (first result)": ("scripts/quickstart",),
+    "run my.py (first own model)": (SDK, "run", "../my.py", "-o", "own"),
+    "profile of it (first profile)": (SDK, "profile", "own/my.pte", "-o", "profile"),
     "run of a ready .pte, cold": (SDK, "run", "own/my.pte", "-o", "cold"),
-    "run of a ready .pte, warm": (SDK, "run", "own/my.pte", "-o", "warm"),
+    "run of a ready .pte, warm": (SDK, "run", "own/my.pte", "-o", "cold"),
 }
-COLD = "run of a ready .pte, cold"  # with a cache folder of its own
+COLD = frozenset(name for name in STEPS if "ready" in name)  # with a cache folder of their own
 
 
 def received_bytes() -> int:
@@ -46,39 +50,62 @@ def received_bytes() -> int:
     return sum(int(figures.split()[0]) for name, figures in rows if name.strip() != "lo")
 
 
-def measure(commit: str, folder: Path) -> dict[str, tuple[float, int]]:
-    """Step → its seconds, and the bytes received."""
-    clone, cache = folder / "clone", folder / "cache"
-    subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
-    subprocess.run(["git", "-C", clone, "checkout", "-q", commit], check=True)
-    (clone / "my.py").write_text(MODEL, encoding="ascii")
-    found = {}
+@dataclass(frozen=True)
+class Step:
+    """What a step took."""
+
+    seconds: float
+    since_clone_s: float
+    cpu_s: float
+    received_mb: float
+
+    def cells(self) -> tuple[str, ...]:
+        """The cells of its row."""
+        return tuple(
+            f"{value:.1f}" for value in (self.seconds, self.since_clone_s, self.cpu_s, self.received_mb)
+        )
+
+
+def children_s() -> float:
+    """Processor time of all programs that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def measure(commit: str, folder: Path) -> dict[str, Step]:
+    """What each step took in `folder`, which is empty."""
+    clone = folder / "clone"
+    clone.mkdir()
+    (folder / "my.py").write_text(MODEL, encoding="ascii")
+    found: dict[str, Step] = {}
+    begin = time.perf_counter()
     for name, argv in STEPS.items():
-        place = folder / "cold" if name == COLD else cache
-        environment = {**os.environ, "ETHOSU_SDK_CACHE": str(place)}
+        environment = {**os.environ, "ETHOSU_SDK_CACHE": str(folder / ("cold" if name in COLD else "cache"))}
         environment.pop("VIRTUAL_ENV", None)
-        start, before = time.perf_counter(), received_bytes()
-        done = subprocess.run(argv, cwd=clone, env=environment, capture_output=True, text=True, check=False)
+        words = [word.format(root=ROOT, commit=commit) for word in argv]
+        start, cpu_s, received = time.perf_counter(), children_s(), received_bytes()
+        done = subprocess.run(words, cwd=clone, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
-            sys.exit(f"{commit}: {' '.join(argv)} ended with {done.returncode}\n{done.stderr[-2000:]}")
-        found[name] = time.perf_counter() - start, received_bytes() - before
+            sys.exit(f"{commit}: {' '.join(words)} ended with {done.returncode}\n{done.stderr[-2000:]}")
+        end = time.perf_counter()
+        found[name] = Step(
+            end - start, end - begin, children_s() - cpu_s, (received_bytes() - received) / 1e6
+        )
+        print(f"{commit[:12]}: {name}: {end - start:.1f} s", file=sys.stderr)
     return found
 
 
 def main() -> None:
     """Measure each commit and print."""
-    commits = sys.argv[1:] or ["HEAD"]
-    found = []
-    for commit in commits:
+    found = {}
+    for commit in sys.argv[1:] or ["HEAD"]:
         with tempfile.TemporaryDirectory() as name:
-            found.append(measure(commit, Path(name)))
-    table = Table("step", *[word for commit in commits for word in (f"s, {commit[:12]}", "MB")])
-    if len(commits) > 1:
-        table.add_column("last to first")
+            found[commit] = measure(commit, Path(name))
+    table = Table(
+        "step", *(f"{word} {commit[:12]}" for commit in found for word in ("s", "sum s", "CPU s", "MB"))
+    )
     for step in STEPS:
-        cells = [text for row in found for text in (f"{row[step][0]:.1f}", f"{row[step][1] / 1e6:.0f}")]
-        ratio = [f"{found[-1][step][0] / found[0][step][0]:.2f}"] if len(commits) > 1 else []
-        table.add_row(step, *cells, *ratio)
+        table.add_row(step, *(cell for steps in found.values() for cell in steps[step].cells()))
     Console().print(table)
 
 

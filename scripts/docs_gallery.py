@@ -58,6 +58,7 @@ _STEPS = (
         {"verdict": 1, "output0": 2, "inference ": 2, "NPU cycles": 1, "CPU cycles": 1},
     ),
     Step("profile ds_cnn --rows 3", {"the slowest": 20}),
+    Step("advise ds_cnn --try-only program,model"),
     Step("report ds_cnn", {"report": 1}),
     Step("profile zoo:ds_cnn --system alif-e8-he -o ds_cnn-he"),
     Step("report ds_cnn ds_cnn-he -o comparison.html"),

@@ -142,6 +142,10 @@ bool InputImage::sends_last() const {
   return (word(protocol::input_image_options_at) & protocol::input_image_sends_last) != 0;
 }
 
+bool InputImage::sends_state() const {
+  return (word(protocol::input_image_options_at) & protocol::input_image_sends_state) != 0;
+}
+
 std::uint32_t InputImage::event_count(std::uint32_t group) const {
   return word(group_at(group));
 }

@@ -51,6 +51,8 @@ class InputImage {
   bool resets_state() const;
   // Whether the bytes of outputs are wanted of the last set alone.
   bool sends_last() const;
+  // Whether the bytes of the state are wanted after the last set.
+  bool sends_state() const;
   // Where the sequence block is; 0: there is none. Sequence::open checks it.
   std::uint32_t sequence_at() const { return word(protocol::input_image_sequence_at); }
   std::uint16_t event(std::uint32_t group, std::uint32_t index) const;

@@ -58,13 +58,10 @@ int Runner::finish(bool passed) {
 
 bool Runner::infer_all() {
   ETHOSU_LOG_INFO("Starting running ", image_.sets() * image_.repeats(), " inferences...");
-  if (sequence_.calls() == 0) {
-    if (!infer_sets(0, image_.sets())) {
-      return false;
-    }
+  if (sequence_.calls() == 0 && !infer_sets(0, image_.sets())) {
+    return false;
   }
-  std::uint32_t first = 0;
-  for (std::uint32_t number = 0; number < sequence_.calls(); ++number) {
+  for (std::uint32_t number = 0, first = 0; number < sequence_.calls(); ++number) {
     const std::uint32_t end = first + sequence_.call(number).sets;
     if (!begin_call(number, first) || !infer_sets(first, end)) {
       return false;
@@ -90,7 +87,7 @@ bool Runner::infer_sets(std::uint32_t first, std::uint32_t end) {
       }
       stops = feeding_.stops();
       const bool last = set + 1 == end || stops;
-      report_state(last && is_last);
+      state_.report(planned(), inference_, last && is_last && image_.sends_state());
       if (!report_outputs(repeat == 0, last || !image_.sends_last())) {
         return false;
       }
@@ -173,43 +170,8 @@ bool Runner::open_inputs() {
 
 // The values of the state that the image brings.
 bool Runner::begin_state() {
-  for (std::uint32_t i = 0; i < sequence_.states(); ++i) {
-    const StateTensor tensor = sequence_.state(i);
-    const Span<std::uint8_t> memory = memory_of(tensor);
-    if (memory.data() == nullptr) {
-      return fail("inputs", "wrong_state", "tensor ", i, " of the state lies outside of its planned buffer");
-    }
-    if (!tensor.initial.empty()) {
-      std::memcpy(memory.data(), tensor.initial.data(), tensor.initial.size());
-    }
-  }
-  return true;
-}
-
-// Nothing for a tensor that does not lie in its buffer.
-Span<std::uint8_t> Runner::memory_of(const StateTensor& tensor) const {
-  const Span<const Span<std::uint8_t>> planned = methods_.setup().memory.planned;
-  if (tensor.buffer >= planned.size()) {
-    return {};
-  }
-  const Span<std::uint8_t> buffer = planned[tensor.buffer];
-  if (tensor.offset > buffer.size() || tensor.bytes > buffer.size() - tensor.offset) {
-    return {};
-  }
-  return {buffer.data() + tensor.offset, tensor.bytes};
-}
-
-void Runner::report_state(bool whole) {
-  for (std::uint32_t i = 0; i < sequence_.states(); ++i) {
-    const Span<std::uint8_t> memory = memory_of(sequence_.state(i));
-    records_.write(protocol::state, inference_, i, memory.size(),
-                   Crc32Digits{crc32(memory.data(), memory.size())});
-    for (std::size_t offset = 0; whole && offset < memory.size(); offset += protocol::data_chunk_bytes) {
-      const std::size_t left = memory.size() - offset;
-      const std::size_t chunk = left < protocol::data_chunk_bytes ? left : protocol::data_chunk_bytes;
-      records_.write(protocol::state_data, i, offset, Base64{{memory.data() + offset, chunk}});
-    }
-  }
+  Failure failure;
+  return state_.begin(planned(), failure) || fail(failure);
 }
 
 bool Runner::infer(std::uint32_t set, std::uint32_t repeat) {

@@ -8,6 +8,7 @@
 #include "app/failure.hpp"
 #include "app/feeding.hpp"
 #include "app/input_image.hpp"
+#include "app/kept_state.hpp"
 #include "app/loaded_methods.hpp"
 #include "app/record_writer.hpp"
 #include "app/sequence.hpp"
@@ -63,8 +64,7 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   bool infer(std::uint32_t set, std::uint32_t repeat);
   bool select_events(std::uint32_t repeat);
   bool begin_state();
-  void report_state(bool whole);
-  Span<std::uint8_t> memory_of(const StateTensor& tensor) const;
+  KeptState::Planned planned() const { return methods_.setup().memory.planned; }
   bool set_input(std::uint32_t set, std::uint32_t index);
   bool bind_input(Tensor& tensor, Bytes bytes);
   bool report_outputs(bool first, bool whole);
@@ -96,6 +96,7 @@ class Runner final : private runtime::InstructionObserver, private JobObserver {
   LoadedMethods methods_{delegate_};
   InputImage image_;
   Sequence sequence_;
+  KeptState state_{sequence_, records_};
   Feeding feeding_{sequence_, records_};
   std::uint32_t call_begun_ = 0;  // the first inference of the call
   std::uint32_t inference_ = 0;   // the one that runs; the number of those that are done

@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeVar, get_args
 QUANTIZE_CHOICES = ("int8", "int16", "none")
 QUANTIZE_PER_CHOICES = ("channel", "tensor")
 IO_CHOICES = ("float", "int8")
+CORTEX_M, PORTABLE = "cortex-m", "portable"
+FALLBACK_CHOICES = (CORTEX_M, PORTABLE)
 
 T = TypeVar("T")
 Completion = Literal["targets", "system_configs", "memory_modes", "systems", "models", "programs", "events"]
@@ -89,7 +91,9 @@ class ProgramOptions:
     `quantize` is one of QUANTIZE_CHOICES; None takes the model's own choice (the zoo's; ``none`` for a program
     that is quantised already), else ``int8``. `quantize_per` is one of QUANTIZE_PER_CHOICES: whether weights get
     a scale for each output channel or one for the whole tensor. `io`, one of IO_CHOICES, is the type of a quantised
-    program's inputs and outputs. `delegate` False keeps every operator on the CPU. `inputs` is an `.npz` with the
+    program's inputs and outputs. `delegate` False keeps every operator on the CPU. `fallback`, one of
+    FALLBACK_CHOICES, names the kernels of what stays there: ExecuTorch's portable ones, or those of its Cortex-M
+    backend where they can be; None is ``portable``. `inputs` is an `.npz` with the
     example inputs ``input0``…; each file of `calibration` holds ``input0``… with samples stacked on a leading axis.
     `system` is a board profile, by name or as a file (:mod:`ethosu_sdk.boards.profiles`), and `vela_config` a Vela
     configuration file: either takes the place of Vela's own configurations. `vela_flags` are added to Vela's command
@@ -129,6 +133,14 @@ class ProgramOptions:
     inputs: Path | None = option(None, INPUTS)
     io: str = option("float", Option("Type of the model's inputs and outputs.", choices=IO_CHOICES))
     delegate: bool = option(True, Option("Keep every operator on the CPU.", name="--no-delegate"))
+    fallback: str | None = option(
+        None,
+        Option(
+            "Kernels of quantised operators that the NPU leaves to the CPU: Helium's where they can be, or portable.",
+            choices=FALLBACK_CHOICES,
+            shown_default=PORTABLE,
+        ),
+    )
     vela_config: Path | None = option(
         None,
         Option(

@@ -1,4 +1,4 @@
-"""Ethos-U products, targets, system configurations and memory modes: the SDK's own tables (targets.toml)."""
+"""Ethos-U products, processors, targets, system configurations and memory modes: the SDK's tables (targets.toml)."""
 
 from __future__ import annotations
 
@@ -98,6 +98,17 @@ class Target:
         return families()[self.npu]
 
 
+@dataclass(frozen=True)
+class Core:
+    """A target without an NPU: a processor, such as ``cortex-m55``, and the board that firmware for it runs on."""
+
+    name: str
+    board: str
+
+
+AnyTarget = Target | Core
+
+
 @functools.cache
 def _table() -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / "targets.toml").read_text(encoding="utf-8"))
@@ -154,8 +165,19 @@ def family_by_number(number: int) -> Family | None:
 
 
 def target_names() -> tuple[str, ...]:
-    """Every target that exists, such as ``ethos-u55-128``."""
+    """Every target with an NPU, such as ``ethos-u55-128``."""
     return tuple(f"{family.name}-{macs}" for family in families().values() for macs in family.macs)
+
+
+@functools.cache
+def cores() -> dict[str, Core]:
+    """The targets without an NPU, by name."""
+    return {name: Core(name, **row) for name, row in _table()["cores"].items()}
+
+
+def every_target() -> tuple[str, ...]:
+    """The names of all targets: NPUs, then processors."""
+    return (*target_names(), *cores())
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -195,8 +217,10 @@ def parse_target(name: str, system_config: str | None = None, memory_mode: str |
 def parse_name(name: str) -> tuple[Family, int]:
     """The family and the MAC count that a target's name stands for. UsageError when there is no such
     target."""
+    if name in cores():
+        raise UsageError(f"{name} has no NPU", f"name one of: {', '.join(target_names())}")
     if name not in target_names():
-        raise UsageError(f"unknown target '{name}'", suggestion(name, target_names()))
+        raise UsageError(f"unknown target '{name}'", suggestion(name, every_target()))
     npu, _, macs = name.rpartition("-")
     return families()[npu], int(macs)
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = os.environ.get("ETHOSU_SDK_IMAGE", "ethosu-sdk")  # its tags are the targets of the Dockerfile
+# Programs of another processor than the host's, as scripts/container-test --platform starts them, take their time.
+SLOWNESS = 4 if "DOCKER_DEFAULT_PLATFORM" in os.environ else 1
 STRANGER = 12345  # a user id that neither the image nor the host has heard of
 # As docs/getting-started/container.md recommends: no network, no rights, nothing to write but /work and /tmp.
 LOCKED_DOWN = (
@@ -59,7 +61,7 @@ class Image:
         options: Sequence[str] = (),
         user: int = STRANGER,
         stdin: str = "",
-        timeout_s: float = 240,
+        timeout_s: float = 240 * SLOWNESS,
     ) -> Outcome:
         """`docker run` with `arguments` for the entry point, locked down, as `user`; `work` is mounted at /work."""
         command = ["docker", "run", "--rm", "-i", *self._words(arguments, work, options, user)]

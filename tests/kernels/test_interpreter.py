@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 from ethosu_sdk import proc, pte
+from ethosu_sdk.firmware_build import kernels
 from tests.conftest import ZooPte
 from tests.kernels.interpreter.backend import ACCEPTED_ID, OWN_ID, lower_with_delegates, payload
 from tests.kernels.interpreter.cases import floats
@@ -295,3 +296,26 @@ def test_cross_compiles_without_heap(tmp_path: Path) -> None:
     own = ("_ZN10ethosu_sdk", "_ZNK10ethosu_sdk", "ethosu_mark_")
     library = {name for name in undefined if not name.startswith((*own, "__aeabi_"))}
     assert {"memcpy", "expf"} <= library <= _LIBRARY_CALLS, library - _LIBRARY_CALLS
+    _check_operators_include_what_they_call(archives[1])
+
+
+def _check_operators_include_what_they_call(archive: Path) -> None:
+    """A model's firmware has the files of its operators and of the headers in them: no call goes to another file."""
+    sources = {
+        f"kernels/operators/{path.name}": path.read_bytes()
+        for path in (FIRMWARE / "kernels" / "operators").iterdir()
+    }
+    listing = proc.run(["arm-none-eabi-nm", "--print-file-name", str(archive)], timeout_s=60).output
+    rows = [line.split() for line in listing.splitlines()]
+    members = [(row[0].split(":")[1].removesuffix(".obj"), row[-2], row[-1]) for row in rows if len(row) > 2]
+    home = {symbol: name for name, kind, symbol in members if kind == "T"}
+    calls = {
+        (name, home[symbol])
+        for name, kind, symbol in members
+        if kind == "U"
+        and {f"kernels/operators/{name}", f"kernels/operators/{home.get(symbol)}"} <= sources.keys()
+    }
+    assert ("padding.cpp", "fill.cpp") in calls
+    for caller, callee in calls:
+        chosen = [kernels.Kernel("aten::any.out", "any", ("out",), caller)]
+        assert f"operators/{callee}\n" in kernels.source_list(chosen, sources), (caller, callee)

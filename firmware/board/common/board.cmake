@@ -16,8 +16,17 @@ add_library(ethosu_board OBJECT
   ${common}/uart.cpp)
 target_link_libraries(ethosu_board PUBLIC ethosu_hal_iface)
 target_include_directories(ethosu_board PRIVATE ${shared} ${common})
+# The compiler's own library without its debug information, which names the folder where Debian built it: another one
+# for each architecture of the building machine. The ELF is the same bytes on all of them.
+separate_arguments(flags NATIVE_COMMAND "${CMAKE_CXX_FLAGS}")
+execute_process(COMMAND "${CMAKE_CXX_COMPILER}" ${flags} -print-libgcc-file-name
+  OUTPUT_VARIABLE libgcc OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(stripped "${CMAKE_BINARY_DIR}/libgcc")
+file(MAKE_DIRECTORY "${stripped}")
+execute_process(COMMAND "${CMAKE_OBJCOPY}" --strip-debug "${libgcc}" "${stripped}/libgcc.a" COMMAND_ERROR_IS_FATAL ANY)
+
 target_link_options(ethosu_board INTERFACE
-  -T linker.ld "-L${CMAKE_CURRENT_SOURCE_DIR}" "-L${shared}" "-L${common}" "-L${ETHOSU_GENERATED_DIR}"
+  -T linker.ld "-L${stripped}" "-L${CMAKE_CURRENT_SOURCE_DIR}" "-L${shared}" "-L${common}" "-L${ETHOSU_GENERATED_DIR}"
   -Wl,--gc-sections -Wl,--fatal-warnings -Wl,--build-id=none)
 set_property(TARGET ethosu_board PROPERTY INTERFACE_LINK_DEPENDS
   "${CMAKE_CURRENT_SOURCE_DIR}/linker.ld" "${shared}/memories.ld" "${common}/sections.ld" "${ETHOSU_GENERATED_DIR}/placement.ld")

@@ -6,28 +6,20 @@
 #include "kernels/support/arguments.hpp"
 #include "kernels/support/dispatch.hpp"
 #include "kernels/support/layout.hpp"
+#include "kernels/support/spatial.hpp"
 
 namespace ethosu_sdk::kernels {
 namespace {
 
 constexpr std::int64_t max_parameter = 0xFFFFFFF;  // keeps all sums and products below in 64 bits
 
-// One spatial dimension.
-struct Axis {
-  std::int64_t input = 1;
-  std::int64_t output = 1;
-  std::int64_t kernel = 1;
-  std::int64_t stride = 1;
-  std::int64_t padding = 0;
-  std::int64_t dilation = 1;
+struct Axis : SpatialAxis {
   std::size_t input_stride = 0;
   std::size_t kernel_stride = 0;
   std::size_t output_stride = 0;
 
   // The input element under kernel element `tap`; negative or past the end: padding.
-  std::int64_t position(std::int64_t at, std::int64_t tap) const {
-    return at * stride - padding + tap * dilation;
-  }
+  std::int64_t position(std::int64_t at, std::int64_t tap) const { return start(at) + tap * dilation; }
   bool holds(std::int64_t element) const { return element >= 0 && element < input; }
 };
 
@@ -80,12 +72,7 @@ void read_axes(Arguments& arguments, const Tensor& input, const Tensor& weight, 
     axis.stride = stride[i];
     axis.padding = padding[i];
     axis.dilation = dilation[i];
-    const std::int64_t reach = axis.dilation * (axis.kernel - 1);
-    const std::int64_t room = axis.input + 2 * axis.padding - reach - 1;
-    axis.output = room < 0 ? 0 : room / axis.stride + 1;
-    if (transposed) {
-      axis.output = (axis.input - 1) * axis.stride - 2 * axis.padding + reach + extra[i] + 1;
-    }
+    axis.output = transposed ? axis.transposed_size(extra[i]) : axis.windows();
     if (axis.kernel > max_parameter || axis.output < 1 || axis.output > max_parameter || axis.kernel < 1) {
       arguments.fail(Status::invalid_argument, "a kernel of ", axis.kernel, " on an input of ", axis.input);
     }

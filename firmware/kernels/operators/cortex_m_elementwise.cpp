@@ -1,6 +1,9 @@
-// cortex_m::quantized_add, quantized_mul, quantized_activation and pad: int8 with CMSIS-NN's arithmetic.
+// cortex_m::quantized_add, quantized_mul, quantized_div, quantized_activation and pad: int8 with CMSIS-NN's
+// arithmetic.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/kernels.hpp"
 #include "kernels/operators/fill.hpp"
@@ -60,6 +63,36 @@ Addend read_addend(Arguments& arguments, std::size_t index) {
   return {read_int32(arguments, index), read_requantization(arguments, index + 1)};
 }
 
+// A quotient in float, as the reference computes it: 0 where the divisor is 0.
+struct Division {
+  std::int32_t left_zero;
+  std::int32_t right_zero;
+  float zero_point;
+  float scale;
+
+  template <typename Integer>
+  Integer quotient(Integer left, Integer right) const {
+    const auto divisor = static_cast<float>(wrapping_difference(std::int32_t{right}, right_zero));
+    const auto dividend = static_cast<float>(wrapping_difference(std::int32_t{left}, left_zero));
+    const float quotient = divisor == 0 ? 0 : dividend / divisor;
+    const float rounded = std::nearbyint(quotient * scale) + zero_point;
+    constexpr auto minimum = static_cast<float>(std::numeric_limits<Integer>::min());
+    constexpr auto maximum = static_cast<float>(std::numeric_limits<Integer>::max());
+    return static_cast<Integer>(std::min(std::max(rounded, minimum), maximum));
+  }
+};
+
+template <typename Integer>
+void divide_all(const Division& division, const Tensor& left, const Tensor& right, Tensor& output) {
+  const View from_left = view_of(left);
+  const View from_right = view_of(right);
+  const View to = view_of(output);
+  walk({&from_left, &from_right, &to}, [&](const std::size_t(&at)[3]) {
+    output.as<Integer>()[at[2]] =
+        division.quotient(left.as<const Integer>()[at[0]], right.as<const Integer>()[at[1]]);
+  });
+}
+
 // Four margins, of the dimensions in memory order and behind those that the tensor lacks.
 void read_margins(Arguments& arguments, std::size_t index, const Tensor& input, std::int64_t (&margins)[4]) {
   std::int64_t stored[4] = {};
@@ -115,6 +148,34 @@ Status cortex_m_quantized_mul_out(KernelContext& context, Span<Value* const> val
   };
   return map_int8(arguments, arguments.tensor(0), arguments.tensor(2), arguments.output(7), multiply_all,
                   multiply);
+}
+
+Status cortex_m_quantized_div_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 7);
+  const Tensor& left = arguments.tensor(0);
+  const Tensor& right = arguments.tensor(2);
+  const Division division = {read_int32(arguments, 1), read_int32(arguments, 3),
+                             static_cast<float>(read_int32(arguments, 4)),
+                             static_cast<float>(arguments.real(5))};
+  Tensor& output = arguments.output(6);
+  arguments.expect_dtype(right, left.dtype, "the second operand");
+  arguments.expect_dtype(output, left.dtype, "the output");
+  if (arguments.ok() && !std::isfinite(division.scale)) {
+    arguments.fail(Status::invalid_argument, "a scale that is not finite");
+  }
+  if (arguments.ok() &&
+      (left.rank != right.rank || !std::equal(left.sizes, left.sizes + left.rank, right.sizes))) {
+    arguments.fail(Status::shape_mismatch, "operands of rank ", left.rank, " and ", right.rank);
+  }
+  if (arguments.resize_like(output, left) != Status::ok) {
+    return arguments.status();
+  }
+  if (left.dtype != ScalarType::int8 && left.dtype != ScalarType::int16) {
+    return arguments.unsupported_dtype(left);
+  }
+  (left.dtype == ScalarType::int8 ? divide_all<std::int8_t> : divide_all<std::int16_t>)(division, left, right,
+                                                                                        output);
+  return arguments.status();
 }
 
 Status cortex_m_quantized_activation_out(KernelContext& context, Span<Value* const> values) {

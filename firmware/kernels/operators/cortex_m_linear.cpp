@@ -1,4 +1,4 @@
-// cortex_m::quantized_linear: int8 with CMSIS-NN's arithmetic.
+// cortex_m::quantized_linear and quantized_batch_matmul: int8 with CMSIS-NN's arithmetic.
 #include <algorithm>
 #include <cstdint>
 
@@ -9,38 +9,70 @@ namespace ethosu_sdk::kernels {
 namespace {
 
 struct Offsets {
-  std::int32_t input;
-  std::int32_t weight;
+  std::int32_t left;
+  std::int32_t right;
 };
 
-constexpr std::size_t channels_at_once = 64;
+constexpr std::size_t columns_at_once = 64;
 
-struct Linear {
-  const std::int8_t* weights;  // outputs, inputs
-  const std::int32_t* addends;
-  bool has_sums;  // the addends include the input's offset: kernel_sum
-  std::size_t inputs;
+// A matrix and another that is transposed: each result is of a row of both.
+struct Product {
+  const std::int8_t* left;
+  const std::int8_t* right;
+  std::int8_t* results;
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t inner;
   Offsets offsets;
+  const std::int32_t* addends;  // of each column; nullptr: none
+  bool has_sums;                // the addends include the left offset's share
   Requantization scale;
   OutputRange range;
 };
 
-// The outputs from `first` on of one row of inputs: Σ (input + offset) × (weight + offset) + addend.
-void compute_outputs(const Linear& linear, const std::int8_t* from, std::int32_t input_sum, std::size_t first,
-                     std::size_t count, std::int8_t* to) {
-  std::int32_t sums[channels_at_once] = {};
-  dot_products(sums, from, linear.weights + first * linear.inputs, linear.inputs, linear.inputs, count);
-  const std::int32_t share = wrapping_product(linear.offsets.weight, input_sum);
-  const std::int32_t both = wrapping_product(static_cast<std::int32_t>(linear.inputs), linear.offsets.weight);
-  for (std::size_t k = 0; k < count; ++k) {
-    std::int32_t sum = wrapping_sum(sums[k], share);
-    if (!linear.has_sums && linear.offsets.input != 0) {
-      const std::int32_t weight_sum = sum_of(linear.weights + (first + k) * linear.inputs, linear.inputs);
-      sum = wrapping_sum(sum, wrapping_product(linear.offsets.input, wrapping_sum(weight_sum, both)));
-    }
-    sum = wrapping_sum(sum, linear.addends == nullptr ? 0 : linear.addends[first + k]);
-    to[first + k] = in_range(requantize(sum, linear.scale), linear.range);
+// What each row of a column's results begins with.
+std::int32_t start_of(const Product& product, std::size_t column) {
+  const std::int32_t addend = product.addends == nullptr ? 0 : product.addends[column];
+  if (product.has_sums || product.offsets.left == 0) {
+    return addend;
   }
+  const std::int32_t share =
+      wrapping_product(static_cast<std::int32_t>(product.inner), product.offsets.right);
+  const std::int32_t sum = wrapping_sum(sum_of(product.right + column * product.inner, product.inner), share);
+  return wrapping_sum(addend, wrapping_product(product.offsets.left, sum));
+}
+
+// The columns from `first` on: Σ (left + offset) × (right + offset) + addend.
+void multiply_columns(const Product& product, std::size_t first, std::size_t count) {
+  std::int32_t starts[columns_at_once];
+  for (std::size_t k = 0; k < count; ++k) {
+    starts[k] = start_of(product, first + k);
+  }
+  for (std::size_t row = 0; row < product.rows; ++row) {
+    const std::int8_t* const from = product.left + row * product.inner;
+    std::int32_t sums[columns_at_once];
+    std::copy_n(starts, count, sums);
+    dot_products(sums, from, product.right + first * product.inner, product.inner, product.inner, count);
+    if (product.offsets.right != 0) {
+      const std::int32_t share = wrapping_product(product.offsets.right, sum_of(from, product.inner));
+      for (std::size_t k = 0; k < count; ++k) {
+        sums[k] = wrapping_sum(sums[k], share);
+      }
+    }
+    requantize_all(sums, product.scale, product.range, product.results + row * product.columns + first,
+                   count);
+  }
+}
+
+void multiply(const Product& product) {
+  for (std::size_t first = 0; first < product.columns; first += columns_at_once) {
+    multiply_columns(product, first, std::min(columns_at_once, product.columns - first));
+  }
+}
+
+void expect_matrix(Arguments& arguments, const Tensor& tensor, const char* what) {
+  arguments.expect_dtype(tensor, ScalarType::int8, what);
+  arguments.expect_contiguous(tensor, what);
 }
 
 }  // namespace
@@ -60,12 +92,9 @@ Status cortex_m_quantized_linear_out(KernelContext& context, Span<Value* const> 
   const Requantization scale = checked_requantization(arguments, multiplier, shift);
   const OutputRange range = read_output_range(arguments, 6, 10, 9);
   Tensor& output = arguments.output(11);
-  arguments.expect_dtype(input, ScalarType::int8, "the input");
-  arguments.expect_dtype(weight, ScalarType::int8, "the weight");
-  arguments.expect_dtype(output, ScalarType::int8, "the output");
-  arguments.expect_contiguous(input, "the input");
-  arguments.expect_contiguous(weight, "the weight");
-  arguments.expect_contiguous(output, "the output");
+  expect_matrix(arguments, input, "the input");
+  expect_matrix(arguments, weight, "the weight");
+  expect_matrix(arguments, output, "the output");
   if (arguments.ok() &&
       (input.rank == 0 || weight.rank != 2 || weight.sizes[1] != input.sizes[input.rank - 1])) {
     arguments.fail(Status::shape_mismatch, "a weight of rank ", weight.rank, " for an input of ", input.rank);
@@ -84,16 +113,44 @@ Status cortex_m_quantized_linear_out(KernelContext& context, Span<Value* const> 
   if (arguments.resize(output, sizes, input.rank) != Status::ok || outputs == 0) {
     return arguments.status();
   }
-  const Linear linear = {
-      weight.as<const std::int8_t>(), addends, kernel_sum != nullptr, inputs, offsets, scale, range};
-  const std::size_t rows = output.element_count() / outputs;
-  for (std::size_t i = 0; i < rows; ++i) {
-    const auto* const from = input.as<const std::int8_t>() + i * inputs;
-    const std::int32_t input_sum = offsets.weight == 0 ? 0 : sum_of(from, inputs);
-    for (std::size_t first = 0; first < outputs; first += channels_at_once) {
-      compute_outputs(linear, from, input_sum, first, std::min(channels_at_once, outputs - first),
-                      output.as<std::int8_t>() + i * outputs);
-    }
+  multiply({input.as<const std::int8_t>(), weight.as<const std::int8_t>(), output.as<std::int8_t>(),
+            output.element_count() / outputs, outputs, inputs, offsets, addends, kernel_sum != nullptr, scale,
+            range});
+  return arguments.status();
+}
+
+Status cortex_m_quantized_batch_matmul_out(KernelContext& context, Span<Value* const> values) {
+  Arguments arguments(context, values, 9);
+  const Tensor& left = arguments.tensor(0);
+  const Tensor& right = arguments.tensor(2);
+  // The dialect calls these zero points. They are added.
+  const Offsets offsets = {read_int32(arguments, 1), read_int32(arguments, 3)};
+  OutputRange range;
+  range.offset = read_int32(arguments, 4);
+  const Requantization scale = read_requantization(arguments, 5);
+  Tensor& output = arguments.output(8);
+  expect_matrix(arguments, left, "the first operand");
+  expect_matrix(arguments, right, "the second operand");
+  expect_matrix(arguments, output, "the output");
+  if (arguments.ok() && (left.rank != 3 || right.rank != 3 || left.sizes[0] != right.sizes[0] ||
+                         left.sizes[2] != right.sizes[2])) {
+    arguments.fail(Status::shape_mismatch, "operands of rank ", left.rank, " and ", right.rank);
+  }
+  if (!arguments.ok()) {
+    return arguments.status();
+  }
+  const std::int32_t sizes[] = {left.sizes[0], left.sizes[1], right.sizes[1]};
+  if (arguments.resize(output, sizes, 3) != Status::ok) {
+    return arguments.status();
+  }
+  const auto rows = static_cast<std::size_t>(left.sizes[1]);
+  const auto columns = static_cast<std::size_t>(right.sizes[1]);
+  const auto inner = static_cast<std::size_t>(left.sizes[2]);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(left.sizes[0]); ++i) {
+    multiply({left.as<const std::int8_t>() + i * rows * inner,
+              right.as<const std::int8_t>() + i * columns * inner,
+              output.as<std::int8_t>() + i * rows * columns, rows, columns, inner, offsets, nullptr, false,
+              scale, range});
   }
   return arguments.status();
 }

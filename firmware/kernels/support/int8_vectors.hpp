@@ -63,4 +63,17 @@ void add_all(const Addition& addition, const std::int8_t* left, const std::int8_
 void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, const std::int32_t* shifts,
                     const OutputRange& range, std::int8_t* to, std::size_t count);
 
+// The same with one scale for all.
+void requantize_all(const std::int32_t* sums, const Requantization& scale, const OutputRange& range,
+                    std::int8_t* to, std::size_t count);
+
+// One lane of a softmax, `stride` apart in both: to[i] = 256 × e[i] / Σ e - 128, where e[i] is the element of
+// `exponentials` at the maximum's distance from from[i].
+void softmax_lane(const float (&exponentials)[256], const std::int8_t* from, std::int8_t* to,
+                  std::size_t count, std::size_t stride);
+
+// The same one by one, for every stride. Four sums in turn are those of a vector's lanes.
+void softmax_lane_by_element(const float (&exponentials)[256], const std::int8_t* from, std::int8_t* to,
+                             std::size_t count, std::size_t stride);
+
 }  // namespace ethosu_sdk::kernels

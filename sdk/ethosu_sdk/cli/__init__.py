@@ -10,6 +10,7 @@ from ethosu_sdk.cli import (  # noqa: F401, I001 - their order is the help's
     compile,
     build,
     run,
+    generate,
     inspect,
     profile,
     report,

@@ -22,6 +22,15 @@ def report_command(
         ),
     ],
     *,
+    advice: Annotated[
+        list[Path] | None,
+        Option(
+            "Show this record of `advise` with the run of its program; can be given several times.",
+            name="--advice",
+            metavar="FILE.json",
+            shown_default="advice.json in the run's folder",
+        ),
+    ] = None,
     vela_config: VelaConfig = None,
     output: Annotated[
         Path | None,
@@ -36,8 +45,9 @@ def report_command(
 ) -> None:
     """Write the records of one or several runs as one HTML page, which needs no network.
 
-    The page shows the verdict, memory, cycles and traffic of every operation, what limits each of them, the arena,
-    accuracy by layer and the source of every figure, as far as the folder has records of them. The command needs
+    The page shows the verdict, memory, cycles and traffic of every operation, what limits each of them, advice and
+    what `advise --try` got, the arena, accuracy by layer and the source of every figure, as far as the folder has
+    records of them. The command needs
     the extra `report` of ethosu-sdk.
     """
     from ethosu_sdk.readers.report import report_command
@@ -47,4 +57,4 @@ def report_command(
     report_command.check(output)
     with reporter.stage("reading the programs"):
         facts = [gathering.of(run, vela_config) for run in runs]
-    report_command.report(runs, facts, output, reporter)
+    report_command.report(runs, facts, advice or (), output, reporter)

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from ethosu_sdk import cache, errors
 from ethosu_sdk.console import terminal
-from ethosu_sdk.console.terminal import escape
+from ethosu_sdk.console.terminal import escape, escape_lines
 from ethosu_sdk.files import json_text
 from ethosu_sdk.records import Record
 
@@ -116,6 +116,12 @@ class Reporter:
         """Print part of the result: on stdout, or on stderr with --json."""
         if not self.quiet:
             terminal.show(self._out, *parts)
+
+    def stream(self, text: str) -> None:
+        """Print a piece of the result at once and without an end of line: on stdout, or on stderr with --json."""
+        if not self.quiet and text:
+            self._out.print(escape_lines(text), end="", soft_wrap=True)
+            self._out.file.flush()
 
     def emit(self, record: Record) -> None:
         """Print the record on stdout, only with --json."""

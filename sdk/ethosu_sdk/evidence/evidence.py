@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import math
 import zlib
@@ -17,6 +15,7 @@ import numpy.typing as npt
 
 from ethosu_sdk import protocol
 from ethosu_sdk.evidence import input_image, steps
+from ethosu_sdk.evidence.chunks import joined
 from ethosu_sdk.evidence.repeats import Changed, Plan, changes
 from ethosu_sdk.evidence.steps import Choices
 from ethosu_sdk.evidence.uart import ProtocolError, UartLog
@@ -334,7 +333,7 @@ def _output(
         return before
     if not sent and not chunks:
         return _Output(None, identity, row["crc32"])
-    return _Output(_array(row, _joined(chunks, where), where), identity, row["crc32"])
+    return _Output(_array(row, joined(chunks, where), where), identity, row["crc32"])
 
 
 def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
@@ -347,18 +346,6 @@ def _array(row: dict[str, Any], data: bytes, where: str) -> npt.NDArray[Any]:
     if f"{zlib.crc32(data):08x}" != row["crc32"]:
         raise ProtocolError(f"the CRC of {where} does not match its bytes")
     return np.frombuffer(data, dtype).reshape(shape)
-
-
-def _joined(chunks: Sequence[dict[str, Any]], where: str) -> bytes:
-    data = bytearray()
-    for chunk in chunks:
-        if chunk["offset"] != len(data):
-            raise ProtocolError(f"a piece of {where} is missing before byte {chunk['offset']}")
-        try:
-            data += base64.b64decode(chunk["base64"], validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise ProtocolError(f"a piece of {where} is not base64") from error
-    return bytes(data)
 
 
 def _operators(log: UartLog, expected: Expected) -> tuple[Operator, ...]:

@@ -35,6 +35,7 @@ class Asked:
     counts_cycles: bool = False
     resets_state: bool = False
     sends_last: bool = False
+    sends_state: bool = False
 
     @property
     def word(self) -> int:
@@ -43,6 +44,7 @@ class Asked:
             protocol.INPUT_IMAGE_COUNTS_CYCLES * self.counts_cycles
             + protocol.INPUT_IMAGE_RESETS_STATE * self.resets_state
             + protocol.INPUT_IMAGE_SENDS_LAST * self.sends_last
+            + protocol.INPUT_IMAGE_SENDS_STATE * self.sends_state
         )
 
 

@@ -19,6 +19,7 @@ _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
 INCLUDE_ROOTS = ("/usr/include", "/usr/local/include")  # where firmware/runtime looks, too
 _CONFIGURED_FOR = "configured-for.json"
 EXECUTABLE = "executor_runner"  # firmware/cmake
+OPERATORS = "operators.txt"  # firmware/kernels/CMakeLists.txt
 LOG_NAME = "build.log"
 
 
@@ -113,7 +114,7 @@ def build(
     _check_place(work)
     _discard_foreign(work, configuration)
     mirror(source, configuration.sources)
-    mirror(generated, files)
+    mirror(generated, {**files, OPERATORS: _all_lines(files[OPERATORS], generated / OPERATORS)})
     if not (work / _CONFIGURED_FOR).is_file():
         arguments = ["-S", str(source), "-B", str(objects), "--preset", configuration.preset]
         variables = {
@@ -143,6 +144,12 @@ def build(
         log=log,
     )
     return objects / f"{executable}.elf", objects / f"{executable}.map"
+
+
+def _all_lines(text: bytes, path: Path) -> bytes:
+    """The lines of `text` and of the file at `path`, if it is there: what a tree once compiled, it keeps."""
+    kept = path.read_bytes() if path.is_file() else b""
+    return b"".join(sorted({*text.splitlines(keepends=True), *kept.splitlines(keepends=True)}))
 
 
 def _check_place(work: Path) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from ethosu_sdk.boards import Board, Memory
 from ethosu_sdk.errors import BuildError
 
 _SHF_ALLOC = 0x2
 _SHT_NOBITS = "SHT_NOBITS"
+_STB_GLOBAL = 1
+_SYMBOL = struct.Struct("<IIIBBH")  # Elf32_Sym: name, value, size, info, other, section
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,19 @@ def _sections(elf: ELFFile) -> tuple[Section, ...]:
 
 
 def _symbols(elf: ELFFile) -> dict[str, Symbol]:
+    """The global symbols. pyelftools' own reader takes 30 ms for a firmware's thousand."""
     table = elf.get_section_by_name(".symtab")
-    if not isinstance(table, SymbolTableSection):
+    if table is None:
         return {}
-    return {
-        row.name: Symbol(row.name, row["st_value"], row["st_size"])
-        for row in table.iter_symbols()
-        if row["st_info"]["bind"] == "STB_GLOBAL"
-    }
+    names, data = elf.get_section(table["sh_link"]).data(), table.data()
+    if elf.elfclass != 32 or not elf.little_endian or len(data) % _SYMBOL.size:
+        raise ELFError("its symbols are not those of a 32-bit Arm program")
+    found = {}
+    for offset, address, size, info, _, _ in _SYMBOL.iter_unpack(data):
+        if info >> 4 == _STB_GLOBAL:
+            name = names[offset : names.find(b"\0", offset)].decode(errors="replace")
+            found[name] = Symbol(name, address, size)
+    return found
 
 
 def region_use(image: Image, board: Board) -> tuple[RegionUse, ...]:

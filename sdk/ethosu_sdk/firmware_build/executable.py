@@ -8,7 +8,7 @@ from pathlib import Path
 from ethosu_sdk import resources
 from ethosu_sdk.boards import Board
 from ethosu_sdk.files import hashing, locks
-from ethosu_sdk.firmware_build import cache, cmake, generate
+from ethosu_sdk.firmware_build import cache, cmake, generate, kernels
 from ethosu_sdk.firmware_build.elf import RegionUse, Section, Symbol, read_elf, region_use
 from ethosu_sdk.firmware_build.kernels import Kernel
 
@@ -48,10 +48,14 @@ def make(recipe: Recipe, out_dir: Path, work: Path) -> Executable:
 
     Raises BuildError when a tool fails, ToolError when one is missing.
     """
-    files = {**recipe.files, "selected_kernels.cpp": generate.selected_kernels(recipe.kernels).encode()}
     toolchain = cmake.find_toolchain()
     source = resources.directory("firmware")
     configuration = cmake.Configuration(cache.sources(source), recipe.board.name, toolchain)
+    files = {
+        **recipe.files,
+        "selected_kernels.cpp": generate.selected_kernels(recipe.kernels).encode(),
+        cmake.OPERATORS: kernels.source_list(recipe.kernels, configuration.sources).encode(),
+    }
     key = cache.build_key(
         {
             "files": cache.hashes(files),

@@ -12,6 +12,8 @@ from ethosu_sdk import resources
 from ethosu_sdk.errors import BuildError, InputError
 
 _OPERATOR = re.compile(r"[A-Za-z0-9_]+::[A-Za-z0-9_]+\.?[A-Za-z0-9_]*")
+_FOLDER = "operators"  # below firmware/kernels
+_INCLUDE = re.compile(rb'#include "kernels/operators/([a-z_0-9]+)\.hpp"')
 _SIGNATURE = re.compile(r"([a-z_][a-z0-9_]*)\(([A-Za-z_][A-Za-z0-9_]*(?:, [A-Za-z_][A-Za-z0-9_]*)*)\)")
 
 
@@ -70,3 +72,17 @@ def select(operators: Iterable[str], known: Mapping[str, Kernel]) -> tuple[Kerne
             f"firmware/kernels; docs/reference/kernels.md lists the {len(known)} that it has",
         )
     return tuple(known[operator] for operator in names)
+
+
+def source_list(kernels: Iterable[Kernel], sources: Mapping[str, bytes]) -> str:
+    """The text of operators.txt: the files with the functions of `kernels`, and those with what these call.
+
+    `sources` are the firmware's by their names. A file of operators/ calls another's functions by its header only.
+    """
+    found: set[str] = set()
+    left = {row.source for row in kernels}
+    while left:
+        found |= left
+        texts = [sources.get(f"kernels/{_FOLDER}/{name}", b"") for name in left]
+        left = {f"{name.decode()}.cpp" for text in texts for name in _INCLUDE.findall(text)} - found
+    return "".join(f"{_FOLDER}/{name}\n" for name in sorted(found))

@@ -178,8 +178,9 @@ def _check_fit(memory: Memory, rows: list[Placement], mode: str | None, board: B
         terms.append(f"alignment {padding:,}")
     largest = max(present, key=lambda row: row.size_bytes)
     because = f" in memory mode {mode}" if mode and memory == board.fast else ""
+    needed = f"{' + '.join(terms)} = {end:,} bytes" if len(terms) > 1 else f"{terms[0]} bytes"
     raise DoesNotFitError(
-        f"the {largest.name.lower()} does not fit {memory.name} of {board.name}{because}: {' + '.join(terms)} = "
-        f"{end:,} bytes, but it has {memory.size_bytes:,} ({end - memory.size_bytes:,} too many)",
+        f"the {largest.name.lower()} does not fit {memory.name} of {board.name}{because}: {needed}, but it "
+        f"has {memory.size_bytes:,} ({end - memory.size_bytes:,} too many)",
         memory.name,
     )

@@ -28,7 +28,7 @@ little-endian uint32::
 
 Repeat k counts the events of group k modulo the number of groups; without groups the firmware chooses. An input that
 is no tensor has 0 bytes: the program's own value stands. Option 1 asks for `cpu` records, option 4 for the bytes of
-the outputs of the last set alone.
+the outputs of the last set alone, option 8 for those of the state after it.
 
 Sequence block. When it is there, the sets are steps of a sequence: four words (feeds, tensors of the state, number of
 the first step, calls), a row of 80 bytes for each feed, a row of 16 bytes for each tensor of the state, a row of 16
@@ -40,7 +40,7 @@ numbers of inputs, the missing ones have 0 bytes.
 A feed computes the value of an input from the outputs of the step before, in a room of the image that the table of
 the later steps refers to; the words of a feed are listed below. A step whose choice is one of a feed's stops is the
 last of its call. A tensor of the state is (planned buffer, offset in it, bytes, offset of the value in the image that
-it begins with, 0: the program's); its CRC is reported after every step, its bytes after the last one.
+it begins with, 0: the program's); its CRC is reported after every step.
 
 Pieces are parts of delegates' command streams (:mod:`ethosu_sdk.npu.stream.pieces`), one (delegate, offset, bytes)
 triple each. With them, the last repeat of every set runs a delegate's pieces in turn, a job and a `pmu` record each.
@@ -78,6 +78,7 @@ INPUT_IMAGE_NONCE_BYTES = 16
 INPUT_IMAGE_COUNTS_CYCLES = 1  # an option
 INPUT_IMAGE_RESETS_STATE = 2  # another
 INPUT_IMAGE_SENDS_LAST = 4
+INPUT_IMAGE_SENDS_STATE = 8
 INPUT_IMAGE_MAX_EVENTS = 8  # in one group
 INPUT_IMAGE_MAX_EVENT_GROUPS = 32
 INPUT_IMAGE_EVENT_GROUP_BYTES = 4 + 4 * INPUT_IMAGE_MAX_EVENTS  # a count and event numbers

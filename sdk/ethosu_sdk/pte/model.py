@@ -200,10 +200,15 @@ class ExecutionPlan:
     @property
     def is_stateful(self) -> bool:
         """Whether the method writes to tensors of its own whose first values are in the file."""
-        return any(
-            isinstance(value, Tensor) and value.allocation is not None and value.data is not None
-            for value in self.values
-        )
+        return bool(self.state_tensors())
+
+    def state_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of the method that keep their values from one inference to the next, each once."""
+        found: dict[Allocation, Tensor] = {}
+        for value in self.values:
+            if isinstance(value, Tensor) and value.allocation is not None and value.data is not None:
+                found.setdefault(value.allocation, value)
+        return tuple(found.values())
 
     def output_tensors(self) -> tuple[Tensor, ...]:
         """The outputs that are tensors, in order."""

@@ -61,6 +61,16 @@ class Target(Part):
     system_config: str
     memory_mode: str
 
+    @property
+    def name(self) -> str:
+        """As the command line spells it, such as ``ethos-u55-128``."""
+        return f"{self.npu}-{self.macs}"
+
+    @property
+    def words(self) -> str:
+        """The target with its configuration, for people."""
+        return f"{self.name}, {self.system_config}, {self.memory_mode}"
+
 
 class SystemAreas(Part):
     constants: Literal[0, 1]

@@ -41,6 +41,7 @@ class Options(Part):
     io: Literal["int8", "float"]
     delegate: bool
     vela_flags: tuple[str, ...]
+    fallback: Literal["cortex-m", "portable"] | None = None
 
 
 class BoardProfile(Part):
@@ -56,7 +57,13 @@ class Calibration(Part):
 class Site(Part):
     calls: int
     reason: str
+    portable: str | None = None
     source: SourceLine | None = None
+
+
+class LayoutChanges(Part):
+    calls: int
+    bytes: int
 
 
 class State(Part):
@@ -142,6 +149,11 @@ class Start(Part):
     source: SourceLine | None = None
 
 
+class Dialect(Part):
+    elements: int
+    equal: int
+
+
 class Check(Part):
     status: Literal["left-out", "unavailable", "fail", "pass"]
     reason: str | None = None
@@ -150,6 +162,7 @@ class Check(Part):
     trials: int | None = None
     stateful: bool | None = None
     outputs: tuple[CheckedOutput, ...] | None = None
+    dialect: Dialect | None = None
     start: Start | None = None
 
 
@@ -265,6 +278,12 @@ class Files(Part):
     etrecord: str | None = None
 
 
+class Fed(Part):
+    feeds: tuple[str, ...]
+    steps: int
+    file: str | None = None
+
+
 class Method(Part):
     name: str
     io: str
@@ -272,6 +291,7 @@ class Method(Part):
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     state: tuple[State, ...] | None = None
+    layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]
     delegates: tuple[Delegate, ...]
     delegation: tuple[Delegation, ...] | None = None
@@ -289,7 +309,8 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     compile_key: str
     source: str
     model: Model
-    target: Target
+    target: Target | None = None
+    core: Literal["cortex-m55", "cortex-m85"] | None = None
     system: System | None = None
     board_profile: BoardProfile | None = None
     options: Options
@@ -298,6 +319,7 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     state: tuple[State, ...] | None = None
+    layout_changes: LayoutChanges | None = None
     cpu_operators: tuple[CpuOperator, ...]
     delegates: tuple[Delegate, ...]
     check: Check
@@ -310,6 +332,7 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     wall_time_s: Number
     host: Host
     delegation: tuple[Delegation, ...] | None = None
+    sequence: Fed | None = None
     other_methods: tuple[Method, ...] | None = None
 
     @property
@@ -317,10 +340,30 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
         """The check of each method."""
         return (self.check, *(row.check for row in self.other_methods or ()))
 
+    @property
+    def target_name(self) -> str:
+        """The target as the command line spells it: an NPU, or a processor."""
+        return self.target.name if self.target is not None else self.core or ""
+
+    @property
+    def target_words(self) -> str:
+        """The target for people."""
+        return self.target.words if self.target is not None else f"{self.core}, no NPU"
+
 
 def system_is_that_of_the_target(record: Compilation) -> list[str]:
     """The system is whole and bears the names of the target."""
     return [] if record.system is None else rules.system_problems(record.system, record.target)
+
+
+def has_one_target(record: Compilation) -> list[str]:
+    """A program is for an NPU or for a processor."""
+    found = [record.target, record.core]
+    return (
+        []
+        if found.count(None) == 1
+        else ["a program is for a target or for a core, and for one of them alone"]
+    )
 
 
 def status_follows_accuracy(record: Compilation) -> list[str]:
@@ -352,6 +395,7 @@ def _problems(check: Check) -> list[str]:
         if row.index != number or row.status != ("fail" if beyond else "pass"):
             found.append(f"output {number} of the check has figures that do not go with '{row.status}'")
     failed = any(row.status == "fail" for row in check.outputs)
+    failed |= check.dialect is not None and check.dialect.equal != check.dialect.elements
     if check.status != ("fail" if failed else "pass"):
         found.append(f"the check's outputs say otherwise than '{check.status}'")
     return found
@@ -375,6 +419,7 @@ KIND = RecordKind(
     (
         rules.unavailable_is_absent,
         rules.files_stay_in_the_folder,
+        has_one_target,
         system_is_that_of_the_target,
         status_follows_accuracy,
         check_follows_its_figures,

@@ -16,6 +16,7 @@ from ethosu_sdk.records import (
     compile,
     debug,
     export,
+    generate,
     profile,
     run,
     script,
@@ -42,6 +43,7 @@ from ethosu_sdk.records.printed import (
 
 RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.KIND, debug.KIND
 COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, export.KIND, advice.KIND, compare.KIND
+GENERATE = generate.KIND
 SWEEP, SWEEP_CELL, SWEEP_COMPARE = sweep.KIND, sweep_cell.KIND, sweep_compare.KIND
 MANIFEST = bundle.KIND
 SCRIPT = script.KIND
@@ -53,7 +55,7 @@ EXPLANATION, ERROR, BOARDS = explanation.KIND, error.KIND, boards.KIND
 
 # Those that lie in folders of results; first those that say what a folder is about.
 IN_FOLDERS: tuple[RecordKind[Any], ...] = (
-    *(RUN, PROFILE, BUILD, COMPILE, COMPARE, DEBUG, ADVICE, EXPORT),
+    *(RUN, PROFILE, BUILD, COMPILE, COMPARE, DEBUG, ADVICE, EXPORT, GENERATE),
     *(SWEEP, SWEEP_CELL, SWEEP_COMPARE, SCRIPT),
 )
 PRINTED: tuple[RecordKind[Any], ...] = (

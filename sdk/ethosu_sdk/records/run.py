@@ -26,6 +26,7 @@ from ethosu_sdk.records.common import (
     Verdict,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.sequence import RunState, Sequence, steps_are_all_there, steps_beyond_fail_the_run
 from ethosu_sdk.records.time_line import TimeLine, time_adds_up
 
 
@@ -219,6 +220,8 @@ class Run(Part, tag_field="schema", tag="run-result/1"):
     notes: tuple[str, ...] | None = None
     second_opinion: SecondOpinion | None = None
     pieces: tuple[Piece, ...] | None = None
+    state: RunState | None = None
+    sequence: Sequence | None = None
 
 
 def status_follows_checks(record: Run) -> list[str]:
@@ -381,6 +384,8 @@ KIND = RecordKind(
         cpu_parts_add_up,
         time_adds_up,
         time_is_that_of_the_cycles,
+        steps_are_all_there,
+        steps_beyond_fail_the_run,
     ),
     file="run.json",
     role="record of the run",

@@ -27,9 +27,10 @@ def arguments(record: Compilation, **changed: str) -> Iterator[str]:
     """The same, word by word, without the command's name. A record has only the names of files, not their folders."""
     target, options = record.target, record.options
     yield changed.get("source", record.source)
-    yield from ("--target", changed.get("target", f"{target.npu}-{target.macs}"))
-    yield from ("--system-config", changed.get("system_config", target.system_config))
-    yield from ("--memory-mode", changed.get("memory_mode", target.memory_mode))
+    yield from ("--target", changed.get("target", record.target_name))
+    if target is not None:
+        yield from ("--system-config", changed.get("system_config", target.system_config))
+        yield from ("--memory-mode", changed.get("memory_mode", target.memory_mode))
     if record.board_profile is not None and all(
         row.role != BOARD_PROFILE for row in record.provenance.inputs
     ):
@@ -41,6 +42,7 @@ def arguments(record: Compilation, **changed: str) -> Iterator[str]:
         yield from ("--quantize-per", options.quantize_per)
     yield from ("--io", changed.get("io", options.io))
     yield from (() if options.delegate else ("--no-delegate",))
+    yield from (() if options.fallback is None else ("--fallback", options.fallback))
     for flag in options.vela_flags:
         yield f"--extra-vela-flag={flag}"
 

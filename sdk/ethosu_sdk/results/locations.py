@@ -8,14 +8,14 @@ from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import file_kinds, hashing, opening, writing
 from ethosu_sdk.records import kinds, rules
-from ethosu_sdk.targets import Target
+from ethosu_sdk.targets import AnyTarget, Target
 
 BUILD_FOLDER = "build"
 _MAKE_ONE = "give a .pte file; `ethosu-sdk compile` makes one from a model"
 NO_NPU = "cpu"  # the folder's suffix for a program that delegates nothing
 
 
-def for_model(name: str, target: Target | None, chosen: Path | None) -> Path:
+def for_model(name: str, target: AnyTarget | None, chosen: Path | None) -> Path:
     """The output folder for the model `name`, created."""
     suffix = target.name if target is not None else NO_NPU
     return writing.make_directory(chosen or Path(BUILD_FOLDER) / f"{name}-{suffix}")

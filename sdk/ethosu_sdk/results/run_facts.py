@@ -96,7 +96,7 @@ class Flow:
 @dataclass(frozen=True)
 class RunFacts:
     """The facts of a run's folder. `profile` is None where the folder has one; `flows` are those of its delegates, by
-    number."""
+    number. `no_room` says which memory of the program's board is too small, of a run that was on no board."""
 
     profile: MadeProfile | None = None
     program: ProgramFacts | None = None
@@ -104,6 +104,7 @@ class RunFacts:
     lifetimes: Lifetimes | None = None
     lifetimes_reason: str = ""
     flows: Mapping[int, Flow] = field(default_factory=dict)
+    no_room: str = ""
 
 
 def _union(spans: Iterable[tuple[int, int]]) -> int:

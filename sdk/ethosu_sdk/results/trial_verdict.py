@@ -9,6 +9,7 @@ from ethosu_sdk.records.advice import Judge, OutputsState, TrialState
 from ethosu_sdk.results.trials import Distance, Measured, Outcome
 
 WORTH = 0.01  # of the time or cycles: less is not worth a change
+_WORTH_MORE = 0.001  # of it, for one change more beside those that save more
 _WORTH_SIZE = 0.10  # of SRAM or flash
 _CLOSE_DB = 1.0  # that the distance from floating point may lose, as calibration may lose or win it
 _BROKEN_DB = 20.0  # `debug` says of a layer below it that it breaks
@@ -135,8 +136,8 @@ def combinable(before: Measured, exact: Distance | None, outcomes: Sequence[Outc
 
 
 def is_better(before: Measured, best: Outcome, other: Outcome) -> bool:
-    """Whether `other` costs less than `best`."""
+    """Whether `other` costs so much less than `best` that it is worth one more change."""
     if best.measured is None or other.measured is None or not other.measured.fits:
         return False
     one, two = cost(before, best.measured), cost(before, other.measured)
-    return one is not None and two is not None and two < one
+    return one is not None and two is not None and two <= (1 - _WORTH_MORE) * one

@@ -19,7 +19,7 @@ from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.build import Board, Build, Elf, Kernel, Memory, Options, Pool, Section
 from ethosu_sdk.records.common import FileDigest, Model, Use
 from ethosu_sdk.results import bundle, host_facts, locations, target_record
-from ethosu_sdk.steps.shared import fast_scratch, hazards, memory_advice, systems
+from ethosu_sdk.steps.shared import compiled_core, fast_scratch, hazards, memory_advice, systems
 from ethosu_sdk.steps.shared.board import for_build
 
 _PROGRAMS = ("arm-none-eabi-g++", "cmake", "ninja", "flatc")
@@ -56,7 +56,7 @@ def build(
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder):
-        choice = for_build(program.npu(), board)
+        choice = for_build(program.npu(), board, compiled_core.of(path, program))
         options = BuildOptions(
             board=choice.board,
             simulator=choice.simulator or None,

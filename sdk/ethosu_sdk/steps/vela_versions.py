@@ -24,6 +24,7 @@ from ethosu_sdk.steps.compile import compile_command, compile_record
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import run_command
 from ethosu_sdk.steps.run.options import HOST, RunOptions
+from ethosu_sdk.targets import Target
 
 # What versions of Vela make of one model is another program.
 ALLOWED = ("model", "versions")
@@ -107,12 +108,15 @@ def _compiled(model: str, options: CompileOptions) -> Path:
 
 def _lowered(model: str, options: CompileOptions, folder: Path, reporter: Reporter) -> _Source:
     """The program without its delegates' commands, in `folder`."""
-    request = aot.CompileRequest(
-        model, compile_command.target_of(options), folder, options=options, without_vela=True
-    )
+    target = compile_command.target_of(options)
+    if not isinstance(target, Target):
+        raise UsageError(
+            f"{target.name} has no NPU: Vela compiles nothing for it", "give a target with an NPU"
+        )
+    request = aot.CompileRequest(model, target, folder, options=options, without_vela=True)
     with reporter.stage(f"lowering {escape(model)} without Vela") as step:
         output = aot.compile_model(request, step)
-    key = compile_command.compile_key(model, options, request.target)
+    key = compile_command.compile_key(model, options, target)
     record = compile_record.make(request, output, key, sum(output.timings_s.values()))
     return _Source(output.pte, record, [folder / row.tosa_file for row in output.delegates])
 

@@ -142,7 +142,7 @@ def _compile(task: Task) -> Outcome:
         output = compiling.compile_lowered(lowering, request, task["vela"])
         for path in lowering.check_folder.iterdir():
             os.symlink(path.resolve(), Path(spool) / path.name)
-        key = compile_key(task["model"], options, request.target)
+        key = compile_key(task["model"], options, request.goal)
         record = compile_record.make(request, output, key, time.monotonic() - start)
         check = Check(Path(spool), Reporter(quiet=True), locate=False)
         record = _evaluated(task, check.extend(record, request, output), output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ethosu_sdk.plain_text import counted
-from ethosu_sdk.records.compile import Compilation, State
+from ethosu_sdk.records.compile import Compilation, Site, State
 from ethosu_sdk.results import source_place
 
 _NAMED = 4  # buffers of a state
@@ -23,16 +23,29 @@ def cpu_lines(record: Compilation) -> list[str]:
 def cpu_rows(record: Compilation) -> list[tuple[str, str, str, str]]:
     """Operator, calls, reason and place of what stays on the CPU."""
     return [
-        (row.name, str(site.calls), site.reason, source_place.place(site.source))
+        (row.name, str(site.calls), why(site), source_place.place(site.source))
         for row in record.cpu_operators
         for site in row.sites
     ]
+
+
+def why(site: Site) -> str:
+    """Why calls are on the CPU, and why with a portable kernel."""
+    return site.reason + (f"; portable: {site.portable}" if site.portable is not None else "")
 
 
 def cpu_words(record: Compilation) -> str:
     """How much stays on the CPU."""
     calls = sum(row.calls for row in record.cpu_operators)
     return counted(calls, "operator call") if calls else "nothing"
+
+
+def layout_words(record: Compilation) -> str:
+    """How often the CPU changes the layout of images; nothing where it does not."""
+    row = record.layout_changes
+    if row is None or not row.calls:
+        return ""
+    return f"{counted(row.calls, 'change')} between NCHW and NHWC on the CPU, {counted(row.bytes, 'byte')} written"
 
 
 def state_words(rows: Sequence[State]) -> str:

@@ -11,9 +11,10 @@ from playwright.sync_api import Browser
 
 from ethosu_sdk.files import hashing, json_text, writing
 from tests.conftest import ZooPte
-from tests.integration.browsing import opened
-from tests.integration.cli import sdk
+from tests.integration.browsing import HOSTILE, opened
+from tests.integration.cli import assert_clear, sdk
 from tests.integration.report.pages import Record, beside_its_record, read
+from tests.places import ROOT
 
 pytestmark = [pytest.mark.torch, pytest.mark.toolchain, pytest.mark.qemu]
 
@@ -92,6 +93,45 @@ def test_differences_of_two_runs(browser: Browser, run_folder: Path, tmp_path: P
             page.locator("#compared path[tabindex]").count()
             == 2 * page.locator(".operators tbody tr").count()
         )
+
+
+def _advised(run_folder: Path, path: Path, sha256: str) -> Record:
+    """The example of a record with trials, as if it were about the program with that digest."""
+    record = read(ROOT / "schemas" / "examples" / "valid" / "advice-tried.json")
+    record["model"]["sha256"] = record["provenance"]["inputs"][0]["sha256"] = sha256
+    record["tried"]["trials"][0]["change"] += HOSTILE[1]
+    json_text.write_json(path, record)
+    return record
+
+
+def test_what_was_tried_is_shown(browser: Browser, run_folder: Path, tmp_path: Path) -> None:
+    """A record in the folder or a given one; of another program it is refused."""
+    path, digest = tmp_path / "tries.json", read(run_folder / "run.json")["model"]["sha256"]
+    tried = _advised(run_folder, path, digest)["tried"]
+    trials = tried["trials"]
+    done = sdk("report", run_folder, "--advice", path, "-o", "given.html", cwd=tmp_path)
+    assert done.code == 0, done.err
+    folder = _copy(run_folder, tmp_path / "run")
+    shutil.copy(path, folder / "advice.json")
+    (folder / "manifest.json").unlink()
+    assert sdk("report", folder, "-o", "own.html", cwd=tmp_path).code == 0
+    for name in ("given.html", "own.html"):
+        with opened(browser, tmp_path / name) as shown:
+            assert shown.said == []
+            assert shown.page.evaluate("window.broken") is None
+            table = shown.page.locator("table.tried tbody tr")
+            assert table.first.locator("td").all_inner_texts()[1:4] == ["", "47,071,108", "198,704"]
+            assert table.nth(1).locator("td").nth(1).inner_text() == f"{-100 * trials[0]['gain']:+.1f} %"
+            assert table.count() == 1 + len(trials) + len(tried["left"])
+            lines = "\n".join(shown.page.locator("#run1-advice code.line").all_text_contents())
+            assert all(line in lines for line in trials[0]["code"])
+            operators = shown.page.locator("table.on-the-cpu tbody th").all_inner_texts()
+            assert any(text.startswith("quantize_per_tensor") for text in operators)
+    _advised(run_folder, path, "0" * 64)
+    done = sdk("report", run_folder, "--advice", path, "-o", "other.html", cwd=tmp_path)
+    assert_clear(done, 3, "about another program")
+    done = sdk("report", run_folder, "--advice", run_folder / "run.json", "-o", "other.html", cwd=tmp_path)
+    assert_clear(done, 3, "not an advice/1")
 
 
 def test_what_is_missing_is_named(run_folder: Path, tmp_path: Path) -> None:

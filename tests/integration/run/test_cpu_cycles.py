@@ -25,6 +25,9 @@ PLANTED = (
     f'asm volatile("movs r1, #{TURNS}\\n1:\\n.rept {ADDITIONS}\\nadds r0, r0, r0\\n.endr\\nsubs r1, #1\\nbne 1b" '
     '::: "r0", "r1", "cc");\n'
 )
+# Instructions for a character of Arm's runner: it prints its exit code after the character at which the simulator
+# stops it, and the processor may or may not get there.
+LAST_CHARACTER = 15
 CLOCK_READS = 40  # instructions, at most, with which the firmware counts an operator's instructions
 
 
@@ -146,9 +149,10 @@ def test_the_resident_firmware_has_the_same_parts(tmp_path: Path) -> None:
 def test_arms_runner_has_totals_alone(tmp_path: Path) -> None:
     record = record_of("run", DELEGATED, "--cpu-cycles", "--runtime", "executorch", cwd=tmp_path)
     again = record_of("run", DELEGATED, "--cpu-cycles", "--runtime", "executorch", cwd=tmp_path)
-    for figure in ("instructions", "cycles"):  # Arm's runner waits for its UART in a loop
+    for figure, most in (("instructions", LAST_CHARACTER), ("cycles", 2 * LAST_CHARACTER)):
         once, twice = (row["cpu"]["outside"][0][figure]["value"] for row in (record, again))
-        assert once == pytest.approx(twice, rel=1e-4)
+        assert once > 1_000_000
+        assert abs(once - twice) <= most
     assert record["cpu"].keys() == {"core", "outside"}
     assert parts(record["cpu"], "outside") == ["run"]
     (reason,) = (row["reason"] for row in record["unavailable"] if row["path"] == "/cpu/cycles")

@@ -123,7 +123,13 @@ def convolution_cases() -> Cases:
         for has_bias in (True, False):
             function = _convolution("quantized_conv2d", size, window, (), has_bias)
             cases[f"quantized_conv2d/{name}_{int(has_bias)}"] = Case(function, (*operands, SCRATCH), True)
+        function = _convolution("quantized_conv2d_nhwc", size, window, (), True)
+        cases[f"quantized_conv2d_nhwc/{name}"] = Case(function, (_nhwc(operands[0]), *operands[1:], SCRATCH))
     return cases
+
+
+def _nhwc(image: Array) -> Array:
+    return numpy.ascontiguousarray(image.transpose(0, 2, 3, 1))
 
 
 def depthwise_cases() -> Cases:
@@ -146,6 +152,46 @@ def depthwise_cases() -> Cases:
             "quantized_depthwise_conv2d", (1, *kernel, outputs), window, (multiplier,), True
         )
         cases[f"quantized_depthwise_conv2d/{name}"] = Case(function, (*operands, SCRATCH), True)
+        function = _convolution(
+            "quantized_depthwise_conv2d_nhwc", (1, *kernel, outputs), window, (multiplier,), True
+        )
+        inputs = (_nhwc(operands[0]), *operands[1:], SCRATCH)
+        cases[f"quantized_depthwise_conv2d_nhwc/{name}"] = Case(function, inputs)
+    return cases
+
+
+def transpose_convolution_cases() -> Cases:
+    """quantized_transpose_conv2d: strides, padding of both sides, dilation, channels beyond one block, no bias."""
+    rows: dict[str, tuple[Any, ...]] = {
+        # input, outputs, kernel, stride, padding, output padding, dilation; sums below 2^24, where float is exact
+        "plain": ((1, 2, 5, 5), 4, (3, 3), (1, 1), (0, 0), (0, 0), (1, 1)),
+        "stride": ((2, 3, 4, 5), 6, (3, 2), (2, 3), (1, 0), (1, 2), (1, 1)),
+        "gaps": ((1, 4, 3, 4), 5, (2, 1), (3, 4), (0, 0), (2, 3), (1, 1)),  # outputs that no input reaches
+        "dilation": ((1, 17, 5, 4), 70, (3, 2), (2, 1), (2, 1), (1, 0), (2, 3)),
+        "even": (
+            (1, 8, 4, 4),
+            3,
+            (3, 3),
+            (4, 2),
+            (1, 3),
+            (1, 1),
+            (2, 2),
+        ),  # dilation and stride share a factor
+    }
+    cases: Cases = {}
+    for number, (name, (shape, outputs, kernel, *window)) in enumerate(rows.items()):
+        weights = integers("int8", outputs, math.prod(kernel) * shape[1], seed=number)
+        size = (outputs, *kernel, shape[1])
+        bias = integers("int16", outputs).astype(numpy.int32)
+        operands = (integers("int8", *shape, seed=number), weights, bias, *scales_of(_factors(outputs)))
+        for has_bias in (True, False):
+            function = _convolution("quantized_transpose_conv2d", size, window, (), has_bias)
+            cases[f"quantized_transpose_conv2d/{name}_{int(has_bias)}"] = Case(
+                function, (*operands, SCRATCH, SCRATCH), True
+            )
+        function = _convolution("quantized_transpose_conv2d_nhwc", size, window, (), True)
+        inputs = (_nhwc(operands[0]), *operands[1:], SCRATCH, SCRATCH)
+        cases[f"quantized_transpose_conv2d_nhwc/{name}"] = Case(function, inputs)
     return cases
 
 
@@ -153,11 +199,11 @@ def _convolution(
     name: str, size: tuple[int, ...], window: Sequence[Any], more: tuple[int, ...], has_bias: bool
 ) -> Any:
     def function(
-        torch: Any, x: Any, weight: Any, bias: Any, multipliers: Any, shifts: Any, scratch: Any
+        torch: Any, x: Any, weight: Any, bias: Any, multipliers: Any, shifts: Any, *scratch: Any
     ) -> Any:
         numbers = [list(pair) for pair in window]
         addend = bias if has_bias else None
-        rest = (*more, 5, -9, multipliers, shifts, -120, 125, scratch)
+        rest = (*more, 5, -9, multipliers, shifts, -120, 125, *scratch)
         return _call(torch, name, x, weight.reshape(size), addend, *numbers, *rest)
 
     return function
@@ -186,8 +232,84 @@ def _linear(kind: str, filter_offset: int, multiplier: int, shift: int) -> Any:
     return function
 
 
+def product_cases() -> Cases:
+    """quantized_batch_matmul: the shapes of ExecuTorch's test_batch_matmul.py, offsets, ties, saturation."""
+    rows = (
+        (1, 2, 3, 4),
+        (2, 4, 4, 4),
+        (8, 3, 5, 2),
+        (1, 8, 16, 8),
+        (2, 16, 1, 16),
+        (2, 1, 16, 1),
+        (1, 3, 37, 70),
+    )
+    cases: Cases = {}
+    for number, (batch, height, inner, width) in enumerate(rows):
+        operands = (integers("int8", batch, height, inner), integers("int8", batch, width, inner, seed=1))
+        offsets = ((0, 0), (-7, 100), (128, -127))[number % 3]
+        function = _product(offsets, scale_of((2.0**-8, 0.0021, 0.3)[number // 3]))
+        cases[f"quantized_batch_matmul/{number}"] = Case(function, (*operands, SCRATCH))
+    return cases
+
+
+def _product(offsets: tuple[int, int], scale: tuple[int, int]) -> Any:
+    return lambda torch, a, b, scratch: _call(
+        torch, "quantized_batch_matmul", a, offsets[0], b, offsets[1], -5, *scale, scratch
+    )
+
+
+def quotient_cases() -> Cases:
+    """quantized_div of int8 and int16: every pair of int8 numbers, zero divisors, ties, saturation."""
+    numbers = numpy.arange(-128, 128, dtype=numpy.int8)
+    every = (numpy.repeat(numbers, 256).reshape(256, 256), numpy.tile(numbers, 256).reshape(256, 256))
+    cases: Cases = {
+        f"quantized_div/every_{number}": Case(_quotient(zeros, scale), every)
+        for number, (zeros, scale) in enumerate(
+            (((0, 0, 0), 0.5), ((3, -20, 7), 11.3), ((-128, 127, -90), -3e30))
+        )
+    }
+    halfwords = (integers("int16", 9, 67), integers("int16", 9, 67, seed=1))
+    cases["quantized_div/int16"] = Case(_quotient((5, -3, 100), 4096.0), halfwords)
+    image = integers("int8", 1, 9, 5, 7)
+    cases["quantized_div/channels_last"] = Case(
+        _quotient((1, 2, 3), 60.0), (image, image[..., ::-1].copy()), True
+    )
+    return cases
+
+
+def _quotient(zeros: tuple[int, int, int], scale: float) -> Any:
+    return lambda torch, a, b: _call(torch, "quantized_div", a, zeros[0], b, zeros[1], zeros[2], scale)
+
+
+def softmax_cases() -> Cases:
+    """softmax: the shapes of ExecuTorch's test_softmax.py, any dimension, scales, equal numbers, extremes."""
+    ramp = numpy.linspace(-128, 127, 8 * 1024).round().astype(numpy.int8)
+    rows: dict[str, tuple[Any, ...]] = {
+        "rank1": (integers("int8", 16), -1, 0.1),
+        "rank2": (integers("int8", 4, 8), -1, 0.06),
+        "rank3": (integers("int8", 2, 3, 4), -1, 0.016),
+        "dim": (integers("int8", 2, 3, 4), 1, 0.016),
+        "long": (ramp.reshape(8, 1024), -1, 0.08),
+        "channels": (integers("int8", 2, 12, 5, 3), 1, 0.02),
+        "one": (integers("int8", 5, 1), -1, 0.1),
+        "ties": (numpy.full((2, 512), 77, numpy.int8), -1, 0.1),  # 256 / 512 is a half
+        "far": (numpy.array([[127] + [-128] * 6, [-128] * 7], numpy.int8), -1, 3.0),
+        "near": (integers("int8", 3, 7), -1, 1e-5),
+    }
+    return {
+        f"softmax/{name}": Case(_softmax(dim, scale), (numbers,), numbers.ndim == 4)
+        for name, (numbers, dim, scale) in rows.items()
+    }
+
+
+def _softmax(dim: int, scale: float) -> Any:
+    # AoT has 5 bits before the point (SOFTMAX_INPUT_INTEGER_BITS): 26 of 31 behind it.
+    multiplier, shift = scale_of(scale * 2**26)
+    return lambda torch, x: _call(torch, "softmax", x, dim, 3, -128, multiplier, shift, -248)
+
+
 def pooling_cases() -> Cases:
-    """quantized_avg_pool2d with exact ties and other scales, and quantized_max_pool2d."""
+    """quantized_avg_pool2d with exact ties and other scales, and quantized_max_pool2d, in both forms."""
     image = integers("int8", 2, 5, 9, 8)
     windows: Sequence[tuple[Any, ...]] = (
         ([2, 2], [2, 2], [0, 0]),
@@ -197,21 +319,25 @@ def pooling_cases() -> Cases:
     cases: Cases = {}
     for number, window in enumerate(windows):
         for kind, factor in (("tie", 2.0**-5), ("scale", 0.0473)):
-            cases[f"quantized_avg_pool2d/{number}_{kind}"] = Case(
-                _average(window, number == 0, scale_of(factor)), (image, SCRATCH), True
-            )
-        cases[f"quantized_max_pool2d/{number}"] = Case(_maximum(window), (image,), True)
+            for form, place in (("", image), ("_nhwc", _nhwc(image))):
+                cases[f"quantized_avg_pool2d{form}/{number}_{kind}"] = Case(
+                    _average(form, window, number == 0, scale_of(factor)), (place, SCRATCH), not form
+                )
+        cases[f"quantized_max_pool2d/{number}"] = Case(_maximum("", window), (image,), True)
+        cases[f"quantized_max_pool2d_nhwc/{number}"] = Case(_maximum("_nhwc", window), (_nhwc(image),))
     return cases
 
 
-def _average(window: tuple[Any, ...], ceil_mode: bool, scale: tuple[int, int]) -> Any:
+def _average(form: str, window: tuple[Any, ...], ceil_mode: bool, scale: tuple[int, int]) -> Any:
     return lambda torch, x, scratch: _call(
-        torch, "quantized_avg_pool2d", x, *window, ceil_mode, -11, *scale, scratch
+        torch, f"quantized_avg_pool2d{form}", x, *window, ceil_mode, -11, *scale, scratch
     )
 
 
-def _maximum(window: tuple[Any, ...]) -> Any:
-    return lambda torch, x: _call(torch, "quantized_max_pool2d", x, *window, [1, 1], False, 4, 4, -90, 100)
+def _maximum(form: str, window: tuple[Any, ...]) -> Any:
+    return lambda torch, x: _call(
+        torch, f"quantized_max_pool2d{form}", x, *window, [1, 1], False, 4, 4, -90, 100
+    )
 
 
 def cortex_m_cases() -> Cases:
@@ -221,6 +347,10 @@ def cortex_m_cases() -> Cases:
         **movement_cases(),
         **convolution_cases(),
         **depthwise_cases(),
+        **transpose_convolution_cases(),
         **linear_cases(),
+        **product_cases(),
+        **quotient_cases(),
+        **softmax_cases(),
         **pooling_cases(),
     }

@@ -112,6 +112,35 @@ bool add(Random& random, std::size_t count) {
   return std::memcmp(found, wanted, sizeof found) == 0;
 }
 
+bool scale_by_one(Random& random, std::size_t count) {
+  const Requantization by = some_scale(random);
+  const OutputRange range = {random.between(-128, 127), random.between(-128, 0), random.between(0, 127)};
+  std::memset(found, 0x55, sizeof found);
+  std::memset(wanted, 0x55, sizeof wanted);
+  requantize_all(start, by, range, found, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    wanted[i] = in_range(requantize(start[i], by), range);
+  }
+  return std::memcmp(found, wanted, sizeof found) == 0;
+}
+
+bool soften(Random& random, std::size_t count) {
+  static float exponentials[256];
+  exponentials[0] = 1;
+  const float ratio = 1.0F - static_cast<float>(random.below(1000)) * (random.below(2) == 0 ? 1e-6F : 1e-3F);
+  for (std::size_t i = 1; i < 256; ++i) {
+    const float next = exponentials[i - 1] * ratio;
+    exponentials[i] = next < 0x1p-126F ? 0 : next;
+  }
+  const std::size_t stride = random.below(4) == 0 ? 2 : 1;
+  const std::size_t lane = count / stride + (count == 0 ? 1 : 0);
+  std::memset(found, 0x55, sizeof found);
+  std::memset(wanted, 0x55, sizeof wanted);
+  softmax_lane(exponentials, left, found, lane, stride);
+  softmax_lane_by_element(exponentials, left, wanted, lane, stride);
+  return std::memcmp(found, wanted, sizeof found) == 0;
+}
+
 void test(const char* name, bool (*equal)(Random&, std::size_t)) {
   Random random;
   std::uint32_t unlike = 0;
@@ -139,5 +168,7 @@ int main() {
   test("shared_window_products", windows<true>);
   test("requantize_all", scale);
   test("add_all", add);
+  test("requantize_by_one", scale_by_one);
+  test("softmax_lane", soften);
   return 0;
 }

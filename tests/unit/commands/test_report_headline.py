@@ -32,7 +32,7 @@ def _inputs(run: Run, profile: Profile | None) -> Inputs:
     return Inputs("a", Path(), run, records, None, None, RunFacts())
 
 
-def _slow(time: TimeLine) -> TimeLine:
+def slow_time(time: TimeLine) -> TimeLine:
     """The time line, most of which are two calls of one operator."""
     kernels = tuple(
         TimePart(operator=number, what="kernel", on="CPU", name=SLOW, start_s=0.0, duration_s=0.0413)
@@ -51,7 +51,9 @@ def test_each_processor_has_its_largest_part() -> None:
     assert f"Largest part of the CPU: runtime {times.milliseconds(run.time.largest.duration_s)}" in text
     assert f"; of the NPU: ELEMENTWISE_ADD {times.milliseconds(dearest / clock)}" in text
     assert "of the NPU:" not in summary.limits(_inputs(run, None))
-    assert "largest on the CPU: upsample_bilinear2d kernel 82.6 ms in 2 calls" in times.line(_slow(run.time))
+    assert "largest on the CPU: upsample_bilinear2d kernel 82.6 ms in 2 calls" in times.line(
+        slow_time(run.time)
+    )
 
 
 def test_another_board_than_the_simulated_one_is_named() -> None:
@@ -66,7 +68,7 @@ def test_a_dominating_operator_without_advice_is_said() -> None:
     row = next(row for row in profile.operations if row.runs_on == "NPU")
     cycles = Metric(value=33_000_000, unit="cycles", source="modelled")
     slow = replace(row, runs_on="CPU", name=SLOW, cpu_cycles=cycles)
-    found = Facts(replace(profile, time=_slow(profile.time), operations=(slow,)))
+    found = Facts(replace(profile, time=slow_time(profile.time), operations=(slow,)))
     text = advice.unadvised(found, ())
     assert text.startswith("upsample_bilinear2d takes 82.6 ms of 118.0 ms on the CPU in 2 calls, and no rule")
     assert "advise MODEL --try" in text

@@ -114,6 +114,15 @@ def test_what_is_combined() -> None:
     assert trial_verdict.combinable(measured(), _EXACT, others) == []
 
 
+def test_one_more_change_must_be_worth_it() -> None:
+    """1,000 NPU and 1,000 CPU cycles: a thousandth of 2,000 is the least that counts."""
+    best = outcome(measured(), name="best")
+    assert trial_verdict.is_better(measured(), best, outcome(measured(npu=998)))
+    assert not trial_verdict.is_better(measured(), best, outcome(measured(npu=999)))
+    assert not trial_verdict.is_better(measured(), best, outcome(measured(npu=500, fits=False)))
+    assert not trial_verdict.is_better(measured(), best, outcome(None))
+
+
 def test_changes_that_exclude_each_other() -> None:
     one = Candidate("a", "model", "", replaces=frozenset({"aten::upsample_bilinear2d.vec_out"}))
     other = Candidate("b", "model", "", replaces=frozenset({"aten::upsample_bilinear2d.vec_out"}))

@@ -12,7 +12,7 @@ from ethosu_sdk.firmware_build import cmake
 from ethosu_sdk.firmware_build.cmake import Configuration, Toolchain
 
 SOURCES = {"CMakeLists.txt": b"project", "app/main.cpp": b"main"}
-FILES = {"model_config.hpp": b"one", "model.pte": b"model"}
+FILES = {"model_config.hpp": b"one", "model.pte": b"model", "operators.txt": b"operators/pooling.cpp\n"}
 
 
 @pytest.fixture
@@ -84,6 +84,21 @@ def test_changed_sources_are_new_to_ninja_and_removed_ones_are_gone(
     assert (source / "CMakeLists.txt").stat().st_ino == inode
     assert {path.name for path in source.rglob("*.cpp")} == {"x.cpp"}
     assert len(calls) == 3  # configured once
+
+
+def test_a_tree_keeps_the_operators_of_all_its_models(
+    configuration: Configuration, calls: list[list[str]], tmp_path: Path
+) -> None:
+    cmake.build(configuration, FILES, tmp_path, tmp_path / "log")
+    noted = tmp_path / "objects" / "generated" / "operators.txt"
+    inode = noted.stat().st_ino
+    cmake.build(configuration, {**FILES, "operators.txt": b""}, tmp_path, tmp_path / "log")
+    assert noted.stat().st_ino == inode  # CMake has nothing to do
+    cmake.build(
+        configuration, {**FILES, "operators.txt": b"operators/fill.cpp\n"}, tmp_path, tmp_path / "log"
+    )
+    assert noted.read_text() == "operators/fill.cpp\noperators/pooling.cpp\n"
+    assert len(calls) == 4  # configured once
 
 
 def test_a_tree_that_was_never_finished_is_made_anew(

@@ -43,6 +43,16 @@ def test_every_missing_operator_is_named(known: dict[str, Kernel]) -> None:
     assert "docs/reference/kernels.md" in caught.value.hint
 
 
+def test_the_sources_of_kernels_are_listed_with_those_that_they_include(known: dict[str, Kernel]) -> None:
+    sources = {
+        "kernels/operators/softmax.cpp": b'#include "kernels/operators/fill.hpp"\n',
+        "kernels/operators/fill.cpp": b'#include "kernels/operators/fill.hpp"\n#include "base/span.hpp"\n',
+    }
+    chosen = kernels.select(["aten::_softmax.out"], known)
+    assert kernels.source_list(chosen, sources) == "operators/fill.cpp\noperators/softmax.cpp\n"
+    assert kernels.source_list([], sources) == ""
+
+
 @pytest.mark.parametrize(
     "text",
     [

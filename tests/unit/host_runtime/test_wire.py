@@ -75,7 +75,8 @@ def test_both_ends_number_the_messages_alike() -> None:
 
 
 def test_paths_with_spaces_stay_one_word() -> None:
-    argv = runner_argv("g++", Path("/a place/executorch"), Path("/out put/runner"))
+    argv = runner_argv("g++", Path("/a place/executorch"), Path("/out put/runner"), Path("/made here"))
+    assert "/made here" in argv
     assert "/out put/runner" in argv
     assert "/a place/executorch/lib/libexecutorch.so" in argv
     assert "-Wl,-rpath,/a place/executorch/lib" in argv

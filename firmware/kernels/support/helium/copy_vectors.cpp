@@ -134,13 +134,6 @@ std::size_t copy_vectors(const std::uint8_t* from, std::size_t from_step, std::u
   return 0;
 }
 
-template std::size_t copy_vectors<1>(const std::uint8_t*, std::size_t, std::uint8_t*, std::size_t,
-                                     std::size_t);
-template std::size_t copy_vectors<2>(const std::uint8_t*, std::size_t, std::uint8_t*, std::size_t,
-                                     std::size_t);
-template std::size_t copy_vectors<4>(const std::uint8_t*, std::size_t, std::uint8_t*, std::size_t,
-                                     std::size_t);
-template std::size_t copy_vectors<8>(const std::uint8_t*, std::size_t, std::uint8_t*, std::size_t,
-                                     std::size_t);
-
 }  // namespace ethosu_sdk::kernels
+
+#include "kernels/support/copy_vectors_instances.hpp"

@@ -227,4 +227,58 @@ void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, c
   }
 }
 
+void requantize_all(const std::int32_t* sums, const Requantization& scale, const OutputRange& range,
+                    std::int8_t* to, std::size_t count) {
+  if (!is_plain(scale)) {
+    for (std::size_t i = 0; i < count; ++i) {
+      to[i] = in_range(requantize(sums[i], scale), range);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < count; i += 4) {
+    const mve_pred16_t lanes = lanes_of(count - i);
+    vstrbq_p_s32(to + i, in_range(requantized(vld1q_z_s32(sums + i, lanes), scale), range), lanes);
+  }
+}
+
+namespace {
+
+std::int8_t maximum_of(const std::int8_t* from, std::size_t count) {
+  std::int8_t maximum = -128;
+  for (std::size_t i = 0; i < count; i += 16) {
+    maximum = vmaxvq_p_s8(maximum, vldrbq_z_s8(from + i, vctp8q(count - i)), vctp8q(count - i));
+  }
+  return maximum;
+}
+
+float32x4_t exponentials_of(const float (&table)[256], std::int32_t maximum, const std::int8_t* from,
+                            mve_pred16_t lanes) {
+  const int32x4_t distances = vsubq_s32(vdupq_n_s32(maximum), vldrbq_z_s32(from, lanes));
+  return vldrwq_gather_shifted_offset_z_f32(table, vreinterpretq_u32_s32(distances), lanes);
+}
+
+}  // namespace
+
+void softmax_lane(const float (&exponentials)[256], const std::int8_t* from, std::int8_t* to,
+                  std::size_t count, std::size_t stride) {
+  if (stride != 1) {
+    softmax_lane_by_element(exponentials, from, to, count, stride);
+    return;
+  }
+  const std::int32_t maximum = maximum_of(from, count);
+  float32x4_t sums = vdupq_n_f32(0);
+  for (std::size_t i = 0; i < count; i += 4) {
+    sums = vaddq_f32(sums, exponentials_of(exponentials, maximum, from + i, lanes_of(count - i)));
+  }
+  const float sum = (vgetq_lane_f32(sums, 0) + vgetq_lane_f32(sums, 1)) +
+                    (vgetq_lane_f32(sums, 2) + vgetq_lane_f32(sums, 3));
+  const float factor = 256.0F / sum;
+  for (std::size_t i = 0; i < count; i += 4) {
+    const mve_pred16_t lanes = lanes_of(count - i);
+    const float32x4_t shares = vmulq_n_f32(exponentials_of(exponentials, maximum, from + i, lanes), factor);
+    const int32x4_t results = vsubq_n_s32(vcvtnq_s32_f32(shares), 128);
+    vstrbq_p_s32(to + i, vminq_s32(results, vdupq_n_s32(127)), lanes);
+  }
+}
+
 }  // namespace ethosu_sdk::kernels

@@ -67,6 +67,9 @@ void store_interleaved(std::uint8_t* to, int16x8_t first, int16x8_t second) {
   vst1q_u8(to, vqmovuntq_s16(bottom_unsigned_bytes(first), second));
 }
 
+// 21 instructions for 16 elements and one of the loop: 4 each to load, multiply, convert and saturate to 16
+// bits, 2 to add the zero point, 2 to saturate to 8 bits, 1 to store. The product is rounded before the sum,
+// as ExecuTorch's is, so that no fused multiplication can do both.
 template <typename Byte>
 std::size_t quantize_bytes(const float* from, Byte* to, std::size_t count, float inverse_scale,
                            std::int16_t zero_point) {
@@ -137,18 +140,28 @@ void fill_table(float (&table)[256], float scale, std::int32_t zero_point) {
   }
 }
 
+// With the pointers moved on by the load and the store themselves. GCC 12.2 adds moves for each of four.
+void dequantize_four(const float (&table)[256], const std::uint8_t*& bytes, float*& to) {
+  uint32x4_t indices;
+  asm volatile("vldrb.u32 %q0, [%1], #4" : "=w"(indices), "+r"(bytes)::"memory");
+  const float32x4_t values = vldrwq_gather_shifted_offset_f32(table, indices);
+  asm volatile("vstrw.32 %q1, [%0], #16" : "+r"(to) : "w"(values) : "memory");
+}
+
+// In steps of sixteen: the loop's own instruction is a quarter of four.
 template <typename Byte>
 std::size_t dequantize_by_table(const Byte* from, float* to, std::size_t count, float scale,
                                 std::int32_t zero_point) {
   float table[256];
   fill_table<Byte>(table, scale, zero_point);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
-  for (std::size_t i = count / 4; i > 0; --i) {
-    vst1q_f32(to, vldrwq_gather_shifted_offset_f32(table, vldrbq_u32(bytes)));
-    bytes += 4;
-    to += 4;
+  for (std::size_t i = count / 16; i > 0; --i) {
+    dequantize_four(table, bytes, to);
+    dequantize_four(table, bytes, to);
+    dequantize_four(table, bytes, to);
+    dequantize_four(table, bytes, to);
   }
-  return count / 4 * 4;
+  return count / 16 * 16;
 }
 
 }  // namespace
@@ -183,13 +196,6 @@ std::size_t dequantize_vectors(const Integer* from, float* to, std::size_t count
   return std::isnormal(scale) ? dequantize_each(from, to, count, scale, zero_point) : 0;
 }
 
-template std::size_t quantize_vectors(const float*, std::uint8_t*, std::size_t, float, std::int32_t);
-template std::size_t quantize_vectors(const float*, std::int8_t*, std::size_t, float, std::int32_t);
-template std::size_t quantize_vectors(const float*, std::int16_t*, std::size_t, float, std::int32_t);
-template std::size_t quantize_vectors(const float*, std::int32_t*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::uint8_t*, float*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::int8_t*, float*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::int16_t*, float*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::int32_t*, float*, std::size_t, float, std::int32_t);
-
 }  // namespace ethosu_sdk::kernels
+
+#include "kernels/support/quantize_vectors_instances.hpp"

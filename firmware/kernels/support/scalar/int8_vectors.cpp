@@ -62,4 +62,16 @@ void requantize_all(const std::int32_t* sums, const std::int32_t* multipliers, c
   }
 }
 
+void requantize_all(const std::int32_t* sums, const Requantization& scale, const OutputRange& range,
+                    std::int8_t* to, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    to[i] = in_range(requantize(sums[i], scale), range);
+  }
+}
+
+void softmax_lane(const float (&exponentials)[256], const std::int8_t* from, std::int8_t* to,
+                  std::size_t count, std::size_t stride) {
+  softmax_lane_by_element(exponentials, from, to, count, stride);
+}
+
 }  // namespace ethosu_sdk::kernels

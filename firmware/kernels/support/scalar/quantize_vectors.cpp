@@ -13,13 +13,6 @@ std::size_t dequantize_vectors(const Integer*, float*, std::size_t, float, std::
   return 0;
 }
 
-template std::size_t quantize_vectors(const float*, std::uint8_t*, std::size_t, float, std::int32_t);
-template std::size_t quantize_vectors(const float*, std::int8_t*, std::size_t, float, std::int32_t);
-template std::size_t quantize_vectors(const float*, std::int16_t*, std::size_t, float, std::int32_t);
-template std::size_t quantize_vectors(const float*, std::int32_t*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::uint8_t*, float*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::int8_t*, float*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::int16_t*, float*, std::size_t, float, std::int32_t);
-template std::size_t dequantize_vectors(const std::int32_t*, float*, std::size_t, float, std::int32_t);
-
 }  // namespace ethosu_sdk::kernels
+
+#include "kernels/support/quantize_vectors_instances.hpp"

@@ -21,10 +21,10 @@ _CHOICES: dict[str, Callable[[Any], Function | None]] = {
 _ON_U85 = ("aten.conv3d.", "aten.floor_divide.", "aten.div.")
 
 
-def replace(program: Any, target: Target, *, quantized: bool) -> Any:
+def replace(program: Any, target: Target | None, *, quantized: bool) -> Any:
     """The ``ExportedProgram`` with such operators in terms of others, changed in place; what an Ethos-U85 has stays,
     if the program is for that and will be quantised."""
-    ethos_u85 = quantized and target.npu == "ethos-u85"
+    ethos_u85 = quantized and target is not None and target.npu == "ethos-u85"
     changed = False
     for node in list(program.graph.nodes):
         name = str(node.target)

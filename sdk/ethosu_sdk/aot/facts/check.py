@@ -29,7 +29,8 @@ class CheckFacts:
 
     `stateful` says that the model changes tensors of its own in an inference; then all samples have all trials. With
     `ties_up` there are ``ties_upN.npy`` too: the outputs with the NPU's rounding
-    (:mod:`ethosu_sdk.aot.comparison.ties_up`).
+    (:mod:`ethosu_sdk.aot.comparison.ties_up`). With `dialect` there is ``dialect`` for every sample: the outputs of
+    the lowered program by the references in Python that ExecuTorch registers beside its ``cortex_m::`` operators.
     """
 
     outputs: tuple[CheckedOutput, ...]
@@ -37,6 +38,7 @@ class CheckFacts:
     stateful: bool
     ties_up: bool = False
     samples: int = 1
+    dialect: bool = False
 
 
 def method_folder(folder: Path, method: str) -> Path:

@@ -12,7 +12,7 @@ from ethosu_sdk.aot.facts.layers import LayerRequest
 from ethosu_sdk.aot.facts.scheduled_operation import ScheduledOperation
 from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.targets import Target
+from ethosu_sdk.targets import AnyTarget, Target, cores
 
 STAGES = (
     "import",
@@ -34,6 +34,7 @@ DEFAULT_TIMEOUT_S = 3600.0
 class CompileRequest:
     """One compilation.
 
+    Its target is an NPU, or `core`, a processor without one such as ``cortex-m55``; the other is None.
     `model` is ``zoo:NAME``, ``FILE.py[:NAME]`` or ``FILE.pt2`` (:mod:`ethosu_sdk.aot.model.spec`).
     `options` may be those of the command, with more than is acted on here. `evaluation` asks for eager outputs too,
     `check_folder`, which exists, for what :class:`CheckFacts` describes; with `locate`, the folder holds what the
@@ -43,9 +44,10 @@ class CompileRequest:
     """
 
     model: str
-    target: Target
+    target: Target | None
     out_dir: Path
     _: KW_ONLY
+    core: str | None = None
     options: ProgramOptions = field(default_factory=ProgramOptions)
     timeout_s: float = DEFAULT_TIMEOUT_S
     evaluation: EvaluationRequest | None = None
@@ -54,6 +56,11 @@ class CompileRequest:
     layers: LayerRequest | None = None
     without_vela: bool = False
     lines: tuple[str, ...] = ()
+
+    @property
+    def goal(self) -> AnyTarget:
+        """What the program is for: the NPU, or the processor."""
+        return self.target if self.target is not None else cores()[self.core or ""]
 
 
 @dataclass(frozen=True)
@@ -81,11 +88,13 @@ class StateFacts:
 
 @dataclass(frozen=True)
 class CallSite:
-    """Calls of one operator on the CPU that share a reason (why the NPU does not do it) and a place."""
+    """Calls of one operator on the CPU that share a reason (why the NPU does not do it) and a place; `portable` says
+    why it is no operator of the Cortex-M backend, where that was asked for."""
 
     calls: int
     reason: str
     source: SourceLine | None
+    portable: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,15 @@ class OperatorCount:
     calls: int
     boundary: bool = False
     sites: tuple[CallSite, ...] = ()
+
+
+@dataclass(frozen=True)
+class LayoutFacts:
+    """How often the CPU changes the order of an image's axes between NCHW and NHWC in one inference, and how many
+    bytes it writes."""
+
+    changes: int
+    nbytes: int
 
 
 @dataclass(frozen=True)
@@ -163,6 +181,17 @@ class MethodFacts:
     delegation: tuple[DelegationCount, ...] = ()
     chain: ChainFacts | None = None
     state: tuple[StateFacts, ...] = ()
+    layout: LayoutFacts = field(default=LayoutFacts(0, 0))
+
+
+@dataclass(frozen=True)
+class FedFacts:
+    """The feeds that a model's file declares, how many steps of them were executed in PyTorch, and the file with the
+    outputs of these; empty: there is none."""
+
+    feeds: tuple[str, ...]
+    steps: int
+    file: str
 
 
 @dataclass(frozen=True)
@@ -185,7 +214,7 @@ class CompileOutput:
     log: Path
     model_source: str
     model_sha256: str
-    target: Target
+    target: Target | None
     quantize: str
     io_type: str
     calibration_source: str
@@ -207,6 +236,9 @@ class CompileOutput:
     etrecord: str | None = None
     chain: ChainFacts | None = None
     state: tuple[StateFacts, ...] = ()
+    layout: LayoutFacts = field(default=LayoutFacts(0, 0))
+    core: str | None = None
+    fed: FedFacts | None = None
     entry: str = "forward"
     other_methods: tuple[MethodFacts, ...] = ()
 

@@ -12,49 +12,55 @@ from ethosu_sdk.aot.facts.source_line import SourceLine
 from ethosu_sdk.aot.graph import program_facts
 from ethosu_sdk.aot.graph.lowering_trace import REASON_KEY
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
+from ethosu_sdk.aot.lowering import fallback
 
 _CONVERSIONS = (
     "quantized_decomposed::quantize_per_tensor",
     "quantized_decomposed::dequantize_per_tensor",
     "quantized_decomposed::quantize_per_channel",
     "quantized_decomposed::dequantize_per_channel",
+    "cortex_m::quantize_per_tensor",
+    "cortex_m::dequantize_per_tensor",
 )
 _CONVERTS = "conversion between float and quantised values"
-_SWITCHED_OFF = "delegation was switched off"
+_TRANSPOSE = "cortex_m::transpose"
+_LAYOUT = "change of layout: the Cortex-M backend has the channels of images last"
 _UNTOLD = "ExecuTorch's partitioner left it out and gives no reason"
 
 
 def find(
-    manager: Any, finder: SourceFinder, *, delegated: bool, method: str = pte.ENTRY
+    manager: Any, finder: SourceFinder, *, without: str, method: str = pte.ENTRY
 ) -> tuple[OperatorCount, ...]:
-    """The operators that a method calls on the CPU, in order of first call.
+    """The operators that a method calls on the CPU, in order of first call. `without` says why nothing is
+    delegated; it is empty where the NPU may have everything.
 
     Calls are joined with the nodes of the program's graph, which come in the same order; a call without a node
     (those inside of a control-flow branch) has no source line.
     """
     nodes, position = _operator_nodes(manager, method), 0
-    sites: dict[str, Counter[tuple[str, SourceLine | None]]] = {}
+    sites: dict[str, Counter[tuple[str, SourceLine | None, str | None]]] = {}
     for name, overload in program_facts.kernel_calls(manager, method):
         found_at = _next(nodes, position, (name, overload))
         meta: Mapping[str, Any] = {} if found_at is None else nodes[found_at][1]
         position = position if found_at is None else found_at + 1
-        reason = _reason(name, meta, delegated)
+        source = finder.find(meta)
+        reason = _LAYOUT if name == _TRANSPOSE and source is None else _reason(name, meta, without)
         full = f"{name}.{overload}" if overload else name
-        sites.setdefault(full, Counter())[reason, finder.find(meta)] += 1
+        sites.setdefault(full, Counter())[reason, source, meta.get(fallback.PORTABLE_KEY)] += 1
     return tuple(
         OperatorCount(
             name=name,
             calls=found.total(),
             boundary=name.rpartition(".")[0] in _CONVERSIONS,
-            sites=tuple(CallSite(calls, reason, source) for (reason, source), calls in found.items()),
+            sites=tuple(CallSite(calls, *site) for site, calls in found.items()),
         )
         for name, found in sites.items()
     )
 
 
-def _reason(name: str, meta: Mapping[str, Any], delegated: bool) -> str:
-    if not delegated:
-        return _SWITCHED_OFF
+def _reason(name: str, meta: Mapping[str, Any], without: str) -> str:
+    if without:
+        return without
     if name in _CONVERSIONS:
         return _CONVERTS
     return str(meta.get(REASON_KEY, _UNTOLD)).strip().rstrip(".")

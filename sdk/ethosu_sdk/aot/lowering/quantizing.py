@@ -1,4 +1,4 @@
-"""From an exported program to its quantised module, by torchao's PT2E and Arm's quantiser."""
+"""From an exported program to its quantised module, by torchao's PT2E and Arm's quantisers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ethosu_sdk.aot.lowering import cortex_m
 from ethosu_sdk.aot.lowering.guarding import guarded
 from ethosu_sdk.aot.quantization import kept_float, own_weights, ranges, whole_numbers
 from ethosu_sdk.aot.quantization.prequantized_passes import replace_relu6
@@ -21,7 +22,9 @@ _NOT_CALIBRATED = "must run observer before"  # torchao's warning when it makes 
 def quantizer(spec: Any, quantize: str, *, per_channel: bool = True, fine: bool = True) -> Any:
     """Arm's quantiser for `quantize` (``int8``: int8 activations and weights; ``int16``: int16 activations and
     int8 weights); weights get a scale for each channel, or one for the tensor. `fine` is that of
-    :func:`ranges.configuration`."""
+    :func:`ranges.configuration`. Without a `spec`, that of the Cortex-M backend."""
+    if spec is None:
+        return cortex_m.quantizer()
     from executorch.backends.arm import quantizer as arm
 
     made = arm.EthosUQuantizer(spec)

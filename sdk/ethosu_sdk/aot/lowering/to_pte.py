@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ethosu_sdk.aot.graph.fx import operator_name
-from ethosu_sdk.aot.lowering import left_out
+from ethosu_sdk.aot.lowering import cortex_m, left_out
 from ethosu_sdk.aot.lowering.exporting import has_branches
 from ethosu_sdk.aot.lowering.guarding import LOG_HINT, guarded
 from ethosu_sdk.aot.model import plain_outputs
@@ -41,9 +41,10 @@ def compile_spec(target: Target, vela_config: str = VELA_CONFIG, vela_flags: Seq
     )
 
 
-def lower(program: Any, spec: Any | None, *, etrecord: bool = False) -> Any:
-    """The edge program, its delegates compiled by Vela for `spec`; with None, everything stays on the CPU. With
-    `etrecord`, ExecuTorch keeps what its record of the lowering needs."""
+def lower(program: Any, spec: Any | None, *, whole: bool = False, etrecord: bool = False) -> Any:
+    """The edge program, its delegates compiled by Vela for `spec`; with None, everything stays on the CPU. `whole`
+    keeps operators whole that the Cortex-M backend's passes look for. With `etrecord`, ExecuTorch keeps what its
+    record of the lowering needs."""
     from executorch.backends.arm.ethosu import EthosUPartitioner
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 
@@ -51,7 +52,9 @@ def lower(program: Any, spec: Any | None, *, etrecord: bool = False) -> Any:
         return to_edge_transform_and_lower(
             program,
             partitioner=[] if spec is None else [EthosUPartitioner(spec, additional_checks=[check])],
-            compile_config=EdgeCompileConfig(_check_ir_validity=False),
+            compile_config=cortex_m.edge_configuration()
+            if whole
+            else EdgeCompileConfig(_check_ir_validity=False),
             generate_etrecord=etrecord,
         )
 

@@ -23,7 +23,7 @@ from ethosu_sdk.aot.vela import vela_flags
 from ethosu_sdk.aot.vela.vela_config import resolve_target
 from ethosu_sdk.errors import BuildError, InputError, SdkError, ToolError, UsageError, VerdictError
 from ethosu_sdk.files import opening, writing
-from ethosu_sdk.program_options import IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
+from ethosu_sdk.program_options import FALLBACK_CHOICES, IO_CHOICES, QUANTIZE_CHOICES, QUANTIZE_PER_CHOICES
 from ethosu_sdk.targets import suggestion
 
 Progress = Callable[[str], None]
@@ -37,7 +37,7 @@ _ERRORS: dict[str, type[SdkError]] = {
 
 
 def compile_model(request: CompileRequest, progress: Progress | None = None) -> CompileOutput:
-    """Compile a model for an Ethos-U target in a process of its own.
+    """Compile a model for a target in a process of its own.
 
     `progress` is called with each name of ``STAGES`` as that stage begins, and with ``NAME: DETAIL`` as a long one
     goes on. Everything that the tools print goes to ``compile.log`` in the output folder; nothing reaches this
@@ -89,12 +89,16 @@ def compile_model(request: CompileRequest, progress: Progress | None = None) -> 
 def check(request: CompileRequest) -> None:
     """Everything that can be judged without torch. UsageError, InputError or ToolError."""
     target, options = request.target, request.options
-    resolve_target(target.name, target.system_config, target.memory_mode, options)
+    if target is not None:
+        resolve_target(target.name, target.system_config, target.memory_mode, options)
+    else:
+        _check_core(request)
     vela_flags.check(options.vela_flags)
     for what, value, choices in (
         ("quantisation", options.quantize, QUANTIZE_CHOICES),
         ("way to scale weights", options.quantize_per, QUANTIZE_PER_CHOICES),
         ("type of inputs and outputs", options.io, IO_CHOICES),
+        ("fallback", options.fallback, FALLBACK_CHOICES),
     ):
         if value is not None and value not in choices:
             raise UsageError(f"unknown {what} '{value}'", suggestion(value, choices))
@@ -111,6 +115,17 @@ def check(request: CompileRequest) -> None:
         raise ToolError(
             f"compiling needs Python packages that are not installed: {', '.join(missing)}",
             "pip install 'ethosu-sdk[compile]'",
+        )
+
+
+def _check_core(request: CompileRequest) -> None:
+    """UsageError for what the Cortex-M backend does not have."""
+    resolve_target(request.core, None, None, request.options)
+    if request.options.quantize == "int16":
+        raise UsageError(f"there is no int16 for {request.core}", "use --quantize int8")
+    if request.options.quantize_per == "tensor":
+        raise UsageError(
+            f"{request.core} has one scale for each channel of a convolution", "leave --quantize-per out"
         )
 
 

@@ -39,7 +39,7 @@ class FloatProgram:
     warning: str | None
 
 
-def traced(plan: Plan, target: Target, finder: SourceFinder) -> FloatProgram:
+def traced(plan: Plan, target: Target | None, finder: SourceFinder) -> FloatProgram:
     """Execute and export the model of `plan`. InputError for what cannot be exported, or carried by a program."""
     import torch
 

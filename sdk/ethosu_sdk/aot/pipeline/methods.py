@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ethosu_sdk.aot.comparison.chain.links import Chain
-from ethosu_sdk.aot.comparison.check import rounding
+from ethosu_sdk.aot.comparison.check import dialect, rounding
 from ethosu_sdk.aot.comparison.evaluation import eager_outputs
 from ethosu_sdk.aot.comparison.evaluation.eager_outputs import Subject
 from ethosu_sdk.aot.facts.check import CheckFacts, method_folder
@@ -15,7 +15,7 @@ from ethosu_sdk.aot.facts.compilation import CompileRequest, DelegationCount
 from ethosu_sdk.aot.facts.evaluation import EvaluationFacts
 from ethosu_sdk.aot.graph import execution, program_facts
 from ethosu_sdk.aot.graph.source_lines import SourceFinder
-from ethosu_sdk.aot.lowering import exporting, to_pte
+from ethosu_sdk.aot.lowering import cortex_m, exporting, fallback, to_pte
 from ethosu_sdk.aot.model import methods, model_checks, shared_state
 from ethosu_sdk.aot.model.initial_state import InitialState
 from ethosu_sdk.aot.pipeline import float_program, quantised_program
@@ -23,8 +23,11 @@ from ethosu_sdk.aot.pipeline.float_program import FloatProgram
 from ethosu_sdk.aot.pipeline.plans import Plan
 from ethosu_sdk.aot.pipeline.stage_clock import StageClock
 from ethosu_sdk.aot.quantization import prequantized_passes
+from ethosu_sdk.program_options import CORTEX_M
 
 Tensors = tuple[Any, ...]
+
+_FALLBACK_CORE = "cortex-m55"  # beside an NPU; the passes do the same for a Cortex-M85
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Lowered:
     inputs: Tensors
     outputs: Tensors
     delegation: tuple[DelegationCount, ...]
+    references: Any = None
 
     @property
     def name(self) -> str:
@@ -140,13 +144,25 @@ def lowered(request: CompileRequest, method: Method, spec: Any, clock: StageCloc
     """`method` lowered for the target, its delegates compiled."""
     options = request.options
     with clock.stage("lower"):
-        edge = to_pte.lower(method.program, spec if options.delegate else None, etrecord=options.etrecord)
+        falls_back = options.fallback == CORTEX_M
+        edge = to_pte.lower(
+            method.program,
+            spec if options.delegate else None,
+            whole=request.core is not None or falls_back,
+            etrecord=options.etrecord,
+        )
         inputs, outputs = method.plan.inputs, method.outputs
         if options.io == "int8":
             edge = to_pte.quantize_io(edge, inputs, outputs)
             inputs = to_pte.quantized_io_values(edge, "input", inputs)
             outputs = to_pte.quantized_io_values(edge, "output", outputs)
-        return Lowered(method, edge, inputs, outputs, program_facts.delegation(edge))
+        if request.core is not None:
+            edge = cortex_m.replace(edge, request.core)
+        elif falls_back:
+            edge = fallback.replace(edge, _FALLBACK_CORE)
+        has_references = (request.core is not None or falls_back) and not request.without_vela
+        references = dialect.module(edge) if has_references else None
+        return Lowered(method, edge, inputs, outputs, program_facts.delegation(edge), references)
 
 
 def checked(request: CompileRequest, row: Lowered, manager: Any, clock: StageClock) -> CheckFacts | None:
@@ -164,4 +180,7 @@ def checked(request: CompileRequest, row: Lowered, manager: Any, clock: StageClo
         int8 = request.options.io == "int8"
         given = [to_pte.quantized_io_values(row.edge, "input", inputs) if int8 else inputs for inputs in rows]
         rounding.save_samples(folder, given)
+        if row.references is not None and dialect.decides(cpu_calls):
+            rounding.save_dialect(folder, row.references, given)
+            facts = replace(facts, dialect=True)
     return facts

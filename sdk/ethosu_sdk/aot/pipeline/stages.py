@@ -14,16 +14,17 @@ from ethosu_sdk.aot.facts.compilation import (
     CompileOutput,
     CompileRequest,
     DelegateFacts,
+    FedFacts,
     MethodFacts,
     OperatorCount,
     StateFacts,
 )
-from ethosu_sdk.aot.graph import program_facts, program_state
+from ethosu_sdk.aot.graph import layout_changes, program_facts, program_state
 from ethosu_sdk.aot.graph.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.lowering import acceleration, cpu_operators, etrecords, substeps, to_pte
 from ethosu_sdk.aot.model import added_lines, loading
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.pipeline import methods, plans
+from ethosu_sdk.aot.pipeline import fed_steps, methods, plans
 from ethosu_sdk.aot.pipeline.methods import Lowered
 from ethosu_sdk.aot.pipeline.plans import Plan
 from ethosu_sdk.aot.pipeline.stage_clock import Progress, StageClock
@@ -81,9 +82,9 @@ def _output(
     finder: SourceFinder,
 ) -> CompileOutput:
     """Write every file; the facts of the compilation."""
-    delegated = request.options.delegate
+    without = _without_npu(request)
     operators = [
-        cpu_operators.find(program.manager, finder, delegated=delegated, method=row.name)
+        cpu_operators.find(program.manager, finder, without=without, method=row.name)
         for row in program.methods
     ]
     strict = request.check_folder is not None
@@ -108,6 +109,7 @@ def _output(
         model_source=request.model,
         model_sha256=_source_digest(spec),
         target=request.target,
+        core=request.core,
         quantize=plan.quantize,
         io_type=request.options.io,
         calibration_source=first.calibration_source,
@@ -128,7 +130,9 @@ def _output(
         delegation=first.delegation,
         chain=first.chain,
         state=first.state,
+        layout=first.layout,
         entry=first.name,
+        fed=_fed(request, spec, program),
         other_methods=tuple(facts[1:]),
     )
 
@@ -157,6 +161,7 @@ def _facts(
         check=program.checks[number],
         start=_start(request, row, captures, finder),
         delegation=row.delegation,
+        layout=layout_changes.find(manager, row.name),
         chain=None if chain is None else chain.facts,
         state=program.state[number],
     )
@@ -176,16 +181,29 @@ def _written(
     """Write every file; the facts of each method's delegates, and the program."""
     etrecord, data = f"{spec.name}{etrecords.SUFFIX}", bytes(program.manager.buffer)
     delegates = []
-    with artefacts.published(request.out_dir, etrecord) as folder:
+    with artefacts.published(request.out_dir, etrecord, f"{spec.name}{fed_steps.SUFFIX}") as folder:
         for number, row in enumerate(program.methods):
             prefix = f"{row.name}." if number else ""
             write = _compiler(request).write
             delegates.append(write(folder, program.manager, captures, finder, row.name, prefix))
             artefacts.write_io(folder / _io_name(spec, program, number), row.inputs, row.outputs)
+        fed, method = _fed(request, spec, program), program.methods[0].method
+        if fed is not None and fed.file:
+            plan = method.plan
+            fed_steps.write(folder / fed.file, method.program, plan.inputs, plan.feeds, method.traced.state)
         if request.options.etrecord:
             etrecords.write(folder / etrecord, program.manager, captures)
         writing.write_bytes(folder / f"{spec.name}.pte", data)
     return delegates, data
+
+
+def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> FedFacts | None:
+    """What the model's file declares of feeds. Steps are executed in PyTorch where the program takes floats."""
+    declared = program.methods[0].method.plan.feeds
+    if not declared.feeds:
+        return None
+    file = f"{spec.name}{fed_steps.SUFFIX}" if request.options.io == "float" else ""
+    return FedFacts(tuple(map(str, declared.feeds)), declared.steps, file)
 
 
 def _compiler(request: CompileRequest) -> DelegateCompiler:
@@ -250,7 +268,17 @@ def _lower(
     return _Program(manager, rows, [methods.checked(request, row, manager, clock) for row in rows], state)
 
 
+def _without_npu(request: CompileRequest) -> str:
+    """Why nothing is delegated; empty where the NPU may have everything."""
+    if request.core is not None:
+        return f"{request.core} has no NPU"
+    return "" if request.options.delegate else "delegation was switched off"
+
+
 def _spec(request: CompileRequest, config: VelaConfig | None) -> Any:
+    """ExecuTorch's description of the NPU; None without one."""
+    if request.target is None:
+        return None
     ini = to_pte.VELA_CONFIG if config is None else config.stored_name
     return to_pte.compile_spec(request.target, ini, request.options.vela_flags)
 
@@ -267,7 +295,7 @@ def _warnings(
     request: CompileRequest, program: _Program, delegates: int, first: Sequence[str | None]
 ) -> list[str]:
     found = [text for text in first if text]
-    if request.options.delegate and not delegates:
+    if request.target is not None and request.options.delegate and not delegates:
         found.append("Nothing was delegated to the NPU: every operator runs on the CPU.")
     samples = [
         text

@@ -2,7 +2,8 @@
 
 ExecuTorch 1.5.1 writes new values back by ``copy_`` at the end of a program, but not where the value is a placeholder
 of a buffer: it takes such a value for one that was written in place. ``self.a.copy_(self.b)`` is lost, and so is a
-reset to a constant. A view of a buffer is read after the buffer has its own new value.
+reset to a constant. If the value is a view of a buffer, the program reads the view only after it has written that
+buffer.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
     (plan,) = (plan for plan in file.program.execution_plan if plan.name == pte.ENTRY)
     config = vela_config.of(request.options)
     ini = to_pte.VELA_CONFIG if config is None else config.stored_name
-    spec = to_pte.compile_spec(request.target, ini)._to_list()
+    spec = [] if request.target is None else to_pte.compile_spec(request.target, ini)._to_list()
     # Vela numbers what it makes: in the order of a compilation, its names are the same.
     order = sorted(range(len(lowered.delegates)), key=lambda index: lowered.delegates[index].turn)
     compiled = {index: _compiled(lowered.delegates[index], spec, path, config) for index in order}
@@ -70,7 +70,9 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
             facts.append(_written(folder, index, payload, made, given))
         data = bytes(serialize_pte_binary(file))
         writing.write_bytes(folder / name, data)
-        writing.copy_file(lowered.folder / source.io.name, folder / source.io.name)
+        fed = () if source.fed is None or not source.fed.file else (source.fed.file,)
+        for copied in (source.io.name, *fed):
+            writing.copy_file(lowered.folder / copied, folder / copied)
     return replace(
         source,
         pte=request.out_dir / name,
@@ -80,6 +82,7 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
         log=request.out_dir / artefacts.LOG_NAME,
         model_source=request.model,
         target=request.target,
+        core=request.core,
         delegates=tuple(facts),
         versions={**source.versions, versions.PACKAGE: version},
         timings_s={"check": 0.0},

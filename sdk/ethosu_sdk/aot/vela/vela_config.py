@@ -12,7 +12,17 @@ from ethosu_sdk.files import hashing, opening
 from ethosu_sdk.npu.timing import vela_ini
 from ethosu_sdk.npu.timing.vela_ini import VelaIni
 from ethosu_sdk.program_options import ProgramOptions
-from ethosu_sdk.targets import DEFAULT_TARGET, Target, parse_name, parse_target, stored_name, suggestion
+from ethosu_sdk.targets import (
+    DEFAULT_TARGET,
+    AnyTarget,
+    Core,
+    Target,
+    cores,
+    parse_name,
+    parse_target,
+    stored_name,
+    suggestion,
+)
 
 
 @dataclass(frozen=True)
@@ -57,20 +67,50 @@ def of(options: ProgramOptions) -> VelaConfig | None:
 
 def resolve_target(
     name: str | None, system_config: str | None, memory_mode: str | None, options: ProgramOptions
-) -> Target:
+) -> AnyTarget:
     """The target that a user asked for; with a configuration file or a board profile in `options`, its names count.
 
     What is not given is the profile's default. Without a profile it is DEFAULT_TARGET, and the family's default if
     the file has that, or the file's only one. UsageError for a name that does not exist or an NPU that the board does
-    not have, InputError for a file that is none.
+    not have, for options of an NPU beside a processor, and InputError for a file that is none.
     """
     config = of(options)
+    if name in cores():
+        return _core(cores()[name], config, system_config, memory_mode, options)
     if config is not None and config.board is not None:
         return _on_board(config.board, name, system_config, memory_mode)
     name = name or DEFAULT_TARGET
     if config is None:
         return parse_target(name, system_config, memory_mode)
     return target_in(config, name, system_config, memory_mode)
+
+
+def _core(
+    core: Core,
+    config: VelaConfig | None,
+    system_config: str | None,
+    memory_mode: str | None,
+    options: ProgramOptions,
+) -> Core:
+    """The target `core`. UsageError for options that only an NPU has, and for a board with another processor."""
+    given = {
+        "--system-config": system_config,
+        "--memory-mode": memory_mode,
+        "--vela-config": options.vela_config,
+        "--extra-vela-flag": options.vela_flags,
+        "--require-full-delegation": options.require_full_delegation,
+        "--fallback": options.fallback,
+    }
+    for option in (name for name, value in given.items() if value):
+        raise UsageError(
+            f"{option} is for a target with an NPU, and {core.name} has none", f"leave {option} out"
+        )
+    if config is not None and config.board is not None and config.board.cpu.core != core.name:
+        board = config.board
+        raise UsageError(
+            f"{board.name} has a {board.cpu.core}, not a {core.name}", f"--target {board.cpu.core}"
+        )
+    return core
 
 
 def target_in(config: VelaConfig, name: str, system_config: str | None, memory_mode: str | None) -> Target:

@@ -45,6 +45,7 @@ class ZooEntry:
     inputs: tuple[ZooInput, ...]
     function: str = "build"
     needs: tuple[str, ...] = ()
+    large: bool = False
 
 
 @functools.cache

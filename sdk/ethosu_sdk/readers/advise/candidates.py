@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ethosu_sdk.readers.advise.facts import Facts
-from ethosu_sdk.readers.advise.rules import layout
+from ethosu_sdk.readers.advise.rules import layout, operators
 from ethosu_sdk.readers.advise.rules.replacements import OPERATOR_CHANGES
-from ethosu_sdk.records.advice import Item
+from ethosu_sdk.records.advice import CandidateKind, Item
 from ethosu_sdk.results.trials import Candidate
 from ethosu_sdk.targets import families
 
 _OPTIMISE = "--optimise"
 _TRAIN = "train the model with it: values that are changed afterwards cost accuracy"
 # Rules whose lines are tried as they are.
-_RULES = {"replaced-operator": "model", "flatten-as-convolution": "model", "sixteen-bits": "precision"}
+_RULES: Mapping[str, tuple[CandidateKind, str]] = {
+    "replaced-operator": ("model", "another module that the NPU computes"),
+    "flatten-as-convolution": ("model", "a convolution in place of a flatten and a linear layer"),
+    "sixteen-bits": ("precision", "16 bits"),
+}
 _MOST_PARTS = 8  # of one rule that are tried
 
 _PRUNE = (
@@ -82,7 +86,7 @@ def _optimise(facts: Facts) -> Iterator[Candidate]:
 
 def _memory_modes(facts: Facts) -> Iterator[Candidate]:
     target = facts.compiled.target
-    if not facts.compiled.delegates or facts.compiled.board_profile is not None:
+    if target is None or not facts.compiled.delegates or facts.compiled.board_profile is not None:
         return
     for mode in families()[target.npu].system_configs.get(target.system_config, ()):
         if mode != target.memory_mode:
@@ -98,9 +102,9 @@ def _memory_modes(facts: Facts) -> Iterator[Candidate]:
 def _targets(facts: Facts) -> Iterator[Candidate]:
     """The next smaller and the next larger NPU. A board's NPU is what it is."""
     target = facts.compiled.target
-    sizes = families()[target.npu].macs
-    if facts.compiled.board_profile is not None or not facts.compiled.delegates:
+    if target is None or facts.compiled.board_profile is not None or not facts.compiled.delegates:
         return
+    sizes = families()[target.npu].macs
     for macs in (
         max((n for n in sizes if n < target.macs), default=0),
         min((n for n in sizes if n > target.macs), default=0),
@@ -162,6 +166,8 @@ def _weights(facts: Facts) -> Iterator[Candidate]:
 def _operators(facts: Facts) -> Iterator[Candidate]:
     """Operators on the CPU that another one could replace, wherever the model calls them."""
     target = facts.compiled.target
+    if target is None:
+        return
     for row in facts.compiled.cpu_operators:
         for other in OPERATOR_CHANGES.get(row.name, ()):
             if target.npu in other.npus:
@@ -191,15 +197,15 @@ _KINDS: Sequence[Callable[[Facts], Iterator[Candidate]]] = (
 def _by_rules(advice: Sequence[Item]) -> Iterator[Candidate]:
     counts: dict[str, int] = {}
     for item in advice:
-        kind = _RULES.get(item.rule)
         counts[item.rule] = counts.get(item.rule, 0) + 1
-        if kind is None or not item.code or counts[item.rule] > _MOST_PARTS:
+        if item.rule not in _RULES or not item.code or counts[item.rule] > _MOST_PARTS:
             continue
+        kind, change = _RULES[item.rule]
         where = f" ({item.where})" if item.where else ""
         yield Candidate(
             f"{item.rule}{where}",
-            "precision" if kind == "precision" else "model",
-            f"{item.rule.replace('-', ' ')}{where}",
+            kind,
+            f"{change}{where}",
             lines=tuple(item.code),
-            limits=item.limits,
+            limits=tuple(text for text in item.limits if text != operators.NOT_ESTIMATED),
         )

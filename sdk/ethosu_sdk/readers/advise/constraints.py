@@ -100,7 +100,22 @@ CONSTRAINTS: Sequence[Constraint] = (
 )
 
 
+# Operators of the Cortex-M backend, and those that they are made from.
+_MADE_FROM = {
+    f"cortex_m::quantized_{name}{form}": f"aten::{origin}"
+    for name, origin in (
+        ("avg_pool2d", "avg_pool2d"),
+        ("max_pool2d", "max_pool2d"),
+        ("conv2d", "convolution"),
+        ("depthwise_conv2d", "convolution"),
+        ("transpose_conv2d", "convolution"),
+    )
+    for form in ("", "_nhwc")
+}
+
+
 def constraint(operator: str, npu: str) -> Constraint | None:
     """The constraint that is about a CPU operator (``aten::avg_pool2d.out``) on `npu`; None where none is known."""
-    name = operator.partition(".")[0]
+    called = operator.partition(".")[0]
+    name = _MADE_FROM.get(called, called)
     return next((row for row in CONSTRAINTS if name in row.operators and npu in row.npus), None)

@@ -37,6 +37,7 @@ def lines(facts: Facts) -> tuple[CpuCall, ...]:
     found: dict[tuple[str, str, bool], _Line] = {}
     starts = {row.index: row.cpu_cycles for row in facts.profile.delegates}
     groups = _groups(with_sites(facts))
+    has_npu = facts.compiled.target is not None
     for number, (runs_on, rows) in enumerate(groups):
         if runs_on == "NPU":
             continue
@@ -46,10 +47,11 @@ def lines(facts: Facts) -> tuple[CpuCall, ...]:
         start = starts.get(after.delegate) if after is not None and after.delegate is not None else None
         border = _cycles(around) + (0 if start is None else int(start.value))
         for row in rows:
-            key = (row.name, source_place.place(row.source), not computing)
-            line = found.setdefault(key, _Line(is_border=not computing))
+            is_border = not computing or not has_npu
+            key = (row.name, source_place.place(row.source), is_border)
+            line = found.setdefault(key, _Line(is_border=is_border))
             line.rows.append(row)
-            if row in computing and border:
+            if row in computing and border and has_npu:
                 line.border_cycles = (line.border_cycles or 0) + border / len(computing)
     parts = [_line(facts, row) for row in found.values()]
     return tuple(sorted(parts, key=_cost, reverse=True))
@@ -90,6 +92,8 @@ def _words(facts: Facts, line: _Line) -> tuple[str, str, str, str]:
         return _FOR_AN_OPERATOR, "", _WITH_IT, ""
     why = first.reason or "the NPU does not take it"
     target = facts.compiled.target
+    if target is None:
+        return why, "", "", ""
     known = constraint(first.name, target.npu)
     kind = first.source.module_type if first.source is not None else None
     module = REPLACEMENTS.get(kind or "")

@@ -11,7 +11,7 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.records.advice import CpuCall, Figure, Item, Trial, Tried
 
 _HELPS = ("better", "smaller", "closer")
-_STATES = {
+STATES = {
     "better": "better",
     "smaller": "smaller",
     "closer": "closer to floating point",
@@ -21,7 +21,7 @@ _STATES = {
     "unjudged": "not judged",
     "failed": "failed",
 }
-_JUDGES = {
+JUDGES = {
     "fit": "whether it fits the memory of the board, then by its cycles",
     "time of an inference": "the time of an inference",
     "NPU and CPU cycles": "NPU and CPU cycles together, since the clock of the CPU is not known",
@@ -31,16 +31,21 @@ _JUDGES = {
 
 def tables(tried: Tried) -> list[RenderableType]:
     """A table for each change that helps, the best first; then a line for each of the others."""
-    head = f"tried on {tried.simulator}, judged by {_JUDGES[tried.judged_by]}"
+    head = f"tried on {tried.simulator}, judged by {JUDGES[tried.judged_by]}"
     parts: list[RenderableType] = [head, ""]
-    helps = [row for row in tried.trials if row.state in _HELPS]
-    for number, row in enumerate(helps, start=1):
+    found = [row for row in tried.trials if helps(row)]
+    for number, row in enumerate(found, start=1):
         parts += [_pairs(f"{number}. {title(row, tried)}", pairs(row)), ""]
-    if not helps:
+    if not found:
         parts += ["no change that was tried helps", ""]
-    others = [(row.name, _other(row)) for row in tried.trials if row.state not in _HELPS]
+    others = [(row.name, _other(row)) for row in tried.trials if not helps(row)]
     others += [(name, "not tried: it was stopped before") for name in tried.left]
     return [*parts, _pairs("tried, and not advised", others)] if others else parts[:-1]
+
+
+def helps(row: Trial) -> bool:
+    """Whether a change is advised."""
+    return row.state in _HELPS
 
 
 def title(row: Trial, tried: Tried) -> str:
@@ -48,7 +53,7 @@ def title(row: Trial, tried: Tried) -> str:
     gain = "" if row.gain is None else f" {-row.gain:+.1%}"
     if tried.judged_by == "fit" and row.fits:
         return f"{row.name}: it fits,{gain} cycles" if gain else f"{row.name}: it fits"
-    return f"{row.name}: {_STATES[row.state]}{gain}"
+    return f"{row.name}: {STATES[row.state]}{gain}"
 
 
 def pairs(row: Trial) -> Iterator[tuple[str, str]]:
@@ -108,7 +113,7 @@ def _other(row: Trial) -> str:
     gain = "" if row.gain is None else f" ({-row.gain:+.1%})"
     outputs = f"; {row.outputs.text}" if row.outputs is not None and row.state == "broken" else ""
     reason = f": {row.reason}" if row.reason is not None else ""
-    return f"{_STATES[row.state]}{gain}{outputs}{reason}"
+    return f"{STATES[row.state]}{gain}{outputs}{reason}"
 
 
 def was_tried(item: Item, tried: Tried | None) -> bool:

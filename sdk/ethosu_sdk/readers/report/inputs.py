@@ -10,6 +10,7 @@ from ethosu_sdk import pte
 from ethosu_sdk.errors import InputError
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import kinds
+from ethosu_sdk.records.advice import Advice
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.bundle import Manifest
 from ethosu_sdk.records.compile import Compilation
@@ -20,15 +21,17 @@ from ethosu_sdk.results import bundle
 from ethosu_sdk.results.reading import is_of_run, present, read_record
 from ethosu_sdk.results.run_facts import RunFacts
 
-Shown = Run | Profile | Build | Compilation | Debug
-RUN, PROFILE, BUILD, COMPILE, DEBUG = "run", "profile", "build", "compile", "debug"
+Shown = Run | Profile | Build | Compilation | Debug | Advice
+RUN, PROFILE, BUILD, COMPILE, DEBUG, ADVICE = "run", "profile", "build", "compile", "debug", "advice"
 _KINDS = {
     kinds.RUN.schema: RUN,
     kinds.PROFILE.schema: PROFILE,
     kinds.BUILD.schema: BUILD,
     kinds.COMPILE.schema: COMPILE,
     kinds.DEBUG.schema: DEBUG,
+    kinds.ADVICE.schema: ADVICE,
 }
+_ADVISE = "`ethosu-sdk advise MODEL --try -o RUN_DIR` writes the record beside the run"
 _GIVE = "give the folder of a run: ethosu-sdk run MODEL -o RUN_DIR makes one"
 
 
@@ -67,11 +70,29 @@ class Inputs:
         record = self.records.get(DEBUG)
         return record if isinstance(record, Debug) else None
 
+    @property
+    def advised(self) -> Advice | None:
+        """The record of `advise`."""
+        record = self.records.get(ADVICE)
+        return record if isinstance(record, Advice) else None
 
-def read(folders: Sequence[Path], facts: Sequence[RunFacts]) -> list[Inputs]:
+
+def read(folders: Sequence[Path], facts: Sequence[RunFacts], advice: Sequence[Path] = ()) -> list[Inputs]:
     """The runs in `folders` with the facts of each, labelled apart. InputError when one is no folder of a run, or is
-    damaged."""
-    return [_read(*row) for row in zip(folders, _labels(folders), facts, strict=True)]
+    damaged. `advice` are records of `advise`, each of which takes the place of that of a run's folder."""
+    given = [_advice(path) for path in advice]
+    found = [_read(*row, given) for row in zip(folders, _labels(folders), facts, strict=True)]
+    for path, record in zip(advice, given, strict=True):
+        if all(row.advised is not record for row in found):
+            raise InputError(f"{path} is about another program than the run", _ADVISE)
+    return found
+
+
+def _advice(path: Path) -> Advice:
+    record = read_record(path)
+    if not isinstance(record, Advice):
+        raise InputError(f"{path} is a {kinds.schema(record)}, not an {kinds.ADVICE.schema}", _ADVISE)
+    return record
 
 
 def _labels(folders: Sequence[Path]) -> list[str]:
@@ -81,7 +102,7 @@ def _labels(folders: Sequence[Path]) -> list[str]:
     return [f"{number}: {name}" for number, name in enumerate(names, start=1)]
 
 
-def _read(folder: Path, label: str, facts: RunFacts) -> Inputs:
+def _read(folder: Path, label: str, facts: RunFacts, advice: Sequence[Advice]) -> Inputs:
     if not (folder / kinds.RUN.file).is_file():
         what = "it is not the folder of a run" if folder.is_dir() else "there is no such folder"
         raise InputError(f"{folder} holds no {kinds.RUN.file}: {what}", _GIVE)
@@ -91,6 +112,10 @@ def _read(folder: Path, label: str, facts: RunFacts) -> Inputs:
         _add(path, found, missing)
     run = found[RUN]
     assert isinstance(run, Run)
+    for record in advice:
+        if record.model.sha256 == run.model.sha256:
+            found[ADVICE] = record
+            missing.pop(ADVICE, None)
     _complete(facts, found, missing)
     program = _program(folder, run, missing)
     return Inputs(label, folder, run, found, program, bundle.read(folder), facts, missing)
@@ -125,6 +150,13 @@ def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str])
     if DEBUG not in found:
         missing.setdefault(
             DEBUG, f"there is no {kinds.DEBUG.file} in the folder: `ethosu-sdk debug MODEL -o` it makes one"
+        )
+    advised = found.get(ADVICE)
+    if not isinstance(advised, Advice) or advised.tried is None:
+        missing.setdefault(
+            ADVICE,
+            "no change was tried: `ethosu-sdk advise RUN_DIR --try` compiles and runs the program with each change, "
+            "and shows what each one got",
         )
 
 

@@ -28,14 +28,19 @@ def check(output: Path | None) -> None:
 
 
 def report(
-    folders: Sequence[Path], facts: Sequence[RunFacts], output: Path | None, reporter: Reporter
+    folders: Sequence[Path],
+    facts: Sequence[RunFacts],
+    advice: Sequence[Path],
+    output: Path | None,
+    reporter: Reporter,
 ) -> Path:
-    """Write the report of the runs in `folders` with the facts of each; the file that was written."""
+    """Write the report of the runs in `folders` with the facts of each, and records of `advise` beside those in the
+    folders; the file that was written."""
     check(output)
     from ethosu_sdk.readers.report import page
 
     with reporter.stage("reading the runs"):
-        all_inputs = inputs.read(folders, facts)
+        all_inputs = inputs.read(folders, facts, advice)
     with reporter.stage("drawing"):
         try:
             content = page.render(all_inputs).encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ethosu_sdk.readers.summary.markdown import table, target_text, title
+from ethosu_sdk.readers.summary.markdown import table, title
 from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.tables import compile_rows, evaluate_tables
 
@@ -17,7 +17,7 @@ def lines(record: Compilation) -> list[str]:
     model = record.model
     facts = [
         ("source", record.source),
-        ("target", target_text(record.target)),
+        ("target", record.target_words),
         ("program", f"{model.file}, {model.bytes:,} bytes, SHA-256 {model.sha256[:16]}…"),
         ("quantised", compile_rows.quantised_words(record)),
         ("inputs and outputs", record.options.io),

@@ -47,6 +47,4 @@ def title(status: str, what: str, name: str) -> str:
 
 def target_text(target: Target | None) -> str:
     """What a record's program was compiled for."""
-    if target is None:
-        return "no NPU"
-    return f"{target.npu}-{target.macs}, {target.system_config}, {target.memory_mode}"
+    return "no NPU" if target is None else target.words

@@ -9,41 +9,101 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from ethosu_sdk import cache, proc
+from ethosu_sdk import cache, proc, resources
 from ethosu_sdk.errors import ToolError
 from ethosu_sdk.files import locks, writing
 from ethosu_sdk.pte import executorch_package
 
-_SOURCE = Path(__file__).with_name("runner.cpp")
+_HERE = Path(__file__).parent
+_SOURCES = (_HERE / "runner.cpp", _HERE / "firmware_kernels.cpp")
+_HEADER = _HERE / "planned_memory.hpp"
 _DEFINITIONS = ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED", "-DET_USE_THREADPOOL")
 _KERNEL_LIBRARIES = ("executorch_threadpool", "executorch_kernels_optimized", "executorch_kernels_quantized")
 _TIMEOUT_S = 300.0
 CACHE_PART = "host-runner"
 
+# ExecuTorch's wheel has no kernels for the operators of its Cortex-M backend: those are the firmware's.
+_FROM_FIRMWARE = "cortex_m::"
+_FUNCTION = re.compile(r"[a-z_0-9]+")
 
-def runner_argv(compiler: str, root: Path, output: Path) -> list[str]:
-    """The compiler's command line for the runner, against the executorch package at `root`."""
+
+@dataclass(frozen=True)
+class _Firmware:
+    """The part of the firmware that has these kernels: its folder, sources, and the generated files by name."""
+
+    folder: Path
+    sources: tuple[Path, ...]
+    generated: dict[str, str]
+
+    def content(self) -> Iterator[bytes]:
+        """All that shapes what is compiled."""
+        for folder in ("kernels", "base"):
+            for path in sorted((self.folder / folder).rglob("*.[ch]pp")):
+                yield path.read_bytes()
+        yield from (text.encode() for text in self.generated.values())
+
+
+def _firmware() -> _Firmware:
+    folder = resources.directory("firmware")
+    kernels = folder / "kernels"
+    tables = tomllib.loads((kernels / "kernels.toml").read_text(encoding="utf-8"))
+    functions, rows = [], []
+    for table in tables.values():
+        functions += [_FUNCTION.match(call)[0] for call in table.values()]  # type: ignore[index]
+        own = {name: call for name, call in table.items() if name.startswith(_FROM_FIRMWARE)}
+        rows += [
+            f'{{"{name}", ethosu_sdk::kernels::{call.partition("(")[0]}}},' for name, call in own.items()
+        ]
+    declared = "".join(
+        f"Status {name}(KernelContext& context, Span<Value* const> arguments);\n"
+        for name in dict.fromkeys(functions)
+    )
+    header = (kernels / "kernels.hpp.in").read_text(encoding="utf-8")
+    places = ("operators", "support", "support/scalar")
+    return _Firmware(
+        folder,
+        tuple(sorted(path for place in (*places, "../base") for path in (kernels / place).glob("*.cpp"))),
+        {
+            "kernels/kernels.hpp": header.replace("@ETHOSU_KERNEL_DECLARATIONS@", declared),
+            "firmware_kernels.inc": "\n".join(rows),
+        },
+    )
+
+
+def runner_argv(compiler: str, root: Path, output: Path, generated: Path) -> list[str]:
+    """The compiler's command line for the runner, against the executorch package at `root`, with the files that were
+    generated into the folder `generated`."""
     libraries = root / "lib"
     kernels = [
         word
         for name in _KERNEL_LIBRARIES
         for word in ("-Wl,--push-state,--no-as-needed", str(libraries / f"lib{name}.so"), "-Wl,--pop-state")
     ]
+    firmware = _firmware()
     return [
         compiler,
         "-std=c++17",
-        "-O1",
+        "-O2",
+        "-ffp-contract=off",
         "-Wall",
         "-Wextra",
         *_DEFINITIONS,
+        "-I",
+        str(generated),
+        "-I",
+        str(firmware.folder),
         "-isystem",
         str(root / "include"),
         # c10 and other headers are vendored below the runtime's own.
         "-isystem",
         str(root / "include" / "executorch" / "runtime" / "core" / "portable_type" / "c10"),
-        str(_SOURCE),
+        *map(str, (*_SOURCES, *firmware.sources)),
         "-o",
         str(output),
         str(libraries / "libexecutorch.so"),
@@ -53,7 +113,7 @@ def runner_argv(compiler: str, root: Path, output: Path) -> list[str]:
 
 
 def build_runner(folder: Path) -> Path:
-    """The runner program, built in `folder` (a few seconds) unless one from the same source, options and
+    """The runner program, built in `folder` (half a minute) unless one from the same sources, options and
     executorch is there already or came with the installation: that one needs no compiler. ToolError when the
     compiler or executorch is missing, or the build fails."""
     root = executorch_package.root()
@@ -69,14 +129,22 @@ def _make(program: Path, root: Path) -> None:
     compiler = proc.find_tool("g++", hint="apt-get install g++")
     if not (root / "include").is_dir():
         raise ToolError("the installed executorch package has no C++ headers", executorch_package.INSTALL)
-    writing.write_atomic(program, lambda temporary: _build(runner_argv(compiler, root, temporary)))
+    with locks.temporary_directory(".generated-", program.parent) as generated:
+        for name, text in _firmware().generated.items():
+            path = generated / name
+            writing.write_bytes(writing.make_directory(path.parent) / path.name, text.encode())
+        writing.write_atomic(
+            program, lambda temporary: _build(runner_argv(compiler, root, temporary, generated))
+        )
     writing.make_executable(program)
 
 
 def _program_name(root: Path) -> str:
-    key = hashlib.sha256(_SOURCE.read_bytes())
+    key = hashlib.sha256()
+    for content in (*(path.read_bytes() for path in (*_SOURCES, _HEADER)), *_firmware().content()):
+        key.update(content)
     version = importlib.metadata.version("executorch")
-    key.update("\n".join([version, *runner_argv("g++", root, Path("runner"))]).encode())
+    key.update("\n".join([version, *runner_argv("g++", root, Path("runner"), Path("generated"))]).encode())
     return f"host-runner-{key.hexdigest()[:16]}"
 
 

@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+#include "planned_memory.hpp"
+
 namespace {
 
 using executorch::aten::Tensor;
@@ -59,10 +61,9 @@ enum class Kind : std::uint32_t {
   kDone = 4,      // to the parent: descriptor and data of each output
   kError = 5,     // to the parent: text
   kRun = 6,       // from the parent: data of each input
+  kRead = 7,      // from the parent: arena, offset, bytes of planned memory; back: its content
+  kWrite = 8,     // from the parent: arena, offset, content; back: nothing
 };
-
-// Planned buffers are aligned as the firmware's are; ExecuTorch plans tensors at multiples of 16.
-constexpr std::size_t kAlignment = 64;
 
 [[noreturn]] void parent_is_gone() {
   std::_Exit(1);
@@ -217,30 +218,6 @@ void fail(const std::string& what, Error error) {
   g_socket->send(Kind::kError, {Blob(text.begin(), text.end())});
 }
 
-// Owns the memory that planned tensors live in: that of a method, or one that several methods share.
-class PlannedMemory {
- public:
-  PlannedMemory() = default;
-  ~PlannedMemory() {
-    for (const auto& span : spans_) ::operator delete (span.data(), std::align_val_t{kAlignment});
-  }
-  PlannedMemory(const PlannedMemory&) = delete;
-  PlannedMemory& operator=(const PlannedMemory&) = delete;
-
-  void allocate(const std::vector<std::size_t>& sizes) {
-    for (const std::size_t size : sizes) {
-      auto* data = static_cast<std::uint8_t*>(
-          ::operator new (size == 0 ? kAlignment : size, std::align_val_t{kAlignment}));
-      spans_.push_back({data, size});
-    }
-  }
-
-  Span<Span<std::uint8_t>> spans() { return {spans_.data(), spans_.size()}; }
-
- private:
-  std::vector<Span<std::uint8_t>> spans_;
-};
-
 // The sizes of a method's planned buffers, or larger ones in `sizes`.
 void grow(std::vector<std::size_t>& sizes, const MethodMeta& meta) {
   for (std::size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
@@ -312,6 +289,24 @@ bool run_once(Method& method, const MethodMeta& meta, std::vector<Blob>& inputs)
   return true;
 }
 
+// Reads or writes planned memory: where a method keeps its state.
+bool access(Kind kind, const std::vector<Blob>& request, PlannedMemory& planned) {
+  std::uint32_t words[3] = {};  // arena, offset, bytes
+  const bool reads = kind == Kind::kRead;
+  std::uint8_t* data = nullptr;
+  if (request.size() == 2 && request[0].size() == sizeof words) {
+    std::memcpy(words, request[0].data(), sizeof words);
+    data = planned.find(words[0], words[1], words[2]);
+  }
+  if (data == nullptr || (!reads && request[1].size() != words[2])) {
+    fail("a part of the state lies outside of the planned memory", Error::InvalidArgument);
+    return false;
+  }
+  if (!reads) std::memcpy(data, request[1].data(), words[2]);
+  g_socket->send(kind, reads ? std::vector<Blob>{Blob(data, data + words[2])} : std::vector<Blob>{});
+  return true;
+}
+
 // A method with its memory.
 struct Loaded {
   explicit Loaded(const MethodMeta& described) : meta(described) {}
@@ -367,8 +362,12 @@ int serve(const char* path, const char* names, bool shares) {
   }
   std::vector<Blob> request;
   while (true) {
-    if (g_socket->receive(request) != Kind::kRun || request.empty() ||
-        request[0].size() != sizeof(std::uint32_t)) {
+    const Kind kind = g_socket->receive(request);
+    if (kind == Kind::kRead || kind == Kind::kWrite) {
+      if (!access(kind, request, shares ? shared : methods[0]->own)) return 1;
+      continue;
+    }
+    if (kind != Kind::kRun || request.empty() || request[0].size() != sizeof(std::uint32_t)) {
       return fail("unexpected message", Error::InvalidState), 1;
     }
     std::uint32_t index;

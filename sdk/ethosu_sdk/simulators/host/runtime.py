@@ -103,6 +103,18 @@ class HostRuntime:
             for description, content in zip(blobs[::2], blobs[1::2], strict=True)
         ]
 
+    def read(self, arena: int, offset: int, size_bytes: int) -> bytes:
+        """What is in planned memory. SimulationError for a place outside of it."""
+        place = b"".join(map(wire.u32, (arena, offset, size_bytes)))
+        self._send(Kind.READ, [place, b""])
+        return self._converse(Kind.READ, "a look at its state")[0]
+
+    def write(self, arena: int, offset: int, content: bytes) -> None:
+        """Put `content` into planned memory. SimulationError for a place outside of it."""
+        place = b"".join(map(wire.u32, (arena, offset, len(content))))
+        self._send(Kind.WRITE, [place, content])
+        self._converse(Kind.WRITE, "a change of its state")
+
     def _converse(self, until: Kind, doing: str) -> list[bytes]:
         """Serve delegates until the runner sends `until`; its blobs."""
         while True:

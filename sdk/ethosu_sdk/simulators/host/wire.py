@@ -39,6 +39,8 @@ class Kind(enum.IntEnum):
     DONE = 4  # from the runner: descriptor and data of each output
     ERROR = 5  # from the runner: text
     RUN = 6  # to the runner: u32 number of the method, the data of each input
+    READ = 7  # to the runner: u32 arena, offset and bytes of planned memory, nothing; reply: its content
+    WRITE = 8  # to the runner: u32 arena, offset and bytes, the content; the reply is empty
 
 
 @dataclass(frozen=True)

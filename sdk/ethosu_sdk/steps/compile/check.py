@@ -21,6 +21,7 @@ from ethosu_sdk.errors import SdkError, SimulationError, ToolError
 from ethosu_sdk.files import locks, writing
 from ethosu_sdk.npu.errors import UnsupportedCommand
 from ethosu_sdk.records import Record
+from ethosu_sdk.records.compile import Dialect
 from ethosu_sdk.simulators import host
 from ethosu_sdk.simulators.host.npu_model import NpuModel
 from ethosu_sdk.steps.compile import chain_record, check_record, methods_record
@@ -60,7 +61,7 @@ class Check:
     ) -> Checked:
         part = _Part(replace(self, folder=aot.method_folder(self.folder, row.name)), output.pte, row)
         checked = part.checked()
-        if self.locate and not all(near.explained for near in checked.distances):
+        if self.locate and request.core is None and not checked.explained:
             checked = replace(checked, start=self._start(request, number))
         return checked
 
@@ -102,7 +103,28 @@ class _Part:
         except SdkError as error:
             limit = isinstance(error, UnsupportedCommand) or _NO_KERNEL in error.message
             return Checked(unavailable=error.message) if limit else Checked(failure=error)
-        return Checked(executed[0], distances, facts, runner, linked=self._linked(facts, executed))
+        return Checked(
+            executed[0],
+            distances,
+            facts,
+            runner,
+            linked=self._linked(facts, executed),
+            dialect=self._dialect(executed) if facts.dialect else None,
+        )
+
+    def _dialect(self, executed: Sequence[Sequence[Array]]) -> Dialect:
+        """How many elements, over all samples, have the bits of the Cortex-M dialect's references."""
+        elements = equal = 0
+        for sample, outputs in enumerate(executed):
+            for index, array in enumerate(outputs):
+                wanted = self._load("dialect", sample, index)
+                elements += array.size
+                if (wanted.shape, wanted.dtype) == (array.shape, array.dtype):
+                    pairs = (
+                        np.ascontiguousarray(row).reshape(-1, 1).view(np.uint8) for row in (array, wanted)
+                    )
+                    equal += int(np.equal(*pairs).all(axis=1).sum())
+        return Dialect(elements=elements, equal=equal)
 
     def _distances(self, facts: aot.CheckFacts, executed: Sequence[Sequence[Array]]) -> list[Distance]:
         """The distance of each output on the first sample, or on the first one where rounding does not explain it."""

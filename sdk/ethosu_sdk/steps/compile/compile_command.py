@@ -29,7 +29,7 @@ from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.evaluate import evaluate_command, evaluate_record
 from ethosu_sdk.steps.shared import compilers, systems
 from ethosu_sdk.tables import compile_rows
-from ethosu_sdk.targets import Target
+from ethosu_sdk.targets import AnyTarget, Core, Target
 
 
 def compile_model(
@@ -51,7 +51,8 @@ def compile_model(
     does not compute what the model does, or a threshold of the evaluation is missed; InputError when it does not run.
     """
     target = target_of(options)
-    systems.for_options(target, options)  # which refuses a damaged one
+    if isinstance(target, Target):
+        systems.for_options(target, options)  # which refuses a damaged one
     spec = parse_model_spec(model)
     check_file(spec, trust=options.trust)  # before a folder is made for it
     folder = locations.for_model(spec.name, target, out_dir)
@@ -85,7 +86,7 @@ def compile_model(
     return pte
 
 
-def target_of(options: CompileOptions) -> Target:
+def target_of(options: CompileOptions) -> AnyTarget:
     """The target that `options` ask for. UsageError when there is none, InputError for a file that is none."""
     return aot.resolve_target(options.target, options.system_config, options.memory_mode, options)
 
@@ -122,7 +123,7 @@ def _check_delegation(record: Compilation, *, recorded: bool) -> None:
 def _compile(
     model: str,
     options: CompileOptions,
-    target: Target,
+    target: AnyTarget,
     folder: Path,
     key: str,
     reporter: Reporter,
@@ -135,8 +136,9 @@ def _compile(
     ):
         request = aot.CompileRequest(
             model,
-            target,
+            target if isinstance(target, Target) else None,
             folder,
+            core=target.name if isinstance(target, Core) else None,
             options=options,
             evaluation=None if evaluation is None else evaluation.request,
             check_folder=None if checking is None else checking.folder,
@@ -162,7 +164,7 @@ def _compile(
     return record
 
 
-def compile_key(model: str, options: CompileOptions, target: Target) -> str:
+def compile_key(model: str, options: CompileOptions, target: AnyTarget) -> str:
     """SHA-256 over all that shapes a compilation and can be seen beforehand."""
     spec = parse_model_spec(model)
     files = [("model", spec.path), ("inputs", options.inputs), ("vela_config", options.vela_config)]
@@ -171,7 +173,9 @@ def compile_key(model: str, options: CompileOptions, target: Target) -> str:
         **compilers.identity(),
         "model": model if spec.path is None else spec.entry,
         "files": [(role, hashing.sha256_file(path)) for role, path in files if path is not None],
-        "target": [target.name, target.system_config, target.memory_mode],
+        "target": [target.name, target.system_config, target.memory_mode]
+        if isinstance(target, Target)
+        else [target.name],
         "options": options.shape(),
         **({"lines": options.lines} if options.lines else {}),
         "system": None if options.system is None else profiles.find(options.system).sha256,

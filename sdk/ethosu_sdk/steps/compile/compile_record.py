@@ -60,18 +60,19 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
             "bytes": output.pte_bytes,
             "entry": output.entry,
         },
-        "target": target_record.part(output.target),
-        "system": systems.part(systems.for_options(output.target, request.options)),
+        **_target(request, output),
         **_board_profile(request.options.system),
         "options": {
             **_quantization(request, output),
             "io": output.io_type,
             "delegate": request.options.delegate,
             "vela_flags": list(request.options.vela_flags),
+            **({} if request.options.fallback is None else {"fallback": request.options.fallback}),
         },
         "prequantized": output.prequantized,
         **_of_method(output.all_methods[0]),
         **_other_methods(output.other_methods),
+        **_fed(output.fed),
         "files": {
             "pte": output.pte.name,
             "io": output.io.name,
@@ -85,6 +86,15 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
     }
 
 
+def _fed(fed: aot.FedFacts | None) -> Record:
+    """The member `sequence`, of a model whose file declares feeds."""
+    if fed is None:
+        return {}
+    return {
+        "sequence": {"feeds": list(fed.feeds), "steps": fed.steps, **({"file": fed.file} if fed.file else {})}
+    }
+
+
 def _of_method(row: aot.MethodFacts) -> Record:
     """What the record has of each method."""
     return {
@@ -92,6 +102,7 @@ def _of_method(row: aot.MethodFacts) -> Record:
         "inputs": _tensors(row.inputs),
         "outputs": _tensors(row.outputs),
         **({"state": [_state(part) for part in row.state]} if row.state else {}),
+        "layout_changes": {"calls": row.layout.changes, "bytes": row.layout.nbytes},
         "cpu_operators": [_cpu_operator(part) for part in row.cpu_operators],
         "delegates": [delegate(part) for part in row.delegates],
         "delegation": [asdict(part) for part in row.delegation],
@@ -101,6 +112,16 @@ def _of_method(row: aot.MethodFacts) -> Record:
 def _other_methods(rows: Sequence[aot.MethodFacts]) -> Record:
     found = [{"name": row.name, "io": row.io.name, **_of_method(row)} for row in rows]
     return {"other_methods": found} if found else {}
+
+
+def _target(request: aot.CompileRequest, output: aot.CompileOutput) -> Record:
+    """The target with its system, or the processor that is the target."""
+    if output.target is None:
+        return {"core": output.core}
+    return {
+        "target": target_record.part(output.target),
+        "system": systems.part(systems.for_options(output.target, request.options)),
+    }
 
 
 def write(path: Path, record: Record) -> None:
@@ -161,7 +182,13 @@ def _cpu_operator(row: aot.OperatorCount) -> Record:
         "calls": row.calls,
         "boundary": row.boundary,
         "sites": [
-            {"calls": site.calls, "reason": site.reason, **source_part(site.source)} for site in row.sites
+            {
+                "calls": site.calls,
+                "reason": site.reason,
+                **known({"portable": site.portable}),
+                **source_part(site.source),
+            }
+            for site in row.sites
         ],
     }
 

@@ -36,14 +36,15 @@ def tables(record: Record, folder: Path) -> list[RenderableType]:
 
 def _summary(record: Record, content: Compilation, folder: Path) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
-    model, target = content.model, content.target
+    model = content.model
     for name, text in (
         ("program", f"{model.file}, {model.bytes:,} bytes"),
-        ("target", f"{target.npu}-{target.macs}, {target.system_config}, {target.memory_mode}"),
+        ("target", content.target_words),
         *([("board", content.board_profile.name)] if content.board_profile else []),
         ("quantised", compile_rows.quantised_words(content)),
         ("delegates", str(len(content.delegates))),
         ("on the CPU", compile_rows.cpu_words(content)),
+        *([("layout", layout)] if (layout := compile_rows.layout_words(content)) else []),
         *([("state", compile_rows.state_words(content.state))] if content.state else []),
         ("compared", chain_record.of(record) or "nothing"),
         ("check", check_record.line(record)),
@@ -62,7 +63,7 @@ def _cpu_table(rows: Sequence[CpuOperator]) -> Table:
     table.add_column("where", overflow="fold")
     for row in (row for row in rows if not row.boundary):
         for site in row.sites:
-            cells = (row.name, str(site.calls), site.reason, source_place.place(site.source))
+            cells = (row.name, str(site.calls), compile_rows.why(site), source_place.place(site.source))
             table.add_row(*(escape(cell) for cell in cells))
     for row in (row for row in rows if row.boundary):
         table.add_row(escape(row.name), str(row.calls), row.sites[0].reason, "")

@@ -113,8 +113,7 @@ def _summary(record: Inspection) -> Table:
     if target is None:
         table.add_row("target", record.unavailable[0].reason)
     else:
-        name = f"{target.npu}-{target.macs}"
-        table.add_row("target", escape(f"{name}, {target.system_config}, {target.memory_mode}"))
+        table.add_row("target", escape(target.words))
     for segment in record.segments:
         if segment.size:
             table.add_row("segment", f"{segment.size:,} bytes at {segment.offset:,}")

@@ -15,6 +15,7 @@ from ethosu_sdk.protocol import INSTRUCTION_KINDS
 from ethosu_sdk.records import Record
 from ethosu_sdk.simulators import MODEL_FIGURES, MODELLED, Figures, LoadedElf
 from ethosu_sdk.steps.run.repeats import Repeated
+from ethosu_sdk.steps.run.sequences.stepping_facts import StepFacts
 
 _KINDS = {call: kind for kind, call in INSTRUCTION_KINDS.items()}
 
@@ -45,7 +46,8 @@ class Execution:
     operators: Sequence[Record]
     unavailable: Sequence[Record]
     repeated: Repeated
-    choices: Sequence[Mapping[int, tuple[int, ...]]] = ()  # what feeds chose, by step and input
+    steps: Sequence[StepFacts] = ()
+    state: Sequence[bytes] = ()  # what is in each of its tensors at the end, where that was asked for
     cpu: Record = field(default_factory=dict)
     checks: Sequence[Check] = ()  # beside those of the repeats
     pieces: Sequence[Record] = ()  # counters of each piece of the command streams, where they were cut

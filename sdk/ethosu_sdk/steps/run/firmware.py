@@ -13,10 +13,11 @@ from ethosu_sdk import __version__, provenance, simulators
 from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.cpu_cycles.counts import Mark
 from ethosu_sdk.errors import UsageError
-from ethosu_sdk.evidence import evidence, input_image, listening, uart, witness
+from ethosu_sdk.evidence import evidence, input_image, kept_state, listening, uart, witness
 from ethosu_sdk.evidence.evidence import Evidence, PmuSample
 from ethosu_sdk.evidence.input_image import Asked
-from ethosu_sdk.evidence.sequence_block import SequenceBlock
+from ethosu_sdk.evidence.kept_state import StateSeen
+from ethosu_sdk.evidence.sequence_block import SequenceBlock, StateTensor
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.firmware_build import BuildOptions
 from ethosu_sdk.plain_text import counted
@@ -49,10 +50,12 @@ from ethosu_sdk.steps.run.options import LAST_STEP, OWN, RunOptions
 from ethosu_sdk.steps.run.pieces import Cut
 from ethosu_sdk.steps.run.repeats import Repeated
 from ethosu_sdk.steps.run.resident import Loaded
+from ethosu_sdk.steps.run.sequences.stepping_facts import StepFacts
 from ethosu_sdk.steps.shared import board, moved
 from ethosu_sdk.steps.shared.board import Choice
 
 _DONE = "{} reported done, every record complete, CRCs, seal, model SHA-256 match"
+_NO_STATE = StateSeen()
 Image = Built | Loaded
 Groups = tuple[tuple[int, ...], ...]  # PMU events that are counted together
 
@@ -78,7 +81,7 @@ class Boot:
 
 def choose(npu: str | None, options: RunOptions) -> Choice:
     """The board and simulator for a program that uses `npu` (None: no NPU). Raises as :func:`board.for_run` does."""
-    return board.for_run(npu, options.board, options.simulator)
+    return board.for_run(npu, options.board, options.simulator, options.core)
 
 
 def execute(job: RunJob, reporter: Reporter) -> Execution:
@@ -98,10 +101,18 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
     boot = Boot(job, simulator, version, image, groups, cut, expected, no_cpu_cycles)
     with reporter.stage(f"running {counted(expected.plan.inferences, 'inference')} on {simulator.name}"):
         result = simulator.run(_request(boot))
-    reported = evidence.gather(uart.parse(result.uart), expected, result.exit_code)
+    log = uart.parse(result.uart)
+    reported = evidence.gather(log, expected, result.exit_code)
+    kept = job.kept
+    seen = kept_state.gather(
+        log,
+        [row.place[2] for row in kept.tensors] if kept.is_watched else [],
+        reported.plan.inferences,
+        is_sent=kept.is_saved,
+    )
     if result.npu_jobs is not None:
         witness.check_jobs(reported, [job.cycles for job in result.npu_jobs])
-    execution = execution_of(boot, reported, result)
+    execution = execution_of(boot, reported, result, seen)
     return _with_pieces(execution, boot, reported) if job.options.split else execution
 
 
@@ -153,7 +164,12 @@ def _request(boot: Boot) -> SimulationRequest:
         boot.groups,
         expected.repeats,
         expected.nonce,
-        asked=Asked(expected.counts_cycles, expected.state == repeats.RESET, expected.sends_last),
+        asked=Asked(
+            expected.counts_cycles,
+            expected.state == repeats.RESET,
+            expected.sends_last,
+            boot.job.kept.is_saved,
+        ),
         pieces=parts,
         sequence=_sequence(boot.job),
     )
@@ -180,10 +196,11 @@ def _request(boot: Boot) -> SimulationRequest:
 
 def _sequence(job: RunJob) -> SequenceBlock | None:
     """The sequence block of the job's input image; None where all inputs are given, and no state."""
-    steps = job.samples.steps
-    if not job.samples.is_sequence:
+    steps, kept = job.samples.steps, job.kept
+    if not job.samples.is_sequence and not kept.is_watched:
         return None
-    return SequenceBlock(tuple(map(len, steps.given)), steps.feeds, first_step=steps.first_step)
+    states = [StateTensor(*row.place, row.initial) for row in kept.tensors] if kept.is_watched else []
+    return SequenceBlock(tuple(map(len, steps.given)), steps.feeds, tuple(states), steps.first_step)
 
 
 def _sequence_bytes(job: RunJob) -> int:
@@ -198,7 +215,9 @@ def _marks(image: Image) -> tuple[Mark, ...]:
     return cpu_time.marks({name: row.address for name, row in image.firmware.symbols.items()})
 
 
-def execution_of(boot: Boot, reported: Evidence, result: SimulationResult) -> Execution:
+def execution_of(
+    boot: Boot, reported: Evidence, result: SimulationResult, seen: StateSeen = _NO_STATE
+) -> Execution:
     """The execution of a boot's job, or of one of its calls, from what the firmware `reported`."""
     job, simulator, firmware, plan = boot.job, boot.simulator, boot.image.firmware, reported.plan
     npu, unavailable = _npu(boot, reported)
@@ -212,7 +231,8 @@ def execution_of(boot: Boot, reported: Evidence, result: SimulationResult) -> Ex
             "the firmware's evidence is complete", True, _DONE.format(counted(plan.inferences, "inference"))
         ),
         runtime={"name": OWN, "version": __version__, **loaded},
-        choices=reported.choices,
+        steps=_steps(boot, reported, seen),
+        state=seen.contents,
         simulator={
             "name": simulator.name,
             "version": boot.version,
@@ -242,6 +262,27 @@ def execution_of(boot: Boot, reported: Evidence, result: SimulationResult) -> Ex
         notes=boot.image.record.get("notes", ()),
         built=build_command.files(boot.image.record) if isinstance(boot.image, Built) else (),
     )
+
+
+def _steps(boot: Boot, reported: Evidence, seen: StateSeen) -> list[StepFacts]:
+    """Of each step the first repeat's cycles, and the counters of the first repeat that counts each group."""
+    plan, found = reported.plan, []
+    by_inference: dict[int, list[PmuSample]] = {}
+    for row in () if boot.figures.absent else reported.pmu:
+        by_inference.setdefault(row.inference, []).append(row)
+    for step, choices in enumerate(reported.choices):
+        first = step * plan.repeats
+        samples = by_inference.get(first)
+        counted = [row for number in range(plan.event_groups) for row in by_inference.get(first + number, ())]
+        found.append(
+            StepFacts(
+                choices,
+                seen.crcs[first + plan.repeats - 1] if seen.crcs else (),
+                None if samples is None else sum(row.cycles for row in samples),
+                {event: value for event, (value, overflowed) in _totals(counted).items() if not overflowed},
+            )
+        )
+    return found
 
 
 def _with_pieces(execution: Execution, boot: Boot, reported: Evidence) -> Execution:

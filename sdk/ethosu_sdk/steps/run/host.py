@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from ethosu_sdk.steps.run.execution import Execution, NpuFacts, instructions, np
 from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.options import EXECUTORCH, HOST, LAST_STEP, RunOptions
 from ethosu_sdk.steps.run.repeats import Repeated
+from ethosu_sdk.steps.run.sequences.stepping_facts import StepFacts
 from ethosu_sdk.steps.shared.board import Choice
 
 _FIDELITY = (
@@ -63,7 +65,11 @@ def execute(job: RunJob, reporter: Reporter) -> Execution:
         def start() -> host.HostRuntime:
             stack.close()
             opened = host.open_pte(runner, job.path, model, method=job.plan.name, timeout_s=options.timeout_s)
-            return stack.enter_context(opened)
+            runtime = stack.enter_context(opened)
+            for row in job.kept.tensors:
+                if row.initial:
+                    runtime.write(*row.place[:2], row.initial)
+            return runtime
 
         results = _run_all(start, model, job, plan)
     return _execution(job, plan, results, model, runner)
@@ -117,7 +123,8 @@ class HostCall:
         """The job with what it takes from the `last` outputs."""
         samples = self.job.samples
         steps = script_calls.with_taken(samples.steps, self.takes, last)
-        return replace(self.job, samples=replace(samples, steps=steps))
+        kept = replace(self.job.kept, is_watched=False)
+        return replace(self.job, samples=replace(samples, steps=steps), kept=kept)
 
 
 @dataclass
@@ -169,7 +176,8 @@ def _execution(job: RunJob, plan: Plan, results: _Results, model: Any, runner: P
         tools=[provenance.tool_entry(_PACKAGE, version)],
         npu=npu,
         memory={"regions": [], "pools": []},
-        choices=results.choices,
+        steps=_steps(job, results, model, plan.repeats),
+        state=results.states[-1] if job.kept.is_saved else (),
         operators=instructions(job.plan, npu),
         unavailable=[{"path": "/cpu/cycles", "reason": _NO_BOARD}, *unavailable],
         repeated=_repeated(plan, results, model),
@@ -184,11 +192,12 @@ class _Results:
     digests: list[dict[int, object]]
     calls: list[int]  # up to the end of each inference
     choices: list[dict[int, tuple[int, ...]]]  # of each set
+    states: list[list[bytes]]  # after each set, where the state is watched
 
 
 def _run_all(start: Callable[[], Any], model: Any, job: RunJob, plan: Plan) -> _Results:
     """`start` loads the program anew, with the state that it brings."""
-    results, runtime, stepper = _Results([], [], [], []), start(), Stepper(job.samples.steps)
+    results, runtime, stepper = _Results([], [], [], [], []), start(), Stepper(job.samples.steps)
     while not stepper.is_over:
         values = stepper.inputs()
         for repeat in range(plan.repeats):
@@ -202,9 +211,27 @@ def _run_all(start: Callable[[], Any], model: Any, job: RunJob, plan: Plan) -> _
             )
             results.calls.append(len(model.calls))
         results.choices.append(stepper.take(dict(enumerate(outputs))))
+        if job.kept.is_watched:
+            results.states.append([runtime.read(*row.place) for row in job.kept.tensors])
         if job.options.on_step is not None:
             job.options.on_step(stepper.step - 1, results.choices[-1])
     return results
+
+
+def _steps(job: RunJob, results: _Results, model: Any, each: int) -> list[StepFacts]:
+    """The first repeat of each set, of which there are `each`."""
+    from ethosu_sdk.simulators.host.npu_model import event_totals
+
+    starts, found = [0, *results.calls], []
+    for step, choices in enumerate(results.choices):
+        calls = model.calls[starts[step * each] : starts[step * each + 1]]
+        crcs = tuple(f"{zlib.crc32(data):08x}" for data in results.states[step]) if results.states else ()
+        if job.target is None:
+            found.append(StepFacts(choices, crcs))
+            continue
+        counters = event_totals(job.target.npu, job.events, calls)
+        found.append(StepFacts(choices, crcs, sum(row.total_cycles for row in calls), counters))
+    return found
 
 
 def _repeated(plan: Plan, results: _Results, model: Any) -> Repeated:

@@ -48,6 +48,10 @@ class Samples:
         """The inputs of each inference; a fed one has the last value that is given."""
         return tuple(map(self.steps.rows, range(self.count)))
 
+    def going_on(self, steps: int) -> Samples:
+        """These, as the ones that follow so many `steps`."""
+        return replace(self, steps=replace(self.steps, first_step=steps)) if steps else self
+
     def given(self) -> list[Array]:
         """What is given of each input: one array, or all rows with a leading axis."""
         if not self.is_sequence:

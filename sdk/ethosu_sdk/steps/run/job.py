@@ -14,6 +14,7 @@ from ethosu_sdk.npu.timing.system_config import SystemConfig
 from ethosu_sdk.records import common
 from ethosu_sdk.steps.run.inputs import Samples
 from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.steps.run.sequences.kept_state import Kept
 from ethosu_sdk.steps.shared.board import Choice
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
@@ -28,7 +29,8 @@ class RunJob:
 
     `choice` names the board and the simulator. `events` are the numbers of the PMU events to count. `priced` is the
     system that modelled cycles are for, `memories` are its memories, behind timing adapters if the options ask for
-    them, `cpu_clock` is the clock of the CPU. `expected` holds the outputs that must come out (None: any).
+    them, `cpu_clock` is the clock of the CPU. `expected` holds the outputs that must come out (None: any), `kept` is
+    the program's state.
     """
 
     path: Path
@@ -42,6 +44,7 @@ class RunJob:
     priced: Priced | None
     memories: SystemConfig | None
     cpu_clock: CpuClock
+    kept: Kept
 
     @property
     def plan(self) -> pte.ExecutionPlan:

@@ -37,8 +37,9 @@ class RunOptions:
 
     With `count_instructions`, a simulator that can counts what the CPU executes: that takes longer. With `split`, one
     more inference runs each NPU operation as a job of its own. `memory_timing` names the timing adapters that
-    modelled cycles are for, `priced` is the system that they are for (None: the program's). `on_step` is told of each
-    step of a run without repeats as soon as it is done: its number, and by input the indices that feeds chose.
+    modelled cycles are for, `priced` is the system that they are for (None: the program's), `core` the processor that
+    a program without NPU was compiled for. `on_step` is told of each step of a run without repeats as soon as it is
+    done: its number, and by input the indices that feeds chose.
     """
 
     inputs: Path | None = option(None, INPUTS)
@@ -71,6 +72,16 @@ class RunOptions:
     )
     atol: float = option(0.0, Option("Allowed absolute difference from --expect.", minimum=0.0, finite=True))
     rtol: float = option(0.0, Option("Allowed relative difference from --expect.", minimum=0.0, finite=True))
+    growth: float = option(
+        0.0,
+        Option(
+            "How much the allowed difference grows with each step of a sequence: step n is allowed 1 + G·n times "
+            "--atol and --rtol.",
+            metavar="G",
+            minimum=0.0,
+            finite=True,
+        ),
+    )
     simulator: str = option(
         "auto",
         Option(
@@ -134,6 +145,15 @@ class RunOptions:
         None,
         Option("Run the calls of a file in turn, each of a method, in one boot.", metavar="CALLS.toml"),
     )
+    state: Path | None = option(
+        None,
+        Option(
+            "Begin with a state that --save-state wrote.", metavar="F.npz", shown_default="the program's own"
+        ),
+    )
+    save_state: Path | None = option(
+        None, Option("Write the state after the last inference to a file.", metavar="F.npz")
+    )
     resident: bool = option(
         False, Option("Load MODEL into a firmware with all kernels instead of building one for it.")
     )
@@ -162,6 +182,7 @@ class RunOptions:
     split: bool = False
     priced: "Priced | None" = None
     on_step: Callable[[int, Mapping[int, tuple[int, ...]]], None] | None = None
+    core: str | None = None
 
     @property
     def idle_timeout_s(self) -> float:

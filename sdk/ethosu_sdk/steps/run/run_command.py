@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,13 +31,15 @@ from ethosu_sdk.steps.run import (
 )
 from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.job import UART_NAME, RunJob
-from ethosu_sdk.steps.run.options import RunOptions
+from ethosu_sdk.steps.run.options import LAST_STEP, RunOptions
 from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
-from ethosu_sdk.steps.shared import hazards, memory_advice, systems, time_line
+from ethosu_sdk.steps.run.sequences import declared, judging, kept_state
+from ethosu_sdk.steps.run.sequences.judging import Array, StepsVerdict
+from ethosu_sdk.steps.shared import compiled_core, hazards, memory_advice, systems, time_line
 from ethosu_sdk.steps.shared.systems import Priced
 from ethosu_sdk.steps.shared.time_line import CpuClock
-from ethosu_sdk.targets import suggestion
+from ethosu_sdk.targets import Target, suggestion
 
 OUTPUTS_NAME = "outputs.npz"
 _RESULTS = (
@@ -65,6 +68,7 @@ def run(
     check_board(model, options, compile_options)
     path = program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
+    options = replace(options, core=compiled_core.of(path, program))
     priced = options.priced or systems.asked_for(path, program, compile_options)
     clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
     if clock.was_asked_for(compile_options.system):
@@ -89,8 +93,9 @@ def run(
 def check_board(model: str, options: RunOptions, compile_options: CompileOptions) -> None:
     """UsageError, before anything is compiled, for a board that does not exist or lacks the target's NPU."""
     if options.board is not None and not model.endswith(".pte"):
-        npu = compile_command.target_of(compile_options).npu
-        runners.choose(options, npu if compile_options.delegate else None)
+        target = compile_command.target_of(compile_options)
+        npu = target.npu if isinstance(target, Target) and compile_options.delegate else None
+        runners.choose(options, npu)
 
 
 def program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
@@ -116,7 +121,20 @@ def resolve(
     runner, choice = runners.choose(options, npu)
     memories = memory_timing.choose(program.target(), priced, options.memory_timing)
     events = choose_events(npu, options.events)
-    samples = inputs.load(options.inputs, path, plan, feeds.parse(options.feed), options.steps)
+    wanted = feeds.parse(options.feed)
+    if not wanted and options.steps is not None:
+        wanted = declared.feeds(path, program, plan)
+    samples = inputs.load(options.inputs, path, plan, wanted, options.steps)
+    kept = kept_state.load(
+        path,
+        program,
+        plan,
+        options.state,
+        saves=options.save_state is not None,
+        is_sequence=samples.is_sequence or samples.count > 1,
+    )
+    samples = samples.going_on(kept.steps)
+    _check_growth(options, samples, plan)
     memory.check_outputs(plan, samples)
     if samples.source.startswith("random"):
         reporter.warn(f"no inputs were given: using {escape(samples.source)}")
@@ -133,7 +151,17 @@ def resolve(
         priced=priced,
         memories=memories,
         cpu_clock=clock,
+        kept=kept,
     )
+
+
+def _check_growth(options: RunOptions, samples: inputs.Samples, plan: pte.ExecutionPlan) -> None:
+    """UsageError for a tolerance that grows where no step depends on the one before."""
+    if options.growth and not (plan.is_stateful or samples.steps.feeds):
+        raise UsageError(
+            "--growth is for steps that depend on the one before: the program keeps no state, and nothing is fed",
+            "leave --growth out, or give --atol and --rtol what every inference is allowed",
+        )
 
 
 def _method(program: pte.Pte, name: str | None) -> pte.ExecutionPlan:
@@ -147,15 +175,35 @@ def judge(job: RunJob, execution: Execution) -> Verdict:
     """Everything that is checked of an execution, in the order of the record."""
     distance = reference.Reference()
     if job.expected is None:
-        distance = reference.compare(job.path, job.program, job.plan, job.samples, execution.outputs)
+        first = _first_sent(job, execution)
+        distance = reference.compare(job.path, job.program, job.plan, job.samples, execution.outputs, first)
     checks = [execution.done, *repeats.checks(execution.repeated), *execution.checks]
+    steps = None
     if job.expected is not None:
         tolerance = verdict.Tolerance(job.options.atol, job.options.rtol)
-        checks += verdict.compare_outputs(execution.outputs, job.expected, tolerance)
+        if job.samples.count > 1:
+            steps = _judge_steps(job, execution, job.expected, tolerance)
+            checks += steps.checks
+        else:
+            checks += verdict.compare_outputs(execution.outputs, job.expected, tolerance)
     checks += distance.checks
     if execution.second_opinion is not None:
         checks += execution.second_opinion.checks
-    return Verdict(checks, distance, tuple(hazards.warnings(job.plan)))
+    return Verdict(checks, distance, tuple(hazards.warnings(job.plan)), steps)
+
+
+def _first_sent(job: RunJob, execution: Execution) -> int:
+    """The number of the first step whose outputs the board has sent."""
+    return max(0, len(execution.steps) - 1) if job.options.outputs == LAST_STEP else 0
+
+
+def _judge_steps(
+    job: RunJob, execution: Execution, expected: Sequence[Array], tolerance: verdict.Tolerance
+) -> StepsVerdict:
+    first = _first_sent(job, execution)
+    if first:
+        expected = [array[first : first + 1] for array in expected]
+    return judging.judge(execution.outputs, expected, tolerance, job.options.growth, first)
 
 
 def write(job: RunJob, execution: Execution, judged: Verdict, start: float, reporter: Reporter) -> Record:
@@ -164,6 +212,9 @@ def write(job: RunJob, execution: Execution, judged: Verdict, start: float, repo
         reporter.warn(escape(f"{sentence}. {hazards.HINT}"))
     arrays = {f"output{index}": array for index, array in enumerate(execution.outputs)}
     npz.write_npz(job.folder / OUTPUTS_NAME, arrays)
+    if job.options.save_state is not None:
+        done = len(execution.steps)
+        kept_state.save(job.kept, job.options.save_state, job.program, execution.state, done)
     record = run_record.make(job, execution, judged, OUTPUTS_NAME, time.monotonic() - start)
     schema.check(record, "the run result")
     json_text.write_json(job.folder / kinds.RUN.file, record)

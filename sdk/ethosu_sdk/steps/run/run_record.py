@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rich.console import Group
 from rich.table import Table
 
-from ethosu_sdk import provenance
+from ethosu_sdk import boards, provenance
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
@@ -23,6 +23,8 @@ from ethosu_sdk.steps.run.execution import Execution
 from ethosu_sdk.steps.run.job import RunJob
 from ethosu_sdk.steps.run.options import FVP
 from ethosu_sdk.steps.run.reference import Reference
+from ethosu_sdk.steps.run.sequences import kept_state, sequence_record
+from ethosu_sdk.steps.run.sequences.judging import StepsVerdict
 from ethosu_sdk.steps.shared import time_line
 from ethosu_sdk.tables import systems, times
 
@@ -34,6 +36,7 @@ class Verdict:
     checks: Sequence[Check]
     reference: Reference
     hazards: tuple[str, ...]
+    steps: StepsVerdict | None = None
 
 
 def make(
@@ -57,8 +60,9 @@ def make(
         "board_reason": job.choice.reason,
         "runtime": execution.runtime,
         "simulator": execution.simulator,
-        "inferences": job.samples.count,
+        "inferences": len(execution.steps) or job.samples.count,
         **repeats.part(execution.repeated),
+        **_state(job, execution),
         "inputs": [
             {**_tensor(index, array), "source": job.samples.source}
             for index, array in enumerate(job.samples.given())
@@ -76,6 +80,7 @@ def make(
         },
         **({"reference": verdict.reference.part} if verdict.reference.part else {}),
         **({"second_opinion": opinion.part} if opinion is not None else {}),
+        **_sequence(job, execution, verdict, npu),
         **({"npu": npu} if npu is not None else {}),
         "cpu": execution.cpu,
         "memory": execution.memory,
@@ -87,6 +92,22 @@ def make(
         "host": host_facts.host(),
     }
     return _with_time(record, job)
+
+
+def _state(job: RunJob, execution: Execution) -> Record:
+    name = job.choice.board
+    memory = boards.board(name).bulk.name if name in boards.BOARDS else name
+    crcs = execution.steps[-1].state_crcs if execution.steps else ()
+    return kept_state.part(job.kept, execution.repeated.plan.state, memory, crcs)
+
+
+def _sequence(job: RunJob, execution: Execution, verdict: Verdict, npu: Record | None) -> Record:
+    if not execution.steps or not (job.samples.is_sequence or job.samples.count > 1):
+        return {}
+    counters = [] if npu is None else npu["counters"]
+    events = {row["id"]: row["event"] for row in counters}
+    source = npu["cycles"]["source"] if npu is not None and "cycles" in npu else ""
+    return sequence_record.part(execution.steps, job.samples.steps.feeds, verdict.steps, events, source)
 
 
 def _with_time(record: Record, job: RunJob) -> Record:
@@ -131,6 +152,8 @@ def summary(record: Record, folder: Path) -> Group:
     if "second_opinion" in record:
         other = record["second_opinion"]["runtime"]
         head.add_row("second opinion", escape(f"{other['name']} {other['version']}"))
+    for name, words in sequence_record.lines(record):
+        head.add_row(name, escape(words))
     for name, words in times.rows(kinds.RUN.convert(record)):
         head.add_row(name, escape(words))
     _npu_rows(head, record)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ethosu_sdk import boards, simulators
 from ethosu_sdk.firmware_build import choose_board
+from ethosu_sdk.targets import cores
 
 AUTO = "auto"
 
@@ -23,11 +24,14 @@ class Choice:
     reason: str
 
 
-def for_build(npu: str | None, requested: str | None) -> Choice:
-    """The board to build for a program that uses `npu` (None: no NPU): `requested`, or the one that `run` takes.
+def for_build(npu: str | None, requested: str | None, core: str | None = None) -> Choice:
+    """The board to build for a program that uses `npu` (None: no NPU) or was compiled for the processor `core`:
+    `requested`, or the one that `run` takes.
 
     Raises UsageError when `requested` is no board or has no such NPU.
     """
+    if requested is None and core is not None:
+        return Choice(cores()[core].board, "", _of_core(core))
     if requested is not None:  # whatever can run it here: firmware is built for other machines too
         chosen = choose_board(npu, requested)
         return Choice(chosen.board, "", chosen.reason)
@@ -36,17 +40,25 @@ def for_build(npu: str | None, requested: str | None) -> Choice:
     return Choice(chosen.board, simulator, f"{chosen.reason} ({why})")
 
 
-def for_run(npu: str | None, requested: str | None, simulator: str) -> Choice:
-    """The board to run a program on that uses `npu` (None: no NPU), and the simulator that does it.
+def for_run(npu: str | None, requested: str | None, simulator: str, core: str | None = None) -> Choice:
+    """The board to run a program on that uses `npu` (None: no NPU) or was compiled for the processor `core`, and the
+    simulator that does it.
 
     Raises UsageError when `requested` is no board, has no such NPU or is not in the simulator that was asked for.
     """
+    by_core = requested is None and core is not None
+    requested = cores()[core].board if requested is None and core is not None else requested
     why = f"{simulator} was asked for"
     if simulator == AUTO:
         installed, why = _installed(npu, requested)
         simulator = installed or simulators.FIRMWARE_SIMULATORS[0]  # which says how to install it
     chosen = choose_board(npu, requested, simulator)
-    return Choice(chosen.board, simulator, f"{chosen.reason} ({why})")
+    reason = _of_core(core or "") if by_core else chosen.reason
+    return Choice(chosen.board, simulator, f"{reason} ({why})")
+
+
+def _of_core(core: str) -> str:
+    return f"the board of {core}, which the program is compiled for"
 
 
 def _installed(npu: str | None, requested: str | None) -> tuple[str, str]:

@@ -78,12 +78,12 @@ def _is_complete(record: Compilation) -> bool:
     return (
         (spec.path is None or spec.path.is_file())
         and not any(compile_again.files(record))
+        and target is not None
         and target.system_config in families()[target.npu].system_configs
     )
 
 
 def _folder(path: Path, record: Compilation) -> list[str]:
     """-o, unless the program lies where `compile` puts it by itself."""
-    target = record.target
-    usual = Path(locations.BUILD_FOLDER) / f"{path.stem}-{target.npu}-{target.macs}"
+    usual = Path(locations.BUILD_FOLDER) / f"{path.stem}-{record.target_name}"
     return [] if path.parent.resolve() == usual.resolve() else ["-o", str(path.parent)]

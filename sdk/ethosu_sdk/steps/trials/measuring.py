@@ -11,21 +11,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ethosu_sdk import boards, npz, pte
+from ethosu_sdk import npz, pte
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.evidence.accuracy import Comparison
-from ethosu_sdk.firmware_build import MemoryFitError, choose_board, fit as memory_fit
-from ethosu_sdk.firmware_build.firmware import requirements
 from ethosu_sdk.records.profile import Profile, cycles
 from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.results.trials import Distance, Measured
-from ethosu_sdk.steps.run_facts import programs
+from ethosu_sdk.steps.run_facts import programs, room
 from ethosu_sdk.steps.shared import systems
 
 Array = npt.NDArray[Any]
 _CONVERSIONS = ("::quantize_per_tensor.out", "::dequantize_per_tensor.out")
 _ROUNDING = 2.0**-20
-_SIMULATOR = "qemu"  # on whose board a program has to fit
 
 
 def measured(path: Path, profile: Profile) -> Measured:
@@ -46,21 +43,9 @@ def measured(path: Path, profile: Profile) -> Measured:
         time_ms=None if time is None else time.total.duration_s * 1e3,
         sram_bytes=sram,
         flash_bytes=0 if is_in_sram else program.size,
-        fits=fits(program, own),
+        fits=not room.lacking(program, own),
         cpu_calls=dict(calls),
     )
-
-
-def fits(program: pte.Pte, own: systems.Priced | None) -> bool:
-    """Whether the firmware of `program` has room on the board of its NPU; `own` is its system."""
-    areas = None if own is None else own.areas
-    needs = requirements(program.size, [program.plan()], program.target(), None, areas)
-    board = boards.board(choose_board(program.npu(), None, _SIMULATOR).board)
-    try:
-        memory_fit.plan(needs, board, 1, (), allow_spill=False)
-    except MemoryFitError:
-        return False
-    return True
 
 
 def outputs(path: Path, file: Path) -> list[Array]:

@@ -128,8 +128,12 @@ class _Trying:
                 continue
             both = best.candidate.with_(other.candidate)
             outcome = self._try(both, "trying together", work / f"together-{number}")
+            if trial_verdict.state(before, self.exact_distance, outcome) != "better":
+                continue
             if trial_verdict.is_better(before, best, outcome):
                 best = outcome
+            else:
+                self.outcomes.remove(outcome)  # the other change adds nothing
 
     @property
     def exact_distance(self) -> Distance | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ethosu_sdk.page import document
+from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.sweep import Sweep
 from ethosu_sdk.sweep.page import cells, overview, plot, settings
@@ -21,7 +22,8 @@ def render(folder: Path, record: Sweep, rows: Sequence[Row]) -> str:
         "plots": {drawn.id: drawn.spec} if drawn.spec else {},
         "cells": cells.of(folder, record.verdict, rows, found),
     }
-    title = settings.short(record.name) or "sweep"
+    models, targets = len(record.verdict.models), len(record.verdict.targets)
+    title = f"{settings.short(record.name) or 'sweep'}: {counted(models, 'model')} on {counted(targets, 'target')}"
     return document.render(
         __package__,
         title,

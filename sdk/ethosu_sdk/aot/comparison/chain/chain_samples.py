@@ -39,8 +39,12 @@ def choose(inputs: Tensors, calibration: Sequence[Tensors]) -> list[Sample]:
 
 
 def longer(samples: Sequence[Sample], calibration: Sequence[Tensors]) -> list[Sample]:
-    """`samples` and what follows them in a sequence of `STEPS`, for a model with a state: the calibration samples in
-    their order, again and again, or without any the samples themselves."""
+    """A sequence of `STEPS` for a model with a state: the calibration samples in their order behind the example, as a
+    sequence that was calibrated. If these are too few, `samples` and what follows them: the calibration samples
+    again and again, or without any the samples themselves."""
+    if len(calibration) >= STEPS:
+        first = 1 if _equal(samples[0].inputs, calibration[0]) else 0
+        return [samples[0], *(Sample(row, CALIBRATION, True) for row in calibration[first:][: STEPS - 1])]
     found = list(samples)
     rows = [Sample(row, CALIBRATION, True) for row in calibration] or list(samples)
     while len(found) < STEPS:

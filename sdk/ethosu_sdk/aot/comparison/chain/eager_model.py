@@ -57,10 +57,18 @@ def execute(
         if _gives(copy.deepcopy(warm), run):
             changed, filled = carried, warm
     if changed:
-        run.go_on(longer(run.samples)[len(run.samples) :])
+        run = _sequence(untouched, run, longer(run.samples))
     repeats = untouched is None or _gives(copy.deepcopy(untouched), run)
     outputs = tuple(run.outputs)
     return EagerRun(tuple(run.samples), outputs, run.structure, tuple(changed), untouched, filled, repeats)
+
+
+def _sequence(untouched: Any, run: _Execution, samples: Sequence[Sample]) -> _Execution:
+    """A run on `samples`: the one that there is, which goes on, or a new one where it took others first."""
+    if any(one is not other for one, other in zip(run.samples, samples, strict=False)):
+        run = _Execution(copy.deepcopy(untouched))
+    run.go_on(samples[len(run.samples) :])
+    return run
 
 
 class _Execution:

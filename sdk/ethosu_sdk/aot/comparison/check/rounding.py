@@ -176,6 +176,12 @@ def save_samples(folder: Path, samples: Sequence[Tensors]) -> None:
         _save(folder, "input", sample, inputs)
 
 
+def save_dialect(folder: Path, module: Any, samples: Sequence[Tensors]) -> None:
+    """Put what `module` gives for each of the samples, one after the other, into the check's `folder`."""
+    for sample, inputs in enumerate(samples):
+        _save(folder, "dialect", sample, execution.run_eager(module, inputs))
+
+
 def _save_ties_up(module: Any, inputs: Tensors, cpu_calls: Iterable[str], folder: Path) -> bool:
     """Store the outputs with the NPU's rounding instead of PyTorch's; whether that was possible."""
     if not any(is_quantize(node) for node in module.graph.nodes):

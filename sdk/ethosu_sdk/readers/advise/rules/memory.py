@@ -19,7 +19,10 @@ _LIMITS = (
 def memory_mode(facts: Facts) -> list[Advice]:
     """The mode with the fewest cycles among those that fit, if it saves some; else the one with the least SRAM whose
     cycles are the same."""
-    name = facts.compiled.target.memory_mode
+    target = facts.compiled.target
+    if target is None:
+        return []
+    name = target.memory_mode
     present = facts.modes.get(name)
     if present is None:
         return []

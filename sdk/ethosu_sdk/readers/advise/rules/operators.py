@@ -23,6 +23,10 @@ from ethosu_sdk.records.compile import Site
 from ethosu_sdk.records.profile import Operation
 from ethosu_sdk.results.source_place import module
 
+# It holds for an estimate alone: who tries the change knows its cycles.
+NOT_ESTIMATED = (
+    "the NPU takes cycles for it, which nothing here estimates, and saves those of a delegate's border"
+)
 Modules = Mapping[str, str]  # name in the model → class
 
 
@@ -143,7 +147,7 @@ def _advice(
             change(CPU_OPERATORS, calls, calls - own, "these calls and their conversions fall away"),
         ),
         limits=(
-            "the NPU takes cycles for it, which nothing here estimates, and saves those of a delegate's border",
+            NOT_ESTIMATED,
             "values are quantised where they were floating point: `ethosu-sdk debug` shows what that costs",
         ),
     )

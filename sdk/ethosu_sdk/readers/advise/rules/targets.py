@@ -16,6 +16,8 @@ _HOW = "operations take twice the cycles, but where a memory sets the pace and h
 def smaller_target(facts: Facts) -> list[Advice]:
     """A program that keeps the MAC unit waiting, so that half of it would do. A board's NPU is what it is."""
     target = facts.compiled.target
+    if target is None:
+        return []
     macs = [count for count in families()[target.npu].macs if count < target.macs]
     whole = facts.npu_cycles
     if facts.compiled.board_profile or not macs or not whole or 2 * max(macs) != target.macs:

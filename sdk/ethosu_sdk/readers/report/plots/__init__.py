@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from ethosu_sdk.page.plot import Plot
 from ethosu_sdk.readers.report.inputs import Inputs
-from ethosu_sdk.readers.report.plots import accuracy, arena, cycles, inference, roofline, timeline
+from ethosu_sdk.readers.report.plots import (
+    accuracy,
+    arena,
+    cycles,
+    inference,
+    operator_times,
+    roofline,
+    timeline,
+)
 
 
 def of(inputs: Inputs, prefix: str) -> dict[str, Plot]:
@@ -17,6 +25,9 @@ def of(inputs: Inputs, prefix: str) -> dict[str, Plot]:
         "timeline": timeline.of(profile, f"{prefix}-plot-timeline"),
         **arena.of(inputs, f"{prefix}-plot-arena"),
     }
+    times = operator_times.of(profile, f"{prefix}-plot-times")
+    if times is not None:
+        plots["times"] = times
     if inputs.debug is not None and inputs.debug.comparisons:
         plots["accuracy"] = accuracy.of(inputs.debug, f"{prefix}-plot-accuracy")
     return plots

@@ -13,7 +13,7 @@ from ethosu_sdk.records.profile import Operation, Profile, cycles
 from ethosu_sdk.results import source_place
 
 _MOST = 40
-_TITLE = "Cycles by operator"
+_TITLE = "Cycles of the NPU by operator"
 _BAR_PIXELS, _GAP_PIXELS = 9, 5
 _SOURCES = ("modelled", "estimated", "measured")
 

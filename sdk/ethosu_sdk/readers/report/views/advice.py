@@ -1,56 +1,86 @@
-"""Advice: what the rules of `advise` say about the run."""
+"""Advice: what changes got that were tried, what the rules of `advise` estimate, and the operators on the CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ethosu_sdk.readers.advise import advise_tables, cpu_calls, facts
+from ethosu_sdk.readers.advise import advise_tables, cpu_calls, facts, tried_tables
 from ethosu_sdk.readers.advise.rules import cpu
-from ethosu_sdk.readers.advise.verdict import judge
-from ethosu_sdk.readers.report.inputs import PROFILE, Inputs
-from ethosu_sdk.records.advice import Item
+from ethosu_sdk.readers.advise.rules.replacements import OPERATOR_CHANGES
+from ethosu_sdk.readers.advise.verdict import Verdict, judge
+from ethosu_sdk.readers.report.inputs import ADVICE, PROFILE, Inputs
+from ethosu_sdk.readers.report.views import advice_rows, on_the_cpu, tried
+from ethosu_sdk.records.advice import Item, Tried
 from ethosu_sdk.records.profile import Operation
 from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.tables import times
 
-_LINES = ("do", "write")  # what is typed, in a font of fixed width
 _LARGE_SHARE = 0.1  # of an inference: an operator that takes less is not the first thing to change
 _OF_CONVERSIONS = ("quantised-io", "quantise")
 
 
 def of(inputs: Inputs) -> dict[str, Any]:
-    """Each advice as a title and rows, and the silent rules, why they are; `reason` says why there is nothing."""
-    profile = inputs.profile
-    if inputs.program is None or profile is None:
-        reason = inputs.missing.get("program") or inputs.missing.get(PROFILE, "there is no profile")
-        return {"reason": reason, "unadvised": "", "advice": [], "silent": []}
-    program = inputs.facts.program
-    if program is None:
-        return {"reason": inputs.facts.program_reason, "unadvised": "", "advice": [], "silent": []}
-    found = facts.of(program, profile, inputs.compiled, inputs.debug, inputs.missing)
-    verdict = judge(found)
+    """What was tried, each estimate as a title and rows, operators on the CPU, and the silent rules, why they are;
+    `reason` says why there is nothing."""
+    record = inputs.advised
+    done = None if record is None else record.tried
+    found, reason = _facts(inputs)
+    time = headline(inputs.profile) if inputs.profile is not None else None
+    calls = record.cpu if record is not None else None
+    if found is not None:
+        verdict = judge(found)
+        calls = cpu_calls.lines(found) if found.compilation is not None else calls
+    elif record is not None:
+        verdict, reason = Verdict(record.advice, record.silent), ""
+    else:
+        verdict = Verdict((), ())
     return {
-        "reason": "",
-        "unadvised": unadvised(found, verdict.advice),
-        "advice": [_entry(row) for row in verdict.advice],
+        "reason": reason,
+        "tried": None if done is None else tried.of(done),
+        "untried": inputs.missing.get(ADVICE, "") if done is None else "",
+        "unadvised": "" if found is None else unadvised(found, verdict.advice, done),
+        "advice": [
+            {"title": advise_tables.title(row), "rows": advice_rows.of(advise_tables.pairs(row))}
+            for row in verdict.advice
+            if not tried_tables.was_tried(row, done)
+        ],
+        "cpu": on_the_cpu.of(calls, time) if calls else None,
         "silent": [(row.rule, row.reason) for row in verdict.silent],
     }
 
 
-def unadvised(found: facts.Facts, advice: Sequence[Item]) -> str:
-    """The operator that takes the CPU longest, where that is a good part of the time and no advice is about it."""
+def _facts(inputs: Inputs) -> tuple[facts.Facts | None, str]:
+    """What the rules need, or why it is not there."""
+    profile, program = inputs.profile, inputs.facts.program
+    if inputs.program is None or profile is None:
+        reason = inputs.missing.get("program") or inputs.missing.get(PROFILE, "there is no profile")
+        return None, reason
+    if program is None:
+        return None, inputs.facts.program_reason
+    return facts.of(program, profile, inputs.compiled, inputs.debug, inputs.missing), ""
+
+
+def unadvised(found: facts.Facts, advice: Sequence[Item], done: Tried | None = None) -> str:
+    """The operator that takes the CPU longest, where that is a good part of the time, no advice is about it, and
+    nothing of what was tried helps it."""
     time = headline(found.profile)
     if time is None or time.largest.duration_s < _LARGE_SHARE * time.total.duration_s:
         return ""
     name = time.largest.name
     rows = [row for row in found.cpu_rows if row.name == name]
-    if not rows or any(_is_about(item, rows) for item in advice):
+    changes = {row.name for row in OPERATOR_CHANGES.get(name, ())}
+    if not rows or any(_is_about(item, rows) for item in advice) or changes & set(tried.parts(done)):
         return ""
+    hint = (
+        "`ethosu-sdk advise MODEL --try` compiles and runs what could replace it."
+        if done is None
+        else "Nothing that was tried replaces it."
+    )
     return (
         f"{times.short(name)} takes {times.milliseconds(time.largest.duration_s)} of "
         f"{times.milliseconds(time.total.duration_s)} on the CPU{times.calls_of_largest(time)}, and no rule has "
-        f"advice on it. {_why(found, name)}`ethosu-sdk advise MODEL --try` compiles and runs what could replace it."
+        f"advice on it. {_why(found, name)}{hint}"
     )
 
 
@@ -68,14 +98,3 @@ def _why(found: facts.Facts, name: str) -> str:
         return ""
     instead = f" A replacement: {line.replacement}." if line.replacement is not None else ""
     return f"It is not delegated: {line.why.rstrip('.')}.{instead} "
-
-
-def _entry(row: Item) -> dict[str, Any]:
-    """Lines of code that follow each other stand in one cell."""
-    rows: list[dict[str, Any]] = []
-    for name, text in advise_tables.pairs(row):
-        if rows and name in _LINES and rows[-1]["name"] == name:
-            rows[-1]["text"] += f"\n{text}"
-        else:
-            rows.append({"name": name, "text": text, "is_code": name in _LINES})
-    return {"title": advise_tables.title(row), "rows": rows}

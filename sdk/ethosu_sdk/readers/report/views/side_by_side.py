@@ -19,7 +19,7 @@ _METRICS = {
     "measured": "cycles of the NPU, measured",
     "modelled": "cycles of the NPU, modelled",
 }
-_EQUAL = "equal"
+_EQUAL, _GONE, _NEW = "equal", "gone", "new"
 _Key = tuple[str, ...]
 
 
@@ -83,7 +83,7 @@ def _figure(name: str, cells: Sequence[summary.Row | None]) -> dict[str, Any]:
 
 def _difference(first: summary.Row | None, other: summary.Row | None) -> str:
     if first is None or other is None:
-        return "only in one"
+        return _GONE if other is None else _NEW
     if first.value is None or other.value is None:
         return _EQUAL if first.text == other.text else "differs"
     return (
@@ -185,11 +185,10 @@ def _runs(found: Operators) -> int:
 
 def _changes(values: Sequence[float | None], digits: int) -> list[str]:
     first, *others = values
-    return [
-        "only in one"
-        if first is None or other is None
-        else _EQUAL
-        if first == other
-        else f"{other - first:+,.{digits}f} ({change(first, other)})"
-        for other in others
-    ]
+    return [_step(first, other, digits) for other in others]
+
+
+def _step(first: float | None, other: float | None, digits: int) -> str:
+    if first is None or other is None:
+        return _GONE if other is None else _NEW
+    return _EQUAL if first == other else f"{other - first:+,.{digits}f} ({change(first, other)})"

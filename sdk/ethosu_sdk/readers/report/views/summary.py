@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from ethosu_sdk.readers.report.inputs import Inputs
-from ethosu_sdk.readers.report.views import accuracy, fold
+from ethosu_sdk.readers.report.views import accuracy, fold, tried
 from ethosu_sdk.records.common import Use
 from ethosu_sdk.records.profile import Profile, Totals
 from ethosu_sdk.records.run import Run
@@ -61,6 +61,13 @@ def time_of(inputs: Inputs) -> TimeLine | None:
 
 def limits(inputs: Inputs) -> str:
     """What limits the inference, in a sentence or two."""
+    no_room = inputs.facts.no_room
+    first = f"{no_room[:1].upper()}{no_room[1:]}. " if no_room else ""
+    return f"{first}{_pace(inputs)}"
+
+
+def _pace(inputs: Inputs) -> str:
+    """Who takes the time of an inference."""
     time = time_of(inputs)
     if time is None:
         npu = inputs.run.npu
@@ -128,6 +135,8 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
     """The few figures that are read first: name, text and a note each."""
     run, time = inputs.run, time_of(inputs)
     found = [{"name": "verdict", "text": run.verdict.status, "note": _checks(run)}]
+    if no_room := inputs.facts.no_room:
+        found.append({"name": "memory of its board", "text": "too small", "note": no_room, "status": "fail"})
     if time is not None:
         total = time.total
         band = f"{total.source}, on {time.place}"
@@ -143,7 +152,7 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
         cycles = run.npu.cycles
         note = f"the NPU alone; {_note(inputs, cycles.source)}"
         found.append({"name": "NPU cycles", "text": f"{cycles.value:,}", "note": note})
-    return [*found, *_limiting_memories(run), *_accuracy(inputs)]
+    return [*found, *_limiting_memories(run), *_accuracy(inputs), *_best_change(inputs)]
 
 
 def _limiting_memories(run: Run) -> Iterator[dict[str, str]]:
@@ -172,6 +181,14 @@ def _accuracy(inputs: Inputs) -> Iterator[dict[str, str]]:
         "text": text,
         "note": f"{what}beside {accuracy.reference(inputs)}; {equal:,} of {elements:,} elements equal",
     }
+
+
+def _best_change(inputs: Inputs) -> Iterator[dict[str, str]]:
+    """What `advise --try` found."""
+    record = inputs.advised
+    best = tried.best(record.tried) if record is not None and record.tried is not None else None
+    if best is not None:
+        yield best
 
 
 def _note(inputs: Inputs, source: str) -> str:

@@ -1,0 +1,227 @@
+"""What the NPU leaves to the CPU, through the passes of ExecuTorch's Cortex-M backend.
+
+Those passes trust that the backend's own quantiser marked a node. Here Arm's quantiser for Ethos-U did: a node keeps
+its mark where the conditions of the backend's quantiser hold for it (quantizer/pattern_checkers.py of ExecuTorch
+1.5.1). Any other stays in floating point, between its conversions, with a portable kernel.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ethosu_sdk import plain_text, pte
+from ethosu_sdk.aot.lowering import cortex_m
+from ethosu_sdk.aot.refusals.suspects import suspect
+from ethosu_sdk.errors import SdkError
+
+PORTABLE_KEY = "ethosu_sdk_portable_because"  # under which a node has the reason
+_NAME_KEY = "ethosu_sdk_known_as"
+_MOST = 16
+_IMAGE = 4  # axes
+
+_DEQUANTIZE = "quantized_decomposed.dequantize_per_"
+_QUANTIZE = "quantized_decomposed.quantize_per_tensor."
+_NO_KERNEL = "the Cortex-M backend has no int8 kernel for it"
+_NOT_INT8 = "its values are not int8 with one scale for the tensor"
+_OTHER_SHAPES = "its operands have different shapes"
+_OTHER_SCALES = "its values have different scales"
+_NO_IMAGE = f"its input has not {_IMAGE} axes"
+
+Check = Callable[[Any], str]  # of a node: why the backend does not take it, or nothing
+
+
+def replace(edge: Any, core: str) -> Any:
+    """`edge` with ``cortex_m::`` operators for the processor `core` outside of its delegates, wherever they give a
+    valid program. The other nodes have the reason in their `meta`."""
+    original = edge.exported_program()
+    reasons = {node.name: why for node in original.graph.nodes for why in [_refusal(node)] if why}
+    while True:
+        edge._edge_programs[pte.ENTRY] = _marked(original, reasons)
+        try:
+            return cortex_m.replace(edge, core)
+        except SdkError as error:
+            found = suspect(error)
+            name = found.meta.get(_NAME_KEY) if found else None
+            if name is None or name in reasons or len(reasons) >= _MOST:
+                why = f"the Cortex-M backend fails on the program: {plain_text.error(error)}"
+                edge._edge_programs[pte.ENTRY] = _marked(original, dict.fromkeys(_quantised(original), why))
+                return edge
+            reasons[name] = f"the Cortex-M backend fails on it: {plain_text.error(error)}"
+
+
+def _quantised(program: Any) -> Iterator[str]:
+    """The names of the nodes that are marked as quantised."""
+    return (node.name for node in program.graph.nodes if _is_marked(node))
+
+
+def _marked(original: Any, reasons: Mapping[str, str]) -> Any:
+    """A copy of the program in which the nodes of `reasons` are not marked as quantised."""
+    program = copy.deepcopy(original)
+    key = _mark_key()
+    for node in program.graph.nodes:
+        node.meta[_NAME_KEY] = node.name
+        if node.name in reasons:
+            node.meta[PORTABLE_KEY] = reasons[node.name]
+            custom = node.meta.get("custom", {})
+            node.meta["custom"] = {name: value for name, value in custom.items() if name != key}
+    return program
+
+
+def _mark_key() -> str:
+    from executorch.backends.arm.common.annotation_meta import ArmAnnotationInfo
+
+    return str(ArmAnnotationInfo.CUSTOM_META_KEY)
+
+
+def _is_marked(node: Any) -> bool:
+    mark = node.meta.get("custom", {}).get(_mark_key())
+    return node.op == "call_function" and bool(getattr(mark, "quantized", False))
+
+
+def _refusal(node: Any) -> str:
+    """Why a marked `node` cannot keep its mark; nothing where it can."""
+    if not _is_marked(node):
+        return ""
+    name = _name(node)
+    if name not in _CHECKS:
+        return _NO_KERNEL
+    values = _values(node)
+    if not values or not all(map(_is_int8, values)):
+        return _NOT_INT8
+    return _CHECKS[name](node)
+
+
+def _name(node: Any) -> str:
+    """The operator with its overload, such as ``aten.add.Tensor``."""
+    found = getattr(node.target, "_op", node.target)
+    return str(found)
+
+
+def _sources(node: Any) -> list[Any]:
+    """The nodes that `node` takes, those in lists among them."""
+    return list(node.all_input_nodes)
+
+
+def _values(node: Any) -> list[Any]:
+    """The conversions around `node`, but those of weights and biases: from what it takes, and to what takes it."""
+    taken = _sources(node)
+    own = [taken[0]] if _name(node) in _WITH_WEIGHTS else taken
+    given = [user for user in _users(node) if not (_name(user) in _FUSED and _is_marked(user))]
+    return [*own, *given]
+
+
+def _users(node: Any) -> Iterator[Any]:
+    """The nodes that take what `node` gives, whether or not it is the first of several tensors."""
+    for user in node.users:
+        yield from _users(user) if "getitem" in str(user.target) else (user,)
+
+
+def _is_int8(node: Any) -> bool:
+    import torch
+
+    name = _name(node)
+    is_conversion = name.startswith((_QUANTIZE, f"{_DEQUANTIZE}tensor."))
+    return (is_conversion and node.args[5] == torch.int8) or _is_fused(node)
+
+
+def _is_fused(node: Any) -> bool:
+    """Whether `node` gives its values to an activation that becomes a part of it."""
+    return bool(node.users) and all(_name(user) in _FUSED for user in node.users) and _is_marked(node)
+
+
+def _shape(node: Any) -> tuple[int, ...]:
+    value = node.meta["val"]
+    return tuple((value[0] if isinstance(value, (list, tuple)) else value).shape)
+
+
+def _scale(node: Any) -> tuple[Any, ...]:
+    return tuple(node.args[1:3])
+
+
+def _anything(_node: Any) -> str:
+    return ""
+
+
+def _same_shapes(node: Any) -> str:
+    if len({_shape(row) for row in _sources(node)}) > 1:
+        return _OTHER_SHAPES
+    return "" if node.kwargs.get("alpha", 1) == 1 else "its alpha is not 1"
+
+
+def _same_scales(node: Any) -> str:
+    conversions = [row for row in _values(node) if not _is_fused(row)]
+    return "" if len({_scale(row) for row in conversions}) == 1 else _OTHER_SCALES
+
+
+def _extreme(node: Any) -> str:
+    return _same_shapes(node) or _same_scales(node)
+
+
+def _argument(node: Any, index: int, default: Any) -> Any:
+    return node.args[index] if len(node.args) > index else default
+
+
+def _average(node: Any) -> str:
+    if len(_shape(node)) != _IMAGE:
+        return _NO_IMAGE
+    return "" if _argument(node, 6, None) is None else "its divisor is its own"
+
+
+def _maximum(node: Any) -> str:
+    if len(_shape(node)) != _IMAGE:
+        return _NO_IMAGE
+    dilation = _argument(node, 4, 1)
+    ones = {1} if isinstance(dilation, int) else set(dilation)
+    if ones - {1} or _argument(node, 5, False):
+        return "it has a dilation, or rounds its size up"
+    return _same_scales(node)
+
+
+def _convolution(node: Any) -> str:
+    """Weights per output channel or tensor; a transposed one without groups, dilation and output padding."""
+    if len(_shape(node)) != _IMAGE:
+        return _NO_IMAGE
+    weight, bias = node.args[1], node.args[2]
+    if not _name(weight).startswith(_DEQUANTIZE) or (bias is not None and "dequantize" not in _name(bias)):
+        return "its weights are not quantised"
+    dilation, transposed, padding, groups = node.args[5:9]
+    if transposed and (groups != 1 or set(dilation) != {1} or any(padding)):
+        return "it is transposed, with groups, a dilation or an output padding"
+    return ""
+
+
+def _linear(node: Any) -> str:
+    is_quantised = _name(node.args[1]).startswith(f"{_DEQUANTIZE}tensor.")
+    return "" if is_quantised else "its weights have a scale for each channel"
+
+
+def _pad(node: Any) -> str:
+    return _same_scales(node) if len(_shape(node)) <= _IMAGE else "it has more than 4 axes"
+
+
+_WITH_WEIGHTS = frozenset({"aten.convolution.default", "aten.linear.default"})
+_FUSED = frozenset({"aten.relu.default", "aten.hardtanh.default", "aten.clamp.default"})
+_ACTIVATIONS = ("sigmoid", "tanh", "silu", "gelu", "log", "log2", "log10", "log1p", "sqrt", "rsqrt")
+# Operators that only move int8 values.
+_MOVES = (
+    *("view_copy.default", "permute_copy.default", "cat.default", "slice_copy.Tensor", "select_copy.int"),
+    *("squeeze_copy.dims", "unsqueeze_copy.default", "expand_copy.default", "split_copy.Tensor"),
+    *("split_with_sizes_copy.default", "repeat.default", "clone.default", "alias_copy.default"),
+)
+_CHECKS: Mapping[str, Check] = {
+    **{f"aten.{name}.default": _anything for name in _ACTIVATIONS},
+    **{f"aten.{name}": _same_scales for name in _MOVES},
+    **dict.fromkeys(_FUSED, _anything),
+    **{f"aten.{name}.Tensor": _same_shapes for name in ("add", "sub", "mul", "div")},
+    "dim_order_ops._clone_dim_order.default": _same_scales,
+    "aten.minimum.default": _extreme,
+    "aten.maximum.default": _extreme,
+    "aten.avg_pool2d.default": _average,
+    "aten.max_pool2d.default": _maximum,
+    "aten.max_pool2d_with_indices.default": _maximum,
+    "aten.convolution.default": _convolution,
+    "aten.linear.default": _linear,
+    "aten.constant_pad_nd.default": _pad,
+}

@@ -1,0 +1,78 @@
+"""The perplexity of a model on a text: how many tokens it hesitates between, on average."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ethosu_sdk import npz
+from ethosu_sdk.console.reporter import Reporter
+from ethosu_sdk.errors import UsageError
+from ethosu_sdk.files import opening, writing
+from ethosu_sdk.plain_text import counted
+from ethosu_sdk.records.generate import Perplexity
+from ethosu_sdk.steps.compile.options import CompileOptions
+from ethosu_sdk.steps.generate import tokenizing
+from ethosu_sdk.steps.generate.decoding import Decoder
+from ethosu_sdk.steps.generate.tokenizing import Tokenizer
+from ethosu_sdk.steps.run import run_command
+from ethosu_sdk.steps.run.options import RunOptions
+
+FOLDER = "perplexity"
+_INPUTS_NAME = "text.npz"
+_MOST_BYTES = 1 << 24
+_MOST_TOKENS = 65_536
+
+
+def tokens(path: Path | None, tokenizer: Tokenizer | None, decoder: Decoder) -> tuple[int, ...]:
+    """The tokens of the text at `path`, none without one. UsageError for a text that cannot be measured on."""
+    if path is None:
+        return ()
+    text = opening.text(path, _MOST_BYTES)
+    found = tokenizing.numbers(text, str(path)) if tokenizer is None else tokenizer.encode(text)
+    if not 2 <= len(found) <= _MOST_TOKENS:
+        raise UsageError(
+            f"{path} has {counted(len(found), 'token')}, perplexity is measured on 2 to {_MOST_TOKENS:,}"
+        )
+    decoder.check_tokens(found)
+    return found
+
+
+def measure(
+    path: Path, decoder: Decoder, text: Sequence[int], options: RunOptions, folder: Path
+) -> Perplexity:
+    """The perplexity of the program at `path` on the tokens of `text`.
+
+    The text is cut into windows of the model's context. Each begins at position 0, which hides what the caches held
+    before; its first token is predicted by nothing. PyTorch's definition: exp of the mean cross entropy, in nats.
+    """
+    window = decoder.context or len(text)
+    where = writing.make_directory(folder / FOLDER)
+    decoder.write_inputs(where / _INPUTS_NAME, text, [number % window for number in range(len(text))])
+    asked = replace(options, inputs=where / _INPUTS_NAME)
+    done = run_command.run(str(path), CompileOptions(), asked, where, Reporter(quiet=True).for_step())
+    logits = np.asarray(npz.read_npz(done.folder / run_command.OUTPUTS_NAME)["output0"], np.float64)
+    losses = _losses(logits.reshape(len(text), -1), text, window)
+    mean = float(np.mean(losses))
+    return Perplexity(
+        file=FOLDER + "/" + run_command.OUTPUTS_NAME,
+        tokens=len(text),
+        predicted=len(losses),
+        mean_nll=mean,
+        perplexity=math.exp(mean),
+    )
+
+
+def _losses(
+    logits: np.ndarray[tuple[int, int], np.dtype[np.float64]], text: Sequence[int], window: int
+) -> list[float]:
+    """The negative logarithm of the probability of each token that follows another in its window."""
+    largest = logits.max(-1, keepdims=True)
+    logarithms = logits - largest - np.log(np.exp(logits - largest).sum(-1, keepdims=True))
+    return [
+        -float(logarithms[number, token]) for number, token in enumerate(text[1:]) if (number + 1) % window
+    ]

@@ -1,0 +1,1 @@
+"""Targets without an NPU, and the fallback of those that have one."""

@@ -1,0 +1,110 @@
+"""Programs for a processor without an NPU, and what an Ethos-U leaves to the Cortex-M backend, as users run them.
+
+The references are ExecuTorch's own in Python, which `compile` executes; a record holds how many elements have their
+bits.
+"""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.cli import sdk
+from tests.integration.cortex_m import refused_models
+from tests.places import ROOT
+
+pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
+
+NETWORKS = tuple(refused_models.ZOO)
+POOLING = "cortex_m::quantized_avg_pool2d_nhwc.out"
+
+
+def _record(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_gives_the_references_bits_on_cortex_m55(name: str, tmp_path: Path) -> None:
+    outcome = sdk("run", f"zoo:{name}", "--target", "cortex-m55", "-o", "out", "-q", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    record = _record(tmp_path / "out" / f"{name}.compile.json")
+    called = {row["name"] for row in record["cpu_operators"]}
+    assert record["core"] == "cortex-m55"
+    assert "target" not in record
+    assert record["delegates"] == []
+    assert called
+    assert all(row.startswith("cortex_m::") for row in called)
+    dialect = record["check"]["dialect"]
+    assert dialect["equal"] == dialect["elements"] > 0
+    run = _record(tmp_path / "out" / "run.json")
+    assert run["board"] == "corstone-300"
+    # The firmware on QEMU gives what the host simulator gave, whose digest the check has.
+    assert [row["sha256"] for row in run["outputs"]] == [row["sha256"] for row in record["check"]["outputs"]]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_refused_operator_gives_the_references_bits_between_delegates(name: str, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        "from tests.integration.cortex_m.refused_models import with_refused\n"
+        f"globals().update(with_refused({name!r}))\n"
+    )
+    outcome = sdk("run", "net.py", "--fallback", "cortex-m", "-o", "out", "-q", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    record = _record(tmp_path / "out" / "net.compile.json")
+    assert len(record["delegates"]) >= 2
+    assert POOLING in {row["name"] for row in record["cpu_operators"]}
+    dialect = record["check"]["dialect"]
+    assert dialect["equal"] == dialect["elements"] > 0
+    run = _record(tmp_path / "out" / "run.json")
+    assert [row["sha256"] for row in run["outputs"]] == [row["sha256"] for row in record["check"]["outputs"]]
+
+
+def test_without_the_fallback_the_portable_kernel_stays(tmp_path: Path) -> None:
+    options = ("--fallback", "portable", "-o", "out", "-q")
+    assert sdk("compile", "zoo:ds_cnn", *options, cwd=tmp_path).code == 0
+    record = _record(tmp_path / "out" / "ds_cnn.compile.json")
+    assert "aten::avg_pool2d.out" in {row["name"] for row in record["cpu_operators"]}
+    assert record["layout_changes"] == {"calls": 0, "bytes": 0}
+    assert "dialect" not in record["check"]
+
+
+def test_the_commands_of_the_guide_run(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "guide" / "cortex-m.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ ethosu-sdk (.*)$", page, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        outcome = sdk(*shlex.split(command), cwd=tmp_path)
+        assert outcome.code == 0, outcome.err
+    record = _record(tmp_path / "build" / "ds_cnn-ethos-u55-128" / "ds_cnn.compile.json")
+    assert record["options"]["fallback"] == "cortex-m"
+    assert record["layout_changes"]["calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--target", "cortex-m56"), "did you mean 'cortex-m85'"),
+        (("--target", "cortex-m55", "--memory-mode", "Sram_Only"), "leave --memory-mode out"),
+        (("--target", "cortex-m55", "--quantize", "int16"), "use --quantize int8"),
+        (("--target", "cortex-m55", "--fallback", "cortex-m"), "leave --fallback out"),
+        (("--target", "cortex-m85", "--system", "alif-e8-hp"), "--target cortex-m55"),
+        (("--fallback", "cortex"), "did you mean 'cortex-m'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_way_out(
+    options: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    outcome = sdk("compile", "zoo:ds_cnn", *options, cwd=tmp_path)
+    assert outcome.code == 2
+    assert words in outcome.err
+
+
+def test_a_program_for_cortex_m85_has_its_board(tmp_path: Path) -> None:
+    assert sdk("compile", "zoo:ds_cnn", "--target", "cortex-m85", "-o", "out", "-q", cwd=tmp_path).code == 0
+    assert sdk("build", "out/ds_cnn.pte", "-q", cwd=tmp_path).code == 0
+    assert _record(tmp_path / "out" / "build.json")["board"] == "corstone-320"
