@@ -3,6 +3,7 @@
 import hashlib
 import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -358,3 +359,17 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         stream.truncate((1 << 30) + 1)
     with pytest.raises(InputError, match="too large"):
         pte.read(huge)
+
+
+def test_data_that_is_not_in_the_file_is_named() -> None:
+    program = pte.parse(golden("conv_u65_int8"))
+    program.check_data()
+    plan = program.plan()
+    values = tuple(
+        replace(value, external_name=name) if isinstance(value, pte.Tensor) else value
+        for value, name in zip(plan.values, ("weight", "bias"), strict=False)
+    )
+    missing = replace(program, plans=(replace(plan, values=values),))
+    with pytest.raises(InputError, match=r"data 'bias' and 1 more is not in the file: it is in a data file"):
+        missing.check_data()
+    replace(missing, named_data={"weight": memoryview(b""), "bias": memoryview(b"")}).check_data()

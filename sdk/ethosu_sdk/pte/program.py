@@ -12,7 +12,7 @@ from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import opening
 from ethosu_sdk.pte import schema
 from ethosu_sdk.pte.flatbuffer import FlatBuffer, Table, make_schema
-from ethosu_sdk.pte.model import ENTRY, Delegate, ExecutionPlan, Header, Segment
+from ethosu_sdk.pte.model import ENTRY, Delegate, ExecutionPlan, Header, Segment, Tensor
 from ethosu_sdk.pte.plans import read_plan
 from ethosu_sdk.pte.storage import Storage, read_named_data, read_storage
 from ethosu_sdk.pte.target import read_target
@@ -62,6 +62,19 @@ class Pte:
         raise InputError(
             f"the program has no method '{chosen}'", suggestion(chosen, [plan.name for plan in self.plans])
         )
+
+    def check_data(self) -> None:
+        """InputError for data that a tensor names and the file does not hold: it lies in a data file (`.ptd`)."""
+        values = (value for plan in self.plans for value in plan.values if isinstance(value, Tensor))
+        names = {value.external_name for value in values if value.external_name}
+        missing = sorted(names - self.named_data.keys())
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise InputError(
+                f"the program's data '{missing[0]}'{more} is not in the file: it is in a data file (.ptd), which the "
+                "SDK does not read",
+                "make the program with its weights inside, without external_constants; `ethosu-sdk compile` does",
+            )
 
     def _default(self) -> str:
         names = [plan.name for plan in self.plans]

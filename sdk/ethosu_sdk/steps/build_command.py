@@ -53,6 +53,7 @@ def build(
     `vela_config` is the Vela configuration file that it was compiled with, where that cannot be found.
     """
     program = pte.read(locations.require_pte(path))
+    program.check_data()
     hazards.refuse_lost_tables(program.plans)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder):

@@ -116,6 +116,7 @@ def resolve(
     """The job, and what runs it. Raises before anything is built for what cannot be run."""
     plan, npu = _method(program, options.method), program.npu()
     priced, clock = pricing
+    program.check_data()
     memory.check_program(plan)
     hazards.refuse_lost_tables([plan])
     runner, choice = runners.choose(options, npu)

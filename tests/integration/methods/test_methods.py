@@ -15,7 +15,7 @@ import pytest
 from ethosu_sdk import npz, pte, schema
 from ethosu_sdk.files import locks, writing
 from tests.integration.cli import sdk
-from tests.integration.run import methods_models
+from tests.integration.methods import models
 
 pytestmark = [pytest.mark.qemu, pytest.mark.toolchain, pytest.mark.torch]
 SIMULATORS = ("host", "qemu")
@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 @pytest.fixture(scope="session")
 def decoder(shared_folder: Path) -> Path:
     """The compiled decoder, with the inputs of all its steps beside it."""
-    return compiled(shared_folder, "decoder", methods_models.DECODER, "--target", "ethos-u85-256")
+    return compiled(shared_folder, "decoder", models.DECODER, "--target", "ethos-u85-256")
 
 
 def compiled(shared: Path, name: str, source: str, *options: str) -> Path:
@@ -73,7 +73,7 @@ def run(program: Path, folder: Path, script: str, simulator: str) -> list[Array]
 
 
 def inputs(folder: Path) -> None:
-    model = values("decoder", methods_models.DECODER, folder)
+    model = values("decoder", models.DECODER, folder)
     x, places = model.X.numpy(), model.PLACES.numpy()
     steps = {"input0": x.reshape(STEPS, 1, 1, -1), "input1": places.reshape(STEPS, 1)}
     npz.write_npz(folder / "prompt.npz", {"input0": x[:, :HALF], "input1": places[:HALF]})
@@ -93,7 +93,7 @@ def test_prefill_and_decode_share_a_cache(decoder: Path, tmp_path: Path, simulat
     prefill, decode = run(decoder, tmp_path, PREFILL + REST, simulator)
     assert prefill.reshape(steps[:HALF].shape).tobytes() == steps[:HALF].tobytes()
     assert decode.tobytes() == steps[HALF:].tobytes()
-    model = values("decoder", methods_models.DECODER, tmp_path)
+    model = values("decoder", models.DECODER, tmp_path)
     wanted = model.model.attend(model.X, model.PLACES).detach().numpy().reshape(steps.shape)
     noise = float(np.square(steps - wanted).sum() / np.square(wanted).sum())
     assert 10 * np.log10(1 / noise) > 25
@@ -189,7 +189,7 @@ feed = ["argmax(output0):input0"]
 
 def expected(folder: Path) -> Array:
     """What eager PyTorch gives for SCRIPT."""
-    model = values("memory", methods_models.MEMORY, folder)
+    model = values("memory", models.MEMORY, folder)
     token, rows = model.model.encode(model.X).argmax(-1, keepdim=True), []
     for _ in range(4):
         scores = model.model.score(token)
@@ -205,7 +205,7 @@ def test_a_method_reads_what_another_wrote(
     shared_folder: Path, tmp_path: Path, options: Sequence[str], most: float
 ) -> None:
     name = f"memory{len(options)}"
-    program = compiled(shared_folder, name, methods_models.MEMORY, "--target", "ethos-u55-128", *options)
+    program = compiled(shared_folder, name, models.MEMORY, "--target", "ethos-u55-128", *options)
     wanted = expected(tmp_path)
     assert len({int(row.argmax()) for row in wanted}) > 1  # the choices matter
     found = [run(program, tmp_path, SCRIPT, simulator)[1] for simulator in SIMULATORS]
