@@ -116,7 +116,9 @@ def _wrong_times(record: Generate) -> list[str]:
     if time is None:
         return found
     if time.prefill.steps + time.decode.steps != record.steps:
-        found.append(f"{record.steps} steps were made, the phases have {time.prefill.steps + time.decode.steps}")
+        found.append(
+            f"{record.steps} steps were made, the phases have {time.prefill.steps + time.decode.steps}"
+        )
     for name, phase in (("prefill", time.prefill), ("decode", time.decode)):
         if not math.isclose(phase.duration_s, phase.steps * time.step.duration_s, rel_tol=1e-9):
             found.append(f"the {name} takes {phase.duration_s} s, its steps take another time")

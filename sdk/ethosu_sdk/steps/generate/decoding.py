@@ -92,5 +92,3 @@ def _positions(path: Path, program: pte.Pte) -> int | None:
     state = (compiled.state or ()) if isinstance(compiled, Compilation) else ()
     found = {row.shape[2] for row in state if len(row.shape) == 4}
     return found.pop() if len(found) == 1 else None
-
-

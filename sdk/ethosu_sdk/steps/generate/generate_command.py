@@ -92,7 +92,14 @@ def generate(
         reporter.stream("\n")
         if not heard.tokens and not heard.steps:
             raise
-        _finish(path, program, folder, _facts(options, asked, decoder, heard, ("interrupted", ran)), start, reporter)
+        _finish(
+            path,
+            program,
+            folder,
+            _facts(options, asked, decoder, heard, ("interrupted", ran)),
+            start,
+            reporter,
+        )
         raise
     reporter.stream("\n")
     ended = (_stopped(asked, heard, room, options.max_tokens), ran)
@@ -102,7 +109,9 @@ def generate(
 
 def _asked(options: GenerateOptions) -> _Asked:
     if (options.prompt is None) == (options.tokens is None):
-        raise UsageError("give either --prompt or --tokens", "--tokens 1,5,7, or --prompt TEXT --tokenizer FILE")
+        raise UsageError(
+            "give either --prompt or --tokens", "--tokens 1,5,7, or --prompt TEXT --tokenizer FILE"
+        )
     if options.prompt is not None and options.tokenizer is None:
         raise UsageError(
             "--prompt needs a tokenizer", "give its file with --tokenizer, or tokens by number with --tokens"
@@ -142,7 +151,9 @@ def _run(
         feed=(str(_feed(choice, asked.eos)), *decoder.feeds_position),
         outputs=LAST_STEP,
     )
-    return run_command.run(str(path), CompileOptions(), options, folder, Reporter(quiet=True).for_step()).record
+    return run_command.run(
+        str(path), CompileOptions(), options, folder, Reporter(quiet=True).for_step()
+    ).record
 
 
 def _feed(options: GenerateOptions, eos: int | None) -> Feed:
