@@ -27,7 +27,18 @@ def profile_command(
     options: ProfileOptions,
     run_options: Annotated[
         RunOptions,
-        Offer(only=("inputs", "timeout_s", "memory_timing", "cpu_clock_mhz", "board", "allow_spill")),
+        Offer(
+            only=(
+                "inputs",
+                "steps",
+                "feed",
+                "timeout_s",
+                "memory_timing",
+                "cpu_clock_mhz",
+                "board",
+                "allow_spill",
+            )
+        ),
     ],
     compile_options: Annotated[
         CompileOptions, Offer(only=(*FOR_A_TARGET, "vela_config"), before="memory_timing")

@@ -83,13 +83,13 @@ class Stepper:
                 self._next[feed.input] = template if copied is None else copied
             elif feed.form == STEP:
                 before = self._next.get(feed.input, template)
-                self._next[feed.input] = _kept(before.astype(object) + before.size, before, feed)
+                self._next[feed.input] = _kept(before.astype(np.int64) + before.size, before, feed)
             else:
                 choices[feed.input] = chosen = self._choose(
                     feed, outputs[feed.output], template.size, told or {}
                 )
                 self._next[feed.input] = _kept(
-                    np.array(chosen, object).reshape(template.shape), template, feed
+                    np.array(chosen, np.int64).reshape(template.shape), template, feed
                 )
                 self.stopped = self.stopped or not {*chosen}.isdisjoint(feed.stops)
         self.step += 1
@@ -114,7 +114,7 @@ def taken(feed: Feed, output: Array, template: Array, step: int) -> tuple[Array,
     if feed.form == COPY:
         return output, None
     chosen = choose(feed, output, template.size, step)
-    return _kept(np.array(chosen, object).reshape(template.shape), template, feed), chosen
+    return _kept(np.array(chosen, np.int64).reshape(template.shape), template, feed), chosen
 
 
 def choose(feed: Feed, output: Array, count: int, step: int) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ def choose(feed: Feed, output: Array, count: int, step: int) -> tuple[int, ...]:
 def _kept(values: Array, template: Array, feed: Feed) -> Array:
     """Whole numbers as an array of the input's type. SimulationError for one that it does not hold."""
     kept = values.astype(template.dtype)
-    if (kept.astype(object) != values).any():
+    if (kept.astype(np.int64) != values).any():
         raise SimulationError(
             f"input{feed.input} is {template.dtype.name}, which does not hold {values.max()}"
         )

@@ -80,7 +80,9 @@ class Feed:
         place = f"output{self.output}" + ("" if self.row is None else f"[{self.row}]")
         settings: dict[str, object] = {}
         if self.form == SAMPLE:
-            settings = {"temperature": f"{self.temperature:g}", "top_k": self.top_k, "seed": self.seed}
+            settings = {"temperature": f"{self.temperature!r}"}
+            settings |= {"top_k": self.top_k} if self.top_k else {}
+            settings |= {"seed": self.seed}
             settings |= {} if self.scale is None else {"scale": f"{self.scale!r}"}
         settings |= {"stop": "/".join(map(str, self.stops))} if self.stops else {}
         return f"{self.form}({', '.join([place, *(f'{name}={value}' for name, value in settings.items())])})"

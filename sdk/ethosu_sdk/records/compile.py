@@ -265,6 +265,12 @@ class Files(Part):
     etrecord: str | None = None
 
 
+class Fed(Part):
+    feeds: tuple[str, ...]
+    steps: int
+    file: str | None = None
+
+
 class Method(Part):
     name: str
     io: str
@@ -310,6 +316,7 @@ class Compilation(Part, tag_field="schema", tag="compile-result/1"):
     wall_time_s: Number
     host: Host
     delegation: tuple[Delegation, ...] | None = None
+    sequence: Fed | None = None
     other_methods: tuple[Method, ...] | None = None
 
     @property

@@ -231,6 +231,20 @@ class VelaEstimates(Part):
     estimates: tuple[Estimate, ...]
 
 
+class PhaseCycles(Part):
+    total: int
+    min: int
+    median: int
+    max: int
+
+
+class Phase(Part):
+    name: Literal["first step", "steady state", "prefill", "decode"]
+    first_step: int
+    steps: int
+    npu_cycles: PhaseCycles
+
+
 class Profile(Part, tag_field="schema", tag="profile/1"):
     """Where the cycles and bytes of an inference go."""
 
@@ -248,6 +262,7 @@ class Profile(Part, tag_field="schema", tag="profile/1"):
     delegates: tuple[Delegate, ...]
     memories: tuple[Memory, ...]
     totals: Totals
+    phases: tuple[Phase, ...] | None = None
     time: TimeLine | None = None
     vela: tuple[VelaEstimates, ...] | None = None
     delegation: tuple[Delegation, ...] | None = None

@@ -29,6 +29,7 @@ _ROLES = (
     ("cells.parquet", "table of the cells", "application/vnd.apache.parquet", ""),
     ("outputs*.npz", "outputs", "application/zip", ""),
     ("*.io.npz", "example inputs and outputs", "application/zip", ""),
+    ("*.steps.npz", "outputs of fed steps in PyTorch", "application/zip", ""),
     ("profile.csv", "operations of the profile", "text/csv", ""),
     ("debug.csv", "layers", "text/csv", ""),
     ("*.html", "report", "text/html", ""),

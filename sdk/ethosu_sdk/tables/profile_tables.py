@@ -15,7 +15,7 @@ from ethosu_sdk.console.fitting import Ranked
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.common import Delegation, Metric
-from ethosu_sdk.records.profile import CpuTotals, Memory, Operation, Profile, Speed, cycles
+from ethosu_sdk.records.profile import CpuTotals, Memory, Operation, Phase, Profile, Speed, cycles
 from ethosu_sdk.results import source_place
 from ethosu_sdk.tables import figures, systems, times
 
@@ -46,7 +46,20 @@ def tables(record: Profile, folder: Path, rows: int | None) -> list[RenderableTy
         parts += ["", _memories(record.memories)]
     if record.delegation:
         parts += ["", _delegation(record.delegation)]
+    if record.phases:
+        parts += ["", _phases(record.phases)]
     return [*parts, "", _totals(record, folder)]
+
+
+def _phases(rows: Sequence[Phase]) -> Table:
+    table = Table(box=None, pad_edge=False, title="NPU cycles by phase", title_justify="left")
+    for heading in ("phase", "steps", "total", "min", "median", "max"):
+        table.add_column(heading, justify="left" if heading == "phase" else "right")
+    for row in rows:
+        cycles = row.npu_cycles
+        figures = (row.steps, cycles.total, cycles.min, cycles.median, cycles.max)
+        table.add_row(row.name, *(f"{figure:,}" for figure in figures))
+    return table
 
 
 def merged(rows: Sequence[Operation]) -> list[Row]:

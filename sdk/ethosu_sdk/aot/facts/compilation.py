@@ -166,6 +166,16 @@ class MethodFacts:
 
 
 @dataclass(frozen=True)
+class FedFacts:
+    """The feeds that a model's file declares, how many steps of them were executed in PyTorch, and the file with the
+    outputs of these; empty: there is none."""
+
+    feeds: tuple[str, ...]
+    steps: int
+    file: str
+
+
+@dataclass(frozen=True)
 class CompileOutput:
     """Everything that a compilation produced: files (absolute paths) and facts.
 
@@ -207,6 +217,7 @@ class CompileOutput:
     etrecord: str | None = None
     chain: ChainFacts | None = None
     state: tuple[StateFacts, ...] = ()
+    fed: FedFacts | None = None
     entry: str = "forward"
     other_methods: tuple[MethodFacts, ...] = ()
 

@@ -21,8 +21,9 @@ from ethosu_sdk import plain_text
 from ethosu_sdk.aot import zoo
 from ethosu_sdk.aot.graph.patching import patched
 from ethosu_sdk.aot.graph.source_lines import ZOO_FOLDER, Line, SourceFinder
-from ethosu_sdk.aot.model import methods, python_source, saved_program
+from ethosu_sdk.aot.model import declared_feeds, methods, python_source, saved_program
 from ethosu_sdk.aot.model.construction_lines import ConstructionLines
+from ethosu_sdk.aot.model.declared_feeds import NO_FEEDS, DeclaredFeeds
 from ethosu_sdk.aot.model.methods import LoadedMethod
 from ethosu_sdk.aot.model.spec import ModelSpec
 from ethosu_sdk.aot.quantization import own_quantizer, prequantized
@@ -60,6 +61,7 @@ class LoadedModel:
     lines: Mapping[str, Line] = field(default_factory=dict)
     quantizer: OwnQuantizer | None = None
     methods: tuple[LoadedMethod, ...] = ()
+    feeds: DeclaredFeeds = NO_FEEDS
 
 
 def load(spec: ModelSpec, *, trust: bool = False) -> LoadedModel:
@@ -192,6 +194,7 @@ def _load_objects(path: Path, entry: str | None, constructed: ConstructionLines)
         prequantized=quantized,
         lines=constructed.of(module),
         quantizer=own_quantizer.find(namespace, path),
+        feeds=declared_feeds.find(namespace, path),
     )
 
 

@@ -18,6 +18,9 @@ function's second result, the file's ``ModelInputs`` or ``example_inputs``, the 
 Calibration samples, each a tensor or a tuple of tensors like the example inputs, come from ``--calibration``, or
 from the file's ``calibration`` or ``calibration_inputs``, or the module's ``calibration_inputs`` (each a list of
 samples or a function without arguments that returns one).
+
+A file's ``feeds``, a list of texts such as ``"argmax(output0):input0"``, say how a step takes inputs from the outputs
+of the step before; ``steps`` is how many of them `compile` executes in PyTorch.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from ethosu_sdk.aot.facts.compilation import CompileRequest
 from ethosu_sdk.aot.graph import arrays, program_facts, tensors
 from ethosu_sdk.aot.graph.source_lines import Line
 from ethosu_sdk.aot.model import model_checks
+from ethosu_sdk.aot.model.declared_feeds import NO_FEEDS, DeclaredFeeds
 from ethosu_sdk.aot.model.loading import LoadedModel
 from ethosu_sdk.aot.pipeline.quantised_program import Quantising
 from ethosu_sdk.aot.quantization.own_quantizer import OwnQuantizer
@@ -38,6 +39,7 @@ class Plan:
     layers: LayerValues | None = None
     name: str = pte.ENTRY
     root: int = 0
+    feeds: DeclaredFeeds = NO_FEEDS
 
     def quantising(self, request: CompileRequest) -> Quantising:
         """How it is quantised here."""
@@ -130,6 +132,7 @@ def make(request: CompileRequest, model: LoadedModel) -> Plan:
         lines=model.lines,
         quantizer=model.quantizer,
         layers=None if request.layers is None else LayerValues(request.layers, inputs),
+        feeds=model.feeds,
     )
 
 

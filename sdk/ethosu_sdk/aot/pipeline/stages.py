@@ -14,6 +14,7 @@ from ethosu_sdk.aot.facts.compilation import (
     CompileOutput,
     CompileRequest,
     DelegateFacts,
+    FedFacts,
     MethodFacts,
     OperatorCount,
 )
@@ -22,7 +23,7 @@ from ethosu_sdk.aot.graph.source_lines import SourceFinder, recorded
 from ethosu_sdk.aot.lowering import acceleration, cpu_operators, etrecords, substeps, to_pte
 from ethosu_sdk.aot.model import added_lines, loading
 from ethosu_sdk.aot.model.spec import ModelSpec, parse_model_spec
-from ethosu_sdk.aot.pipeline import methods, plans
+from ethosu_sdk.aot.pipeline import fed_steps, methods, plans
 from ethosu_sdk.aot.pipeline.methods import Lowered
 from ethosu_sdk.aot.pipeline.plans import Plan
 from ethosu_sdk.aot.pipeline.stage_clock import Progress, StageClock
@@ -127,6 +128,7 @@ def _output(
         chain=first.chain,
         state=first.state,
         entry=first.name,
+        fed=_fed(request, spec, program),
         other_methods=tuple(facts[1:]),
     )
 
@@ -174,16 +176,29 @@ def _written(
     """Write every file; the facts of each method's delegates, and the program."""
     etrecord, data = f"{spec.name}{etrecords.SUFFIX}", bytes(program.manager.buffer)
     delegates = []
-    with artefacts.published(request.out_dir, etrecord) as folder:
+    with artefacts.published(request.out_dir, etrecord, f"{spec.name}{fed_steps.SUFFIX}") as folder:
         for number, row in enumerate(program.methods):
             prefix = f"{row.name}." if number else ""
             write = _compiler(request).write
             delegates.append(write(folder, program.manager, captures, finder, row.name, prefix))
             artefacts.write_io(folder / _io_name(spec, program, number), row.inputs, row.outputs)
+        fed, method = _fed(request, spec, program), program.methods[0].method
+        if fed is not None and fed.file:
+            plan = method.plan
+            fed_steps.write(folder / fed.file, method.program, plan.inputs, plan.feeds, method.traced.state)
         if request.options.etrecord:
             etrecords.write(folder / etrecord, program.manager, captures)
         writing.write_bytes(folder / f"{spec.name}.pte", data)
     return delegates, data
+
+
+def _fed(request: CompileRequest, spec: ModelSpec, program: _Program) -> FedFacts | None:
+    """What the model's file declares of feeds. Steps are executed in PyTorch where the program takes floats."""
+    declared = program.methods[0].method.plan.feeds
+    if not declared.feeds:
+        return None
+    file = f"{spec.name}{fed_steps.SUFFIX}" if request.options.io == "float" else ""
+    return FedFacts(tuple(map(str, declared.feeds)), declared.steps, file)
 
 
 def _compiler(request: CompileRequest) -> DelegateCompiler:

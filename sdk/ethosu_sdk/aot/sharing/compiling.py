@@ -70,7 +70,9 @@ def compile_lowered(lowered: Lowered, request: CompileRequest, version: str) -> 
             facts.append(_written(folder, index, payload, made, given))
         data = bytes(serialize_pte_binary(file))
         writing.write_bytes(folder / name, data)
-        writing.copy_file(lowered.folder / source.io.name, folder / source.io.name)
+        fed = () if source.fed is None or not source.fed.file else (source.fed.file,)
+        for copied in (source.io.name, *fed):
+            writing.copy_file(lowered.folder / copied, folder / copied)
     return replace(
         source,
         pte=request.out_dir / name,

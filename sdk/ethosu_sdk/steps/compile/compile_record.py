@@ -72,6 +72,7 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         "prequantized": output.prequantized,
         **_of_method(output.all_methods[0]),
         **_other_methods(output.other_methods),
+        **_fed(output.fed),
         "files": {
             "pte": output.pte.name,
             "io": output.io.name,
@@ -82,6 +83,15 @@ def make(request: aot.CompileRequest, output: aot.CompileOutput, key: str, wall_
         "unavailable": [],
         "wall_time_s": round(wall_time_s, 3),
         "host": host_facts.host(),
+    }
+
+
+def _fed(fed: aot.FedFacts | None) -> Record:
+    """The member `sequence`, of a model whose file declares feeds."""
+    if fed is None:
+        return {}
+    return {
+        "sequence": {"feeds": list(fed.feeds), "steps": fed.steps, **({"file": fed.file} if fed.file else {})}
     }
 
 

@@ -10,7 +10,8 @@ class ProfileOptions:
     """The NPU's clock (None: that of the system configuration), and how many rows the terminal shows at most.
 
     With `split`, every NPU operation is run as a job of its own too, and its counters are read. With `cpu_cycles` the
-    CPU's cycles are modelled where the simulator and LLVM can.
+    CPU's cycles are modelled where the simulator and LLVM can. `prefill` is the number of steps of a sequence's first
+    phase.
     """
 
     clock_mhz: float | None = option(
@@ -30,5 +31,14 @@ class ProfileOptions:
     split: bool = option(
         False,
         Option("Also run each NPU operation as a separate job, and read the NPU's counters for each."),
+    )
+    prefill: int | None = option(
+        None,
+        Option(
+            "The first N steps of a sequence are those of a prompt: a phase of their own.",
+            metavar="N",
+            minimum=1,
+            shown_default="1",
+        ),
     )
     cpu_cycles: bool = option(True, Option("Do not model the CPU's cycles.", name="--no-cpu-cycles"))

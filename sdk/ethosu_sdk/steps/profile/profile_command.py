@@ -36,13 +36,14 @@ _MAKE_A_RUN = "give the program itself: `ethosu-sdk profile MODEL.pte` runs it f
 @dataclass(frozen=True)
 class _Asked:
     """What the user asked for: a board profile or Vela configuration file that has the system, the clocks of NPU and
-    CPU, the time limit."""
+    CPU, the time limit, the steps of the first phase."""
 
     vela_config: Path | None
     timeout_s: float
     system: str | None = None
     clock_mhz: float | None = None
     cpu_clock_mhz: float | None = None
+    prefill: int | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def profile(
         compile_options.system,
         options.clock_mhz,
         run_options.cpu_clock_mhz,
+        options.prefill,
     )
     record = _record(done, asked)
     schema.check(record, "the profile")
@@ -127,6 +129,7 @@ def _record(done: RunResult, asked: _Asked) -> Record:
         compiled_file=locations.compile_record(done.pte),
         clock_hz=None if asked.clock_mhz is None else asked.clock_mhz * 1e6,
         cpu_clock=_cpu_clock(run, asked, priced),
+        prefill=asked.prefill,
     )
     with deadline.until(time.monotonic() + asked.timeout_s):
         return profile_record.make(facts)

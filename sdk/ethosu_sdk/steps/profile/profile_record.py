@@ -14,7 +14,7 @@ from ethosu_sdk.records.compile import Compilation
 from ethosu_sdk.records.run import Operator, Run
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.simulators import MODELLED
-from ethosu_sdk.steps.profile import cpu_rows, npu_rows, profile_time, totals
+from ethosu_sdk.steps.profile import cpu_rows, npu_rows, phases, profile_time, totals
 from ethosu_sdk.steps.profile.npu_rows import DelegateProfile
 from ethosu_sdk.steps.run import memory_timing
 from ethosu_sdk.steps.shared.systems import Priced
@@ -40,7 +40,8 @@ class ProfileFacts:
     """A run (its record and that record's file), its program, and the compile record where there is one.
 
     `priced` is the system that cycles are for (None: no NPU), `clock_hz` the clock that was asked for; None takes the
-    system's, where that is known. `cpu_clock` is the CPU's.
+    system's, where that is known. `cpu_clock` is the CPU's, `prefill` the number of steps of a sequence's
+    first phase.
     """
 
     path: Path
@@ -52,6 +53,7 @@ class ProfileFacts:
     compiled_file: Path
     clock_hz: float | None
     cpu_clock: CpuClock
+    prefill: int | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def make(facts: ProfileFacts) -> Record:
         **({} if clock is None else {"clock": clock}),
         "operations": [{"index": index, **row} for index, row in enumerate(rows)],
         **parts,
+        **phases.member(facts.run, facts.prefill),
         **time,
         "unavailable": [
             *_unavailable(facts, target, system, delegates, rows, parts["memories"]),

@@ -21,6 +21,7 @@ from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import bundle, locations, reading as results
 from ethosu_sdk.steps.run.inputs import Samples
+from ethosu_sdk.steps.run.sequences import declared
 from ethosu_sdk.steps.shared.exact_kernels import CONVERSIONS, MOVES
 
 Array = npt.NDArray[Any]
@@ -39,40 +40,59 @@ class Reference:
 
 
 def compare(
-    path: Path, program: pte.Pte, plan: pte.ExecutionPlan, samples: Samples, outputs: Sequence[Array]
+    path: Path,
+    program: pte.Pte,
+    plan: pte.ExecutionPlan,
+    samples: Samples,
+    outputs: Sequence[Array],
+    first: int = 0,
 ) -> Reference:
-    """The `outputs` of a run of a method of the `.pte` at `path` against what lies beside it."""
-    stored = locations.example_io(path, plan.name)
+    """The `outputs` of a run of a method of the `.pte` at `path` against what lies beside it. Of a sequence they are
+    those from step number `first` on."""
+    fed = declared.reference(path, program, plan, samples.steps.feeds) if samples.is_sequence else None
+    stored = fed or locations.example_io(path, plan.name)
     try:
-        content, reason = _stored(stored, samples, outputs)
+        content, reason = _read(stored, samples, is_fed=fed is not None)
+        if fed is not None:  # as many steps as both have
+            content = {name: row[first:] for name, row in content.items()}
+            count = min(map(len, (*content.values(), *outputs)))
+            outputs = [row[:count] for row in outputs]
+            content = {name: row[:count] for name, row in content.items()}
+        reason = reason or _other_types(stored, content, outputs)
     except SdkError as error:
-        content, reason = None, error.message
-    if content is None:
+        content, reason = {}, error.message
+    if reason:
         return Reference(unavailable=({"path": "/reference", "reason": reason},))
     rows, gaps = [], []
     for index, array in enumerate(outputs):
         row, missing = _distance(index, content[f"output{index}"], array)
         rows.append(row)
         gaps += missing
-    return Reference(
-        {"file": stored.name, "outputs": rows}, tuple(gaps), _same_as_compiled(path, program, plan, outputs)
-    )
+    checks = _same_as_compiled(path, program, plan, outputs) if fed is None else ()
+    return Reference({"file": stored.name, "outputs": rows}, tuple(gaps), checks)
 
 
-def _stored(path: Path, samples: Samples, outputs: Sequence[Array]) -> tuple[dict[str, Array] | None, str]:
-    """The arrays of the example file, or why they say nothing of this run."""
+def _read(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict[str, Array], str]:
+    """The outputs in the example file, and why they say nothing of this run."""
     if not path.is_file():
-        return None, f"there is no {path.name} beside the program"
+        return {}, f"there is no {path.name} beside the program"
     bundle.confirm(path)
     content = npz.read_npz(path)
-    inputs = samples.inferences[0]
-    if samples.stacked or not all(_same(content.get(f"input{i}"), array) for i, array in enumerate(inputs)):
-        return None, f"the inputs are not those of {path.name}"
+    begins = samples.stacked == is_fed and not samples.steps.first_step
+    if not begins or not all(
+        _same(content.get(f"input{i}"), array) for i, array in enumerate(samples.inferences[0])
+    ):
+        return {}, f"the inputs are not those of {path.name}"
+    return {name: row for name, row in content.items() if name.startswith("output")}, ""
+
+
+def _other_types(path: Path, content: dict[str, Array], outputs: Sequence[Array]) -> str:
+    """Why the arrays of the file are not comparable with the `outputs`; empty if they are."""
     for index, array in enumerate(outputs):
         known = content.get(f"output{index}")
         if known is None or known.shape != array.shape or known.dtype != array.dtype:
-            return None, f"{path.name} has no output{index} of this program's type"
-    return content, ""
+            return f"{path.name} has no output{index} of this program's type"
+    return ""
 
 
 def _same(stored: Array | None, array: Array) -> bool:

@@ -34,7 +34,7 @@ from ethosu_sdk.steps.run.job import UART_NAME, RunJob
 from ethosu_sdk.steps.run.options import LAST_STEP, RunOptions
 from ethosu_sdk.steps.run.run_record import Verdict
 from ethosu_sdk.steps.run.runners import Runner
-from ethosu_sdk.steps.run.sequences import judging, kept_state
+from ethosu_sdk.steps.run.sequences import declared, judging, kept_state
 from ethosu_sdk.steps.run.sequences.judging import Array, StepsVerdict
 from ethosu_sdk.steps.shared import hazards, memory_advice, systems, time_line
 from ethosu_sdk.steps.shared.systems import Priced
@@ -119,7 +119,10 @@ def resolve(
     runner, choice = runners.choose(options, npu)
     memories = memory_timing.choose(program.target(), priced, options.memory_timing)
     events = choose_events(npu, options.events)
-    samples = inputs.load(options.inputs, path, plan, feeds.parse(options.feed), options.steps)
+    wanted = feeds.parse(options.feed)
+    if not wanted and options.steps is not None:
+        wanted = declared.feeds(path, program, plan)
+    samples = inputs.load(options.inputs, path, plan, wanted, options.steps)
     kept = kept_state.load(
         path,
         program,
@@ -170,7 +173,8 @@ def judge(job: RunJob, execution: Execution) -> Verdict:
     """Everything that is checked of an execution, in the order of the record."""
     distance = reference.Reference()
     if job.expected is None:
-        distance = reference.compare(job.path, job.program, job.plan, job.samples, execution.outputs)
+        first = _first_sent(job, execution)
+        distance = reference.compare(job.path, job.program, job.plan, job.samples, execution.outputs, first)
     checks = [execution.done, *repeats.checks(execution.repeated), *execution.checks]
     steps = None
     if job.expected is not None:
@@ -186,12 +190,16 @@ def judge(job: RunJob, execution: Execution) -> Verdict:
     return Verdict(checks, distance, tuple(hazards.warnings(job.plan)), steps)
 
 
+def _first_sent(job: RunJob, execution: Execution) -> int:
+    """The number of the first step whose outputs the board has sent."""
+    return max(0, len(execution.steps) - 1) if job.options.outputs == LAST_STEP else 0
+
+
 def _judge_steps(
     job: RunJob, execution: Execution, expected: Sequence[Array], tolerance: verdict.Tolerance
 ) -> StepsVerdict:
-    first = 0
-    if job.options.outputs == LAST_STEP:
-        first = len(execution.steps) - 1
+    first = _first_sent(job, execution)
+    if first:
         expected = [array[first : first + 1] for array in expected]
     return judging.judge(execution.outputs, expected, tolerance, job.options.growth, first)
 
