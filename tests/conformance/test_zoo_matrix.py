@@ -102,12 +102,12 @@ def test_the_page_has_every_cell_and_none_is_wrong() -> None:
     text = PAGE.read_text(encoding="utf-8")
     rows = page.rows_of(text, ("model", "quantised", *TARGETS))
     assert [row[:2] for row in rows] == [
-        [f"`{name}`", q] for name in zoo.names() for q in quantisations(name)
+        [f"`{name}`", q] for name in zoo.stateless() for q in quantisations(name)
     ]
     for target in TARGETS:
         section = text.split(f"### {target}, ")[1]
         found = page.rows_of(section, ("model", *memory_modes(target)))
-        assert [row[0] for row in found] == [f"`{name}`" for name in zoo.names()]
+        assert [row[0] for row in found] == [f"`{name}`" for name in zoo.stateless()]
         rows += found
     texts = [cell for row in rows for cell in row[1:] if cell not in ("int8", "int16", "none")]
     assert len(texts) == sum(len(cells(kind)) for kind in KINDS)
@@ -149,6 +149,6 @@ def test_the_error_is_found_among_what_a_command_prints() -> None:
 
 
 def test_the_cells_are_those_that_are_asked_for() -> None:
-    assert len(cells(DELEGATES)) == len(TARGETS) * (2 * len(zoo.names()) + 2)
-    assert len(cells(MEMORY)) == len(zoo.names()) * (2 + 6 + 6)
+    assert len(cells(DELEGATES)) == len(TARGETS) * (2 * len(zoo.stateless()) + 2)
+    assert len(cells(MEMORY)) == len(zoo.stateless()) * (2 + 6 + 6)
     assert {np.dtype(row.quantize).itemsize for row in cells(DELEGATES) if row.quantize != "none"} == {1, 2}

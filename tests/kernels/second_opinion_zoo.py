@@ -19,7 +19,7 @@ TARGETS = {
     "ethos-u55-128": ("--board", "corstone-300"),
     "ethos-u85-256": ("--board", "corstone-320", "--simulator", "qemu"),
 }
-MODELS = zoo.names()
+MODELS = zoo.stateless()
 _HEAD = """# Second opinion on the zoo
 
 Every model of the [zoo](zoo.md) runs on Arm's prebuilt runners (`mlia-ethos-u` 0.1.0: ExecuTorch's runtime, Arm's

@@ -112,7 +112,8 @@ def steps_add_up(record: Generate) -> list[str]:
 
 
 def _wrong_times(record: Generate) -> list[str]:
-    time, found = record.time, []
+    time = record.time
+    found: list[str] = []
     if time is None:
         return found
     if time.prefill.steps + time.decode.steps != record.steps:

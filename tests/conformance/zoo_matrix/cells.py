@@ -55,13 +55,13 @@ def cells(kind: str) -> tuple[Cell, ...]:
     if kind == DELEGATES:
         return tuple(
             Cell(kind, model, target, quantize, executorch_target(target).memory_mode)
-            for model in zoo.names()
+            for model in zoo.stateless()
             for target in TARGETS
             for quantize in quantisations(model)
         )
     return tuple(
         Cell(kind, model, target, zoo.entry(model).quantize, mode)
-        for model in zoo.names()
+        for model in zoo.stateless()
         for target in TARGETS
         for mode in memory_modes(target)
     )

@@ -68,7 +68,7 @@ def _sentence(text: str) -> str:
 def delegate_table(outcomes: Outcomes, notes: Notes) -> str:
     """A row for each model and quantisation, a column for each target."""
     rows = []
-    for model in zoo.names():
+    for model in zoo.stateless():
         for quantize in quantisations(model):
             row = [f"`{model}`", quantize]
             for target in TARGETS:
@@ -88,7 +88,7 @@ def memory_section(target: str, outcomes: Outcomes, notes: Notes) -> str:
     ran = [set(row.notes) for row in found.values() if row.verdict == EXACT and row.delegates]
     common = set.intersection(*ran) if ran else set()
     rows = []
-    for model in zoo.names():
+    for model in zoo.stateless():
         outcomes_of = [found[cell] for cell in found if cell.model == model]
         rest = [replace(row, notes=tuple(n for n in row.notes if n not in common)) for row in outcomes_of]
         rows.append([f"`{model}`", *(cell_text(row, notes) for row in rest)])

@@ -67,7 +67,7 @@ def stored(output: CompileOutput) -> dict[str, NDArray[Any]]:
         return {name: arrays[name] for name in arrays.files}
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", zoo.stateless())
 def test_zoo_model(zoo_pte: ZooPte, name: str) -> None:
     output = zoo_pte(name)
     operators, delegates = ZOO[name]

@@ -33,6 +33,7 @@ class ZooEntry:
     `summary` is a sentence, `task` two or three words. `function` of this package's `module` builds the model, which
     is meant for `quantize`. `weights` is ``none``, ``random``, ``trained`` or ``pretrained``, `parameters` how many
     there are; `needs` are the distributions that carry them, and data (:mod:`ethosu_sdk.aot.zoo.packages`).
+    A `stateful` one keeps values from one inference to the next.
     """
 
     name: str
@@ -45,7 +46,7 @@ class ZooEntry:
     inputs: tuple[ZooInput, ...]
     function: str = "build"
     needs: tuple[str, ...] = ()
-    large: bool = False
+    stateful: bool = False
 
 
 @functools.cache
@@ -58,6 +59,11 @@ def entries() -> tuple[ZooEntry, ...]:
 def names() -> tuple[str, ...]:
     """The names of the zoo models, without importing torch."""
     return tuple(entry.name for entry in entries())
+
+
+def stateless() -> tuple[str, ...]:
+    """The names of the models that keep nothing from one inference to the next."""
+    return tuple(entry.name for entry in entries() if not entry.stateful)
 
 
 def entry(name: str) -> ZooEntry:

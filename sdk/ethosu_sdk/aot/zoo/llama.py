@@ -1,5 +1,5 @@
-"""``zoo:llama_1m``, ``zoo:llama_15m``, ``zoo:llama_42m``: decoders in the shape of Llama, as ExecuTorch's wheel defines
-them (``executorch.examples.models.llama``), with random weights from a fixed seed.
+"""``zoo:llama_1m``, ``zoo:llama_15m``, ``zoo:llama_42m``: decoders in the shape of Llama, as ExecuTorch's wheel
+defines them (``executorch.examples.models.llama``), with random weights from a fixed seed.
 
 One step takes a token and its position and gives the logits of the next token. Keys and values of earlier positions
 are in mutable buffers. The sizes of 15 and 42 million parameters are those of Karpathy's TinyStories models

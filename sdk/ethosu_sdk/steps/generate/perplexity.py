@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from ethosu_sdk import npz
 from ethosu_sdk.console.reporter import Reporter
@@ -67,9 +68,7 @@ def measure(
     )
 
 
-def _losses(
-    logits: np.ndarray[tuple[int, int], np.dtype[np.float64]], text: Sequence[int], window: int
-) -> list[float]:
+def _losses(logits: npt.NDArray[np.float64], text: Sequence[int], window: int) -> list[float]:
     """The negative logarithm of the probability of each token that follows another in its window."""
     largest = logits.max(-1, keepdims=True)
     logarithms = logits - largest - np.log(np.exp(logits - largest).sum(-1, keepdims=True))

@@ -1,0 +1,1 @@
+"""`generate`, through the command line."""

@@ -1,0 +1,173 @@
+"""`generate`: tokens of a decoder on the board against its quantised model in PyTorch."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ethosu_sdk import schema
+from ethosu_sdk.results import bundle
+from tests import own_qemu as corstone_qemu
+from tests.integration.cli import COMMAND, Outcome, assert_clear, sdk
+from tests.places import GOLDEN_PTE, ROOT
+
+pytestmark = [pytest.mark.torch, pytest.mark.qemu, pytest.mark.toolchain]
+
+# Random weights choose between near ties, where rounding decides. These tokens are followed by clear choices.
+PROMPT, COUNT = "263,88,954", 16
+CLEAR = 0.05  # standard deviations of the logits
+TARGET = ("--target", "ethos-u85-256", "--memory-mode", "Dedicated_Sram_512KB")
+TOKENIZER = {
+    "version": "1.0",
+    "added_tokens": [],
+    "pre_tokenizer": {"type": "Whitespace"},
+    "model": {
+        "type": "WordLevel",
+        "vocab": {**{f"w{number}": number for number in range(1023)}, "[UNK]": 1023},
+        "unk_token": "[UNK]",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small decoder of the zoo."""
+    folder = tmp_path_factory.mktemp("decoder")
+    outcome = sdk("compile", "zoo:llama_1m", *TARGET, "-o", "out", cwd=folder)
+    assert outcome.code == 0, outcome.err
+    return folder / "out" / "llama_1m.pte"
+
+
+@pytest.fixture(scope="module")
+def in_pytorch() -> dict[str, Any]:
+    """What the quantised model gives in PyTorch."""
+    words = [sys.executable, "-m", "tests.integration.generate.child", "zoo:llama_1m", PROMPT, str(COUNT)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def generate(program: Path, folder: Path, *words: str | Path, env: dict[str, str] | None = None) -> Outcome:
+    return sdk("generate", program, "-o", "out", *words, "--json", cwd=folder, env=env, timeout_s=600)
+
+
+def record_of(outcome: Outcome) -> dict[str, Any]:
+    assert outcome.code == 0, outcome.err
+    record: dict[str, Any] = json.loads(outcome.out)
+    assert schema.problems(record) == []
+    return record
+
+
+def test_the_board_and_the_host_choose_the_tokens_of_the_quantised_model(
+    program: Path, in_pytorch: dict[str, Any], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    assert in_pytorch["margin"] > CLEAR
+    assert len(set(in_pytorch["tokens"])) > COUNT // 2, "a token that repeats itself proves little"
+    states = {}
+    for simulator in ("qemu", "host"):
+        folder = tmp_path / simulator
+        folder.mkdir()
+        words = ["--tokens", PROMPT, "--max-tokens", str(COUNT), "--simulator", simulator]
+        words += ["--board", "corstone-320", "--cpu-clock-mhz", "400"] if simulator == "qemu" else []
+        env = corstone_qemu.environment("corstone-320", request) if simulator == "qemu" else {}
+        record = record_of(generate(program, folder, *words, env=env))
+        assert record["tokens"] == in_pytorch["tokens"]
+        assert (record["stopped"], record["context"], record["steps"]) == ("length", 64, 3 + COUNT - 1)
+        assert bundle.problems(folder / "out", bundle.read(folder / "out")) == []  # type: ignore[arg-type]
+        steps = json.loads((folder / "out" / "run.json").read_text())["sequence"]["steps"]
+        states[simulator] = [row["state_crc32"] for row in steps]
+        if simulator == "qemu":
+            time = record["time"]
+            assert (time["prefill"]["steps"], time["decode"]["steps"]) == (3, COUNT - 1)
+            assert time["step"]["npu_s"] < time["step"]["duration_s"]
+        else:
+            assert "time" not in record
+    assert states["qemu"] == states["host"]
+    # Caches that did not change, or that all hold the same, would be equal too.
+    assert len({tuple(row) for row in states["host"]}) == 3 + COUNT - 1
+    assert len(set(states["host"][-1])) == 8
+
+
+def test_text_in_and_out_seeds_ends_and_perplexity(
+    program: Path, in_pytorch: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    expected = in_pytorch["tokens"]
+    given = ("--prompt", "w263 w88 w954", "--tokenizer", "tokenizer.json", "--simulator", "host")
+    (tmp_path / "text.txt").write_text(" ".join(f"w{number}" for number in in_pytorch["scored"]))
+    words = ("--eos", str(expected[4]), "--perplexity", "text.txt")
+    record = record_of(generate(program, tmp_path, *given, *words))
+    assert record["tokens"] == expected[:5]
+    assert record["stopped"] == "eos"
+    assert record["text"]["generated"].split() == [f"w{number}" for number in expected[:5]]
+    # An untrained model knows nothing: its perplexity is about the number of tokens, and that of the float model.
+    measured = record["perplexity"]
+    assert measured["predicted"] == len(in_pytorch["scored"]) - 1
+    assert measured["mean_nll"] == pytest.approx(in_pytorch["nll"], rel=0.01)
+    drawn = [
+        record_of(generate(program, tmp_path, *given, "--temperature", "3", "--seed", seed))["tokens"]
+        for seed in ("1", "1", "2")
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_generation_ends_where_the_caches_are_full(program: Path, tmp_path: Path) -> None:
+    prompt = ",".join(map(str, range(62)))
+    record = record_of(generate(program, tmp_path, "--tokens", prompt, "--simulator", "host"))
+    assert (record["stopped"], len(record["tokens"]), record["steps"]) == ("context", 3, 64)
+
+
+def test_an_interrupted_generation_leaves_a_valid_record(program: Path, tmp_path: Path) -> None:
+    words = [COMMAND, "generate", program, "-o", "out", "--tokens", PROMPT, "--max-tokens", "60"]
+    child = subprocess.Popen(
+        [*words, "--simulator", "host"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert child.stdout is not None
+    seen = b""
+    while seen.count(b" ") < 5:  # the prompt, and some tokens
+        seen += child.stdout.read(1)
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert b"Traceback" not in err
+    record = json.loads((tmp_path / "out" / "generate.json").read_text())
+    assert schema.problems(record) == []
+    assert record["status"] == record["stopped"] == "interrupted"
+    assert 3 <= len(record["tokens"]) < 60
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 2, "give either --prompt or --tokens"),
+        (("--prompt", "a"), 2, "--prompt needs a tokenizer"),
+        (("--tokens", "1,b"), 2, "'b' is not a token"),
+        (("--tokens", "1024"), 2, "there is no token 1024: the model has 1,024"),
+        (("--tokens", ",".join(["1"] * 65)), 2, "the model's caches hold 64 positions"),
+        (("--tokens", "1", "--top-k", "3"), 2, "--top-k needs --temperature"),
+        (("--prompt", "a", "--tokenizer", "damaged.json"), 3, "cannot be used as a tokenizer"),
+        (("--prompt", "a", "--tokenizer", "damaged.model"), 3, "cannot be used as a tokenizer"),
+        (("--prompt", "a", "--tokenizer", "none.json"), 3, "none.json"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    program: Path, tmp_path: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    for name in ("damaged.json", "damaged.model"):
+        (tmp_path / name).write_bytes(b"\x00{]" * 9)
+    assert_clear(sdk("generate", program, *words, cwd=tmp_path), code, said)
+    assert not list(tmp_path.glob("**/generate.json"))
+
+
+def test_a_program_that_is_no_decoder_is_refused(tmp_path: Path) -> None:
+    outcome = sdk("generate", GOLDEN_PTE / "softmax.pte", "--tokens", "1", cwd=tmp_path)
+    assert_clear(outcome, 3, "it is no decoder", "generate needs input0")
