@@ -16,7 +16,7 @@ from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record, common, kinds
 from ethosu_sdk.records.common import Dtype, Verdict
-from ethosu_sdk.records.compile import (
+from ethosu_sdk.records.parts.accuracy import (
     Accuracy,
     EvaluationData,
     Execution,
