@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from ethosu_sdk.records import rules
-from ethosu_sdk.records.accuracy import Accuracy
 from ethosu_sdk.records.common import (
     Delegation,
     Dtype,
@@ -24,6 +23,7 @@ from ethosu_sdk.records.common import (
     VelaOperation,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.parts.accuracy import Accuracy
 
 LinkName = Literal["graph", "prepared", "quantised", "executed"]
 LinkVerdict = Literal["equal", "float-rounding", "explained", "different"]

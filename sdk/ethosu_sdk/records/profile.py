@@ -29,7 +29,7 @@ from ethosu_sdk.records.common import (
     VelaOperation,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
-from ethosu_sdk.records.time_line import Clock, TimeLine, time_adds_up
+from ethosu_sdk.records.parts.time_line import Clock, TimeLine, time_adds_up
 
 TrafficKind = Literal[
     "commands", "ifm", "ifm_stream", "weights", "fast_weights", "scales", "ofm", "copy", "copy_write"

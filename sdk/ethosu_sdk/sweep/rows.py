@@ -11,12 +11,12 @@ from ethosu_sdk import provenance, records, schema
 from ethosu_sdk.aot.facts.evaluation import FLOAT
 from ethosu_sdk.files import hashing, json_text
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.records.accuracy import Pair
 from ethosu_sdk.records.compile import CheckedOutput, Compilation
 from ethosu_sdk.records.kind import Content, RecordKind
+from ethosu_sdk.records.parts.accuracy import Pair
+from ethosu_sdk.records.parts.time_line import headline
 from ethosu_sdk.records.run import Run
 from ethosu_sdk.records.sweep.cell import SweepCell
-from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.results import bundle, host_facts
 from ethosu_sdk.steps.evaluate.thresholds import EXECUTED, TRUTHS
 from ethosu_sdk.sweep import places

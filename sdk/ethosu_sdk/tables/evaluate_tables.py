@@ -7,8 +7,8 @@ from rich.table import Table
 
 from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.plain_text import counted
-from ethosu_sdk.records.accuracy import LsbHistogram, Pair
 from ethosu_sdk.records.compile import Compilation
+from ethosu_sdk.records.parts.accuracy import LsbHistogram, Pair
 
 HEADINGS = ("reference → candidate", "top-1", "SQNR", "cosine", "max error")
 _STEPS = ("0", "±1", "±2", "more")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ethosu_sdk.records.parts.time_line import WAITS_PATH, TimeLine, headline
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.records.time_line import WAITS_PATH, TimeLine, headline
 
 
 def milliseconds(duration_s: float) -> str:

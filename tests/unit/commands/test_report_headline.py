@@ -12,9 +12,9 @@ from ethosu_sdk.readers.report.inputs import PROFILE, Inputs
 from ethosu_sdk.readers.report.views import advice, summary
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import Metric
+from ethosu_sdk.records.parts.time_line import Contributor, TimeLine, TimePart
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.records.time_line import Contributor, TimeLine, TimePart
 from ethosu_sdk.results.run_facts import RunFacts
 from ethosu_sdk.tables import figures, times
 from tests.places import ROOT

@@ -87,9 +87,7 @@ def _output(
         cpu_operators.find(program.manager, finder, without=without, method=row.name)
         for row in program.methods
     ]
-    strict = request.check_folder is not None
-    lacking = dict.fromkeys(text for rows in operators for text in kernels.check(rows, strict=strict))
-    etrecord = f"{spec.name}{etrecords.SUFFIX}" if request.options.etrecord else None
+    lacking = _lacking(request, operators)
     with clock.stage("write"):
         delegates, data = _written(request, spec, program, captures, finder)
     facts = [
@@ -97,7 +95,7 @@ def _output(
         for number in range(len(program.methods))
     ]
     first, plan = facts[0], program.methods[0].method.plan
-    warnings = [row.method.traced.warning for row in program.methods]
+    traced = [row.method.traced.warning for row in program.methods]
     return CompileOutput(
         name=spec.name,
         pte=request.out_dir / f"{spec.name}.pte",
@@ -105,7 +103,7 @@ def _output(
         pte_bytes=len(data),
         io=first.io,
         log=request.out_dir / artefacts.LOG_NAME,
-        etrecord=etrecord,
+        etrecord=f"{spec.name}{etrecords.SUFFIX}" if request.options.etrecord else None,
         model_source=request.model,
         model_sha256=_source_digest(spec),
         target=request.target,
@@ -121,7 +119,7 @@ def _output(
         delegates=first.delegates,
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
-        warnings=tuple(_warnings(request, program, sum(map(len, delegates)), (*warnings, *lacking))),
+        warnings=tuple(_warnings(request, program, sum(map(len, delegates)), (*traced, *lacking))),
         prequantized=plan.prequantized,
         own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
         evaluation=program.methods[0].method.evaluation,
@@ -135,6 +133,12 @@ def _output(
         fed=_fed(request, spec, program),
         other_methods=tuple(facts[1:]),
     )
+
+
+def _lacking(request: CompileRequest, operators: Sequence[tuple[OperatorCount, ...]]) -> list[str]:
+    """What no kernel does, in a sentence for each; refused where the program is checked."""
+    strict = request.check_folder is not None
+    return list(dict.fromkeys(text for rows in operators for text in kernels.check(rows, strict=strict)))
 
 
 def _facts(

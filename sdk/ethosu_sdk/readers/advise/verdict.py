@@ -24,7 +24,7 @@ from ethosu_sdk.readers.advise.advice import (
 from ethosu_sdk.readers.advise.facts import Facts
 from ethosu_sdk.readers.advise.rules import RULES
 from ethosu_sdk.records.advice import Item, SilentRule
-from ethosu_sdk.records.time_line import headline
+from ethosu_sdk.records.parts.time_line import headline
 
 _METRICS = (
     SQNR,

@@ -9,12 +9,13 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ethosu_sdk.readers.compare.subjects import Compared
-from ethosu_sdk.records import common, time_line
-from ethosu_sdk.records.accuracy import Pair
+from ethosu_sdk.records import common
 from ethosu_sdk.records.build import Build
 from ethosu_sdk.records.common import Source
 from ethosu_sdk.records.compare import KindName
 from ethosu_sdk.records.compile import CheckedOutput, Compilation
+from ethosu_sdk.records.parts import time_line
+from ethosu_sdk.records.parts.accuracy import Pair
 from ethosu_sdk.records.profile import Profile
 from ethosu_sdk.records.run import NpuCounter, ReferenceOutput, Run
 

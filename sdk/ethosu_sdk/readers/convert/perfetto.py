@@ -19,8 +19,8 @@ from ethosu_sdk.readers.convert import numbers
 from ethosu_sdk.readers.convert.inputs import Inputs
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import SourceLine
+from ethosu_sdk.records.parts.time_line import Clock, TimeLine
 from ethosu_sdk.records.profile import Delegate, Operation, Profile, cycles as cycles_of
-from ethosu_sdk.records.time_line import Clock, TimeLine
 from ethosu_sdk.tables import times
 
 KINDS = (kinds.PROFILE.schema,)

@@ -15,20 +15,21 @@ from ethosu_sdk.evidence import accuracy
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.files import hashing
 from ethosu_sdk.records import Record, common, kinds
-from ethosu_sdk.records.accuracy import (
+from ethosu_sdk.records.common import Dtype, Verdict
+from ethosu_sdk.records.parts.accuracy import (
     Accuracy,
     EvaluationData,
     Execution,
+    ExecutionName,
     LsbCount,
     LsbHistogram,
     MissingExecution,
     Output,
     Pair,
     Quantisation,
+    Reference,
     Top1,
 )
-from ethosu_sdk.records.common import Dtype, Verdict
-from ethosu_sdk.records.compile import ExecutionName, Reference
 from ethosu_sdk.steps.evaluate.thresholds import COSINE, MAX_ERROR, SQNR, PairResult
 
 _IN_TORCH: dict[ExecutionName, str] = {

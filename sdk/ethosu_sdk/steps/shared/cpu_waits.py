@@ -9,7 +9,7 @@ from ethosu_sdk.boards.profile import CODE, BoardMemory, BoardProfile
 from ethosu_sdk.cpu_cycles.waits import LineWaits
 from ethosu_sdk.npu.timing import system_config
 from ethosu_sdk.npu.timing.system_config import SystemConfig
-from ethosu_sdk.records.time_line import WaitsFor
+from ethosu_sdk.records.parts.time_line import WaitsFor
 
 _NO_PROFILE = "the memories of the CPU are not known: --system NAME prices a board"
 _NO_AREAS = "the profile {board} does not say which memories the areas of {system} are"

@@ -18,10 +18,11 @@ from ethosu_sdk.boards.profile import BoardProfile
 from ethosu_sdk.cpu_cycles import band as cpu_band
 from ethosu_sdk.cpu_cycles.waits import LineWaits, Moved, wait_cycles
 from ethosu_sdk.npu import timing
-from ethosu_sdk.records import Record, common, time_line
+from ethosu_sdk.records import Record, common
 from ethosu_sdk.records.common import CpuPart, Target
+from ethosu_sdk.records.parts import time_line
+from ethosu_sdk.records.parts.time_line import TimeLine, TimePart
 from ethosu_sdk.records.run import Operator, Run
-from ethosu_sdk.records.time_line import TimeLine, TimePart
 from ethosu_sdk.steps.shared import cpu_waits
 from ethosu_sdk.steps.shared.cpu_waits import CpuMemories
 from ethosu_sdk.steps.shared.systems import Priced

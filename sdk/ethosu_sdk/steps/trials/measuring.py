@@ -14,8 +14,8 @@ import numpy.typing as npt
 from ethosu_sdk import npz, pte
 from ethosu_sdk.errors import SdkError
 from ethosu_sdk.evidence.accuracy import Comparison
+from ethosu_sdk.records.parts.time_line import headline
 from ethosu_sdk.records.profile import Profile, cycles
-from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.results.trials import Distance, Measured
 from ethosu_sdk.steps.run_facts import programs, room
 from ethosu_sdk.steps.shared import systems

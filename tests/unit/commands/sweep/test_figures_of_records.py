@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from ethosu_sdk.records import kinds
-from ethosu_sdk.records.accuracy import Accuracy, EvaluationData, Pair, Top1
 from ethosu_sdk.records.compile import Check, CheckedOutput, Compilation
+from ethosu_sdk.records.parts.accuracy import Accuracy, EvaluationData, Pair, Top1
 from ethosu_sdk.sweep import rows
 from tests.places import ROOT
 

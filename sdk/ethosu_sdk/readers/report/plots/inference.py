@@ -9,7 +9,7 @@ import altair
 
 from ethosu_sdk.page.plot import Plot, drawn, named, short
 from ethosu_sdk.readers.report.inputs import Inputs
-from ethosu_sdk.records.time_line import TimeLine
+from ethosu_sdk.records.parts.time_line import TimeLine
 from ethosu_sdk.tables import times
 
 _TITLE = "Inference"

@@ -12,8 +12,8 @@ from ethosu_sdk.readers.advise.verdict import Verdict, judge
 from ethosu_sdk.readers.report.inputs import ADVICE, PROFILE, Inputs
 from ethosu_sdk.readers.report.views import advice_rows, on_the_cpu, tried
 from ethosu_sdk.records.advice import Item, Tried
+from ethosu_sdk.records.parts.time_line import headline
 from ethosu_sdk.records.profile import Operation
-from ethosu_sdk.records.time_line import headline
 from ethosu_sdk.tables import times
 
 _LARGE_SHARE = 0.1  # of an inference: an operator that takes less is not the first thing to change

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ethosu_sdk.records.advice import CpuCall
-from ethosu_sdk.records.time_line import TimeLine
+from ethosu_sdk.records.parts.time_line import TimeLine
 from ethosu_sdk.tables import times
 
 

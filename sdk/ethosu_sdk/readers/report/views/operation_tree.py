@@ -13,8 +13,8 @@ from typing import Literal
 
 from ethosu_sdk.readers.report.views import fold
 from ethosu_sdk.records.common import Metric
+from ethosu_sdk.records.parts.time_line import TimeLine, headline
 from ethosu_sdk.records.profile import Delegate, Operation, Profile, cycles
-from ethosu_sdk.records.time_line import TimeLine, headline
 
 Kind = Literal["module", "operator", "operation", "overhead"]
 Figures = dict[str, float]

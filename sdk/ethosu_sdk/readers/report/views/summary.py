@@ -9,9 +9,9 @@ from typing import NamedTuple
 from ethosu_sdk.readers.report.inputs import Inputs
 from ethosu_sdk.readers.report.views import accuracy, fold, tried
 from ethosu_sdk.records.common import Use
+from ethosu_sdk.records.parts.time_line import TimeLine, headline
 from ethosu_sdk.records.profile import Profile, Totals
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.records.time_line import TimeLine, headline
 from ethosu_sdk.tables import figures, systems, times
 
 _SRAM, _FULL = "SRAM", 0.9

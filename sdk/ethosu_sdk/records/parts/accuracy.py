@@ -1,4 +1,4 @@
-"""What an evaluation found, in the record of a compilation."""
+"""What an evaluation adds to the record of a compilation: schemas/compile-result.v1.schema.json."""
 
 from __future__ import annotations
 

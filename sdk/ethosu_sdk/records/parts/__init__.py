@@ -1,0 +1,1 @@
+"""Parts of records that are long enough for a module of their own."""
