@@ -16,7 +16,6 @@ from ethosu_sdk.records import (
     compile,
     debug,
     export,
-    generate,
     profile,
     run,
     script,
@@ -40,6 +39,7 @@ from ethosu_sdk.records.printed import (
     verify,
     zoo,
 )
+from ethosu_sdk.records.sequences import generate
 
 RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.KIND, debug.KIND
 COMPILE, EXPORT, ADVICE, COMPARE = compile.KIND, export.KIND, advice.KIND, compare.KIND
