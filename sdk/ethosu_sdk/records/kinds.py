@@ -16,10 +16,8 @@ from ethosu_sdk.records import (
     compile,
     debug,
     export,
-    generate,
     profile,
     run,
-    script,
     sweep,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
@@ -38,6 +36,7 @@ from ethosu_sdk.records.printed import (
     verify,
     zoo,
 )
+from ethosu_sdk.records.sequences import generate, script
 from ethosu_sdk.records.sweep import cell, comparison
 
 RUN, PROFILE, BUILD, DEBUG = run.KIND, profile.KIND, build.KIND, debug.KIND

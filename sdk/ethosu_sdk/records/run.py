@@ -27,7 +27,12 @@ from ethosu_sdk.records.common import (
 )
 from ethosu_sdk.records.kind import Part, RecordKind
 from ethosu_sdk.records.parts.time_line import TimeLine, time_adds_up
-from ethosu_sdk.records.sequence import RunState, Sequence, steps_are_all_there, steps_beyond_fail_the_run
+from ethosu_sdk.records.sequences.sequence import (
+    RunState,
+    Sequence,
+    steps_are_all_there,
+    steps_beyond_fail_the_run,
+)
 
 
 class Runtime(Part):

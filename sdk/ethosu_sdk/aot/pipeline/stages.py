@@ -4,7 +4,7 @@ files."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ethosu_sdk import cache, pte
@@ -101,7 +101,6 @@ def _output(
         pte=request.out_dir / f"{spec.name}.pte",
         pte_sha256=hashing.sha256_bytes(data),
         pte_bytes=len(data),
-        io=first.io,
         log=request.out_dir / artefacts.LOG_NAME,
         etrecord=f"{spec.name}{etrecords.SUFFIX}" if request.options.etrecord else None,
         model_source=request.model,
@@ -110,26 +109,15 @@ def _output(
         core=request.core,
         quantize=plan.quantize,
         io_type=request.options.io,
-        calibration_source=first.calibration_source,
-        calibration_samples=first.calibration_samples,
         methods=program_facts.methods(program.manager),
-        inputs=first.inputs,
-        outputs=first.outputs,
-        cpu_operators=first.cpu_operators,
-        delegates=first.delegates,
         versions=program_facts.versions(),
         timings_s=clock.timings_s,
         warnings=tuple(_warnings(request, program, sum(map(len, delegates)), (*traced, *lacking))),
         prequantized=plan.prequantized,
         own_quantizer=None if plan.quantizer is None else plan.quantizer.kind,
         evaluation=program.methods[0].method.evaluation,
-        check=first.check,
-        start=first.start,
-        delegation=first.delegation,
-        chain=first.chain,
-        state=first.state,
-        layout=first.layout,
         entry=first.name,
+        **{row.name: getattr(first, row.name) for row in fields(MethodFacts) if row.name != "name"},
         fed=_fed(request, spec, program),
         other_methods=tuple(facts[1:]),
     )

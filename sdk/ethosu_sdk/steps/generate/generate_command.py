@@ -13,7 +13,7 @@ from ethosu_sdk.errors import UsageError
 from ethosu_sdk.feeds.syntax import ARGMAX, SAMPLE, Feed
 from ethosu_sdk.files import json_text, locks
 from ethosu_sdk.records import Record, kinds
-from ethosu_sdk.records.generate import Perplexity, Stopped
+from ethosu_sdk.records.sequences.generate import Perplexity, Stopped
 from ethosu_sdk.results import bundle, locations
 from ethosu_sdk.steps.compile import compile_command
 from ethosu_sdk.steps.compile.options import CompileOptions

@@ -12,8 +12,17 @@ from ethosu_sdk.console.terminal import escape
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records import kinds
 from ethosu_sdk.records.common import Model, Unavailable
-from ethosu_sdk.records.generate import Choice, Generate, Perplexity, Phase, StepTime, Stopped, Text, Timing
 from ethosu_sdk.records.run import Run
+from ethosu_sdk.records.sequences.generate import (
+    Choice,
+    Generate,
+    Perplexity,
+    Phase,
+    StepTime,
+    Stopped,
+    Text,
+    Timing,
+)
 from ethosu_sdk.results import host_facts, target_record
 from ethosu_sdk.steps.generate.options import GenerateOptions
 

@@ -15,7 +15,7 @@ from ethosu_sdk.console.reporter import Reporter
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.files import opening, writing
 from ethosu_sdk.plain_text import counted
-from ethosu_sdk.records.generate import Perplexity
+from ethosu_sdk.records.sequences.generate import Perplexity
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.generate import tokenizing
 from ethosu_sdk.steps.generate.decoding import Decoder

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ethosu_sdk.errors import UsageError
 from ethosu_sdk.records import Record
 from ethosu_sdk.records.run import Run
-from ethosu_sdk.records.sequence import Step
+from ethosu_sdk.records.sequences.sequence import Step
 
 
 def member(run: Run, prefill: int | None) -> Record:

@@ -18,7 +18,7 @@ from ethosu_sdk.feeds import stepping
 from ethosu_sdk.files import hashing, json_text, locks, writing
 from ethosu_sdk.records import Record, kinds
 from ethosu_sdk.records.common import FileDigest, Model
-from ethosu_sdk.records.script import Call as CallRecord, Script
+from ethosu_sdk.records.sequences.script import Call as CallRecord, Script
 from ethosu_sdk.results import bundle, host_facts, locations
 from ethosu_sdk.steps.compile.options import CompileOptions
 from ethosu_sdk.steps.run import host, run_command, runners
