@@ -133,6 +133,10 @@ def test_one_method_runs_by_its_name(decoder: Path, tmp_path: Path) -> None:
         (("--script", "a.toml", "--method", "decode"), "--method cannot be combined with --script"),
         (("--script", "a.toml", "--repeat", "2"), "--repeat cannot be combined with --script"),
         (("--script", "a.toml", "--runtime", "executorch"), "leave --runtime out"),
+        (("--script", "a.toml", "--state", "s.npz"), "--state cannot be combined with --script"),
+        (("--script", "a.toml", "--save-state", "s.npz"), "--save-state cannot be combined with --script"),
+        (("--script", "a.toml", "--atol", "5"), "--atol cannot be combined with --script"),
+        (("--script", "a.toml", "--events", "NOPE"), "unknown PMU event"),
     ],
 )
 def test_wrong_options_are_refused(decoder: Path, tmp_path: Path, options: Sequence[str], words: str) -> None:

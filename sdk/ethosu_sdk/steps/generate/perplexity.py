@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ethosu_sdk import npz
 from ethosu_sdk.console.reporter import Reporter
-from ethosu_sdk.errors import UsageError
+from ethosu_sdk.errors import InputError, UsageError
 from ethosu_sdk.files import opening, writing
 from ethosu_sdk.plain_text import counted
 from ethosu_sdk.records.sequences.generate import Perplexity
@@ -27,6 +27,8 @@ FOLDER = "perplexity"
 _INPUTS_NAME = "text.npz"
 _MOST_BYTES = 1 << 24
 _MOST_TOKENS = 65_536
+_LEAST_WINDOW = 2
+_LARGEST_NLL = 700.0  # nats; exp of more has no float64
 
 
 def tokens(path: Path | None, tokenizer: Tokenizer | None, decoder: Decoder) -> tuple[int, ...]:
@@ -52,6 +54,11 @@ def measure(
     before; its first token is predicted by nothing. PyTorch's definition: exp of the mean cross entropy, in nats.
     """
     window = decoder.context or len(text)
+    if window < _LEAST_WINDOW:
+        raise UsageError(
+            f"a context of {counted(window, 'token')} predicts no token",
+            f"give --context of at least {_LEAST_WINDOW}",
+        )
     where = writing.make_directory(folder / FOLDER)
     decoder.write_inputs(where / _INPUTS_NAME, text, [number % window for number in range(len(text))])
     asked = replace(options, inputs=where / _INPUTS_NAME)
@@ -59,6 +66,8 @@ def measure(
     logits = np.asarray(npz.read_npz(done.folder / run_command.OUTPUTS_NAME)["output0"], np.float64)
     losses = _losses(logits.reshape(len(text), -1), text, window)
     mean = float(np.mean(losses))
+    if not mean < _LARGEST_NLL:
+        raise InputError(f"the mean cross entropy is {mean:.1f} nats: too much for a perplexity")
     return Perplexity(
         file=FOLDER + "/" + run_command.OUTPUTS_NAME,
         tokens=len(text),

@@ -98,6 +98,12 @@ def check_board(model: str, options: RunOptions, compile_options: CompileOptions
         runners.choose(options, npu)
 
 
+def check_measuring(program: pte.Pte, priced: Priced | None, options: RunOptions) -> None:
+    """UsageError for PMU events or a timing of memories that the NPU of `program` does not have."""
+    memory_timing.choose(program.target(), priced, options.memory_timing)
+    choose_events(program.npu(), options.events)
+
+
 def program_file(model: str, options: CompileOptions, out_dir: Path | None, reporter: Reporter) -> Path:
     """The program of `model`, which is compiled where it must be."""
     if model.endswith(".pte"):

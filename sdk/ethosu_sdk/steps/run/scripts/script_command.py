@@ -38,7 +38,8 @@ CALLS = "calls"
 _NO_REFERENCE = "the state that a call begins with is that of the calls before it"
 # What a script says itself, or what counts one inference.
 _REFUSED = (
-    *("method", "inputs", "expect", "steps", "feed"),
+    *("method", "inputs", "steps", "feed", "expect", "atol", "rtol", "growth"),
+    *("state", "save_state"),
     *("repeat", "keep_state", "resident", "cpu_cycles", "cpu_clock_mhz"),
 )
 _HINT = "a script names methods, inputs, steps and feeds for each call"
@@ -68,6 +69,7 @@ def run(
     assert options.script is not None
     rows = reading.read(options.script, program.methods)
     priced = options.priced or systems.asked_for(path, program, compile_options)
+    run_command.check_measuring(program, priced, options)
     clock = time_line.cpu_clock(compile_options.system, options.cpu_clock_mhz, priced)
     folder = locations.for_pte(path, program.target(), out_dir)
     with locks.locked(folder), bundle.published(folder, "run") as add:

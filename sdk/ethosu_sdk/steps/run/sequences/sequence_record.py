@@ -18,8 +18,9 @@ def part(
     source: str,
 ) -> Record:
     """The member `sequence`. `events` are the names of events that were counted, `source` says what of them is
-    known."""
-    counted = [event for event in events if any(event in row.counters for row in steps)]
+    known. An event without a figure in one of the steps is left out."""
+    # An event that overflowed in one step has no figure there, so it has none in the table.
+    counted = [event for event in events if steps and all(event in row.counters for row in steps)]
     known = any(row.npu_cycles is not None for row in steps)
     judged = (
         {} if verdict is None else {verdict.first + number: row for number, row in enumerate(verdict.rows)}
@@ -30,7 +31,7 @@ def part(
         if step.npu_cycles is not None:
             row["npu_cycles"] = step.npu_cycles
         if counted:
-            row["counters"] = [step.counters.get(event, 0) for event in counted]
+            row["counters"] = [step.counters[event] for event in counted]
         if step.choices:
             row["choices"] = [
                 {"input": index, "values": list(values)} for index, values in sorted(step.choices.items())
