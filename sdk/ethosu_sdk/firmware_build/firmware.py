@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,6 @@ _MODEL_SECTION = ".model"  # app/model.S
 _WORK = "firmware"  # the folder beside the ELF
 WORK_FILES = (f"{_WORK}/{cmake.LOG_NAME}", f"{_WORK}/{executable.STAMP_NAME}")
 _MOST_METHODS = protocol.MAX_METHODS
-_METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 @dataclass(frozen=True)
@@ -181,10 +179,7 @@ def _method_names(program: pte.Pte, requested: Sequence[str]) -> Sequence[str]:
     names = requested or (program.plan().name,)
     if len(names) > _MOST_METHODS:
         raise InputError(f"{len(names)} methods, but the firmware loads {_MOST_METHODS} at most")
-    for name in names:
-        if not _METHOD_NAME.fullmatch(name):  # it becomes C++ source
-            raise InputError(f"the method name {name!r} is not an identifier")
-    return names
+    return [program.plan(name).name for name in names]  # names that are identifiers: they become C++ source
 
 
 def requirements(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from ethosu_sdk.pte.storage import Storage, read_named_data, read_storage
 from ethosu_sdk.pte.target import read_target
 from ethosu_sdk.targets import Target, suggestion
 
+METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")  # it is a part of file names and of C++ source
 _MAX_FILE_BYTES = 1 << 30
 _SCHEMA = make_schema(schema.TABLES, schema.UNIONS, schema.ENUMS)
 _NOT_A_PTE = "give a .pte file made by ExecuTorch 1.5; `ethosu-sdk compile` makes one"
@@ -53,11 +55,14 @@ class Pte:
     def plan(self, name: str | None = None) -> ExecutionPlan:
         """The method called `name`; by default ``forward``, or the only one.
 
-        InputError when there is none of that name, UsageError when one must be chosen.
+        InputError when there is none of that name, or for a name that could be a path or code; UsageError when one
+        must be chosen.
         """
         chosen = name if name is not None else self._default()
         for plan in self.plans:
             if plan.name == chosen:
+                if not METHOD_NAME.fullmatch(chosen):
+                    raise InputError(f"the method name {chosen!r} is not an identifier", _NOT_A_PTE)
                 return plan
         raise InputError(
             f"the program has no method '{chosen}'", suggestion(chosen, [plan.name for plan in self.plans])

@@ -81,6 +81,9 @@ def generate(
     start = time.monotonic()
     heard = _Heard(Stream(asked.tokenizer, asked.prompt), reporter)
     _show_prompt(asked, options, reporter)
+    (folder / kinds.GENERATE.file).unlink(
+        missing_ok=True
+    )  # a run that fails leaves no record of an earlier one
     measured: Perplexity | None = None
     ran: Record | None = None
     try:

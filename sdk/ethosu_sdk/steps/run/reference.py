@@ -53,11 +53,8 @@ def compare(
     stored = fed or locations.example_io(path, plan.name)
     try:
         content, reason = _read(stored, samples, is_fed=fed is not None)
-        if fed is not None:  # as many steps as both have
-            content = {name: row[first:] for name, row in content.items()}
-            count = min(map(len, (*content.values(), *outputs)))
-            outputs = [row[:count] for row in outputs]
-            content = {name: row[:count] for name, row in content.items()}
+        if fed is not None and not reason:
+            outputs, content, reason = _steps_of_both(stored, outputs, content, first)
         reason = reason or _other_types(stored, content, outputs)
     except SdkError as error:
         content, reason = {}, error.message
@@ -79,11 +76,25 @@ def _read(path: Path, samples: Samples, *, is_fed: bool) -> tuple[dict[str, Arra
     bundle.confirm(path)
     content = npz.read_npz(path)
     begins = samples.stacked == is_fed and not samples.steps.first_step
+    if (
+        is_fed
+    ):  # the steps of the file are fed from the second on: more rows, such as a prompt, are another sequence
+        begins = begins and all(len(rows) == 1 for rows in samples.steps.given)
     if not begins or not all(
         _same(content.get(f"input{i}"), array) for i, array in enumerate(samples.inferences[0])
     ):
         return {}, f"the inputs are not those of {path.name}"
     return {name: row for name, row in content.items() if name.startswith("output")}, ""
+
+
+def _steps_of_both(
+    path: Path, outputs: Sequence[Array], content: dict[str, Array], first: int
+) -> tuple[list[Array], dict[str, Array], str]:
+    """The steps that both have, where the first of the run is number `first`; the reason when there are none."""
+    content = {name: row[first:] for name, row in content.items()}
+    count = min(map(len, (*content.values(), *outputs)), default=0)
+    reason = "" if count else f"{path.name} has no step {first}"
+    return [row[:count] for row in outputs], {name: row[:count] for name, row in content.items()}, reason
 
 
 def _other_types(path: Path, content: dict[str, Array], outputs: Sequence[Array]) -> str:

@@ -65,6 +65,8 @@ def run(
     Raises VerdictError, after everything was written, when an expectation is not met.
     """
     runners.check(options)
+    if options.save_state is not None:
+        kept_state.check_place(options.save_state)
     check_board(model, options, compile_options)
     path = program_file(model, compile_options, out_dir, reporter)
     program = pte.read(path)
@@ -208,8 +210,6 @@ def _judge_steps(
     job: RunJob, execution: Execution, expected: Sequence[Array], tolerance: verdict.Tolerance
 ) -> StepsVerdict:
     first = _first_sent(job, execution)
-    if first:
-        expected = [array[first : first + 1] for array in expected]
     return judging.judge(execution.outputs, expected, tolerance, job.options.growth, first)
 
 

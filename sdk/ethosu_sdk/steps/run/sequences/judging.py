@@ -46,8 +46,10 @@ def allowed(tolerance: Tolerance, growth: float, step: int) -> Tolerance:
 def judge(
     got: Sequence[Array], want: Sequence[Array], tolerance: Tolerance, growth: float, first: int = 0
 ) -> StepsVerdict:
-    """The steps of outputs `got` against those of `want`; both have a leading axis of steps, of which `first` is the
-    number of the first."""
+    """The steps of outputs `got` against those of `want`; both have a leading axis of steps. The first of `got` has
+    the number `first`, that of `want` is 0. A sequence that ended before the last step of `want` has not passed."""
+    due = max(map(len, want), default=0)
+    want = [array[first:] for array in want]
     count = min((len(array) for array in (*got, *want)), default=0)
     found = [
         [
@@ -56,9 +58,7 @@ def judge(
         ]
         for index, (left, right) in enumerate(zip(got, want, strict=True))
     ]
-    checks = tuple(
-        _check(index, rows, len(want[index]), tolerance, growth, first) for index, rows in enumerate(found)
-    )
+    checks = tuple(_check(index, rows, due, tolerance, growth, first) for index, rows in enumerate(found))
     verdicts = tuple(
         StepVerdict(
             all(rows[step].passed for rows in found),
@@ -80,9 +80,10 @@ def _check(
             f"step {first + bad[0]} of {len(rows)} is the first beyond the tolerance: {rows[bad[0]].detail}"
         )
         return Check(name, False, f"{words}{rule}; {len(bad)} steps are beyond it")
-    if len(rows) < due:
-        return Check(name, False, f"the sequence ended after {len(rows)} steps, {due} are expected")
-    return Check(name, True, f"all {len(rows)} steps; {tolerance}{rule}")
+    if first + len(rows) < due:
+        return Check(name, False, f"the sequence ended after {first + len(rows)} steps, {due} are expected")
+    which = f"step {first}, the last" if first else f"all {len(rows)} steps"
+    return Check(name, True, f"{which}; {tolerance}{rule}")
 
 
 def _error(got: Sequence[Array], want: Sequence[Array]) -> float | None:

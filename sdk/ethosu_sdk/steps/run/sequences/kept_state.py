@@ -106,10 +106,17 @@ def _from_file(kept: Kept, file: Path, program: pte.Pte) -> Kept:
     rows = []
     for row in kept.tensors:
         array = content[_PREFIX + row.name]
-        if array.nbytes != row.tensor.nbytes or array.shape != row.tensor.sizes:
+        if array.dtype.name != row.tensor.dtype or array.shape != row.tensor.sizes:
             raise InputError(f"{file} has '{row.name}' as {array.dtype.name}{list(array.shape)}")
         rows.append(replace(row, initial=array.transpose(row.tensor.dim_order).tobytes()))
     return replace(kept, tensors=tuple(rows), source=file.name, steps=int(steps))
+
+
+def check_place(file: Path) -> None:
+    """UsageError for a file that a state cannot be saved to; better before the run than after it."""
+    if file.is_dir() or not file.parent.is_dir():
+        what = "is a folder" if file.is_dir() else f"cannot be written: there is no folder {file.parent}"
+        raise UsageError(f"--save-state: {file} {what}", "name a file, such as state.npz")
 
 
 def save(kept: Kept, file: Path, program: pte.Pte, contents: Sequence[bytes], steps: int) -> None:
