@@ -83,6 +83,11 @@ def make_schema(
     return Schema(compiled, slots, unions, {name: frozenset(rows.values()) for name, rows in enums.items()})
 
 
+def element_code(kind: str) -> str:
+    """The struct format of one number of the type `kind`, as the schema spells it."""
+    return _SCALARS[kind]
+
+
 @functools.lru_cache(maxsize=256)
 def _format(count: int, code: str) -> struct.Struct:
     return struct.Struct(f"<{count}{code}")

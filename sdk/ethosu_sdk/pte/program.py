@@ -21,7 +21,7 @@ from ethosu_sdk.targets import Target, suggestion
 
 METHOD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")  # it is a part of file names and of C++ source
 _MAX_FILE_BYTES = 1 << 30
-_SCHEMA = make_schema(schema.TABLES, schema.UNIONS, schema.ENUMS)
+SCHEMA = make_schema(schema.TABLES, schema.UNIONS, schema.ENUMS)
 _NOT_A_PTE = "give a .pte file made by ExecuTorch 1.5; `ethosu-sdk compile` makes one"
 
 # The extended header follows the FlatBuffers root offset and file identifier (ExecuTorch 1.5.1,
@@ -139,7 +139,7 @@ def parse(data: bytes | bytearray | memoryview) -> Pte:
     """
     file = memoryview(data).toreadonly().cast("B")
     header = _header(file)
-    root = FlatBuffer(file[: header.program_bytes], _SCHEMA).root(schema.ROOT_TABLE)
+    root = FlatBuffer(file[: header.program_bytes], SCHEMA).root(schema.ROOT_TABLE)
     if root.integer("version") != 0:
         raise root.error(f"is {root.integer('version')}, the SDK reads version 0", field="version")
     storage, segments = read_storage(root, file, header)

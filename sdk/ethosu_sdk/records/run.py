@@ -26,6 +26,7 @@ from ethosu_sdk.records.common import (
     Verdict,
 )
 from ethosu_sdk.records.kind import Part, RecordKind
+from ethosu_sdk.records.parts.adapted import Adapted
 from ethosu_sdk.records.parts.time_line import TimeLine, time_adds_up
 from ethosu_sdk.records.sequences.sequence import (
     RunState,
@@ -40,6 +41,7 @@ class Runtime(Part):
     version: str
     elf_sha256: str | None = None
     loaded: Loaded | None = None
+    adapted: Adapted | None = None
 
 
 class OutputChange(Part):

@@ -1,5 +1,6 @@
-"""Prebuilt runtimes: they run programs unchanged, as a second opinion to the SDK's own firmware."""
+"""Prebuilt runtimes: they run programs as a second opinion to the SDK's own firmware."""
 
+from ethosu_sdk.runtimes.adapter import Adapted, AdaptedOperator, adapt
 from ethosu_sdk.runtimes.image import Placed, place
 from ethosu_sdk.runtimes.runners import (
     PrebuiltRunner,
@@ -12,9 +13,12 @@ from ethosu_sdk.runtimes.runners import (
 )
 
 __all__ = [
+    "Adapted",
+    "AdaptedOperator",
     "Placed",
     "PrebuiltRunner",
     "Window",
+    "adapt",
     "executable",
     "licence",
     "package_name",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from ethosu_sdk.evidence.repeats import Plan
 from ethosu_sdk.evidence.verdict import Check
 from ethosu_sdk.records import Record
 from ethosu_sdk.results import locations, target_record
-from ethosu_sdk.runtimes import Placed, PrebuiltRunner
+from ethosu_sdk.runtimes import Adapted, Placed, PrebuiltRunner
 from ethosu_sdk.simulators import SimulationRequest, SimulationResult, Simulator, SimulatorOptions
 from ethosu_sdk.steps import build_command
 from ethosu_sdk.steps.run import cpu_time, inputs
@@ -49,6 +49,7 @@ class Request:
     job: RunJob
     runner: PrebuiltRunner
     elf: Path
+    adapted: Adapted
     simulator: Simulator
     version: str
     placed: Placed
@@ -103,11 +104,15 @@ def prepare(job: RunJob) -> Request:
         inputs.physical_bytes(array, tensor)
         for array, tensor in zip(job.samples.inferences[0], plan.input_tensors(), strict=True)
     ]
-    placed = runtimes.place(runner, plan, locations.content(job.path, job.program), raw_inputs)
+    content = locations.content(job.path, job.program)
+    adapted = runtimes.adapt(job.program, plan)
+    if adapted.operators:
+        plan, content = adapted.program.plan(plan.name), bytes(adapted.program.data)
+    placed = runtimes.place(runner, plan, content, raw_inputs)
     elf = runtimes.executable(runner)
     target = job.target or Target(runner.npus[0], runner.default_macs, system_config="", memory_mode="")
     expected = KitExpected(
-        sha256=job.program.sha256,
+        sha256=adapted.program.sha256,
         program_address=runner.program.address,
         method=job.plan.name,
         macs=target.macs,
@@ -124,7 +129,7 @@ def prepare(job: RunJob) -> Request:
         blank=placed.blank,
     )
     no_cpu_cycles = cpu_time.no_counts(simulator, wanted=job.options.cpu_cycles)
-    return Request(job, runner, elf, simulator, version, placed, expected, target, no_cpu_cycles)
+    return Request(job, runner, elf, adapted, simulator, version, placed, expected, target, no_cpu_cycles)
 
 
 def run(request: Request, uart_log: Path, reporter: Reporter) -> Execution:
@@ -164,11 +169,12 @@ def _execution(request: Request, evidence: KitEvidence, result: SimulationResult
     package = runtimes.package_name()
     return Execution(
         outputs=inputs.stack((_outputs(job.plan, evidence),), job.samples.stacked),
-        done=Check("the evidence of Arm's runner is complete", True, _DONE),
+        done=Check("the evidence of Arm's runner is complete", True, _done(request.adapted)),
         runtime={
             "name": EXECUTORCH,
             "version": f"evaluation kit {log.facts.get('kit_version', 'unknown')}",
             **loaded,
+            **_adapted_part(request.adapted),
         },
         simulator={
             "name": simulator.name,
@@ -195,6 +201,19 @@ def _execution(request: Request, evidence: KitEvidence, result: SimulationResult
         ],
         repeated=Repeated(Plan(1, 1)),
     )
+
+
+def _adapted_part(adapted: Adapted) -> Record:
+    """What the runner got instead of the program, for `runtime`; nothing when that was the program itself."""
+    if not adapted.operators:
+        return {}
+    rows = [{**asdict(row), "changes": list(row.changes)} for row in adapted.operators]
+    return {"adapted": {"program_sha256": adapted.program.sha256, "operators": rows}}
+
+
+def _done(adapted: Adapted) -> str:
+    calls = sum(row.calls for row in adapted.operators)
+    return f"{_DONE}; {calls} calls adapted to the operators that the runner has" if calls else _DONE
 
 
 def _outputs(plan: pte.ExecutionPlan, evidence: KitEvidence) -> tuple[npt.NDArray[Any], ...]:
