@@ -152,6 +152,31 @@ def test_a_prompt_is_taken_before_the_feeds(page: Path) -> None:
     assert outputs(page / "prompt-host").tobytes() == found.tobytes()
     steps = record(page / "prompt-qemu")["sequence"]["steps"]
     assert ["choices" in row for row in steps] == [False, False, True, True, True, True]
+    # PyTorch's steps begin with the first token alone: they are another sequence.
+    assert "reference" not in record(page / "prompt-host")
+
+
+def test_only_steps_that_both_have_are_compared_with_pytorch(page: Path) -> None:
+    options = ("--simulator", "host", "--outputs", "last", "--steps")
+    assert run(page, "tokens", "last", *options, "20").code == 0
+    assert record(page / "last")["reference"]["outputs"][0]["equal"] == 50
+    assert run(page, "tokens", "longer", *options, "40").code == 0
+    longer = record(page / "longer")
+    assert "reference" not in longer
+    reasons = {row["path"]: row["reason"] for row in longer["unavailable"]}
+    assert reasons["/reference"] == "tokens.steps.npz has no step 39"
+
+
+def test_a_sequence_that_ends_early_has_not_passed(page: Path) -> None:
+    stop = chosen(page / "greedy")[3]
+    at = chosen(page / "greedy").index(stop)
+    feeds = ("--feed", f"argmax(output0, stop={stop}):input0", "--feed", "step:input1")
+    expected = ("--simulator", "host", "--steps", "20", "--expect", "greedy/outputs.npz")
+    for which in ("all", "last"):
+        outcome = run(page, "tokens", f"early-{which}", *expected, *feeds, "--outputs", which)
+        assert outcome.code == 7
+        assert f"the sequence ended after {at + 1} steps, 20 are expected" in outcome.err
+    assert run(page, "tokens", "late", *expected, *GREEDY, "--outputs", "last").code == 0
 
 
 def test_samples_are_the_same_on_board_and_host(page: Path) -> None:

@@ -50,6 +50,7 @@ def damaged(path: Path, old: bytes, new: bytes) -> Path:
         (b"aten::_softmax", b"[link=x]:bug:a", "[link=x]:bug:a.out"),
         (b"forward", b"\x1b]0;xx\x07", r"\x1b]0;xx\x07"),
         (b"forward", b"[/bold]", "[/bold]"),
+        (b"forward", b"../../x", "../../x"),
     ],
 )
 def test_names_in_a_program(old: bytes, new: bytes, shown: str, tmp_path: Path) -> None:
@@ -57,6 +58,9 @@ def test_names_in_a_program(old: bytes, new: bytes, shown: str, tmp_path: Path) 
     assert_harmless(sdk("inspect", path, cwd=tmp_path, env={"COLUMNS": "200"}), 0, shown)
     # What refuses the program quotes the name.
     assert_harmless(sdk("build", path, "-o", "out", cwd=tmp_path, env={"COLUMNS": "200"}), 3)
+    if old == b"forward":  # the files of a method have its name
+        host = sdk("run", path, "--simulator", "host", "-o", "out", cwd=tmp_path, env={"COLUMNS": "200"})
+        assert_harmless(host, 3, "is not an identifier")
 
 
 def test_a_terminal_with_colours_gets_those_of_the_sdk_alone(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ from ethosu_sdk.steps.run.sequences.stepping_facts import StepFacts
 from ethosu_sdk.steps.shared.board import Choice
 
 _FIDELITY = (
-    "functional: ExecuTorch's own runtime and kernels on this machine (for cortex_m:: the firmware's), NPU arithmetic is exact, NPU cycles modelled; "
-    "no board, no firmware"
+    "functional: ExecuTorch's own runtime and kernels on this machine (for cortex_m:: the firmware's), "
+    "NPU arithmetic is exact, NPU cycles modelled; no board, no firmware"
 )
 _NO_BOARD = "nothing runs on a board"
 _PACKAGE = "executorch"
