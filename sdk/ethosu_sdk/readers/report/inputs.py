@@ -149,7 +149,8 @@ def _complete(facts: RunFacts, found: dict[str, Shown], missing: dict[str, str])
         missing.setdefault(COMPILE, "there is no record of `compile` in the folder")
     if DEBUG not in found:
         missing.setdefault(
-            DEBUG, f"there is no {kinds.DEBUG.file} in the folder: `ethosu-sdk debug MODEL -o` it makes one"
+            DEBUG,
+            f"there is no {kinds.DEBUG.file} in the folder: `ethosu-sdk debug MODEL -o RUN_DIR` makes one",
         )
     advised = found.get(ADVICE)
     if not isinstance(advised, Advice) or advised.tried is None:
