@@ -78,6 +78,18 @@ def _far_off(inputs: Inputs) -> str:
     )
 
 
+def stale(inputs: Inputs) -> str:
+    """Which files of the folder are of another program than the run, and what helps; empty where none is."""
+    if not inputs.stale:
+        return ""
+    names = ", ".join(inputs.stale)
+    return (
+        f"The folder holds files of two programs: {names} {'is' if len(inputs.stale) == 1 else 'are'} not of the "
+        "program that the run executed. What needs them is left out. "
+        f"`ethosu-sdk run {inputs.run.model.file} -o RUN_DIR` runs the program that lies there now."
+    )
+
+
 def _pace(inputs: Inputs) -> str:
     """Who takes the time of an inference."""
     time = time_of(inputs)
@@ -168,17 +180,18 @@ def cards(inputs: Inputs) -> list[dict[str, str]]:
         cycles = run.npu.cycles
         note = f"the NPU alone; {_note(inputs, cycles.source)}"
         found.append({"name": "NPU cycles", "text": f"{cycles.value:,}", "note": note})
-    return [*found, *_limiting_memories(run), *_accuracy(inputs), *_best_change(inputs)]
+    return [*found, *_limiting_memories(run, time), *_accuracy(inputs), *_best_change(inputs)]
 
 
-def _limiting_memories(run: Run) -> Iterator[dict[str, str]]:
-    """The SRAM, and the fullest memory where that is fuller and hardly has room."""
+def _limiting_memories(run: Run, time: TimeLine | None) -> Iterator[dict[str, str]]:
+    """The SRAM of the simulated board, and the fullest memory where that is fuller and hardly has room."""
     rows = sorted(_regions(run), key=lambda row: row.used_bytes / row.size_bytes)
     sram = [row for row in rows if row.name == _SRAM] or rows[-1:]
     fullest = [row for row in rows[-1:] if row not in sram and row.used_bytes > _FULL * row.size_bytes]
+    place = f" of {run.board.capitalize()}" if time is not None and time.place != run.board else ""
     for row in (*sram, *fullest):
         share = figures.percent(row.used_bytes / row.size_bytes)
-        yield {"name": f"{row.name} used", "text": share, "note": _used(row)}
+        yield {"name": f"{row.name} used", "text": share, "note": f"{_used(row)}{place}"}
 
 
 def _accuracy(inputs: Inputs) -> Iterator[dict[str, str]]:
